@@ -1,0 +1,27 @@
+"""What the benchmarks share: where the data are, and how a figure is printed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+FOLDER = Path(os.environ.get("TESTIFAI_DATA", "../shared"))
+
+
+def need(*names: str) -> list[Path]:
+    """The files, or the end of the benchmark with a line that says what is missing."""
+    paths = [FOLDER / name for name in names]
+    missing = [str(path) for path in paths if not path.exists()]
+    if missing:
+        print(f"skipped: {', '.join(missing)} not found (set TESTIFAI_DATA)")
+        sys.exit(0)
+    return paths
+
+
+def report(name: str, value: float, unit: str, limit: float | None = None) -> bool:
+    """Print one figure beside what is required of it; whether it was reached."""
+    reached = limit is None or value <= limit
+    required = "" if limit is None else f"   (required: at most {limit:g} {unit}: {'reached' if reached else 'MISSED'})"
+    print(f"{name:58s} {value:10.3f} {unit}{required}")
+    return reached

@@ -1,0 +1,58 @@
+"""testifai: how a trained model behaves under every combination of real-world conditions."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from testifai import data, models, oracles, perturb, testing
+    from testifai.engine import stopping
+    from testifai.errors import InputError
+    from testifai.merge import merge
+    from testifai.perturb import Perturbation, apply, perturbation
+    from testifai.session import open_run as open  # noqa: A004
+    from testifai.session import scan
+    from testifai.space import Space
+    from testifai.tomogram import Answer, Tomogram
+
+# Names are loaded when first used, so that `import testifai` and `testifai --help` are quick.
+_WHERE = {
+    "Answer": "testifai.tomogram:Answer",
+    "InputError": "testifai.errors:InputError",
+    "Perturbation": "testifai.perturb:Perturbation",
+    "Space": "testifai.space:Space",
+    "Tomogram": "testifai.tomogram:Tomogram",
+    "apply": "testifai.perturb:apply",
+    "data": "testifai.data",
+    "merge": "testifai.merge:merge",
+    "models": "testifai.models",
+    "open": "testifai.session:open_run",
+    "oracles": "testifai.oracles",
+    "perturb": "testifai.perturb",
+    "perturbation": "testifai.perturb:perturbation",
+    "scan": "testifai.session:scan",
+    "stopping": "testifai.engine.stopping",
+    "testing": "testifai.testing",
+}
+
+__all__ = [
+    "Answer", "InputError", "Perturbation", "Space", "Tomogram", "apply", "data", "merge", "models", "open", "oracles",
+    "perturb", "perturbation", "scan", "stopping", "testing",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'testifai' has no attribute {name!r}")
+    module, _, attribute = _WHERE[name].partition(":")
+    found = importlib.import_module(module)
+    value = getattr(found, attribute) if attribute else found
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_WHERE])

@@ -1,0 +1,62 @@
+"""From a spec to a session: loads what the spec names. Paths are relative to the spec's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from testifai import data as datasets
+from testifai import models
+from testifai.errors import InputError
+from testifai.models.python import import_object
+from testifai.perturb import Perturbation, resolve
+from testifai.session import Session
+from testifai.space import Space
+from testifai.spec import AxisPart, DataPart, ModelPart, Spec
+
+
+def session(spec: Spec, folder: Path, *, part: tuple[int, int] | None = None) -> Session:
+    """Everything loaded and checked, ready to run."""
+    # The space is the cheapest to check, the data the dearest.
+    chosen = space(spec, folder)
+    options = spec.scan.model_dump()
+    return Session(model(spec.model, folder), data(spec.data, folder), chosen, part=part, **options)
+
+
+def space(spec: Spec, folder: Path) -> Space:
+    """The spec's axes, in the order they are written."""
+    axes = {name: _axis(name, axis, folder) for name, axis in spec.axes().items()}
+    return Space(axes, order_sensitive=bool(spec.space.get("order_sensitive", False)))
+
+
+def model(part: ModelPart, folder: Path) -> Any:
+    """The spec's model."""
+    options = part.model_dump(exclude_none=True)
+    kind = next(kind for kind in part.KINDS if kind in options)
+    return models.load(kind, options.pop(kind), folder=folder, **options)
+
+
+def data(part: DataPart, folder: Path) -> datasets.Data:
+    """The spec's data."""
+    options = part.model_dump(exclude_none=True)
+    kind = next(kind for kind in part.KINDS if kind in options)
+    source = options.pop(kind)
+    if kind == "python":
+        if options:
+            raise InputError(f"data: python takes no option {next(iter(options))!r}")
+        made = import_object(source, folder=folder, field="data.python")
+        return datasets.wrap(made() if callable(made) else made)
+    return datasets.load(kind, source, folder=folder, **options)
+
+
+def _axis(name: str, part: AxisPart, folder: Path) -> Any:
+    if part.python is not None:
+        found = import_object(part.python, folder=folder, field=f"space.{name}")
+        if not isinstance(found, Perturbation):
+            raise InputError(
+                f"space.{name}: {part.python!r} is a {type(found).__name__}, not a perturbation; "
+                "decorate the function with @testifai.perturbation(name, severities=[…])"
+            )
+    else:
+        found = resolve(part.use or "")
+    return found if part.severities is None else (found, part.severities)

@@ -1,0 +1,372 @@
+"""The command line: thin commands over the library. Exit code 0 done, 1 a gate did not hold, 2 bad input."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from testifai.errors import InputError
+
+app = typer.Typer(
+    name="testifai",
+    help="How a trained model behaves under every combination of real-world conditions.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# The base of typer's complaints about a command line; typer carries its own copy of click since 0.16 or so, under
+# another name, and exports only what derives from it.
+USAGE_PROBLEM: type[Exception] = typer.BadParameter.__mro__[2]
+
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+RunFile = Annotated[Path, typer.Argument(help="A run file made by testifai run.", metavar="RUN.db")]
+SpecFile = Annotated[Path, typer.Argument(help="A spec file; testifai init writes one.", metavar="SPEC.toml")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more, on standard error.")] = False,
+) -> None:
+    if version:
+        from testifai import __version__
+
+        typer.echo(f"testifai {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def demo(as_json: Json = False) -> None:
+    """Run the embedded example: a LeNet-5 on digits, the first paper's twelve queries."""
+    from testifai import demo as example
+    from testifai import tables
+    from testifai.progress import bar
+
+    with bar() as show:
+        result = example.run(show)
+    if as_json:
+        _print_json(result.as_dict())
+        return
+    out = tables.console()
+    tables.demo(out, result)
+    out.print("\nNext: testifai init MODEL.onnx DATA.npz   writes a spec for your own model and data.", markup=False)
+
+
+@app.command()
+def init(
+    model: Annotated[str, typer.Argument(help="An .onnx file, or package.module:name of a callable.")],
+    data: Annotated[str, typer.Argument(help="An .npz, IDX or CIFAR .bin file, a folder of class folders.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the spec.")] = Path("testifai.toml"),
+    as_json: Json = False,
+) -> None:
+    """Look at a model and a data set, check that they fit, and write a commented spec that runs."""
+    from testifai import initialise
+
+    found = initialise.write_spec(model, data, out)
+    if as_json:
+        _print_json(found.as_dict())
+        return
+    for line in found.lines():
+        typer.echo(line)
+    typer.echo(f"Wrote {out}. Next: testifai check {out}, then testifai run {out}")
+
+
+@app.command()
+def run(
+    spec: SpecFile,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The run file; default: the spec's name.db.")] = None,
+    part: Annotated[str | None, typer.Option(help="I/N: run only the I-th of N parts; see testifai merge.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a spec; the same command continues an interrupted run. Exit code 1 if a gate does not hold."""
+    from testifai import assemble, gates, tables
+    from testifai.progress import bar
+    from testifai.spec import read
+
+    read_spec = read(spec)
+    _say_code(read_spec)
+    session = assemble.session(read_spec, spec.resolve().parent, part=_part(part))
+    path = out or spec.with_suffix(".db")
+    extra = {
+        "spec": read_spec.model_dump(mode="json", exclude_none=True),
+        "gates": [gate.model_dump(mode="json") for gate in read_spec.gate],
+        "folder": str(spec.resolve().parent),
+    }
+    try:
+        with bar() as show:
+            tomogram = session.run(path, show, extra)
+    except KeyboardInterrupt:
+        done, most = session.outcomes.total(), session.strategy.expected(session.progress())
+        typer.echo(
+            f"\nstopped: {done:,} of at most {most:,} inferences are in {path}; the same command continues", err=True
+        )
+        raise typer.Exit(130) from None
+    verdicts = gates.judge(read_spec.gate, tomogram)
+    if as_json:
+        _print_json({**_facts(tomogram), "run": str(path), "gates": [verdict.as_dict() for verdict in verdicts]})
+    else:
+        console = tables.console()
+        tables.summary(console, tomogram)
+        tables.verdicts(console, verdicts)
+        console.print(f'Saved in {path}. Next: testifai query {path} "{_example(tomogram)}"', markup=False)
+    if not all(verdict.holds for verdict in verdicts):
+        raise typer.Exit(1)
+
+
+@app.command()
+def query(
+    run_file: RunFile,
+    expression: Annotated[str, typer.Argument(help="Such as: zoom > 2 and blur <= 1")],
+    inputs: Annotated[str | None, typer.Option(help="Only some inputs, such as: label in {3, 5}")] = None,
+    as_json: Json = False,
+) -> None:
+    """The mean robustness over the tests that an expression selects."""
+    from testifai import tables
+    from testifai.session import open_run
+
+    tomogram = _measured(open_run(run_file), run_file)
+    found = tomogram.query(expression, inputs)
+    if as_json:
+        _print_json(found.as_dict())
+    else:
+        tables.answer(tables.console(), tomogram.space, expression, found)
+
+
+@app.command()
+def show(run_file: RunFile, as_json: Json = False) -> None:
+    """A run in a page: by order, by severity, by class, the worst tests."""
+    from testifai import tables
+    from testifai.session import open_run
+
+    tomogram = open_run(run_file)
+    if not as_json:
+        tables.summary(tables.console(), tomogram)
+        return
+    by_severity = {
+        axis: {str(level): found.as_dict() for level, found in levels.items()}
+        for axis, levels in tomogram.by_severity().items()
+    }
+    _print_json(
+        {
+            **_facts(tomogram),
+            "by_order": {str(order): found.as_dict() for order, found in tomogram.by_order().items()},
+            "by_severity": by_severity,
+            "by_class": {name: found.as_dict() for name, found in tomogram.by_class().items()},
+            "environment": tomogram.provenance["environment"],
+        }
+    )
+
+
+@app.command()
+def export(
+    run_file: RunFile,
+    out: Annotated[Path, typer.Option("-o", "--out", help="table.csv, table.json, or .npz with --grid or --inputs.")],
+    grid: Annotated[bool, typer.Option("--grid", help="Every outcome of a full run, as packed bits.")] = False,
+    inputs: Annotated[
+        str | None, typer.Option(help="SIGMA, such as 2,0,4: the inputs as that test shows them.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="With --inputs: only the first so many.")] = None,
+    spec: Annotated[Path | None, typer.Option(help="With --inputs: the spec, if it was moved since.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a run's table, its recorded grid, or the perturbed inputs of a configuration."""
+    from testifai import export as files
+    from testifai.session import open_run
+
+    if inputs is not None:
+        session = _reopen(run_file, spec)
+        count = files.write_inputs(session.subject, _sigma(inputs), out, limit)
+        message = f"Wrote {count:,} inputs of configuration {inputs} to {out}"
+    elif grid:
+        files.write_grid(open_run(run_file), out)
+        message = f"Wrote the grid to {out}"
+    else:
+        files.write_table(_measured(open_run(run_file), run_file), out)
+        message = f"Wrote the table to {out}"
+    if as_json:
+        _print_json({"out": str(out)})
+    else:
+        typer.echo(message)
+
+
+@app.command()
+def check(spec: SpecFile, as_json: Json = False) -> None:
+    """The dry run: tests, inferences, time from one timed batch, file size."""
+    from testifai import assemble
+    from testifai.check import estimate
+    from testifai.spec import read
+
+    read_spec = read(spec)
+    _say_code(read_spec)
+    session = assemble.session(read_spec, spec.resolve().parent)
+    for gate in read_spec.gate:
+        session.tomogram().select(gate.query)
+    found = estimate(session)
+    if as_json:
+        _print_json(found.as_dict())
+        return
+    accuracy = "" if found.clean_accuracy is None else f"; {found.clean_accuracy:.3f} of the timed batch pass clean"
+    typer.echo(
+        f"{found.run_tests:,} of {found.tests:,} tests on up to {found.inputs:,} inputs: at most {found.inferences:,} "
+        f"inferences, about {_duration(found.seconds)} with {found.workers} workers at {found.batch_size} a batch, "
+        f"a run file of at most {found.file_bytes / 1e6:.1f} MB{accuracy}"
+    )
+
+
+@app.command()
+def perturbations(
+    preview: Annotated[Path | None, typer.Option(help="Draw every perturbation at every severity.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the perturbations that can be used by name."""
+    from testifai import perturb
+
+    found = [perturb.get(name) for name in perturb.names()]
+    if preview is not None:
+        from testifai.perturb.preview import draw
+
+        draw(found, preview)
+    if as_json:
+        _print_json([{**perturb.describe(one), "summary": one.summary} for one in found])
+        return
+    width = max(len(one.name) for one in found)
+    for one in found:
+        typer.echo(f"{one.name:{width}}  severities 0-{len(one.severities) - 1}  {one.summary}")
+    if preview is not None:
+        typer.echo(f"Wrote {preview}")
+
+
+@app.command()
+def merge(
+    run_files: Annotated[list[Path], typer.Argument(help="Partial runs of the same spec.", metavar="RUN.db …")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The merged run, a new file.")],
+    as_json: Json = False,
+) -> None:
+    """Merge partial runs of the same spec made on different machines."""
+    from testifai.merge import merge as merge_runs
+    from testifai.session import open_run
+
+    merge_runs(run_files, out)
+    tomogram = open_run(out)
+    if as_json:
+        _print_json({**_facts(tomogram), "run": str(out)})
+    else:
+        typer.echo(f"Merged {len(run_files)} runs into {out}: {tomogram.inferences:,} inferences")
+
+
+def main() -> None:
+    """Entry point: a user's mistake is one line on standard error and exit code 2."""
+    arguments = sys.argv[1:] or ["--help"]
+    verbose = any(flag in arguments for flag in ("-v", "--verbose"))
+    # -v is welcome anywhere on the line, not only before the command.
+    arguments = [flag for flag in arguments if flag not in {"-v", "--verbose"}]
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr
+    )
+    try:
+        code = app(arguments, standalone_mode=False)
+    except InputError as error:
+        if verbose:
+            logging.getLogger("testifai").debug("where it came from", exc_info=True)
+        code = _fail(str(error), 2)
+    except USAGE_PROBLEM as error:
+        code = _fail(_usage(error), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        code = _fail("stopped", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 0
+    except MemoryError:
+        code = _fail("out of memory: choose a smaller batch_size, fewer workers or fewer severities", 2)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage(error: Any) -> str:
+    return f"{error.format_message()} (see testifai --help)"
+
+
+def _fail(message: str, code: int) -> int:
+    print("error: " + " ".join(message.split()), file=sys.stderr)
+    return code
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=1))
+
+
+def _facts(tomogram: Any) -> dict[str, Any]:
+    base = tomogram.base
+    return {
+        "axes": {axis.name: list(axis.severities) for axis in tomogram.space.axes},
+        "tests": tomogram.space.size,
+        "measured": len(tomogram.outcomes),
+        "inputs": tomogram.outcomes.inputs,
+        "inferences": tomogram.inferences,
+        "base": None if base != base else base,
+    }
+
+
+def _measured(tomogram: Any, path: Path) -> Any:
+    if not len(tomogram.outcomes):
+        raise InputError(f"run file: {path} holds no outcome yet; continue it with: testifai run SPEC.toml")
+    return tomogram
+
+
+def _reopen(run_file: Path, spec: Path | None) -> Any:
+    """A session for a stored run, with its data and perturbations loaded."""
+    from testifai import assemble
+    from testifai.spec import parse, read
+    from testifai.store import Store, identity_changes
+
+    with Store.open(run_file) as store:
+        stored, folder, identity = store.get("spec"), store.get("folder"), store.get("identity")
+    if spec is None and stored is None:
+        raise InputError(f"export: {run_file} was not made from a spec; name one with --spec")
+    loaded = parse(stored) if spec is None else read(spec)
+    place = Path(folder) if spec is None else spec.resolve().parent
+    session = assemble.session(loaded, place)
+    changes = [line for line in identity_changes(identity, session.identity()) if line.startswith(("data", "space"))]
+    if changes:
+        raise InputError(f"export: this is not what {run_file} was measured on: {changes[0]}")
+    return session
+
+
+def _sigma(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.strip("() ").split(","))
+    except ValueError:
+        raise InputError(f"inputs: a configuration is severities with commas, such as 2,0,4; got {text!r}") from None
+
+
+def _part(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    own, slash, parts = text.partition("/")
+    if not (slash and own.isdigit() and parts.isdigit()):
+        raise InputError(f"part: expected I/N such as 1/3, got {text!r}")
+    return int(own), int(parts)
+
+
+def _say_code(spec: Any) -> None:
+    entries = spec.runs_code()
+    if entries:
+        typer.echo(f"note: runs your own code, named by {', '.join(entries)}", err=True)
+
+
+def _example(tomogram: Any) -> str:
+    axis = tomogram.space.axes[0]
+    return f"{axis.name} >= {axis.severities[len(axis.severities) // 2]}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

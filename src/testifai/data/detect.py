@@ -1,0 +1,56 @@
+"""What kind of data set lies at a path, told from its name and its first bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from testifai.errors import InputError
+
+IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp"})
+_ACCEPTED = ".npz, MNIST IDX (also .gz), CIFAR .bin, or a folder of class folders of images"
+
+
+def detect(path: str | Path) -> str:
+    """The loader's name for a file or folder."""
+    path = Path(path)
+    if not path.exists():
+        raise InputError(f"data: {path} does not exist")
+    kind = _detect_folder(path) if path.is_dir() else _detect_file(path)
+    if kind is None:
+        raise InputError(f"data: cannot tell what {path} is; accepted: {_ACCEPTED}")
+    return kind
+
+
+def _detect_file(path: Path) -> str | None:
+    if path.suffix == ".npz":
+        return "npz"
+    if path.suffix == ".bin":
+        return "cifar"
+    if is_idx(path):
+        return "idx"
+    return None
+
+
+def _detect_folder(folder: Path) -> str | None:
+    entries = [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith(".")]
+    if any(is_image(entry) or (entry.is_dir() and any(map(is_image, entry.iterdir()))) for entry in entries):
+        return "folder"
+    if any(entry.suffix == ".bin" for entry in entries):
+        return "cifar"
+    if any(entry.is_file() and is_idx(entry) for entry in entries):
+        return "idx"
+    return None
+
+
+def is_image(path: Path) -> bool:
+    """Whether a path is named like an image."""
+    return path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith(".") and path.is_file()
+
+
+def is_idx(path: Path) -> bool:
+    """Whether a file is in MNIST's IDX format: by its name, or by the bytes it starts with."""
+    if "idx" in path.name and "ubyte" in path.name:
+        return True
+    with path.open("rb") as file:
+        head = file.read(4)
+    return len(head) == 4 and head[:2] == b"\0\0" and head[2] in (8, 9, 11, 12, 13, 14) and 1 <= head[3] <= 4

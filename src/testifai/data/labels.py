@@ -1,0 +1,110 @@
+"""Labels in the forms people keep them in, turned into the two the oracles know.
+
+One label per input becomes integers (N,), several per input become 0/1 rows (N, classes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError, suggest
+
+Classes = tuple[str, ...] | None
+
+
+def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -> tuple[NDArray[Any], Classes]:
+    """Labels as an array, with class names where the labels were words.
+
+    Integers stay; words become class indexes (in the order of `classes`, else sorted); a list of sets or a
+    0/1 table means several labels per input. Fractional numbers stay what they are: values for an oracle of
+    the user's own. One-hot rows are read as a 0/1 table: hand over `labels.argmax(axis=1)` where one label is
+    meant.
+
+    >>> array, classes = read_labels(["cat", "dog", "cat"], 3)
+    >>> array.tolist(), classes
+    ([0, 1, 0], ('cat', 'dog'))
+    """
+    names = tuple(str(name) for name in classes) if classes is not None else None
+    if isinstance(labels, list | tuple) and labels and all(isinstance(one, set | frozenset) for one in labels):
+        _check_count(len(labels), count)
+        return _from_sets(labels, names)
+    array = _as_array(labels)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim not in (1, 2):
+        raise InputError(f"labels: have shape {array.shape}; accepted: (N,) or, for several per input, (N, classes)")
+    _check_count(len(array), count)
+    if array.dtype.kind in "USO":
+        return _from_words(array, names)
+    return _from_numbers(array, names)
+
+
+def _as_array(labels: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(labels)
+    except ValueError:
+        raise InputError("labels: rows of different length; several labels per input are a list of sets") from None
+
+
+def _check_count(found: int, count: int) -> None:
+    if found != count:
+        raise InputError(f"labels: {found} labels for {count} inputs; there must be one per input")
+
+
+def _from_words(array: NDArray[Any], names: Classes) -> tuple[NDArray[Any], Classes]:
+    if array.ndim != 1 or not all(isinstance(word, str) for word in array):
+        raise InputError("labels: are neither numbers nor words; accepted: integers, strings, sets or a 0/1 table")
+    words = [str(word) for word in array]
+    names = names or tuple(sorted(set(words)))
+    index = {name: position for position, name in enumerate(names)}
+    return np.array([_position(word, index) for word in words], dtype=np.int64), names
+
+
+def _from_sets(sets: Sequence[Any], names: Classes) -> tuple[NDArray[Any], Classes]:
+    members = {member for one in sets for member in one}
+    if members and all(isinstance(member, str) for member in members):
+        names = names or tuple(sorted(members))
+        index = {name: position for position, name in enumerate(names)}
+        rows = [[_position(member, index) for member in one] for one in sets]
+        width = len(names)
+    elif all(isinstance(member, int | np.integer) and member >= 0 for member in members):
+        rows = [[int(member) for member in one] for one in sets]
+        width = len(names) if names else max((int(member) for member in members), default=-1) + 1
+        if any(member >= width for member in members):
+            raise InputError(f"labels: {max(members)} is not a class; accepted: 0 … {width - 1}")
+    else:
+        raise InputError("labels: sets hold something else than class numbers from 0 or class names")
+    table = np.zeros((len(rows), width), dtype=np.uint8)
+    for row, positions in enumerate(rows):
+        table[row, positions] = 1
+    return table, names
+
+
+def _position(word: str, index: dict[str, int]) -> int:
+    if word not in index:
+        raise InputError(f"labels: {word!r} is not one of the classes; {suggest(word, index)}")
+    return index[word]
+
+
+def _from_numbers(array: NDArray[Any], names: Classes) -> tuple[NDArray[Any], Classes]:
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"labels: dtype {array.dtype} is not accepted; integers, strings, sets or a 0/1 table are")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise InputError(f"labels: {int((~np.isfinite(array)).sum())} of {array.size} are NaN or infinite")
+    if array.ndim == 2:
+        if not np.isin(array, (0, 1)).all():
+            raise InputError("labels: a table of labels may hold only 0 and 1, one column per class")
+        if names is not None and array.shape[1] != len(names):
+            raise InputError(f"labels: have {array.shape[1]} columns for {len(names)} classes")
+        return array.astype(np.uint8), names
+    if array.dtype.kind == "f" and not (array == np.floor(array)).all():
+        return array.astype(np.float64), names
+    numbers = array.astype(np.int64)
+    if names is not None and len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(names)):
+        wrong = int(numbers[(numbers < 0) | (numbers >= len(names))][0])
+        raise InputError(f"labels: {wrong} is not a class; accepted: 0 … {len(names) - 1} ({', '.join(names)})")
+    return numbers, names

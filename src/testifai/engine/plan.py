@@ -1,0 +1,80 @@
+"""What to run, and how configurations share their first steps.
+
+Work names inputs for configurations. A plan arranges the configurations in a prefix tree over their steps: the
+perturbed batch for (2, 4, 0, 0) is made once and serves every (2, 4, *, *). Walking it depth-first keeps one batch
+per depth in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.outcomes import Ids, Outcomes, Places
+from testifai.space import Space
+
+
+@dataclass(frozen=True)
+class Work:
+    """Configurations and the places of the inputs to run them on: one set for all, or one for each."""
+
+    configurations: Ids
+    places: Places | list[Places]
+
+    def union(self) -> Places:
+        """Every place some configuration asks for, ascending."""
+        if isinstance(self.places, list):
+            return np.unique(np.concatenate([*self.places, np.zeros(0, np.intp)]))
+        return np.sort(self.places)
+
+    def wanted(self, places: Places) -> NDArray[np.bool_]:
+        """(configurations x places): which of these ascending places each configuration asks for."""
+        if not isinstance(self.places, list):
+            row = np.isin(places, self.places, assume_unique=True)
+            return np.broadcast_to(row, (len(self.configurations), len(places))).copy()
+        table = np.zeros((len(self.configurations), len(places)), bool)
+        for row, asked in zip(table, self.places, strict=True):
+            row[np.isin(places, asked)] = True
+        return table
+
+    def missing(self, outcomes: Outcomes, places: Places) -> NDArray[np.bool_]:
+        """The same table less what has been measured."""
+        table = self.wanted(places)
+        for row, configuration in zip(table, self.configurations, strict=True):
+            if int(configuration) in outcomes:
+                row &= ~outcomes.attempted(int(configuration), places)
+        return table
+
+    def with_clean(self) -> Work:
+        """The same work and, for oracles that compare with the clean output, the clean test on all its inputs."""
+        everything = self.union()
+        rest = self.configurations != 0
+        if not isinstance(self.places, list) and not rest.all():
+            return self
+        places = self.places if isinstance(self.places, list) else [self.places] * len(rest)
+        kept = [asked for asked, keep in zip(places, rest, strict=True) if keep]
+        return Work(np.concatenate([[0], self.configurations[rest]]), [everything, *kept])
+
+
+@dataclass
+class Node:
+    """One partial composite; `tests` are the rows of the work that end here, `rows` those that pass through."""
+
+    tests: list[int] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    children: dict[tuple[int, int], Node] = field(default_factory=dict)
+
+
+def prefix_tree(space: Space, configurations: ArrayLike) -> Node:
+    """The configurations arranged by their steps (axis, severity), the clean one at the root."""
+    root = Node()
+    for row, path in enumerate(space.paths(configurations)):
+        node = root
+        node.rows.append(row)
+        for step in path:
+            node = node.children.setdefault(step, Node())
+            node.rows.append(row)
+        node.tests.append(row)
+    return root

@@ -1,0 +1,138 @@
+"""When a test has seen enough inputs: rules that look at its outcomes every `batch` inputs.
+
+The batch of a rule is part of its meaning and has nothing to do with the batch the model is fed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError, suggest
+from testifai.intervals import confidence_sequence
+
+
+class StoppingRule(Protocol):
+    """Decides, after every `batch` inputs, whether a test goes on."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def batch(self) -> int: ...
+
+    def stops(self, passed: NDArray[np.bool_], inputs: int) -> bool:
+        """Whether to stop, given the outcomes so far in visiting order and the number of inputs there are."""
+        ...
+
+
+@dataclass(frozen=True)
+class Window:
+    """Algorithm 1 of TestifAI: stop when the last `window` differences of batch pass rates are all below `delta`.
+
+    The rate before the first batch counts as 0, as printed. It is an optional-stopping rule without a guarantee.
+
+    >>> Window(batch=2, delta=0.1, window=2).stops(np.array([1, 1, 1, 1, 1, 1], bool), 100)
+    True
+    """
+
+    batch: int = 100
+    delta: float = 0.005
+    window: int = 3
+    name = "window"
+
+    def __post_init__(self) -> None:
+        _positive(self.name, batch=self.batch, window=self.window, delta=self.delta)
+
+    def stops(self, passed: NDArray[np.bool_], inputs: int) -> bool:
+        return _settled(self._rates(passed), self.delta, self.window)
+
+    def _rates(self, passed: NDArray[np.bool_]) -> NDArray[np.float64]:
+        whole = len(passed) // self.batch
+        rates: NDArray[np.float64] = passed[: whole * self.batch].reshape(whole, self.batch).mean(axis=1)
+        return rates
+
+
+@dataclass(frozen=True)
+class CumulativeWindow(Window):
+    """The same rule on the pass rate of all inputs so far, which settles instead of jumping."""
+
+    name = "window-cumulative"
+
+    def _rates(self, passed: NDArray[np.bool_]) -> NDArray[np.float64]:
+        rates = super()._rates(passed)
+        return np.cumsum(rates) / np.arange(1, len(rates) + 1)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Stop once an interval that stays valid under repeated looking is narrow: half-width at most `target`."""
+
+    target: float = 0.02
+    batch: int = 100
+    confidence: float = 0.95
+    name = "interval"
+
+    def __post_init__(self) -> None:
+        _positive(self.name, batch=self.batch, target=self.target)
+        if not 0 < self.confidence < 1:
+            raise InputError(f"stopping: confidence must be between 0 and 1, got {self.confidence}")
+
+    def stops(self, passed: NDArray[np.bool_], inputs: int) -> bool:
+        low, high = confidence_sequence(int(passed.sum()), len(passed), inputs, self.confidence)
+        return float(high - low) <= 2 * self.target
+
+
+RULES: dict[str, type[Window] | type[Interval]] = {
+    "window": Window,
+    "window-cumulative": CumulativeWindow,
+    "interval": Interval,
+}
+
+
+def resolve(rule: str | dict[str, Any] | StoppingRule | None, target: float | None = None) -> StoppingRule | None:
+    """A rule by name, by {"use": name, option: value}, as an object, or none."""
+    if rule is None or rule == "none":
+        return None
+    if isinstance(rule, str):
+        rule = {"use": rule}
+    if not isinstance(rule, dict):
+        if not hasattr(rule, "stops") or not hasattr(rule, "batch"):
+            raise InputError(f"stopping: expected one of {', '.join(RULES)} or a rule with stops(), got {rule!r}")
+        return rule
+    options = {key: value for key, value in rule.items() if key != "use"}
+    name = rule.get("use")
+    if name not in RULES:
+        raise InputError(f"stopping: no rule {name!r}; {suggest(name, [*RULES, 'none'])}")
+    if name == "interval" and target is not None:
+        options.setdefault("target", target)
+    fields = RULES[name].__dataclass_fields__
+    for key in options:
+        if key not in fields:
+            raise InputError(f"stopping: {name} has no option {key!r}; {suggest(key, fields)}")
+    return RULES[name](**options)
+
+
+def describe(rule: StoppingRule | None) -> dict[str, Any] | None:
+    """The rule as plain data, to store and to compare; an interval's target may change between resumes."""
+    if rule is None:
+        return None
+    options = asdict(rule) if hasattr(rule, "__dataclass_fields__") else {}  # type: ignore[call-overload]
+    return {"use": getattr(rule, "name", type(rule).__name__), **options}
+
+
+def _settled(rates: NDArray[np.float64], delta: float, window: int) -> bool:
+    if len(rates) < window:
+        return False
+    differences = np.abs(np.diff(np.concatenate([[0.0], rates])))
+    # Rates are multiples of 1/batch: a difference equal to delta must not slip below it by rounding.
+    return bool((differences[-window:] < delta - 1e-12).all())
+
+
+def _positive(rule: str, **values: float) -> None:
+    for field, value in values.items():
+        if not value > 0 or (field in {"batch", "window"} and int(value) != value):
+            raise InputError(f"stopping: {field} of {rule} must be positive, got {value!r}")

@@ -1,0 +1,125 @@
+"""Intervals for a pass rate, from passes and trials alone; all vectorised over tests.
+
+`population` is the number of inputs the trials were drawn from without replacement: the interval is then for the
+rate on exactly those inputs and shrinks to a point once all were tried. Without it, the interval is for the rate
+on new inputs like them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+def wilson(
+    passes: ArrayLike, trials: ArrayLike, population: int | None = None, confidence: float = 0.95
+) -> tuple[Floats, Floats]:
+    """Wilson's score interval: right for a number of trials fixed before looking.
+
+    A finite population enters through the effective number of trials n(N-1)/(N-n).
+
+    >>> low, high = wilson(90, 100)
+    >>> round(float(low), 3), round(float(high), 3)
+    (0.826, 0.945)
+    """
+    from scipy.special import ndtri
+
+    s, n = _counts(passes, trials)
+    z2 = float(ndtri(0.5 + confidence / 2)) ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = s / n
+        effective = n if population is None else n * (population - 1) / (population - n)
+        shrink = 1 / (1 + z2 / effective)
+        centre = (rate + z2 / (2 * effective)) * shrink
+        half = np.sqrt(z2 * (rate * (1 - rate) / effective + z2 / (4 * effective**2))) * shrink
+    complete = (n == population) if population is not None else np.zeros(n.shape, bool)
+    low = np.where(complete, rate, np.clip(centre - half, 0, 1))
+    high = np.where(complete, rate, np.clip(centre + half, 0, 1))
+    return _blank(n, low, high)
+
+
+def confidence_sequence(
+    passes: ArrayLike, trials: ArrayLike, population: int | None = None, confidence: float = 0.95
+) -> tuple[Floats, Floats]:
+    """An interval that stays valid however often one looks and whenever one stops.
+
+    The rates p whose prior-to-posterior ratio under a uniform prior is below 1/alpha: with s passes in n trials
+    that is P(s | p, n) (n + 1) > alpha, P binomial (Robbins 1970) or, without replacement from N inputs,
+    hypergeometric (Waudby-Smith and Ramdas 2020, "Confidence sequences for sampling without replacement").
+
+    >>> low, high = confidence_sequence(90, 100)
+    >>> round(float(low), 3), round(float(high), 3)
+    (0.772, 0.971)
+    """
+    s, n = _counts(passes, trials)
+    bar = np.log1p(-confidence) - np.log1p(n)
+    if population is None:
+        low, high = _solve_binomial(s, n, bar)
+    else:
+        low, high = _solve_hypergeometric(s, n, population, bar)
+    return _blank(n, low, high)
+
+
+def _counts(passes: ArrayLike, trials: ArrayLike) -> tuple[Floats, Floats]:
+    s, n = np.broadcast_arrays(np.asarray(passes, np.float64), np.asarray(trials, np.float64))
+    return s, n
+
+
+def _blank(n: Floats, low: Any, high: Any) -> tuple[Floats, Floats]:
+    """No trials, no interval."""
+    return np.where(n > 0, low, np.nan), np.where(n > 0, high, np.nan)
+
+
+def _solve_binomial(s: Floats, n: Floats, bar: Floats) -> tuple[Floats, Floats]:
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    choose = gammaln(n + 1) - gammaln(s + 1) - gammaln(n - s + 1)
+
+    def inside(p: Floats) -> NDArray[np.bool_]:
+        return np.asarray(choose + xlogy(s, p) + xlog1py(n - s, -p) > bar)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        centre = np.where(n > 0, s / n, 0.5)
+    zero, one = np.zeros_like(centre), np.ones_like(centre)
+    low = np.where(inside(zero), 0.0, _bisect(inside, zero, centre))
+    high = np.where(inside(one), 1.0, _bisect(inside, one, centre))
+    return low, high
+
+
+def _solve_hypergeometric(s: Floats, n: Floats, population: int, bar: Floats) -> tuple[Floats, Floats]:
+    from scipy.special import gammaln
+
+    def log_choose(a: Floats, b: Floats) -> Floats:
+        return np.asarray(gammaln(a + 1) - gammaln(b + 1) - gammaln(a - b + 1))
+
+    total = log_choose(np.full_like(n, population), n)
+
+    def inside(k: Floats) -> NDArray[np.bool_]:
+        value = log_choose(k, s) + log_choose(population - k, n - s) - total
+        return np.asarray(value > bar)
+
+    # The likelihood of k passes among all inputs is unimodal and peaks here; k is at least s, at most N-(n-s).
+    least, most = s, population - (n - s)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        peak = np.clip(np.floor(np.where(n > 0, s * (population + 1) / n, least)), least, most)
+    low = np.where(inside(least), least, _bisect(inside, least, peak, whole=True))
+    high = np.where(inside(most), most, _bisect(inside, most, peak, whole=True))
+    return low / population, high / population
+
+
+def _bisect(inside: Any, outer: Floats, inner: Floats, *, whole: bool = False) -> Floats:
+    """The border of the set between a point outside and a point inside; for whole numbers, the last one inside."""
+    outer, inner = outer.astype(np.float64), inner.astype(np.float64)
+    for _ in range(60):
+        middle = (outer + inner) / 2
+        if whole:
+            middle = np.where(inner > outer, np.ceil(middle), np.floor(middle))
+            if np.all(np.abs(inner - outer) <= 1):
+                break
+        hit = inside(middle)
+        inner, outer = np.where(hit, middle, inner), np.where(hit, outer, middle)
+    return inner

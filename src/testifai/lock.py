@@ -1,0 +1,56 @@
+"""One writer at a time for a run file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from testifai.errors import InputError
+
+
+class Lock:
+    """Keeps two writers apart, and is gone with the process that held it, however it ended."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.with_name(path.name + "-lock")
+        self._file: int | None = None
+        while self._file is None:
+            try:
+                handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            except OSError as error:
+                raise InputError(
+                    f"run file: cannot write in {path.parent} ({error.strerror}); choose another place with --out"
+                ) from error
+            if not _try_lock(handle):
+                os.close(handle)
+                raise InputError(f"run file: {path} is being written by another testifai; wait for it to end")
+            # The holder before us may have removed the name between our open and our lock.
+            if self.path.exists() and os.fstat(handle).st_ino == self.path.stat().st_ino:
+                self._file = handle
+            else:
+                os.close(handle)
+
+    def release(self) -> None:
+        """Let the next writer in."""
+        if self._file is not None:
+            self.path.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = None
+
+
+def _try_lock(handle: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except OSError:
+            return False
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,94 @@
+"""Models under test, whatever they are written in.
+
+A model is any callable batch → (N,) labels or (N, d) scores or values. An adapter is one file and, if a spec
+can name it, one line in `ADAPTERS`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast, get_type_hints
+
+from testifai.errors import InputError, suggest
+from testifai.models.base import Model, Outputs
+from testifai.models.outputs import align_labels, check_outputs
+from testifai.models.preprocess import Guess, Preprocess, guess
+from testifai.models.python import PythonModel
+
+__all__ = [
+    "ADAPTERS",
+    "Guess",
+    "Model",
+    "Outputs",
+    "Preprocess",
+    "PythonModel",
+    "align_labels",
+    "check_outputs",
+    "guess",
+    "load",
+    "wrap",
+]
+
+ADAPTERS: dict[str, str] = {
+    "onnx": "testifai.models.onnx:load_onnx",
+    "python": "testifai.models.python:from_path",
+    "torch": "testifai.models.torch:load_torch",
+}
+
+
+def load(kind: str, source: str | Path, *, folder: str | Path = ".", **options: Any) -> Model:
+    """The model a spec names, e.g. load("onnx", "lenet5.onnx"); paths and modules start at `folder`."""
+    if kind not in ADAPTERS:
+        raise InputError(f"model: kind {kind!r} is not known; {suggest(kind, ADAPTERS)}")
+    module, name = ADAPTERS[kind].split(":")
+    make: Callable[..., Model] = getattr(importlib.import_module(module), name)
+    accepted = _options(make)
+    for option in options:
+        if option not in accepted:
+            raise InputError(f"model: {kind} has no option {option!r}; {suggest(option, accepted)}")
+    return make(str(source), folder=folder, **options)
+
+
+def _options(make: Callable[..., Model]) -> list[str]:
+    """Options of a loader: its own, and those of the adapter it returns."""
+    adapter = get_type_hints(make)["return"]
+    parameters = [
+        *inspect.signature(make).parameters.values(),
+        *inspect.signature(adapter).parameters.values(),
+    ]
+    return [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.name != "folder"]
+
+
+def _is_adapter(model: Any) -> bool:
+    # Looked up without asking for it: a fingerprint may take a while to compute.
+    return callable(model) and inspect.getattr_static(model, "fingerprint", None) is not None
+
+
+def wrap(model: Any) -> Model:
+    """An adapter for what is handed over: an adapter, an estimator, a module, an .onnx path, a callable."""
+    if isinstance(model, str | Path):
+        if Path(model).suffix.lower() != ".onnx":
+            raise InputError(f"model: {str(model)!r} is not accepted; a path that ends in .onnx or a callable is")
+        return load("onnx", model)
+    if isinstance(model, type):
+        raise InputError(f"model: {model.__name__} is a class; hand over an instance")
+    if _is_adapter(model):
+        return cast(Model, model)
+    torch = sys.modules.get("torch")  # a module of torch cannot exist before torch is imported
+    if torch is not None and isinstance(model, torch.nn.Module):
+        from testifai.models.torch import TorchModel
+
+        return TorchModel(model)
+    if hasattr(model, "predict") and (hasattr(model, "get_params") or not callable(model)):
+        from testifai.models.sklearn import SklearnModel
+
+        return SklearnModel(model)
+    if not callable(model):
+        raise InputError(
+            f"model: {type(model).__name__} is not accepted; a callable, estimator, module or .onnx path is"
+        )
+    return PythonModel(model)

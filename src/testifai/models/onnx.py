@@ -1,0 +1,254 @@
+"""ONNX files, run by onnxruntime on the CPU."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError, suggest
+from testifai.models.base import Outputs
+from testifai.models.preprocess import PerChannel, Preprocess, Scale, guess
+from testifai.rows import Batch
+
+_DTYPES = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    "tensor(uint8)": np.uint8,
+    "tensor(int8)": np.int8,
+    "tensor(int32)": np.int32,
+    "tensor(int64)": np.int64,
+    "tensor(bool)": np.bool_,
+    "tensor(string)": np.object_,
+}
+_FLOATS = ("tensor(float)", "tensor(float16)", "tensor(double)")
+_INTEGERS = ("tensor(int64)", "tensor(int32)")
+_SCORE_NAMES = ("logit", "score", "prob", "softmax", "pred", "output")
+_FEATURE_NAMES = ("feature", "embedding", "penultimate", "hidden")
+
+
+class OnnxModel:
+    """A model in an ONNX file with one input.
+
+    `output` and `features` name outputs of the graph; without them the scores are the 2-D output of floats
+    (by name, then by the fewest columns), else a 1-D output of integers is taken as labels, and features are
+    looked for by name. What `layout` and `scale` are not given is guessed from the first batch (see
+    `preprocess.guess`).
+    """
+
+    thread_safe = True
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        layout: str | None = None,
+        scale: Scale | None = None,
+        mean: PerChannel | None = None,
+        std: PerChannel | None = None,
+        output: str | None = None,
+        features: str | None = None,
+        threads: int = 1,
+        batch_size: int | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._options: dict[str, Any] = {
+            "layout": layout, "scale": scale, "mean": mean, "std": std, "output": output,
+            "features": features, "threads": threads, "batch_size": batch_size,
+        }  # fmt: skip
+        self.name = self.path.name
+        self._session = _open(self.path, threads)
+        self.fingerprint = _fingerprint(self.path)
+        self._input = _only_input(self.name, self._session.get_inputs())
+        self.input_shape = tuple(size if isinstance(size, int) else None for size in self._input.shape)
+        self.input_dtype = np.dtype(_DTYPES[self._input.type])
+        nodes = {node.name: node for node in self._session.get_outputs()}
+        self.output = _find_output(self.name, nodes, output)
+        self.features_output = _find_features(self.name, nodes, features, self.output)
+        shape = nodes[self.output].shape
+        last = shape[1] if len(shape) == 2 else None
+        self.outputs: Outputs = _kind_of(nodes[self.output].type, last, len(shape))
+        self.classes: int | None = last if self.outputs == "scores" and isinstance(last, int) else None
+        self._fixed = self.input_shape[0] if self.input_shape else None
+        self.batch_size = self._fixed or batch_size
+        self._given = Preprocess(layout, scale, mean, std, _plain_dtype(self.input_dtype))
+        self._prepared: dict[tuple[tuple[int, ...], str], Preprocess] = {}
+
+    def __call__(self, batch: Batch) -> NDArray[Any]:
+        return self._run(self.output, batch)
+
+    def features(self, batch: Batch) -> NDArray[Any]:
+        """What the model's features output says of each input, one row each."""
+        if self.features_output is None:
+            raise InputError(f"{self.name}: has no features output; name one with features = (see its outputs)")
+        features = self._run(self.features_output, batch)
+        return features.reshape(len(features), -1)
+
+    def preprocess_for(self, batch: NDArray[Any]) -> Preprocess:
+        """How batches of this shape and dtype are turned into the model's input."""
+        key = (batch.shape[1:], batch.dtype.str)
+        if key not in self._prepared:
+            self._prepared[key] = self._prepare(batch)
+        return self._prepared[key]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A session of onnxruntime cannot be copied to another process; the file can be opened again there.
+        return _reopen, (self.path, self._options)
+
+    def _prepare(self, batch: NDArray[Any]) -> Preprocess:
+        layout, scale = self._options["layout"], self._options["scale"]
+        expects = self.input_shape or None
+        if layout is None and expects is not None:
+            found = guess(expects, self.input_dtype, batch.shape)
+            layout = found.layout
+            scale = found.scale if scale is None else scale
+        elif scale is None:
+            scale = "unit" if self.input_dtype.kind == "f" and batch.ndim > 2 else "raw"
+        mean, std = self._options["mean"], self._options["std"]
+        return Preprocess(layout, scale, mean, std, self.input_dtype, expects)
+
+    def _run(self, output: str, batch: Batch) -> NDArray[Any]:
+        ready = self._ready(batch)
+        if self._fixed is None or len(ready) == self._fixed:
+            return self._infer(output, ready)
+        parts = [
+            self._infer(output, _pad(part, self._fixed))[: len(part)]
+            for part in (ready[start : start + self._fixed] for start in range(0, len(ready), self._fixed))
+        ]
+        return np.concatenate(parts) if parts else self._infer(output, _pad(ready, self._fixed))[:0]
+
+    def _ready(self, batch: Batch) -> NDArray[Any]:
+        if self.input_dtype.kind == "O":
+            texts = np.asarray(batch, dtype=object)
+            return texts.reshape(len(texts), 1) if len(self.input_shape) == 2 else texts
+        if isinstance(batch, list):
+            raise InputError(f"{self.name}: inputs are texts; the model takes {self.input_dtype} arrays")
+        return np.asarray(self.preprocess_for(batch)(batch))
+
+    def _infer(self, output: str, ready: NDArray[Any]) -> NDArray[Any]:
+        try:
+            result = np.asarray(self._session.run([output], {self._input.name: ready})[0])
+        except Exception as error:  # onnxruntime's exceptions have no common base of their own
+            raise InputError(f"{self.name}: the model failed on inputs {ready.shape}: {_first_line(error)}") from None
+        return result[:, 0] if self.outputs == "labels" and result.ndim == 2 else result
+
+
+def load_onnx(path: str | Path, *, folder: str | Path = ".", **options: Any) -> OnnxModel:
+    """The model in an ONNX file as a spec names it: a relative path starts at `folder`."""
+    return OnnxModel(Path(folder, path), **options)
+
+
+def _reopen(path: Path, options: dict[str, Any]) -> OnnxModel:
+    return OnnxModel(path, **options)
+
+
+def _open(path: Path, threads: int) -> Any:
+    if not isinstance(threads, int) or threads < 1:
+        raise InputError(f"model: threads = {threads!r} is not accepted; a whole number from 1 is")
+    if not path.is_file():
+        raise InputError(f"model: {path} does not exist" if not path.exists() else f"model: {path} is not a file")
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise InputError(f"model: {path} is not a usable ONNX model ({_first_line(error)})") from None
+
+
+def _fingerprint(path: Path) -> str:
+    digest = hashlib.sha256()
+    # Exporters put large weights beside the model, by custom in <name>.data.
+    for file in (path, path.with_name(path.name + ".data")):
+        if file.is_file():
+            with file.open("rb") as stream:
+                while chunk := stream.read(1 << 20):
+                    digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _only_input(name: str, inputs: Sequence[Any]) -> Any:
+    if len(inputs) != 1:
+        found = ", ".join(node.name for node in inputs)
+        raise InputError(f"model: {name} has {len(inputs)} inputs ({found}); models with one input are accepted")
+    if inputs[0].type not in _DTYPES:
+        raise InputError(f"model: {name}: input type {inputs[0].type} is not accepted; {', '.join(_DTYPES)} are")
+    return inputs[0]
+
+
+def _find_output(name: str, nodes: dict[str, Any], wanted: str | None) -> str:
+    described = ", ".join(f"{node.name} {node.type} {node.shape}" for node in nodes.values())
+    if wanted is not None:
+        if wanted not in nodes:
+            raise InputError(f"model: {name} has no output {wanted!r}; {suggest(wanted, nodes)}")
+        node = nodes[wanted]
+        if len(node.shape) > 2 or node.type not in _FLOATS + _INTEGERS:
+            raise InputError(f"model: {name}: output {described} is not usable; numbers (N,) or (N, d) are")
+        return wanted
+    tables = [node for node in nodes.values() if node.type in _FLOATS and len(node.shape) == 2]
+    if tables:
+        return str(min(tables, key=_preference).name)
+    flat = [node for node in nodes.values() if node.type in _INTEGERS and _is_column(node.shape)]
+    flat += [node for node in nodes.values() if node.type in _FLOATS and len(node.shape) == 1]
+    # onnxruntime shows an unknown rank as no axes at all; a lone output of numbers is worth a try.
+    if not flat and len(nodes) == 1:
+        flat = [node for node in nodes.values() if node.type in _FLOATS + _INTEGERS and not node.shape]
+    if not flat:
+        raise InputError(f"model: {name} has no output (N,) or (N, d) of numbers (its outputs: {described})")
+    return str(flat[0].name)
+
+
+def _preference(node: Any) -> tuple[bool, int, float]:
+    name = node.name.lower()
+    rank = next((place for place, word in enumerate(_SCORE_NAMES) if word in name), len(_SCORE_NAMES))
+    columns = node.shape[1]
+    is_feature = any(word in name for word in _FEATURE_NAMES)
+    return is_feature, rank, columns if isinstance(columns, int) else float("inf")
+
+
+def _is_column(shape: Sequence[Any]) -> bool:
+    return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
+
+
+def _find_features(name: str, nodes: dict[str, Any], wanted: str | None, output: str) -> str | None:
+    if wanted is not None:
+        if wanted not in nodes:
+            raise InputError(f"model: {name} has no output {wanted!r} for features; {suggest(wanted, nodes)}")
+        return wanted
+    named = [
+        node
+        for node in nodes
+        if node != output and nodes[node].type in _FLOATS and any(word in node.lower() for word in _FEATURE_NAMES)
+    ]
+    return named[0] if len(named) == 1 else None
+
+
+def _kind_of(dtype: str, columns: Any, rank: int) -> Outputs:
+    if dtype in _INTEGERS and (rank < 2 or columns == 1):
+        return "labels"
+    return "values" if rank == 1 or columns == 1 else "scores"
+
+
+def _plain_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(np.float32) if dtype.kind == "O" else dtype
+
+
+def _pad(part: NDArray[Any], size: int) -> NDArray[Any]:
+    if len(part) == size:
+        return part
+    padded = np.full((size, *part.shape[1:]), "" if part.dtype.kind == "O" else 0, dtype=part.dtype)
+    padded[: len(part)] = part
+    return padded
+
+
+def _first_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text[:200] or type(error).__name__

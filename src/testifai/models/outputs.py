@@ -1,0 +1,118 @@
+"""What a model hands back, checked before anything is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError, suggest
+
+
+def check_outputs(
+    outputs: Any,
+    n: int,
+    model_name: str = "model",
+    *,
+    columns: int | None = None,
+    classes: int | None = None,
+) -> NDArray[Any]:
+    """The outputs as an array (n,) or (n, d) of finite numbers, or an InputError that says why not.
+
+    `columns` is the d of an earlier call (0 stands for (n,)); `classes`, where known, bounds what labels (n,)
+    may be.
+
+    >>> check_outputs([1, 0], 2).tolist()
+    [1, 0]
+    """
+    array = _to_array(outputs, model_name)
+    if array.ndim not in (1, 2):
+        raise InputError(
+            f"{model_name}: model returned outputs of shape {array.shape} for {n} inputs; "
+            "accepted: (N,) labels or (N, d) scores or values"
+        )
+    if len(array) != n:
+        raise InputError(f"{model_name}: model returned {len(array)} outputs for {n} inputs")
+    if array.dtype.kind == "b":
+        array = array.astype(np.uint8)
+    if array.dtype.kind not in "iuf":
+        raise InputError(
+            f"{model_name}: model returned outputs of dtype {array.dtype}; "
+            "numbers are accepted (class indexes for labels)"
+        )
+    width = array.shape[1] if array.ndim == 2 else 0
+    if array.ndim == 2 and width == 0:
+        raise InputError(f"{model_name}: model returned no columns: outputs of shape {array.shape} for {n} inputs")
+    if columns is not None and width != columns:
+        raise InputError(f"{model_name}: model returned outputs of shape {_shape(width)} after {_shape(columns)}")
+    if array.dtype.kind == "f":
+        _check_finite(array, n, model_name)
+    if classes is not None and array.ndim == 1:
+        _check_labels(array, classes, model_name)
+    return array
+
+
+def align_labels(
+    labels: NDArray[Any], names: Sequence[str] | None, class_values: Sequence[Any] | NDArray[Any] | None
+) -> NDArray[Any]:
+    """Labels of the data as the model's own class indexes.
+
+    A scikit-learn classifier trained on the digits 3 and 5 scores them in columns 0 and 1, and knows its
+    classes as (3, 5): its adapter exposes them as `class_values`. Words are matched by the data's class
+    names.
+
+    >>> align_labels(np.array([5, 3, 5]), None, [3, 5]).tolist()
+    [1, 0, 1]
+    """
+    if class_values is None or labels.ndim != 1:
+        return labels
+    index = {_plain(value): column for column, value in enumerate(class_values)}
+    by_name = names is not None and all(isinstance(value, str) for value in index)
+    table = {}
+    for label in np.unique(labels):
+        value = names[int(label)] if by_name and names is not None else _plain(label)
+        if value not in index:
+            known = suggest(value, map(str, index))
+            raise InputError(f"labels: {value!r} is not a class of the model; {known}")
+        table[label] = index[value]
+    return np.array([table[label] for label in labels], dtype=np.int64)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _to_array(outputs: Any, model_name: str) -> NDArray[Any]:
+    if hasattr(outputs, "detach"):  # a torch tensor, perhaps on another device or part of a gradient graph
+        outputs = outputs.detach().cpu()
+    if outputs is None or isinstance(outputs, dict | set | str | bytes):
+        raise InputError(f"{model_name}: model returned {type(outputs).__name__}; an array (N,) or (N, d) is accepted")
+    try:
+        return np.asarray(outputs)
+    except (ValueError, TypeError):
+        raise InputError(f"{model_name}: model returned rows of different length; (N,) or (N, d) is accepted") from None
+
+
+def _shape(columns: int) -> str:
+    return f"(N, {columns})" if columns else "(N,)"
+
+
+def _check_finite(array: NDArray[Any], n: int, model_name: str) -> None:
+    finite = np.isfinite(array)
+    if finite.all():
+        return
+    what = "NaN" if np.isnan(array).any() else "infinity"
+    rows = int((~finite.reshape(len(array), -1).all(axis=1)).sum())
+    raise InputError(f"{model_name}: model returned {what} for {rows} of {n} inputs; outputs must be finite numbers")
+
+
+def _check_labels(array: NDArray[Any], classes: int, model_name: str) -> None:
+    inside = (array >= 0) & (array < classes) & (array == np.floor(array))
+    if not inside.all():
+        wrong = array[~inside]
+        raise InputError(
+            f"{model_name}: model returned label {wrong[0]} ({len(wrong)} of {len(array)} labels are outside "
+            f"the {classes} classes); accepted: 0 … {classes - 1}"
+        )

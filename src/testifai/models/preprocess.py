@@ -1,0 +1,213 @@
+"""From images as data sets hold them (uint8, height × width × colour) to what a model's input wants."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError, suggest
+from testifai.rows import Batch
+
+LAYOUTS = ("NCHW", "NHWC", "flat")
+SCALES = ("unit", "raw", "signed")
+
+Shape = Sequence[int | None]
+Scale = str | float
+PerChannel = float | Sequence[float]
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a model's input seems to want, and why it is thought so."""
+
+    layout: str | None
+    scale: Scale
+    why: str
+
+
+class Preprocess:
+    """Turns a batch into a model's input: scale, then (x − mean) / std per channel, then layout.
+
+    `scale` says what 0 … 255 becomes: "unit" 0 … 1, "signed" −1 … 1, "raw" itself; these names concern
+    whole-number batches (fractional ones count as scaled already), while a number multiplies any batch.
+    `layout` None keeps the shape. `expects` is the model's input shape (first axis = input, None = any size),
+    checked on every batch.
+
+    >>> digits = np.full((2, 28, 28), 255, np.uint8)
+    >>> Preprocess("NCHW", "unit")(digits).shape
+    (2, 1, 28, 28)
+    """
+
+    def __init__(
+        self,
+        layout: str | None = None,
+        scale: Scale | None = None,
+        mean: PerChannel | None = None,
+        std: PerChannel | None = None,
+        dtype: Any = np.float32,
+        expects: Shape | None = None,
+    ) -> None:
+        if layout is not None and layout not in LAYOUTS:
+            raise InputError(f"layout: {layout!r} is not known; {suggest(layout, LAYOUTS)}")
+        self.layout, self.dtype, self.expects = layout, np.dtype(dtype), expects
+        self.scale = _check_scale("raw" if scale is None else scale)
+        self.mean, self.std = _check_channels("mean", mean), _check_channels("std", std)
+        self._known: dict[Any, Any] = {}
+        if self.std is not None and (self.std <= 0).any():
+            raise InputError(f"std: {self.std.tolist()} is not accepted; positive numbers are")
+        if self.dtype.kind != "f" and (self.mean is not None or self.std is not None or self.scale != "raw"):
+            raise InputError(f"scale: the model takes {self.dtype} inputs; scale, mean and std need a model of floats")
+
+    def __call__(self, batch: Batch) -> Batch:
+        if isinstance(batch, list):
+            return batch
+        view = self._arrange(batch)
+        if self.expects is not None and not _fits(view.shape[1:], self.expects[1:]):
+            raise InputError(_mismatch(batch.shape, self.expects))
+        divisor, shift = self._factors(batch, view.shape)
+        if divisor is None:
+            out = np.array(view, dtype=self.dtype, order="C", copy=None)
+        else:
+            # One pass: the conversion happens inside the division, straight into the target's layout.
+            out = np.divide(view, divisor, out=np.empty(view.shape, self.dtype), dtype=self.dtype, casting="unsafe")
+        if shift is not None:
+            out = np.subtract(out, shift, out=out if divisor is not None else None)
+        return out
+
+    def _factors(self, batch: NDArray[Any], shape: tuple[int, ...]) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """Divisor and shift in the shape of the arranged batch; worked out once for every kind of batch."""
+        key = (batch.dtype.str, batch.shape[1:])
+        if key not in self._known:
+            pair = self._affine(batch.dtype)
+            self._known[key] = tuple(None if one is None else self._spread(one, shape, batch.shape) for one in pair)
+        divisor, shift = self._known[key]
+        return divisor, shift
+
+    def _arrange(self, batch: NDArray[Any]) -> NDArray[Any]:
+        if self.layout is None:
+            return batch
+        if self.layout == "flat":
+            return batch.reshape(len(batch), -1)
+        if batch.ndim not in (3, 4):
+            raise InputError(
+                f"layout: {self.layout} is for images (N, H, W) or (N, H, W, C); "
+                f"the inputs have shape {_show(batch.shape)}"
+            )
+        images = batch[..., np.newaxis] if batch.ndim == 3 else batch
+        return images.transpose(0, 3, 1, 2) if self.layout == "NCHW" else images
+
+    def _affine(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """x / divisor − shift equals ((x · scale + offset) − mean) / std; None where nothing is to do."""
+        divisor, offset = np.ones(1), 0.0
+        if not isinstance(self.scale, str):
+            divisor = np.array([1.0 / self.scale])
+        elif dtype.kind in "iu" and self.scale != "raw":
+            divisor, offset = (np.array([255.0]), 0.0) if self.scale == "unit" else (np.array([127.5]), -1.0)
+        std = np.ones(1) if self.std is None else self.std
+        shift = ((0.0 if self.mean is None else self.mean) - offset) / std
+        divisor = divisor * std
+        return (None if (divisor == 1).all() else divisor), (None if (shift == 0).all() else shift)
+
+    def _spread(self, values: NDArray[Any], shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> NDArray[Any]:
+        """One value per channel, in the shape that multiplies the arranged batch."""
+        values = values.astype(self.dtype)
+        if len(values) == 1:
+            return values.reshape(())
+        channels = shape[1] if self.layout == "NCHW" else batch_shape[-1] if self.layout == "flat" else shape[-1]
+        if len(values) != channels or (self.layout == "flat" and len(batch_shape) == 3):
+            raise InputError(
+                f"mean, std: have {len(values)} values; the inputs {_show(batch_shape)} have another number"
+            )
+        if self.layout == "NCHW":
+            return values[:, np.newaxis, np.newaxis]
+        return np.tile(values, shape[1] // channels) if self.layout == "flat" else values
+
+
+def guess(input_shape: Shape, dtype: Any, batch_shape: Sequence[int]) -> Guess:
+    """Layout and scale from the model's input shape and the data's, where only one layout fits.
+
+    The layout is a fact or an InputError. The scale of a model of floats cannot be seen in its input: 0 … 1
+    is assumed for images, and `why` says so.
+
+    >>> guess((None, 3, 32, 32), "float32", (100, 32, 32, 3)).layout
+    'NCHW'
+    """
+    rank = len(batch_shape)
+    layouts = (None, "NCHW", "NHWC", "flat") if rank in (3, 4) else (None, "flat") if rank > 4 else (None,)
+    fitting = [layout for layout in layouts if _fits(_arranged(batch_shape, layout), input_shape[1:])]
+    if None in fitting and "NHWC" in fitting:
+        fitting.remove(None)  # for images with a colour axis they are the same
+    if not fitting:
+        raise InputError(_mismatch(batch_shape, input_shape))
+    if len(fitting) > 1:
+        raise InputError(
+            f"layout: inputs {_show(batch_shape)} fit the model's input {_show(input_shape)} as "
+            f"{' and as '.join(str(one) for one in fitting)}; set layout"
+        )
+    layout = fitting[0]
+    way = layout or "they are"
+    where = f"inputs {_show(batch_shape)} fit the model's input {_show(input_shape)} only as {way}"
+    if np.dtype(dtype).kind != "f":
+        return Guess(layout, "raw", f"{where}; the model takes {np.dtype(dtype)}")
+    if rank < 3:
+        return Guess(layout, "raw", f"{where}; values are handed over as they are")
+    return Guess(layout, "unit", f"{where}; that it wants 0 … 1 is assumed (set scale if not)")
+
+
+def _arranged(shape: Sequence[int], layout: str | None) -> tuple[int, ...]:
+    """The shape of one input once laid out."""
+    one = tuple(shape[1:])
+    if layout is None:
+        return one
+    if layout == "flat":
+        return (math.prod(one),)
+    height, width, channels = one if len(one) == 3 else (*one, 1)
+    return (channels, height, width) if layout == "NCHW" else (height, width, channels)
+
+
+def _fits(shape: Sequence[int], wanted: Shape) -> bool:
+    if len(shape) != len(wanted):
+        return False
+    return all(size is None or size == have for have, size in zip(shape, wanted, strict=True))
+
+
+def _show(shape: Shape) -> str:
+    return (
+        "("
+        + ", ".join("N" if axis == 0 else "any" if size is None else str(size) for axis, size in enumerate(shape))
+        + ")"
+    )
+
+
+def _mismatch(batch_shape: Sequence[int], input_shape: Shape) -> str:
+    colours = {3: "grey", 4: "colour"}.get(len(batch_shape))
+    hint = f" ({colours} images)" if colours and len(input_shape) == 4 else ""
+    return f"inputs: have shape {_show(batch_shape)}{hint}; the model takes {_show(input_shape)}"
+
+
+def _check_scale(scale: Any) -> Scale:
+    if isinstance(scale, str):
+        if scale in SCALES:
+            return scale
+        raise InputError(f"scale: {scale!r} is not accepted; a number or one of {', '.join(SCALES)} is")
+    if isinstance(scale, bool) or not isinstance(scale, numbers.Real) or not math.isfinite(scale) or scale == 0:
+        raise InputError(f"scale: {scale!r} is not accepted; a number other than 0 or one of {', '.join(SCALES)} is")
+    return float(scale)
+
+
+def _check_channels(field: str, values: PerChannel | None) -> NDArray[np.float64] | None:
+    if values is None:
+        return None
+    try:
+        array = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        array = np.empty((0, 0))
+    if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
+        raise InputError(f"{field}: {values!r} is not accepted; a number or one number per channel is")
+    return array

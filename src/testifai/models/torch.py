@@ -1,0 +1,169 @@
+"""PyTorch modules (needs the extra `torch`)."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.models.base import Outputs
+from testifai.models.preprocess import PerChannel, Preprocess, Scale
+from testifai.models.python import import_object
+from testifai.rows import Batch
+
+
+class TorchModel:
+    """A module in evaluation mode, without gradients.
+
+    Nothing in a module says what its input should be: images of whole numbers, (N, H, W) or (N, H, W, C), are
+    handed over as float32 NCHW in 0 … 1 unless `layout`, `scale`, `mean` or `std` say otherwise; other inputs
+    as they are. The module is put into evaluation mode and moved to `device` (by default it stays where it
+    is).
+    """
+
+    thread_safe = False  # torch spreads one call over its own threads
+    outputs: Outputs | None = None
+
+    def __init__(
+        self,
+        module: Any,
+        *,
+        layout: str | None = None,
+        scale: Scale | None = None,
+        mean: PerChannel | None = None,
+        std: PerChannel | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        outputs: Outputs | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        torch = _import_torch()
+        if not isinstance(module, torch.nn.Module):
+            raise InputError(f"model: {type(module).__name__} is not a torch.nn.Module")
+        if threads is not None:
+            if not isinstance(threads, int) or threads < 1:
+                raise InputError(f"model: threads = {threads!r} is not accepted; a whole number from 1 is")
+            torch.set_num_threads(threads)
+        self.module = module.eval()
+        if device is not None:
+            self.module = _move(self.module, device)
+        tensor = next(self.module.parameters(), None)
+        tensor = next(self.module.buffers(), None) if tensor is None else tensor
+        self.device = tensor.device if tensor is not None else torch.device(device or "cpu")
+        self.name = type(module).__name__
+        self.outputs, self.batch_size = outputs, batch_size
+        self._images = Preprocess(layout or "NCHW", "unit" if scale is None else scale, mean, std)
+        given = (layout, scale, mean, std) != (None, None, None, None)
+        self._others = Preprocess(layout, scale, mean, std) if given else None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The module's class and structure, and its weights."""
+        digest = hashlib.sha256(repr(self.module).encode())
+        for name, value in sorted(self.module.state_dict().items()):
+            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+            digest.update(_bytes_of(value))
+        return digest.hexdigest()
+
+    def __call__(self, batch: Batch) -> NDArray[Any]:
+        torch = _import_torch()
+        inputs: Any = batch
+        if not isinstance(batch, list):
+            inputs = torch.from_numpy(self._ready(batch)).to(self.device)
+        with torch.inference_mode():
+            outputs = self.module(inputs)
+        if not isinstance(outputs, torch.Tensor):
+            raise InputError(
+                f"{self.name}: model returned {type(outputs).__name__}; a tensor (N,) or (N, d) is accepted"
+            )
+        # NumPy has no bfloat16.
+        outputs = outputs.float() if outputs.is_floating_point() else outputs
+        return np.asarray(outputs.cpu().numpy())
+
+    def _ready(self, batch: NDArray[Any]) -> NDArray[Any]:
+        is_images = batch.dtype.kind in "iu" and batch.ndim in (3, 4)
+        if is_images:
+            return np.asarray(self._images(batch))
+        if self._others is not None:
+            return np.asarray(self._others(batch))
+        return np.array(batch, dtype=np.float32 if batch.dtype.kind == "f" else batch.dtype)
+
+
+def load_torch(
+    path: str, *, weights: str | Path | None = None, folder: str | Path | None = None, **options: Any
+) -> TorchModel:
+    """The module that the factory "pkg.module:name" makes, with weights from a .pt or .safetensors file.
+
+    Weights are read with `weights_only=True`: a file can hold tensors, never code. Options are those of
+    `TorchModel`.
+    """
+    torch = _import_torch()
+    made = import_object(path, folder=folder, field="model.torch")
+    module = made if isinstance(made, torch.nn.Module) else _make(path, made)
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(f"model.torch: {path!r} made a {type(module).__name__}; a torch.nn.Module is needed")
+    if weights is not None:
+        file = Path(folder or ".", weights)
+        state = _read_weights(file)
+        try:
+            module.load_state_dict(state)
+        except (RuntimeError, TypeError, AttributeError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(f"model.weights: {file} does not fit the module of {path!r} ({reason})") from None
+    return TorchModel(module, **options)
+
+
+def _make(path: str, factory: Any) -> Any:
+    try:
+        return factory()
+    except Exception as error:
+        raise InputError(f"model.torch: {path!r}() failed: {type(error).__name__}: {error}") from error
+
+
+def _read_weights(file: Path) -> Any:
+    torch = _import_torch()
+    if not file.is_file():
+        raise InputError(
+            f"model.weights: {file} does not exist" if not file.exists() else f"model.weights: {file} is not a file"
+        )
+    try:
+        if file.suffix == ".safetensors":
+            return importlib.import_module("safetensors.torch").load_file(file)
+        state = torch.load(file, map_location="cpu", weights_only=True)
+    except ImportError:
+        raise InputError(
+            "model.weights: a .safetensors file needs the package safetensors (pip install safetensors)"
+        ) from None
+    except Exception as error:
+        reason = " ".join(str(error).split())[:120]
+        raise InputError(f"model.weights: {file} is not a file of weights alone ({reason})") from None
+    return state.get("state_dict", state) if isinstance(state, dict) else state
+
+
+def _move(module: Any, device: str) -> Any:
+    try:
+        return module.to(device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"model: device {device!r} cannot be used ({' '.join(str(error).split())[:120]})") from None
+
+
+def _bytes_of(value: Any) -> bytes:
+    import torch
+
+    flat = value.detach().cpu().contiguous().reshape(-1)
+    data: bytes = flat.view(torch.uint8).numpy().tobytes()
+    return data
+
+
+def _import_torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise InputError("model: torch is not installed; pip install 'testifai[torch]'") from None
+    return torch

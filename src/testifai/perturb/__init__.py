@@ -1,0 +1,61 @@
+"""Perturbations: label-preserving changes of inputs, by name or made by the user."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from numpy.typing import ArrayLike
+
+from testifai.errors import InputError
+from testifai.perturb.registry import (
+    Perturbation,
+    check_batch,
+    describe,
+    get,
+    names,
+    perturbation,
+    rebuild,
+    resolve,
+)
+from testifai.perturb.rng import Rng
+from testifai.rows import Batch
+
+__all__ = [
+    "Perturbation",
+    "Rng",
+    "apply",
+    "describe",
+    "get",
+    "names",
+    "perturbation",
+    "rebuild",
+    "resolve",
+]
+
+
+def apply(
+    composite: Mapping[str | Perturbation, int],
+    batch: Batch,
+    seed: int = 0,
+    indices: ArrayLike | None = None,
+) -> Batch:
+    """A composite of perturbations, in the order given, on a batch; the batch handed in stays as it is.
+
+    >>> import numpy as np
+    >>> images = np.zeros((2, 28, 28), np.uint8)
+    >>> apply({"mnist_c.zoom": 3, "mnist_c.brightness": 2}, images).max().item()
+    51
+    """
+    if not isinstance(composite, Mapping):
+        raise InputError(f"composite: {composite!r} is not accepted; give {{perturbation: severity, …}}")
+    check_batch(batch)
+    # Everything is looked up before anything is applied: a mistake in the last name costs nothing.
+    steps = [(resolve(given), severity) for given, severity in composite.items()]
+    for step, severity in steps:
+        step.check_severity(severity)
+    uses: Counter[str] = Counter()
+    for step, severity in steps:
+        batch = step.apply(batch, severity, seed=seed, indices=indices, occurrence=uses[step.name])
+        uses[step.name] += 1
+    return batch

@@ -1,0 +1,168 @@
+"""Random numbers that belong to an input, not to its place in a batch.
+
+Every draw is a function of (seed, perturbation, occurrence, severity, input index, call number) and of
+nothing else, so results do not depend on batch size, order of work or number of workers. Both generators are
+of the counter-based Philox family (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a
+few numbers per input come from one vectorised Philox4x32-10 over all inputs at once, whole fields from
+NumPy's native Philox, whose state is set anew for each input (far cheaper than a new generator).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError
+
+Size = int | tuple[int, ...]
+
+# More numbers per input than this are a field. The choice rests on the size alone: never on the batch.
+FEW = 16
+
+_MASK = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+
+
+def philox4x32(counter: NDArray[np.uint64], key: tuple[int, int], rounds: int = 10) -> NDArray[np.uint64]:
+    """Philox4x32: 32-bit words in uint64, four words along the first axis in and out.
+
+    >>> [f"{int(word):08x}" for word in philox4x32(np.zeros(4, np.uint64), (0, 0))]
+    ['6627e8d5', 'e169c58d', 'bc57ac4c', '9b00dbd8']
+    """
+    a, b, c, d = counter
+    first, second = key
+    for _ in range(rounds):
+        left, right = a * _MULTIPLIERS[0], c * _MULTIPLIERS[1]
+        a = (right >> _HALF) ^ b ^ np.uint64(first)
+        b = right & _MASK
+        c = (left >> _HALF) ^ d ^ np.uint64(second)
+        d = left & _MASK
+        first, second = (first + _WEYL[0]) & 0xFFFFFFFF, (second + _WEYL[1]) & 0xFFFFFFFF
+    return np.stack([a, b, c, d])
+
+
+class Rng:
+    """Draws for a batch of inputs: shape (number of inputs, *size), the same for an input wherever it stands.
+
+    >>> whole = Rng(0, "fade", 2, np.arange(4)).uniform()
+    >>> alone = Rng(0, "fade", 2, np.array([3])).uniform()
+    >>> bool(whole[3] == alone[0])
+    True
+    """
+
+    def __init__(
+        self, seed: int, name: str, severity: int, indices: NDArray[np.integer[Any]], occurrence: int = 0
+    ) -> None:
+        self.indices = np.asarray(indices).astype(np.uint64)
+        # hashlib, not hash(): the key must be the same in every process and on every platform.
+        identity = json.dumps([int(seed), name, int(occurrence), int(severity)])
+        self._digest = hashlib.blake2b(identity.encode(), digest_size=24).digest()
+        self._calls = 0
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def uniform(self, size: Size = (), low: float = 0.0, high: float = 1.0) -> NDArray[np.float64]:
+        """Uniform numbers between low and high."""
+        shape, count = self._shape(size)
+        numbers = self._few(count) if count <= FEW else self._field(count, _fill_uniform)
+        if (low, high) != (0.0, 1.0):
+            numbers = low + (high - low) * numbers
+        return numbers.reshape(shape)
+
+    def normal(self, size: Size = ()) -> NDArray[np.float64]:
+        """Standard normal numbers."""
+        shape, count = self._shape(size)
+        if count > FEW:
+            return self._field(count, _fill_normal).reshape(shape)
+        # The quantile function works element by element; a vectorised log or cosine may give an element
+        # another last bit at the end of an array than in its middle.
+        from scipy.special import ndtri
+
+        numbers: NDArray[np.float64] = ndtri(self._few(count))
+        return numbers.reshape(shape)
+
+    def integers(self, low: int, high: int, size: Size = ()) -> NDArray[np.int64]:
+        """Whole numbers from low up to, but not including, high."""
+        if not low < high:
+            raise InputError(f"integers(low={low}, high={high}): low must be less than high")
+        shape, count = self._shape(size)
+        numbers = self._few(count) if count <= FEW else self._field(count, _fill_uniform)
+        return (np.floor(numbers * (high - low)).astype(np.int64) + low).reshape(shape)
+
+    def poisson(self, rate: ArrayLike) -> NDArray[np.int64]:
+        """Poisson counts. The first axis of rate is the input (length 1: the same rates for every input).
+
+        A single number gives one count per input.
+        """
+        rates = np.atleast_1d(np.asarray(rate, dtype=np.float64))
+        if rates.shape[0] not in (1, len(self)):
+            raise InputError(
+                f"poisson(rate): the first axis of rate has length {rates.shape[0]}; "
+                f"it must be the number of inputs, {len(self)}, or 1"
+            )
+        if not (rates >= 0).all():
+            raise InputError("poisson(rate): every rate must be a number ≥ 0")
+        rates = np.broadcast_to(rates, (len(self), *rates.shape[1:]))
+        counts = np.empty(rates.shape, dtype=np.int64)
+        for row, generator in enumerate(self._generators()):
+            counts[row] = generator.poisson(rates[row])
+        return counts
+
+    def _shape(self, size: Size) -> tuple[tuple[int, ...], int]:
+        per_input = (size,) if isinstance(size, int | np.integer) else tuple(size)
+        return (len(self), *per_input), math.prod(per_input)
+
+    def _few(self, count: int) -> NDArray[np.float64]:
+        """Numbers strictly between 0 and 1, two per Philox block, for all inputs at once."""
+        blocks = (count + 1) // 2
+        counter = np.empty((4, len(self), blocks), dtype=np.uint64)
+        counter[0] = np.arange(blocks, dtype=np.uint64)
+        counter[1] = self._next_call()
+        counter[2] = (self.indices & _MASK)[:, None]
+        counter[3] = (self.indices >> _HALF)[:, None]
+        key = (int.from_bytes(self._digest[16:20], "little"), int.from_bytes(self._digest[20:24], "little"))
+        words = philox4x32(counter, key)
+        pairs = np.stack([words[0] << _HALF | words[1], words[2] << _HALF | words[3]], axis=-1)
+        # 52 bits and a half: neither 0 nor 1 can come out.
+        numbers = ((pairs >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+        return np.ascontiguousarray(numbers.reshape(len(self), 2 * blocks)[:, :count])
+
+    def _field(self, count: int, fill: Any) -> NDArray[np.float64]:
+        numbers = np.empty((len(self), count), dtype=np.float64)
+        for row, generator in zip(numbers, self._generators(), strict=True):
+            fill(generator, row)
+        return numbers
+
+    def _generators(self) -> Any:
+        """One generator after the other, each at the start of the stream of its input and this call."""
+        key = np.frombuffer(self._digest[:16], dtype="<u8").astype(np.uint64)
+        bits = np.random.Philox(key=key)
+        generator = np.random.Generator(bits)
+        state = bits.state
+        # NumPy counts blocks in the first word; the others name the stream.
+        counter = np.array([0, self._next_call(), 0, 0], dtype=np.uint64)
+        state["state"]["counter"] = counter
+        for index in self.indices:
+            counter[2] = index
+            bits.state = state
+            yield generator
+
+    def _next_call(self) -> int:
+        self._calls += 1
+        return self._calls
+
+
+def _fill_uniform(generator: np.random.Generator, row: NDArray[np.float64]) -> None:
+    generator.random(out=row)
+
+
+def _fill_normal(generator: np.random.Generator, row: NDArray[np.float64]) -> None:
+    generator.standard_normal(out=row)

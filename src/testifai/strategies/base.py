@@ -1,0 +1,121 @@
+"""What a strategy is: it looks at what has been measured and names the work to do next."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from testifai.engine.plan import Work
+from testifai.engine.stopping import StoppingRule
+from testifai.errors import InputError
+from testifai.outcomes import Ids, Outcomes
+from testifai.space import Space
+
+
+@dataclass(frozen=True)
+class Progress:
+    """All a strategy may look at. The same progress always leads to the same next step, so runs resume anywhere."""
+
+    space: Space
+    outcomes: Outcomes
+    budget: int | None = None
+    target: float | None = None
+    stopping: StoppingRule | None = None
+    needs_clean: bool = False
+    seed: int = 0
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs there are."""
+        return self.outcomes.inputs
+
+
+class Strategy(Protocol):
+    """Decides which (configuration, inputs) to run next, and when to stop."""
+
+    name: str
+    surrogate: str | None
+
+    def propose(self, progress: Progress) -> Work | None:
+        """The next round of work (parts of it may have been measured already), or None: done."""
+        ...
+
+    def expected(self, progress: Progress) -> int:
+        """At most how many inferences the whole run will take."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """The strategy as plain data."""
+        ...
+
+
+class Listed(ABC):
+    """Strategies that fix their tests beforehand and run each until its stopping rule, the data or the budget ends it.
+
+    Inputs are visited in rounds of the rule's batch, all running tests together, so that a budget buys every test
+    the same number of inputs instead of the first tests all of them.
+    """
+
+    name: str
+    surrogate: str | None = "forest"
+
+    @abstractmethod
+    def tests(self, progress: Progress) -> Ids:
+        """The configurations to run, the clean one first."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """The strategy as plain data."""
+
+    def expected(self, progress: Progress) -> int:
+        everything = len(self.tests(progress)) * progress.inputs
+        return everything if progress.budget is None else min(everything, progress.budget)
+
+    def propose(self, progress: Progress) -> Work | None:
+        tests = self.tests(progress)
+        rule, inputs = progress.stopping, progress.inputs
+        round_size = inputs if rule is None else rule.batch
+        _, trials = progress.outcomes.counts(tests)
+        running = np.ones(len(tests), bool)
+        for start in range(0, inputs, round_size):
+            end = min(inputs, start + round_size)
+            # Tests stopped in earlier rounds keep what they have; everyone else has all inputs before `start`.
+            spent = int(np.minimum(trials, start).sum())
+            share, chosen = _afford(progress.budget, spent, np.flatnonzero(running), end - start)
+            if share == 0:
+                return None
+            work = Work(tests[chosen], np.arange(start, start + share))
+            if (trials[chosen] < start + share).any():
+                return work
+            if share < end - start or len(chosen) < running.sum():
+                return None
+            if rule is not None:
+                places = np.arange(end)
+                for row in np.flatnonzero(running):
+                    running[row] = not rule.stops(progress.outcomes.passed(int(tests[row]), places), inputs)
+                if not running.any():
+                    return None
+                if progress.needs_clean:
+                    # Every other test is judged against the clean outputs, so the clean one goes on with them.
+                    running[tests == 0] = True
+        return None
+
+
+def _afford(budget: int | None, spent: int, running: Ids, wanted: int) -> tuple[int, Ids]:
+    """How many inputs each running test can have, and which tests, when not even one input for all is left."""
+    if budget is None:
+        return wanted, running
+    left = budget - spent
+    share = min(wanted, left // len(running))
+    if share > 0 or spent > 0 or left <= 0:
+        return share, running
+    return 1, running[:left]
+
+
+def check_budget(budget: int | None) -> None:
+    """A budget is a positive whole number."""
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1):
+        raise InputError(f"budget: must be a whole number of inferences, at least 1, got {budget!r}")

@@ -1,0 +1,144 @@
+"""What people see in the terminal: tables of answers, tests, classes, gates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from testifai.demo import Demo
+from testifai.gates import Verdict
+from testifai.space import Space
+from testifai.tomogram import Answer, Tomogram
+
+
+def console() -> Console:
+    """Standard output, never narrower than a table needs when it is not a terminal."""
+    plain = Console(highlight=False)
+    return plain if plain.is_terminal else Console(highlight=False, width=120)
+
+
+def rate(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.3f}"
+
+
+def interval(low: float, high: float) -> str:
+    """Bounds, or that there are none."""
+    if math.isnan(low):
+        return "no interval"
+    return "exact" if low == high else f"{low:.3f} … {high:.3f}"
+
+
+def sigma_text(space: Space, sigma: tuple[int, ...]) -> str:
+    """A configuration in words, in application order."""
+    steps = [f"{space.axes[axis].name} {severity}" for axis, severity in space.steps(sigma)]
+    joint = ", then " if space.order_sensitive else ", "
+    return joint.join(steps) or "clean"
+
+
+def answer(out: Console, space: Space, expression: str, found: Answer) -> None:
+    """One query's answer."""
+    out.print(f"[bold]{rate(found.robustness)}[/bold]  ({interval(found.low, found.high)})  for {_escape(expression)}")
+    out.print(
+        f"{signed(found.drop)} against clean inputs; {found.tests} tests: "
+        f"{found.measured} measured, {found.inferred} predicted"
+    )
+    out.print(worst(space, found))
+
+
+def worst(space: Space, found: Answer) -> Table:
+    table = _table("worst tests", ("configuration", "left"), "robustness", "95 % interval")
+    for sigma, estimate, low, high in found.worst:
+        table.add_row(sigma_text(space, sigma), rate(estimate), interval(low, high))
+    return table
+
+
+def summary(out: Console, tomogram: Tomogram) -> None:
+    """A run in a page."""
+    space = tomogram.space
+    out.print(
+        f"{space.size:,} tests over {', '.join(space.names)}: {len(tomogram.outcomes):,} measured with "
+        f"{tomogram.inferences:,} inferences on {tomogram.outcomes.inputs:,} inputs; "
+        f"clean accuracy [bold]{rate(tomogram.base)}[/bold]"
+    )
+    if not len(tomogram.outcomes):
+        return
+    table = _table("by order (perturbations at once)", "order", "tests", "measured", "robustness", "95 % interval")
+    for order, found in tomogram.by_order().items():
+        _add(table, str(order), found)
+    out.print(table)
+    table = _table("by axis and severity", ("axis", "left"), *map(str, _levels(tomogram)))
+    for name, found_by_level in tomogram.by_severity().items():
+        cells = [rate(found_by_level[s].robustness) if s in found_by_level else "" for s in _levels(tomogram)]
+        table.add_row(name, *cells)
+    out.print(table)
+    by_class = tomogram.by_class()
+    if by_class:
+        table = _table("by class, over the measured tests", ("class", "left"), "robustness", "95 % interval")
+        for name, found in by_class.items():
+            table.add_row(_escape(name), rate(found.robustness), interval(found.low, found.high))
+        out.print(table)
+    everything = tomogram.query("order >= 0")
+    out.print(worst(space, everything))
+
+
+def verdicts(out: Console, listed: Iterable[Verdict]) -> None:
+    """Gates, one line each."""
+    colours = {"holds": "green", "fails": "red", "undecided": "yellow"}
+    for verdict in listed:
+        gate = verdict.gate
+        name = f"{_escape(gate.name)}: " if gate.name else ""
+        part = f" for inputs {_escape(gate.inputs)}" if gate.inputs else ""
+        out.print(
+            f"[{colours[verdict.status]}]{verdict.status}[/]  {name}{_escape(gate.query)}{part} "
+            f">= {gate.at_least:g} ({verdict.reason})"
+        )
+
+
+def demo(out: Console, result: Demo) -> None:
+    """The twelve queries of Table 2 and what they cost."""
+    partial = result.partial
+    table = _table(
+        f"robustness of a LeNet-5 on {partial.outcomes.inputs:,} digits under {', '.join(partial.space.names)}",
+        ("", "left"), ("query", "left"), "measured", "predicted", "answer", "truth", "error",
+    )  # fmt: skip
+    for row in result.rows:
+        found = row.answer
+        table.add_row(
+            row.name, row.query, str(found.measured), str(found.inferred),
+            rate(found.robustness), rate(row.truth), signed(row.error),
+        )  # fmt: skip
+    out.print(table)
+    out.print(
+        f"Clean accuracy {rate(partial.base)}. {partial.inferences:,} inferences instead of "
+        f"{result.full.inferences:,}: {result.saved:.0%} saved; {result.within:.0%} of the 216 tests within 0.1 of "
+        "the truth. The forest errs on the optimistic side (+) where several perturbations meet."
+    )
+
+
+def signed(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:+.3f}"
+
+
+def _levels(tomogram: Tomogram) -> list[int]:
+    return sorted({level for axis in tomogram.space.axes for level in axis.severities})
+
+
+def _add(table: Table, first: str, found: Answer) -> None:
+    bounds = interval(found.low, found.high)
+    table.add_row(first, f"{found.tests:,}", f"{found.measured:,}", rate(found.robustness), bounds)
+
+
+def _table(title: str, *columns: Any) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=None)
+    for column in columns:
+        name, justify = column if isinstance(column, tuple) else (column, "right")
+        table.add_column(name, justify=justify, header_style="dim")
+    return table
+
+
+def _escape(text: str) -> str:
+    return text.replace("[", "\\[")

@@ -1,0 +1,54 @@
+"""Who may use how many threads: workers are the only parallelism while they run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+_lock = threading.Lock()
+_users = 0
+_limit: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """NumPy's matrix products in one thread for as long as anyone asks for it.
+
+    Small products, such as a blur's, take three times as long when the library splits them over cores. The number of
+    threads belongs to the whole process, so the first to come sets it and the last to go restores it.
+    """
+    global _users, _limit
+    with _lock:
+        _users += 1
+        if _users == 1:
+            _limit = _controller().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _limit.restore_original_limits()
+
+
+@contextmanager
+def one_opencv_thread() -> Iterator[None]:
+    """The same for OpenCV."""
+    import cv2
+
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    try:
+        yield
+    finally:
+        cv2.setNumThreads(before)
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -1,0 +1,310 @@
+"""The finished result: an estimate with an interval for every configuration, and answers to queries over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai import query as queries
+from testifai.errors import InputError
+from testifai.intervals import confidence_sequence, wilson
+from testifai.outcomes import Bits, Ids, Outcomes
+from testifai.space import Space
+from testifai.surrogates import Surrogate, resolve
+
+Floats = NDArray[np.float64]
+Sigma = tuple[int, ...]
+
+WORST = 5
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a query found. An interval bound is NaN where a selected test's estimate has none."""
+
+    robustness: float
+    low: float
+    high: float
+    drop: float
+    tests: int
+    measured: int
+    inferred: int
+    worst: tuple[tuple[Sigma, float, float, float], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, None for what does not exist."""
+        return {
+            "robustness": _number(self.robustness),
+            "low": _number(self.low),
+            "high": _number(self.high),
+            "drop": _number(self.drop),
+            "tests": self.tests,
+            "measured": self.measured,
+            "inferred": self.inferred,
+            "worst": [
+                {"configuration": list(sigma), "estimate": _number(e), "low": _number(lo), "high": _number(hi)}
+                for sigma, e, lo, hi in self.worst
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class _View:
+    """Estimates over the whole space, flat by configuration id, for all inputs or a part of them."""
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    passes: Ids
+    trials: Ids
+
+
+@dataclass
+class Tomogram:
+    """Everything that is known about a model in a space of conditions.
+
+    Bounds of a test stand at 95 % and are for the rate on the inputs at hand (`population="data"`: they close once all
+    inputs were tried) or on new inputs like them (`"future"`). Tests ended by a stopping rule have bounds that stay
+    valid under it. The bounds of an answer are the mean bounds of its tests: conservative, since the tests share inputs.
+    """
+
+    space: Space
+    outcomes: Outcomes
+    order: NDArray[np.intp]
+    labels: NDArray[Any] | None = None
+    classes: tuple[str, ...] | None = None
+    population: str = "data"
+    stopped_early: bool = False
+    surrogate: str | Surrogate | None = "forest"
+    seed: int = 0
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Tomogram of {self.space.size:,} tests over {', '.join(self.space.names)}: "
+            f"{len(self.outcomes):,} measured, {self.inferences:,} inferences, clean accuracy {self.base:.3f}>"
+        )
+
+    # -- what was measured --------------------------------------------------------------------------------------
+
+    @cached_property
+    def measured_ids(self) -> Ids:
+        """The configurations with at least one outcome, ascending."""
+        return np.array(sorted(self.outcomes), np.int64)
+
+    @cached_property
+    def inferences(self) -> int:
+        """Inputs handed to the model in all."""
+        return self.outcomes.total()
+
+    @cached_property
+    def base(self) -> float:
+        """Clean accuracy."""
+        passes, trials = self.outcomes.counts([0])
+        return float(passes[0] / trials[0]) if trials[0] else float("nan")
+
+    @property
+    def passes(self) -> Ids:
+        """Passed trials of every test."""
+        return self._whole.passes.reshape(self.space.shape)
+
+    @property
+    def trials(self) -> Ids:
+        """Trials of every test."""
+        return self._whole.trials.reshape(self.space.shape)
+
+    # -- estimates ----------------------------------------------------------------------------------------------
+
+    @property
+    def estimate(self) -> Floats:
+        """The pass rate of every test: measured where there are trials, predicted elsewhere."""
+        return self._whole.estimate.reshape(self.space.shape)
+
+    @property
+    def low(self) -> Floats:
+        """Lower 95 % bound of every test; NaN where a method has none."""
+        return self._whole.low.reshape(self.space.shape)
+
+    @property
+    def high(self) -> Floats:
+        """Upper 95 % bound of every test; NaN where a method has none."""
+        return self._whole.high.reshape(self.space.shape)
+
+    def predict(self, configurations: Iterable[Sequence[int]]) -> tuple[Floats, Floats, Floats]:
+        """Estimate and bounds of some configurations; for spaces too large to enumerate."""
+        ids = np.array([self.space.id(tuple(sigma)) for sigma in configurations], np.int64)
+        view = self._view(ids)
+        return view.estimate, view.low, view.high
+
+    # -- questions ----------------------------------------------------------------------------------------------
+
+    def query(self, expression: str, inputs: str | None = None, *, confidence: float = 0.95) -> Answer:
+        """The mean robustness over the tests an expression selects, for all inputs or a part of them.
+
+        `inputs` is a query over `label`, such as "label in {3, 5}".
+        """
+        return self._answer(self.select(expression), self._part(inputs), confidence)
+
+    def select(self, expression: str) -> NDArray[np.bool_]:
+        """Which tests an expression selects, flat by configuration id; selecting none is an error."""
+        columns = self.space.columns()
+        compiled = queries.compile(expression, list(columns), self.space.levels)
+        chosen = np.broadcast_to(compiled.evaluate(columns), self.space.shape).reshape(-1)
+        if not chosen.any():
+            ranges = ", ".join(f"{a.name}: {', '.join(map(str, a.severities))}" for a in self.space.axes)
+            raise InputError(f'query: "{expression}" selects no test (severities are {ranges})')
+        return chosen
+
+    def bound(self, expression: str, inputs: str | None = None, *, looks: int = 1) -> Answer:
+        """The same answer with bounds for decisions: valid however often one looks, shared among `looks` questions."""
+        confidence = 1 - 0.05 / looks
+        return self._answer(self.select(expression), self._part(inputs), confidence, anytime=True)
+
+    def by_class(self) -> dict[str, Answer]:
+        """For each class, the mean robustness over the measured tests."""
+        if self.labels is None or self.labels.ndim != 1:
+            return {}
+        measured = self._measured_mask()
+        answers = {}
+        for label in np.unique(self.labels):
+            name = self.classes[int(label)] if self.classes else str(label)
+            answers[name] = self._answer(measured, self._bits(self.labels == label), 0.95)
+        return answers
+
+    def by_order(self) -> dict[int, Answer]:
+        """For each order, the mean robustness over its tests."""
+        orders = np.broadcast_to(self.space.columns()["order"], self.space.shape).reshape(-1)
+        return {int(order): self._answer(orders == order, None, 0.95) for order in np.unique(orders)}
+
+    def by_severity(self) -> dict[str, dict[int, Answer]]:
+        """For each axis and severity, the mean robustness over its tests."""
+        table: dict[str, dict[int, Answer]] = {}
+        columns = self.space.columns()
+        for axis in self.space.axes:
+            values = np.broadcast_to(columns[axis.name], self.space.shape).reshape(-1)
+            table[axis.name] = {level: self._answer(values == level, None, 0.95) for level in axis.severities}
+        return table
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _whole(self) -> _View:
+        return self._view(None)
+
+    def _measured_mask(self) -> NDArray[np.bool_]:
+        return self._whole.trials > 0
+
+    def _view(
+        self, ids: Ids | None, among: Bits | None = None, confidence: float = 0.95, *, anytime: bool = False
+    ) -> _View:
+        """Estimates of some configurations, or of all, on all inputs or on a part of them."""
+        if ids is None:
+            self.space.columns()  # refuses what cannot be enumerated
+            size = self.space.size
+            known = self.measured_ids
+            passes, trials = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            passes[known], trials[known] = self.outcomes.counts(known, among)
+        else:
+            size = len(ids)
+            passes, trials = self.outcomes.counts(ids, among)
+        inputs = self.outcomes.inputs if among is None else int(np.bitwise_count(among).sum())
+        population = inputs if self.population == "data" else None
+        interval = confidence_sequence if self.stopped_early or anytime else wilson
+        done = np.flatnonzero(trials)
+        estimate, low, high = (np.full(size, np.nan) for _ in range(3))
+        estimate[done] = passes[done] / trials[done]
+        low[done], high[done] = interval(passes[done], trials[done], population, confidence)
+        missing = np.flatnonzero(trials == 0)
+        if len(missing) and len(self.measured_ids):
+            self._predict(missing if ids is None else ids[missing], missing, among, estimate, low, high)
+        return _View(estimate, low, high, passes, trials)
+
+    def _predict(
+        self, ids: Ids, at: NDArray[np.intp], among: Bits | None, estimate: Floats, low: Floats, high: Floats
+    ) -> None:
+        surrogate = self._fitted(among)
+        if surrogate is None:
+            return
+        mean, variance = surrogate.predict(self.space.matrix(ids))
+        estimate[at] = mean
+        if variance is not None:
+            half = 1.96 * np.sqrt(variance)
+            low[at], high[at] = np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
+
+    def _fitted(self, among: Bits | None) -> Surrogate | None:
+        key = None if among is None else among.tobytes()
+        cache: dict[bytes | None, Surrogate | None] = self.__dict__.setdefault("_surrogates", {})
+        if key not in cache:
+            passes, trials = self.outcomes.counts(self.measured_ids, among)
+            used = trials > 0
+            surrogate = resolve(self.surrogate, self.seed)
+            if surrogate is not None and used.any():
+                surrogate = surrogate.fit(self.space.matrix(self.measured_ids[used]), passes[used], trials[used])
+                cache[key] = surrogate
+            else:
+                cache[key] = None
+        return cache[key]
+
+    def _answer(
+        self, chosen: NDArray[np.bool_], among: Bits | None, confidence: float, *, anytime: bool = False
+    ) -> Answer:
+        usual = among is None and confidence == 0.95 and not anytime
+        view = self._whole if usual else self._view(None, among, confidence, anytime=anytime)
+        estimate, low, high = (array[chosen] for array in (view.estimate, view.low, view.high))
+        measured = int(np.count_nonzero(view.trials[chosen]))
+        robustness = float(estimate.mean())
+        base = self.base if among is None else float(view.estimate[0])
+        return Answer(
+            robustness=robustness,
+            low=float(low.mean()),
+            high=float(high.mean()),
+            drop=robustness - base,
+            tests=len(estimate),
+            measured=measured,
+            inferred=len(estimate) - measured,
+            worst=self._worst(np.flatnonzero(chosen), estimate, low, high),
+        )
+
+    def _worst(self, ids: NDArray[np.intp], estimate: Floats, low: Floats, high: Floats) -> tuple[Any, ...]:
+        if len(estimate) > WORST:
+            limit = np.partition(estimate, WORST - 1)[WORST - 1]
+            candidates = np.flatnonzero(estimate <= limit) if not np.isnan(limit) else np.arange(len(estimate))
+        else:
+            candidates = np.arange(len(estimate))
+        lowest = candidates[np.argsort(estimate[candidates], kind="stable")][:WORST]
+        return tuple(
+            (self.space.configuration(int(ids[i])), float(estimate[i]), float(low[i]), float(high[i])) for i in lowest
+        )
+
+    def _part(self, inputs: str | None) -> Bits | None:
+        if inputs is None:
+            return None
+        if self.labels is None or self.labels.ndim != 1:
+            raise InputError("inputs: this run has no labels to choose inputs by")
+        levels = {"label": {name: number for number, name in enumerate(self.classes or ())}}
+        try:
+            compiled = queries.compile(inputs, ["label"], levels)
+        except InputError as error:
+            raise InputError(f"inputs: {error}") from error
+        chosen = np.broadcast_to(compiled.evaluate({"label": self.labels}), self.labels.shape)
+        if not chosen.any():
+            raise InputError(f'inputs: "{inputs}" selects no input (labels are {_listing(np.unique(self.labels))})')
+        return self._bits(chosen)
+
+    def _bits(self, chosen: NDArray[np.bool_]) -> Bits:
+        """Inputs as bits in visiting order."""
+        return np.packbits(chosen[self.order])
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _listing(values: NDArray[Any], most: int = 12) -> str:
+    shown = ", ".join(map(str, values[:most].tolist()))
+    return shown + (", …" if len(values) > most else "")

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testifai.engine.stopping import CumulativeWindow, Interval, Window, describe, resolve
+from testifai.errors import InputError
+from testifai.intervals import confidence_sequence
+
+
+def algorithm_1(passed: list[bool], b: int, delta: float, w: int) -> int:
+    """TestifAI, Algorithm 1, line by line: after how many inputs the test ends."""
+    history = [0.0]
+    batches = [passed[start : start + b] for start in range(0, len(passed), b)]
+    for i, batch in enumerate(batches, start=1):
+        history.append(sum(batch) / b)
+        if i >= w and max(abs(history[j] - history[j - 1]) for j in range(i - w + 1, i + 1)) < delta:
+            return min(i * b, len(passed))
+    return len(passed)
+
+
+def ended(rule, passed: list[bool]) -> int:
+    outcomes = np.array(passed, bool)
+    for end in range(rule.batch, len(outcomes), rule.batch):
+        if rule.stops(outcomes[:end], len(outcomes)):
+            return end
+    return len(outcomes)
+
+
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=200),
+    st.integers(1, 8),
+    st.sampled_from([0.01, 0.13, 0.26, 0.6]),
+    st.integers(1, 4),
+)
+def test_window_is_algorithm_1(passed, batch, delta, window):
+    assert ended(Window(batch, delta, window), passed) == algorithm_1(passed, batch, delta, window)
+
+
+def test_earliest_stop_is_batch_w_near_zero_and_w_plus_1_elsewhere():
+    assert ended(Window(), [False] * 1000) == 300
+    assert ended(Window(), [True] * 1000) == 400
+
+
+def test_with_the_published_parameters_counts_must_be_equal():
+    settled = ([True] * 90 + [False] * 10) * 10
+    off_by_one = settled[:300] + [True] * 91 + [False] * 9 + settled[400:]
+    assert ended(Window(), settled) == 400
+    assert ended(Window(), off_by_one) == 800
+
+
+def test_cumulative_window_looks_at_the_rate_of_all_inputs_so_far():
+    passed = np.array([1, 1, 0, 1, 1, 0, 1, 1], bool)
+    rule = CumulativeWindow(batch=2, delta=0.2, window=2)
+    # rates 1, 3/4, 4/6, 6/8: differences 1/4, 1/12, 1/12
+    assert not rule.stops(passed[:6], 8)
+    assert rule.stops(passed, 8)
+
+
+def test_interval_stops_only_when_narrow():
+    for passed in (np.ones(10_000, bool), np.tile([True, False], 5000)):
+        for target in (0.05, 0.02):
+            looks = range(100, 10_001, 100)
+            stopped = next(end for end in looks if Interval(target=target).stops(passed[:end], 10_000))
+            low, high = confidence_sequence(passed[:stopped].sum(), stopped, 10_000)
+            before = confidence_sequence(passed[: stopped - 100].sum(), stopped - 100, 10_000)
+            assert (high - low) / 2 <= target
+            assert stopped == 100 or (before[1] - before[0]) / 2 > target
+
+
+def test_resolve_by_name_options_and_object():
+    assert resolve(None) is None
+    assert resolve("none") is None
+    assert resolve("window") == Window()
+    assert resolve({"use": "window", "batch": 50}) == Window(batch=50)
+    assert resolve("interval", target=0.1) == Interval(target=0.1)
+    rule = Window(batch=7)
+    assert resolve(rule) is rule
+    assert resolve(describe(rule)) == rule
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("windw", "did you mean 'window'"),
+        ({"use": "window", "bach": 3}, "did you mean 'batch'"),
+        ({"use": "window", "batch": 0}, "batch of window must be positive, got 0"),
+        ({"use": "interval", "target": -1}, "target of interval must be positive"),
+        ({"use": "interval", "confidence": 2}, "between 0 and 1"),
+        (3, "expected one of"),
+    ],
+)
+def test_mistakes_are_one_line(rule, words):
+    with pytest.raises(InputError, match=words) as caught:
+        resolve(rule)
+    assert "\n" not in str(caught.value)

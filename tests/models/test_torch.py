@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from testifai import models
+from testifai.errors import InputError
+
+torch = pytest.importorskip("torch")
+
+from testifai.models.torch import TorchModel, load_torch  # noqa: E402
+
+RNG = np.random.default_rng(0)
+IMAGES = RNG.integers(0, 256, (4, 6, 5, 3), dtype=np.uint8)
+
+
+def make():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 2, 3),
+        torch.nn.BatchNorm2d(2),
+        torch.nn.Dropout(0.5),
+        torch.nn.Flatten(),
+        torch.nn.Linear(24, 7),
+    )
+
+
+def test_images_are_handed_over_as_nchw_in_0_to_1():
+    module = make()
+    model = models.wrap(module)
+    assert isinstance(model, TorchModel)
+    with torch.no_grad():
+        expected = module.eval()(torch.tensor(IMAGES).permute(0, 3, 1, 2) / 255).numpy()
+    np.testing.assert_allclose(model(IMAGES), expected, rtol=1e-5, atol=1e-6)
+    assert np.array_equal(model(IMAGES), model(IMAGES))  # no dropout: the module is in evaluation mode
+
+
+def test_declared_preprocessing():
+    module = torch.nn.Flatten()
+    made = TorchModel(module, layout="NHWC", scale="signed", mean=[0.1, 0.2, 0.3], std=0.5)(IMAGES)
+    expected = ((IMAGES / 127.5 - 1 - [0.1, 0.2, 0.3]) / 0.5).reshape(4, -1)
+    np.testing.assert_allclose(made, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_tables_and_tokens_are_handed_over_as_they_are():
+    table = RNG.normal(size=(3, 4))
+    assert TorchModel(torch.nn.Identity())(table).dtype == np.float32
+    np.testing.assert_allclose(TorchModel(torch.nn.Identity())(table), table, rtol=1e-6)
+    tokens = RNG.integers(0, 9, (3, 4))
+    assert np.array_equal(TorchModel(torch.nn.Identity())(tokens), tokens)
+    assert TorchModel(torch.nn.Identity(), scale=2.0)(table).max() == pytest.approx(2 * table.max(), rel=1e-6)
+
+
+def test_half_precision_outputs():
+    class Half(torch.nn.Module):
+        def forward(self, x):
+            return x.flatten(1).to(torch.bfloat16)
+
+    assert TorchModel(Half())(IMAGES).dtype == np.float32
+
+
+def test_fingerprint_is_of_the_weights():
+    module = make()
+    same = TorchModel(module).fingerprint
+    assert TorchModel(make()).fingerprint == same
+    with torch.no_grad():
+        module[0].bias[0] += 1
+    assert TorchModel(module).fingerprint != same
+
+
+@pytest.fixture
+def factory(tmp_path):
+    (tmp_path / "testifai_nets.py").write_text(
+        "import torch\ndef make():\n    return torch.nn.Linear(3, 2)\ndef number():\n    return 3\n"
+        "def fail():\n    raise OSError('no disk')\nready = torch.nn.Linear(3, 2)\n"
+    )
+    yield tmp_path
+    sys.modules.pop("testifai_nets", None)
+
+
+@pytest.mark.parametrize("kind", ["pt", "nested.pt", "safetensors"])
+def test_weights_are_loaded(factory, kind):
+    module = torch.nn.Linear(3, 2)
+    if kind == "safetensors":
+        save_file = pytest.importorskip("safetensors.torch").save_file
+        save_file(module.state_dict(), factory / f"w.{kind}")
+    else:
+        state = module.state_dict()
+        torch.save({"state_dict": state, "epoch": 3} if "nested" in kind else state, factory / f"w.{kind}")
+    model = models.load("torch", "testifai_nets:make", folder=factory, weights=f"w.{kind}", scale="raw")
+    table = RNG.normal(size=(5, 3)).astype(np.float32)
+    np.testing.assert_allclose(model(table), module(torch.tensor(table)).detach().numpy(), rtol=1e-6)
+
+
+def test_a_module_instead_of_a_factory(factory):
+    assert load_torch("testifai_nets:ready", folder=factory)(np.zeros((1, 3))).shape == (1, 2)
+
+
+class Evil:
+    def __reduce__(self):
+        return print, ("executed",)
+
+
+def test_refused(factory, capsys):
+    def refused(message, name="make", **options):
+        with pytest.raises(InputError, match=message) as caught:
+            models.load("torch", f"testifai_nets:{name}", folder=factory, **options)
+        assert "\n" not in str(caught.value)
+
+    refused("made a int", name="number")
+    refused("failed: OSError: no disk", name="fail")
+    refused(r"none\.pt does not exist", weights="none.pt")
+    refused("no option 'weigths'; did you mean 'weights'", weigths="w.pt")
+    (factory / "bad.pt").write_bytes(b"hello")
+    refused("not a file of weights alone", weights="bad.pt")
+    torch.save(torch.nn.Linear(4, 2).state_dict(), factory / "other.pt")
+    refused("does not fit the module", weights="other.pt")
+    torch.save({"weight": Evil()}, factory / "evil.pt")
+    refused("not a file of weights alone", weights="evil.pt")
+    assert "executed" not in capsys.readouterr().out
+    refused("device 'no-such-device' cannot be used", device="no-such-device")
+    refused("threads = 0", threads=0)
+    with pytest.raises(InputError, match=r"int is not a torch\.nn\.Module"):
+        TorchModel(3)
+
+
+def test_a_tuple_is_no_output():
+    class Two(torch.nn.Module):
+        def forward(self, x):
+            return x, x
+
+    with pytest.raises(InputError, match="Two: model returned tuple"):
+        TorchModel(Two())(np.zeros((1, 3)))
