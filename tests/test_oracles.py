@@ -202,7 +202,7 @@ def test_described_and_made_again(oracle):
     [
         ("lable", "'lable' is not known; did you mean 'label'"),
         ({"eps": 1}, "has no 'use'"),
-        ("tolerance", "eps is missing"),
+        ("tolerance", "tolerance needs eps"),
         ({"use": "tolerance", "epsilon": 1}, "no option 'epsilon'; did you mean 'eps'"),
         ({"use": "tolerance", "eps": -1}, "eps = -1"),
         ({"use": "tolerance", "eps": "small"}, "eps = 'small'"),

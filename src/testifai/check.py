@@ -13,6 +13,8 @@ from testifai.outcomes import Outcomes
 from testifai.session import Session
 
 SAMPLED_TESTS = 24
+FIRST_INPUTS = 16
+SECONDS = 2.0  # to spend on timing, about
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,9 @@ def estimate(session: Session) -> Estimate:
     tests = np.zeros(1, np.int64) if work is None else work.configurations
     sample = tests[np.unique(np.linspace(0, len(tests) - 1, min(SAMPLED_TESTS, len(tests))).astype(int))]
     executor, inputs = session.executor, len(session.data.inputs)
-    places = np.arange(min(inputs, executor.chunk))
     thrown_away = Outcomes(inputs)
 
-    def timed(configurations: Any) -> float:
+    def timed(configurations: Any, places: Any) -> float:
         start = time.perf_counter()
         executor.run(
             Work(configurations, places),
@@ -53,8 +54,12 @@ def estimate(session: Session) -> Estimate:
         )
         return time.perf_counter() - start
 
-    timed(np.zeros(1, np.int64))  # the first call of a model is never typical
-    seconds = timed(sample) / (len(sample) * len(places))
+    few = np.arange(min(inputs, FIRST_INPUTS * executor.workers))
+    timed(np.zeros(1, np.int64), few)  # the first call of a model is never typical
+    clean = timed(np.zeros(1, np.int64), few) / len(few)
+    affordable = int(SECONDS / clean / len(sample))
+    places = np.arange(min(inputs, executor.chunk, max(len(few), affordable)))
+    seconds = timed(sample, places) / (len(sample) * len(places))
     inferences = session.strategy.expected(progress)
     passes, trials = thrown_away.counts([0])
     return Estimate(

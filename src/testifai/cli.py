@@ -94,6 +94,7 @@ def run(
     read_spec = read(spec)
     _say_code(read_spec)
     session = assemble.session(read_spec, spec.resolve().parent, part=_part(part))
+    _check_gates(read_spec, session)
     path = out or spec.with_suffix(".db")
     extra = {
         "spec": read_spec.model_dump(mode="json", exclude_none=True),
@@ -207,8 +208,7 @@ def check(spec: SpecFile, as_json: Json = False) -> None:
     read_spec = read(spec)
     _say_code(read_spec)
     session = assemble.session(read_spec, spec.resolve().parent)
-    for gate in read_spec.gate:
-        session.tomogram().select(gate.query)
+    _check_gates(read_spec, session)
     found = estimate(session)
     if as_json:
         _print_json(found.as_dict())
@@ -331,7 +331,7 @@ def _reopen(run_file: Path, spec: Path | None) -> Any:
     if spec is None and stored is None:
         raise InputError(f"export: {run_file} was not made from a spec; name one with --spec")
     loaded = parse(stored) if spec is None else read(spec)
-    place = Path(folder) if spec is None else spec.resolve().parent
+    place = Path(folder or ".") if spec is None else spec.resolve().parent
     session = assemble.session(loaded, place)
     changes = [line for line in identity_changes(identity, session.identity()) if line.startswith(("data", "space"))]
     if changes:
@@ -353,6 +353,16 @@ def _part(text: str | None) -> tuple[int, int] | None:
     if not (slash and own.isdigit() and parts.isdigit()):
         raise InputError(f"part: expected I/N such as 1/3, got {text!r}")
     return int(own), int(parts)
+
+
+def _check_gates(spec: Any, session: Any) -> None:
+    """Refuse a gate that cannot be asked before anything is measured."""
+    tomogram = session.tomogram()
+    for number, gate in enumerate(spec.gate, start=1):
+        try:
+            tomogram.bound(gate.query, gate.inputs)
+        except InputError as error:
+            raise InputError(f"gate {gate.name or number}: {error}") from error
 
 
 def _say_code(spec: Any) -> None:

@@ -205,11 +205,13 @@ def _spec_text(found: Found) -> str:
             'zoom = { use = "mnist_c.zoom", severities = [0, 1, 3, 5] }\n'
             'blur = { use = "mnist_c.motion_blur", severities = { low = 1, high = 4 } }'
         )
-        gate, name = "brightness <= 2 and zoom <= 1 and order <= 2", "mild conditions"
+        gate = "brightness <= 2 and zoom <= 1 and order <= 2"
     else:
         function = "drop_letters" if found.kind == "texts" else "jitter"
         axes = f'{function} = {{ python = "perturbations:{function}" }}   # in perturbations.py beside this file'
-        gate, name = f"{function} <= 2", "mild conditions"
+        gate = f"{function} <= 2"
+    # What was seen on a few inputs, with room for chance: a first run should not fail over it.
+    floor = "1.0" if found.accuracy is None else f"{max(0.0, found.accuracy - 0.05):.2f}"
     oracle = f'oracle = "{found.oracle}"' if found.oracle != "label" else '# oracle = "consistency"   # needs no labels'
     return f"""# Check it: testifai check {Path(found.spec).name}    Run it: testifai run {Path(found.spec).name}
 
@@ -231,10 +233,15 @@ strategy = "ordered"        # all tests of at most two perturbations at once, th
 seed = 0
 
 [[gate]]                    # testifai run exits with 1 when a gate does not hold
-name = "{name}"
-query = "{gate}"
-at_least = 0.80
-basis = "estimate"          # or "bound": the lower end of the interval must hold
+name = "clean inputs"
+query = "order == 0"
+at_least = {floor}
+
+# [[gate]]
+# name = "mild conditions"
+# query = "{gate}"
+# at_least = 0.90
+# basis = "estimate"        # instead of "bound", the default: the lower end of the interval must hold
 """
 
 

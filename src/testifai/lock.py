@@ -12,7 +12,8 @@ class Lock:
     """Keeps two writers apart, and is gone with the process that held it, however it ended."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path.with_name(path.name + "-lock")
+        # A link to the file is the same file.
+        self.path = Path(os.path.realpath(path) + "-lock")
         self._file: int | None = None
         while self._file is None:
             try:
@@ -24,8 +25,7 @@ class Lock:
             if not _try_lock(handle):
                 os.close(handle)
                 raise InputError(f"run file: {path} is being written by another testifai; wait for it to end")
-            # The holder before us may have removed the name between our open and our lock.
-            if self.path.exists() and os.fstat(handle).st_ino == self.path.stat().st_ino:
+            if _is_named(handle, self.path):
                 self._file = handle
             else:
                 os.close(handle)
@@ -36,6 +36,14 @@ class Lock:
             self.path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
+
+
+def _is_named(handle: int, path: Path) -> bool:
+    """False when the holder before us removed the name between our open and our lock."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _try_lock(handle: int) -> bool:

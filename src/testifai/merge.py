@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from testifai.errors import InputError
 from testifai.outcomes import Outcomes
@@ -20,17 +21,16 @@ def merge(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) 
     if not sources:
         raise InputError("merge: give at least one run")
     with Store.open(sources[0]) as first:
-        identity, inputs = first.get("identity"), first.get("inputs")
+        identity, inputs = _identity(first), first.get("inputs")
         for path in sources[1:]:
             with Store.open(path) as other:
-                changes = identity_changes(identity, other.get("identity"))
+                changes = identity_changes(identity, _identity(other))
                 if changes:
                     raise InputError(f"merge: {path} is not a part of the same run as {sources[0]}: {changes[0]}")
-        temporary = target.with_name(target.name + ".part")
-        temporary.unlink(missing_ok=True)
+        temporary = target.with_name(f"{target.name}.{os.getpid()}.merging")
         try:
             with Store.create_or_open(temporary) as merged:
-                for key in ("identity", "environment", "spec", "gates", "inputs", "classes", "name"):
+                for key in ("identity", "environment", "spec", "gates", "inputs", "classes", "folder"):
                     merged.put(**{key: first.get(key)})
                 labels = first.get_array("labels")
                 if labels is not None:
@@ -41,5 +41,12 @@ def merge(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) 
                         merged.import_run(source, outcomes)
             temporary.replace(target)
         finally:
-            for leftover in target.parent.glob(temporary.name + "*"):
-                leftover.unlink()
+            for ending in ("", "-wal", "-shm"):
+                temporary.with_name(temporary.name + ending).unlink(missing_ok=True)
+
+
+def _identity(store: Store) -> dict[str, Any]:
+    found: dict[str, Any] | None = store.get("identity")
+    if found is None:
+        raise InputError(f"merge: {store.path} holds no run yet; start it with: testifai run SPEC.toml")
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import numbers
 from collections.abc import Callable, Mapping
@@ -12,7 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.errors import InputError, suggest
+from testifai.choice import make
+from testifai.errors import InputError
 
 Array = NDArray[Any]
 
@@ -275,32 +275,14 @@ def resolve(oracle: Any) -> Oracle:
     >>> resolve({"use": "tolerance", "eps": 0.1}).describe()
     {'use': 'tolerance', 'eps': 0.1}
     """
-    if isinstance(oracle, str):
-        return _make(oracle, {})
-    if isinstance(oracle, Mapping):
-        options = {str(key): value for key, value in oracle.items()}
-        if "use" not in options:
-            raise InputError(f"oracle: {dict(oracle)!r} has no 'use'; {suggest('', ORACLES)}")
-        return _make(options.pop("use"), options)
+    if isinstance(oracle, str | Mapping):
+        return make("oracle", oracle, ORACLES)
     if hasattr(oracle, "judge") and not isinstance(oracle, type):
         found: Oracle = oracle
         return found
     if callable(oracle) and not isinstance(oracle, type):
         return Function(oracle)
     raise InputError(f"oracle: {oracle!r} is not accepted; a name, a mapping with 'use', a function or an oracle is")
-
-
-def _make(name: Any, options: dict[str, Any]) -> Oracle:
-    if name not in ORACLES:
-        raise InputError(f"oracle: {name!r} is not known; {suggest(name, ORACLES)}")
-    parameters = inspect.signature(ORACLES[name]).parameters
-    for option in options:
-        if option not in parameters:
-            raise InputError(f"oracle {name}: has no option {option!r}; {suggest(option, parameters)}")
-    for parameter in parameters.values():
-        if parameter.default is parameter.empty and parameter.name not in options:
-            raise InputError(f"oracle {name}: {parameter.name} is missing; it has no default")
-    return ORACLES[name](**options)
 
 
 def _number(field: str, value: Any) -> float:

@@ -122,13 +122,15 @@ class Session:
 
     def _classes(self) -> int | None:
         """How many classes there are, to tell a label that is none of them."""
-        known = getattr(self.model, "classes", None)
-        if self.oracle.name != "label" or known is not None:
-            return known
-        if self.data.classes is not None:
-            return len(self.data.classes)
+        if self.oracle.name not in {"label", "consistency"}:
+            return None
+        known: int | None = getattr(self.model, "classes", None)
+        if known is not None or self.data.classes is not None:
+            return known or len(self.data.classes or ())
         labels = self.data.labels
-        return int(labels.max()) + 1 if labels is not None and labels.ndim == 1 else None
+        # Data with a single label do not show how many there are.
+        countable = labels is not None and labels.ndim == 1 and labels.dtype.kind in "iu" and len(np.unique(labels)) > 1
+        return int(labels.max()) + 1 if labels is not None and countable else None
 
     # -- running ------------------------------------------------------------------------------------------------
 
@@ -168,6 +170,7 @@ class Session:
             rule.pop("target", None)
         return {
             "model": getattr(self.model, "fingerprint", None) or type(self.model).__qualname__,
+            "preprocessing": getattr(self.model, "preprocessing", None),
             "data": self.data.fingerprint,
             "space": self.space.describe(),
             "oracle": self.oracle.describe(),
@@ -216,9 +219,9 @@ class Session:
                 f"run file: {store.path} belongs to another run: {'; '.join(changes)}; "
                 "undo the change, or start a new run with another --out"
             )
-        store.put(**extra)
         self.outcomes = store.load(len(self.data.inputs))
         self.executor.references.values = store.load_references(len(self.data.inputs))
+        store.put(**extra)
 
     def _run(self, store: Store | None, progress: Callable[[Step], None] | None) -> None:
         done = self.outcomes.total()

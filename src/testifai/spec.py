@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
 
 from testifai.errors import InputError, suggest
 
@@ -32,6 +32,7 @@ class ModelPart(_Part):
     output: str | None = None
     outputs: Literal["labels", "scores", "values"] | None = None
     features: str | None = None
+    classes: Annotated[int, Field(ge=1)] | None = None
     threads: Annotated[int, Field(ge=1)] | None = None
 
     KINDS: ClassVar = ("onnx", "python", "torch")
@@ -107,17 +108,19 @@ class Spec(_Part):
 
     model: ModelPart
     data: DataPart
-    space: dict[str, str | AxisPart | bool]
+    space: dict[str, str | AxisPart | StrictBool]
     scan: ScanPart = ScanPart()
     gate: list[Gate] = []
 
     @model_validator(mode="after")
     def _axes(self) -> Spec:
-        if not self.axes():
-            raise ValueError('[space] names no axis; add a line such as: blur = "mnist_c.motion_blur"')
         for name, value in self.space.items():
+            if name == "order_sensitive" and not isinstance(value, bool):
+                raise ValueError("[space] order_sensitive: expected true or false; an axis needs another name")
             if isinstance(value, bool) and name != "order_sensitive":
                 raise ValueError(f"[space] {name}: expected a perturbation, got {str(value).lower()}")
+        if not self.axes():
+            raise ValueError('[space] names no axis; add a line such as: blur = "mnist_c.motion_blur"')
         return self
 
     def axes(self) -> dict[str, AxisPart]:
@@ -177,18 +180,30 @@ def _toml_hint(message: str) -> str:
 def _first_problem(error: ValidationError) -> str:
     """One line: which field, which value, what is accepted."""
     # A value that fits none of several types is reported once per type; the deepest report knows most.
-    problem = max(error.errors(), key=lambda p: (p["type"] == "extra_forbidden", len(p["loc"])))
-    location = [str(part) for part in problem["loc"] if not _is_type_tag(part)]
+    problems = [(problem, _location(problem)) for problem in error.errors()]
+    problem, location = max(
+        problems, key=lambda p: (p[0]["type"] == "extra_forbidden", len(p[0]["loc"]), p[0]["type"] == "value_error")
+    )
     field = ".".join(location)
     if problem["type"] == "extra_forbidden":
         return f"unknown key {field!r}; {suggest(location[-1], _known(location[:-1]))}"
     if problem["type"] == "missing":
         return f"{field} is missing"
-    message = problem["msg"].removeprefix("Value error, ")
-    message = message[0].lower() + message[1:] if message else message
     if problem["type"] == "value_error":
+        message = problem["msg"].removeprefix("Value error, ")
         return f"{field}: {message}" if field else message
-    return f"{field}: {message}, got {problem['input']!r}"
+    accepted = dict.fromkeys(_accepted(other["msg"]) for other, place in problems if place == location)
+    return f"{field or 'everything'}: should be {', or '.join(accepted)}, got {problem['input']!r}"
+
+
+def _location(problem: Any) -> list[str]:
+    return [str(part) for part in problem["loc"] if not _is_type_tag(part)]
+
+
+def _accepted(message: str) -> str:
+    """What pydantic asks for, without its own classes and its explanations."""
+    wanted = message.removeprefix("Input should be ").partition(", unable")[0]
+    return wanted.partition(" or instance of")[0].replace("a valid dictionary", "a table")
 
 
 def _is_type_tag(part: object) -> bool:

@@ -1,7 +1,8 @@
 """A run in one SQLite file: who made it from what, and every outcome as bits. Numbers and text, nothing executable.
 
 Places of the visiting order are grouped into blocks; a row holds the attempted and passed bits of one configuration on
-one block, with a checksum. Everything measured since the last save is written in one transaction or not at all.
+one block. Every row carries a checksum of all its cells, its key among them. Everything measured since the last save
+is written in one transaction or not at all.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ VERSION = 1
 BLOCK = 1024
 
 SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE arrays (
     name TEXT NOT NULL, block INTEGER NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL,
     data BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (name, block)
@@ -43,6 +44,9 @@ CREATE TABLE kept (
     FOREIGN KEY (configuration, block) REFERENCES outcomes (configuration, block)
 ) WITHOUT ROWID;
 """
+
+# What SQLite and Python's reader of it say of a file that is not what was written
+DAMAGE = ("not a database", "malformed", "encrypted", "unsupported file format", "no such", "decode", "too big")
 
 # version -> statements that bring a file of that version to the next one
 MIGRATIONS: dict[int, str] = {}
@@ -67,12 +71,11 @@ class Store:
         if not path.parent.is_dir():
             raise InputError(f"run file: the folder {path.parent} does not exist")
         lock = Lock(path)
+        connection = None
         try:
             with _plain_errors(path):
                 connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
-                # A process killed while it made the file leaves one without tables.
-                tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-                fresh = tables == 0 and connection.execute("PRAGMA application_id").fetchone()[0] == 0
+                fresh = _has_no_tables(connection, path)
                 if not fresh:
                     _check(connection, path)
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -86,6 +89,8 @@ class Store:
                 else:
                     _migrate(connection, path)
         except BaseException:
+            if connection is not None:
+                connection.close()
             lock.release()
             raise
         return cls(path, connection, lock)
@@ -98,8 +103,15 @@ class Store:
             raise InputError(f"run file: {path} does not exist; make one with: testifai run SPEC.toml")
         with _plain_errors(path):
             connection = _connect_to_read(path)
-            _check(connection, path)
-            if connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
+            try:
+                if _has_no_tables(connection, path):
+                    raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
+                _check(connection, path)
+                outdated = connection.execute("PRAGMA user_version").fetchone()[0] < VERSION
+            except BaseException:
+                connection.close()
+                raise
+            if outdated:
                 connection.close()
                 cls.create_or_open(path).close()
                 connection = _connect_to_read(path)
@@ -122,15 +134,21 @@ class Store:
     def get(self, key: str) -> Any:
         """A stored value, or None."""
         with _plain_errors(self.path):
-            row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return None if row is None else json.loads(row[0])
+            row = self._connection.execute("SELECT value, crc FROM meta WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        value, crc = row
+        if _checksum(key, value) != crc:
+            raise _damaged(self.path, f"{key!r} does not match its checksum")
+        return json.loads(value)
 
     def put(self, **values: Any) -> None:
         """Store values as JSON."""
+        texts = {key: json.dumps(value, ensure_ascii=False) for key, value in values.items()}
         with self._transaction():
             self._connection.executemany(
-                "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-                [(key, json.dumps(value, ensure_ascii=False)) for key, value in values.items()],
+                "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)",
+                [(key, text, _checksum(key, text)) for key, text in texts.items()],
             )
 
     def get_array(self, name: str) -> NDArray[Any] | None:
@@ -160,11 +178,10 @@ class Store:
         for configuration, block in sorted(self._dirty):
             attempted, passed = (bits[_bytes(block)].tobytes() for bits in outcomes.bits(configuration))
             whole = attempted == _all(outcomes.inputs, block)
-            crc = zlib.crc32(attempted + passed)
-            rows.append((configuration, block, None if whole else attempted, passed, crc))
+            rows.append(_sealed(configuration, block, None if whole else attempted, passed))
             for name in outcomes.kept_names():
                 values = outcomes.kept(configuration, name)[_places(block)].astype("<f4").tobytes()
-                kept.append((configuration, block, name, values, zlib.crc32(values)))
+                kept.append(_sealed(configuration, block, name, values))
         with self._transaction():
             # Not INSERT OR REPLACE: replacing would delete the row that a kept value refers to.
             self._connection.executemany(
@@ -186,12 +203,14 @@ class Store:
             for configuration, block, attempted, passed, crc in self._connection.execute(
                 "SELECT configuration, block, attempted, passed, crc FROM outcomes"
             ):
-                tried = _all(inputs, block) if attempted is None else attempted
-                if zlib.crc32(tried + passed) != crc or len(tried) != len(_all(inputs, block)):
+                if _checksum(configuration, block, attempted, passed) != crc:
                     raise _damaged(self.path, f"outcomes of configuration {configuration} do not match their checksum")
+                tried = _all(inputs, block) if attempted is None else attempted
+                if not len(passed) == len(tried) == len(_all(inputs, block)):
+                    raise _damaged(self.path, f"outcomes of configuration {configuration} are not of {inputs} inputs")
                 outcomes.load(configuration, block * BLOCK, _bits(tried), _bits(passed))
             for configuration, block, name, data, crc in self._connection.execute("SELECT * FROM kept"):
-                if zlib.crc32(data) != crc:
+                if _checksum(configuration, block, name, data) != crc:
                     raise _damaged(self.path, f"values of configuration {configuration} do not match their checksum")
                 outcomes.kept(configuration, name)[_places(block)] = np.frombuffer(data, "<f4")
         return outcomes
@@ -225,7 +244,7 @@ class Store:
             for block, dtype, shape, data, crc in self._connection.execute(
                 "SELECT block, dtype, shape, data, crc FROM arrays WHERE name = ? ORDER BY block", (name,)
             ):
-                if zlib.crc32(data) != crc:
+                if _checksum(name, block, dtype, shape, data) != crc:
                     raise _damaged(self.path, f"the array {name!r} does not match its checksum")
                 yield block, np.frombuffer(zlib.decompress(data), np.dtype(dtype)).reshape(json.loads(shape)).copy()
 
@@ -234,7 +253,7 @@ class Store:
         data = zlib.compress(little.tobytes(), 1)
         self._connection.execute(
             "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?, ?, ?)",
-            (name, block, little.dtype.str, json.dumps(little.shape), data, zlib.crc32(data)),
+            _sealed(name, block, little.dtype.str, json.dumps(little.shape), data),
         )
 
     @contextmanager
@@ -268,20 +287,53 @@ def _all(inputs: int, block: int) -> bytes:
     return np.packbits(np.ones(max(0, min(BLOCK, inputs - block * BLOCK)), bool)).tobytes()
 
 
+def _checksum(*cells: Any) -> int:
+    """Of a row's cells with their lengths and types: a damaged key or length must not pass for another row."""
+    crc = 0
+    for cell in cells:
+        data = cell if isinstance(cell, bytes) else repr(cell).encode("utf-8", "surrogatepass")
+        crc = zlib.crc32(data, zlib.crc32(b"%d:" % len(data), crc))
+    return crc
+
+
+def _sealed(*cells: Any) -> tuple[Any, ...]:
+    return *cells, _checksum(*cells)
+
+
+def _has_no_tables(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether this is an empty file, or one of a process that was killed while it made the file."""
+    if path.stat().st_size == 1:  # which SQLite takes for none
+        raise _damaged(path, "file is not a database")
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    return bool(tables == 0 and connection.execute("PRAGMA application_id").fetchone()[0] == 0)
+
+
 def _connect_to_read(path: Path) -> sqlite3.Connection:
     def connect(options: str) -> sqlite3.Connection:
         uri = f"{path.resolve().as_uri()}?{options}"
         connection = sqlite3.connect(uri, uri=True, timeout=10, isolation_level=None, check_same_thread=False)
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            connection.execute("PRAGMA query_only = ON")
+        except Exception:
+            connection.close()
+            raise
         return connection
 
     try:
-        return connect("mode=ro")
+        # Not mode=ro: only who may write tidies the log away behind the last reader.
+        return connect("mode=rw")
     except sqlite3.OperationalError as error:
         # In a folder we may not write to, SQLite cannot make the files it reads a write-ahead log through.
-        if "unable to open" in str(error) or "readonly" in str(error):
-            return connect("mode=ro&immutable=1")
-        raise
+        if "unable to open" not in str(error) and "readonly" not in str(error):
+            raise
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size:
+            raise InputError(
+                f"run file: the last outcomes of {path} are in {log.name}, which can only be read where testifai may "
+                "write; copy both files to another folder"
+            ) from error
+        return connect("mode=ro&immutable=1")
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
@@ -308,7 +360,8 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _damaged(path: Path, what: str) -> InputError:
-    return InputError(f"run file: {path} is damaged ({what}); restore a copy, or delete it and run again")
+    reason = " ".join(what.split())[:200]
+    return InputError(f"run file: {path} is damaged ({reason}); restore a copy, or delete it and run again")
 
 
 @contextmanager
@@ -316,14 +369,14 @@ def _plain_errors(path: Path) -> Iterator[None]:
     """SQLite's errors as one line that says what to do."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         text = str(error)
         if "full" in text or "disk I/O" in text:
             raise InputError(
                 f"run file: could not write {path} ({text}); what was saved before is intact: "
                 "make room and run the same command again"
             ) from error
-        if "not a database" in text or "malformed" in text or "encrypted" in text:
+        if any(sign in text for sign in DAMAGE):
             raise _damaged(path, text) from error
         if "locked" in text:
             raise InputError(f"run file: {path} is in use by another program") from error

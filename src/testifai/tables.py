@@ -133,7 +133,7 @@ def _add(table: Table, first: str, found: Answer) -> None:
 
 
 def _table(title: str, *columns: Any) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=None)
+    table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=None, min_width=len(title))
     for column in columns:
         name, justify = column if isinstance(column, tuple) else (column, "right")
         table.add_column(name, justify=justify, header_style="dim")

@@ -70,7 +70,8 @@ class Tomogram:
 
     Bounds of a test stand at 95 % and are for the rate on the inputs at hand (`population="data"`: they close once all
     inputs were tried) or on new inputs like them (`"future"`). Tests ended by a stopping rule have bounds that stay
-    valid under it. The bounds of an answer are the mean bounds of its tests: conservative, since the tests share inputs.
+    valid under it. The bounds of an answer are the mean bounds of its tests: conservative,
+    since the tests share inputs.
     """
 
     space: Space
@@ -156,7 +157,7 @@ class Tomogram:
         compiled = queries.compile(expression, list(columns), self.space.levels)
         chosen = np.broadcast_to(compiled.evaluate(columns), self.space.shape).reshape(-1)
         if not chosen.any():
-            ranges = ", ".join(f"{a.name}: {', '.join(map(str, a.severities))}" for a in self.space.axes)
+            ranges = "; ".join(f"{a.name}: {', '.join(map(str, a.severities))}" for a in self.space.axes)
             raise InputError(f'query: "{expression}" selects no test (severities are {ranges})')
         return chosen
 
@@ -167,7 +168,7 @@ class Tomogram:
 
     def by_class(self) -> dict[str, Answer]:
         """For each class, the mean robustness over the measured tests."""
-        if self.labels is None or self.labels.ndim != 1:
+        if self.labels is None or self.labels.ndim != 1 or self.labels.dtype.kind == "f":
             return {}
         measured = self._measured_mask()
         answers = {}
@@ -200,9 +201,18 @@ class Tomogram:
         return self._whole.trials > 0
 
     def _view(
-        self, ids: Ids | None, among: Bits | None = None, confidence: float = 0.95, *, anytime: bool = False
+        self,
+        ids: Ids | None,
+        among: Bits | None = None,
+        confidence: float = 0.95,
+        *,
+        anytime: bool = False,
+        chosen: NDArray[np.bool_] | None = None,
     ) -> _View:
-        """Estimates of some configurations, or of all, on all inputs or on a part of them."""
+        """Estimates of some configurations, or of all, on all inputs or on a part of them.
+
+        With `chosen`, only these of the tests without trials are predicted.
+        """
         if ids is None:
             self.space.columns()  # refuses what cannot be enumerated
             size = self.space.size
@@ -219,21 +229,30 @@ class Tomogram:
         estimate, low, high = (np.full(size, np.nan) for _ in range(3))
         estimate[done] = passes[done] / trials[done]
         low[done], high[done] = interval(passes[done], trials[done], population, confidence)
-        missing = np.flatnonzero(trials == 0)
+        missing = np.flatnonzero(trials == 0 if chosen is None else (trials == 0) & chosen)
         if len(missing) and len(self.measured_ids):
-            self._predict(missing if ids is None else ids[missing], missing, among, estimate, low, high)
+            self._predict(missing if ids is None else ids[missing], missing, among, confidence, estimate, low, high)
         return _View(estimate, low, high, passes, trials)
 
     def _predict(
-        self, ids: Ids, at: NDArray[np.intp], among: Bits | None, estimate: Floats, low: Floats, high: Floats
+        self,
+        ids: Ids,
+        at: NDArray[np.intp],
+        among: Bits | None,
+        confidence: float,
+        estimate: Floats,
+        low: Floats,
+        high: Floats,
     ) -> None:
+        from scipy.special import ndtri
+
         surrogate = self._fitted(among)
         if surrogate is None:
             return
         mean, variance = surrogate.predict(self.space.matrix(ids))
         estimate[at] = mean
         if variance is not None:
-            half = 1.96 * np.sqrt(variance)
+            half = float(ndtri(0.5 + confidence / 2)) * np.sqrt(variance)
             low[at], high[at] = np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
 
     def _fitted(self, among: Bits | None) -> Surrogate | None:
@@ -254,7 +273,11 @@ class Tomogram:
         self, chosen: NDArray[np.bool_], among: Bits | None, confidence: float, *, anytime: bool = False
     ) -> Answer:
         usual = among is None and confidence == 0.95 and not anytime
-        view = self._whole if usual else self._view(None, among, confidence, anytime=anytime)
+        if usual:
+            view = self._whole
+        else:
+            wanted = chosen | (np.arange(len(chosen)) == 0)  # the clean test too: the drop is from there
+            view = self._view(None, among, confidence, anytime=anytime, chosen=wanted)
         estimate, low, high = (array[chosen] for array in (view.estimate, view.low, view.high))
         measured = int(np.count_nonzero(view.trials[chosen]))
         robustness = float(estimate.mean())

@@ -17,7 +17,8 @@ def test_merged_rows_give_the_predictions_of_the_published_unmerged_training():
     for axes in (2, 3):
         sigmas, passes, trials = surface(axes, trials=60)
         rows = np.repeat(sigmas, trials, axis=0)
-        outcomes = np.concatenate([np.r_[np.ones(p, int), np.zeros(n - p, int)] for p, n in zip(passes, trials)])
+        counts = zip(passes, trials, strict=True)
+        outcomes = np.concatenate([np.r_[np.ones(p, int), np.zeros(n - p, int)] for p, n in counts])
         published = RandomForestClassifier(
             100, criterion="log_loss", bootstrap=False, max_features=None, random_state=0
         ).fit(rows, outcomes)

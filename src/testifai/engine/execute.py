@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +100,9 @@ class Subject:
             ) from error
         name = getattr(self.model, "name", "model")
         checked = check_outputs(outputs, len(batch), name, columns=self.columns, classes=self.classes)
+        if self.columns is None and checked.ndim == 2 and checked.shape[1] > 1:
+            # Not every model says beforehand how many classes it has.
+            self.oracle.check(self.labels, checked.shape[1])
         self.columns = checked.shape[1] if checked.ndim == 2 else 0
         return checked
 
@@ -128,7 +131,10 @@ class References:
 
 def default_workers(model: Any) -> int:
     """All cores for models that may be called from several threads at once, else one."""
-    return len(os.sched_getaffinity(0)) if getattr(model, "thread_safe", False) else 1
+    if not getattr(model, "thread_safe", False):
+        return 1
+    # Not every system says which of its cores this process may use.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class BatchSize:
@@ -233,10 +239,9 @@ class Executor:
 
         def put(item: list[Measured] | BaseException | None) -> None:
             while not halt.is_set():
-                try:
-                    return done.put(item, timeout=0.1)
-                except queue.Full:
-                    continue
+                with suppress(queue.Full):
+                    done.put(item, timeout=0.1)
+                    return
 
         def worker() -> None:
             try:
@@ -282,11 +287,16 @@ def _bundles(results: Iterator[Measured]) -> Iterator[list[Measured]]:
     """Results of some milliseconds together: every hand-over makes the threads wait for each other."""
     bundle: list[Measured] = []
     begin = time.perf_counter()
-    for measured in results:
-        bundle.append(measured)
-        if time.perf_counter() - begin > HAND_OVER_EVERY:
-            yield bundle
-            bundle, begin = [], time.perf_counter()
+    try:
+        for measured in results:
+            bundle.append(measured)
+            if time.perf_counter() - begin > HAND_OVER_EVERY:
+                yield bundle
+                bundle, begin = [], time.perf_counter()
+    except Exception:
+        # What was measured before the model failed counts.
+        yield bundle
+        raise
     if bundle:
         yield bundle
 

@@ -5,13 +5,15 @@ The batch of a rule is part of its meaning and has nothing to do with the batch 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.errors import InputError, suggest
+from testifai.choice import make
+from testifai.errors import InputError
 from testifai.intervals import confidence_sequence
 
 
@@ -86,7 +88,7 @@ class Interval:
         return float(high - low) <= 2 * self.target
 
 
-RULES: dict[str, type[Window] | type[Interval]] = {
+RULES: dict[str, Callable[..., StoppingRule]] = {
     "window": Window,
     "window-cumulative": CumulativeWindow,
     "interval": Interval,
@@ -97,23 +99,14 @@ def resolve(rule: str | dict[str, Any] | StoppingRule | None, target: float | No
     """A rule by name, by {"use": name, option: value}, as an object, or none."""
     if rule is None or rule == "none":
         return None
-    if isinstance(rule, str):
-        rule = {"use": rule}
-    if not isinstance(rule, dict):
-        if not hasattr(rule, "stops") or not hasattr(rule, "batch"):
-            raise InputError(f"stopping: expected one of {', '.join(RULES)} or a rule with stops(), got {rule!r}")
-        return rule
-    options = {key: value for key, value in rule.items() if key != "use"}
-    name = rule.get("use")
-    if name not in RULES:
-        raise InputError(f"stopping: no rule {name!r}; {suggest(name, [*RULES, 'none'])}")
-    if name == "interval" and target is not None:
-        options.setdefault("target", target)
-    fields = RULES[name].__dataclass_fields__
-    for key in options:
-        if key not in fields:
-            raise InputError(f"stopping: {name} has no option {key!r}; {suggest(key, fields)}")
-    return RULES[name](**options)
+    if isinstance(rule, str | dict):
+        given: dict[str, Any] = {"use": rule} if isinstance(rule, str) else dict(rule)
+        if given.get("use") == "interval" and target is not None:
+            given.setdefault("target", target)
+        return make("stopping", given, RULES)
+    if not hasattr(rule, "stops") or not hasattr(rule, "batch"):
+        raise InputError(f"stopping: expected one of {', '.join(RULES)} or a rule with stops(), got {rule!r}")
+    return rule
 
 
 def describe(rule: StoppingRule | None) -> dict[str, Any] | None:

@@ -16,7 +16,8 @@ class Model(Protocol):
 
     Any callable will do; adapters add what lets the engine plan. Optional further attributes: `classes` (int
     or None, the number of classes), `class_values` (what the classes are called, where not 0 … k − 1),
-    `batch_size` (a good one), `thread_safe`, `name`, and `features(batch)`.
+    `batch_size` (a good one), `thread_safe`, `name`, `preprocessing` (what was told about it, as plain
+    data), and `features(batch)`.
     """
 
     @property

@@ -61,6 +61,8 @@ class OnnxModel:
             "layout": layout, "scale": scale, "mean": mean, "std": std, "output": output,
             "features": features, "threads": threads, "batch_size": batch_size,
         }  # fmt: skip
+        told = {"layout": layout, "scale": scale, "mean": mean, "std": std, "output": output}
+        self.preprocessing = {option: value for option, value in told.items() if value is not None}
         self.name = self.path.name
         self._session = _open(self.path, threads)
         self.fingerprint = _fingerprint(self.path)

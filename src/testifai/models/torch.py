@@ -56,6 +56,8 @@ class TorchModel:
         tensor = next(self.module.parameters(), None)
         tensor = next(self.module.buffers(), None) if tensor is None else tensor
         self.device = tensor.device if tensor is not None else torch.device(device or "cpu")
+        told = {"layout": layout, "scale": scale, "mean": mean, "std": std}
+        self.preprocessing = {option: value for option, value in told.items() if value is not None}
         self.name = type(module).__name__
         self.outputs, self.batch_size = outputs, batch_size
         self._images = Preprocess(layout or "NCHW", "unit" if scale is None else scale, mean, std)

@@ -216,7 +216,7 @@ def _half_gaussian(length: float, sigma: float) -> NDArray[np.float32]:
 
 
 def _blur_small(planes: Images, lines: Iterator[tuple[slice, _Line]]) -> Images:
-    """Whole arrays are converted at once and every step writes where it is told: calls cost more than arithmetic here."""
+    """Whole arrays are converted at once and each step writes where it is told: calls cost more than arithmetic."""
     source = planes.astype(np.float32)
     values = np.empty_like(source)
     with one_blas_thread():
