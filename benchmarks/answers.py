@@ -1,6 +1,6 @@
 """How quick answers are: start-up, the forest, queries over 1,296 and a million tests, in one run.
 
-    python benchmarks/answers.py
+python benchmarks/answers.py
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def query_seconds(result: Tomogram) -> float:
 
 def main() -> None:
     command = Path(sys.executable).with_name("testifai")
-    report("import testifai", best(lambda: subprocess.run([sys.executable, "-c", "import testifai"], check=True)), "s", 0.5)
+    report(
+        "import testifai", best(lambda: subprocess.run([sys.executable, "-c", "import testifai"], check=True)), "s", 0.5
+    )
     helped = best(lambda: subprocess.run([command, "--help"], check=True, stdout=subprocess.DEVNULL))
     report("testifai --help", helped, "s", 0.5)
     report("forest, 3D: fit and predict 216 tests", forest(3), "s", 2)

@@ -133,7 +133,7 @@ def test_contradicting_outcomes_are_refused_and_nothing_is_left_behind(tmp_path)
         row[3] ^= 0b100
         store.touch(4, np.array([24]))
         store.save(outcomes)
-    with pytest.raises(InputError, match="contradict each other: 1 inputs .*configuration 4") as caught:
+    with pytest.raises(InputError, match=r"contradict each other: 1 inputs .*configuration 4") as caught:
         merge([tmp_path / "one.db", tmp_path / "two.db"], tmp_path / "out.db")
     assert "\n" not in str(caught.value)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["one.db", "two.db"]
@@ -142,9 +142,9 @@ def test_contradicting_outcomes_are_refused_and_nothing_is_left_behind(tmp_path)
 def test_an_existing_file_is_never_overwritten(tmp_path):
     run(tmp_path / "one.db", part=(1, 2))
     (tmp_path / "out.db").write_text("mine")
-    with pytest.raises(InputError, match="out.db exists; give a new file"):
+    with pytest.raises(InputError, match=r"out\.db exists; give a new file"):
         merge([tmp_path / "one.db"], tmp_path / "out.db")
-    with pytest.raises(InputError, match="one.db exists"):
+    with pytest.raises(InputError, match=r"one\.db exists"):
         merge([tmp_path / "one.db"], tmp_path / "one.db")
     assert (tmp_path / "out.db").read_text() == "mine"
 

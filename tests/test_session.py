@@ -185,7 +185,7 @@ def test_parts_together_are_the_whole(tmp_path):
         ({"surrogate": 3}, "surrogate: expected one of forest"),
         ({"stopping": "windw"}, "did you mean 'window'"),
         ({"oracle": "labels"}, "did you mean 'label'"),
-        ({"oracle": "tolerance"}, "eps is missing"),
+        ({"oracle": "tolerance"}, "eps"),
         ({"space": {"shift": SHIFT}}, "space: expected a testifai.Space, got dict"),
         ({"model": 3}, "model: int is not accepted"),
         ({"model": "model.pt"}, "ends in .onnx"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +25,8 @@ app = typer.Typer(
 # The base of typer's complaints about a command line; typer carries its own copy of click since 0.16 or so, under
 # another name, and exports only what derives from it.
 USAGE_PROBLEM: type[Exception] = typer.BadParameter.__mro__[2]
+
+INTERRUPTED = 130  # what a shell reports of a command ended by Ctrl-C
 
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 RunFile = Annotated[Path, typer.Argument(help="A run file made by testifai run.", metavar="RUN.db")]
@@ -106,10 +109,9 @@ def run(
             tomogram = session.run(path, show, extra)
     except KeyboardInterrupt:
         done, most = session.outcomes.total(), session.strategy.expected(session.progress())
-        typer.echo(
-            f"\nstopped: {done:,} of at most {most:,} inferences are in {path}; the same command continues", err=True
-        )
-        raise typer.Exit(130) from None
+        raise _Stopped(
+            f"stopped: {done:,} of at most {most:,} inferences are in {path}; the same command continues"
+        ) from None
     verdicts = gates.judge(read_spec.gate, tomogram)
     if as_json:
         _print_json({**_facts(tomogram), "run": str(path), "gates": [verdict.as_dict() for verdict in verdicts]})
@@ -117,7 +119,9 @@ def run(
         console = tables.console()
         tables.summary(console, tomogram)
         tables.verdicts(console, verdicts)
-        console.print(f'Saved in {path}. Next: testifai query {path} "{_example(tomogram)}"', markup=False)
+        console.print(
+            f'Saved in {path}. Next: testifai query {path} "{_example(tomogram)}"', markup=False, soft_wrap=True
+        )
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)
 
@@ -262,12 +266,16 @@ def merge(
         typer.echo(f"Merged {len(run_files)} runs into {out}: {tomogram.inferences:,} inferences")
 
 
+class _Stopped(Exception):  # noqa: N818
+    """A run ended by Ctrl-C, and where it stands."""
+
+
 def main() -> None:
     """Entry point: a user's mistake is one line on standard error and exit code 2."""
-    arguments = sys.argv[1:] or ["--help"]
+    arguments = sys.argv[1:]
     verbose = any(flag in arguments for flag in ("-v", "--verbose"))
     # -v is welcome anywhere on the line, not only before the command.
-    arguments = [flag for flag in arguments if flag not in {"-v", "--verbose"}]
+    arguments = [flag for flag in arguments if flag not in {"-v", "--verbose"}] or ["--help"]
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr
     )
@@ -279,13 +287,22 @@ def main() -> None:
         code = _fail(str(error), 2)
     except USAGE_PROBLEM as error:
         code = _fail(_usage(error), 2)
+    except _Stopped as stopped:
+        print(f"\n{stopped}", file=sys.stderr)
+        code = INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
-        code = _fail("stopped", 130)
+        code = _fail("stopped", INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
         code = 0
     except MemoryError:
         code = _fail("out of memory: choose a smaller batch_size, fewer workers or fewer severities", 2)
+    else:
+        if code == INTERRUPTED:  # typer's silent word for a Ctrl-C anywhere else
+            _fail("stopped", code)
+    if code == INTERRUPTED:
+        # A second Ctrl-C has nothing left to stop, and would only end the process with a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -45,7 +45,10 @@ def judge(gates: Iterable[Gate], tomogram: Tomogram) -> list[Verdict]:
 
 def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
     answer = tomogram.bound(gate.query, gate.inputs, looks=gates)
-    needed = gate.at_least
+    needed = gate.at_least - 1e-9  # a mean of rates that are just enough must not fall short by rounding
+    if math.isnan(answer.robustness):
+        reason = f"{answer.inferred} of {answer.tests} tests are neither measured nor predicted"
+        return Verdict(gate, answer, "undecided", reason)
     if gate.basis == "estimate":
         holds = answer.robustness >= needed
         return Verdict(gate, answer, "holds" if holds else "fails", f"estimate {answer.robustness:.3f}")

@@ -37,8 +37,9 @@ def wilson(
         centre = (rate + z2 / (2 * effective)) * shrink
         half = np.sqrt(z2 * (rate * (1 - rate) / effective + z2 / (4 * effective**2))) * shrink
     complete = (n == population) if population is not None else np.zeros(n.shape, bool)
-    low = np.where(complete, rate, np.clip(centre - half, 0, 1))
-    high = np.where(complete, rate, np.clip(centre + half, 0, 1))
+    # Rounding must not leave the rate itself outside.
+    low = np.where(complete, rate, np.clip(centre - half, 0, rate))
+    high = np.where(complete, rate, np.clip(centre + half, rate, 1))
     return _blank(n, low, high)
 
 

@@ -87,7 +87,9 @@ class Session:
         self.strategy = strategies.resolve(strategy)
         self.surrogate = self.strategy.surrogate if surrogate is None else surrogate
         surrogates.resolve(self.surrogate)
-        self.stopping = stopping_rules.resolve(stopping, target)
+        # A wanted half-width without a rule asks for the rule that stops at one.
+        wanted = "interval" if stopping is None and target is not None else stopping
+        self.stopping = stopping_rules.resolve(wanted, target)
         self.budget, self.target, self.population = budget, target, population
         self.seed, self.keep = seed, tuple(keep)
         self.part = _check_part(part, self.stopping)
@@ -108,6 +110,7 @@ class Session:
             self.subject, batch_size=batch_size, workers=workers, interrupted=lambda: self._interrupted
         )
         self.outcomes = Outcomes(inputs)
+        self._decided: dict[int, NDArray[np.bool_]] = {}
 
     def _labels(self) -> NDArray[Any] | None:
         """The labels as the model numbers its classes; refused where they cannot be judged."""
@@ -161,6 +164,7 @@ class Session:
             stopping=self.stopping,
             needs_clean=self.oracle.needs_clean,
             seed=self.seed,
+            decided=self._decided,
         )
 
     def identity(self) -> dict[str, Any]:
@@ -201,6 +205,11 @@ class Session:
         """Take up what the file holds, or make it ours."""
         identity = self.identity()
         stored = store.get("identity")
+        changes = [] if stored is None else identity_changes(stored, identity)
+        if changes and store.is_empty():
+            # A first try that failed before it measured anything must not stand in the way of the second.
+            store.clear()
+            stored = None
         if stored is None:
             labels = self.data.labels
             if labels is not None:
@@ -213,13 +222,13 @@ class Session:
                 **extra,
             )
             return
-        changes = identity_changes(stored, identity)
         if changes:
             raise InputError(
                 f"run file: {store.path} belongs to another run: {'; '.join(changes)}; "
                 "undo the change, or start a new run with another --out"
             )
         self.outcomes = store.load(len(self.data.inputs))
+        self._decided.clear()
         self.executor.references.values = store.load_references(len(self.data.inputs))
         store.put(**extra)
 
@@ -325,7 +334,7 @@ def scan(
     >>> model = lambda x: (x[:, 0] > 0.5).astype(int)
     >>> tomogram = ta.scan(model, (rows, model(rows)), ta.Space({"shift": shift}), strategy="full")
     >>> tomogram.estimate.tolist()
-    [1.0, 0.9, 0.5]
+    [1.0, 0.9, 0.525]
     """
     session = Session(
         model,
@@ -396,7 +405,8 @@ def _check_whole(field: str, value: Any, *, least: int, most: int | None = None)
         return
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
-        raise InputError(f"{field}: must be a whole number, at least {least}, got {value!r}")
+        limit = f"at most {most}" if whole and value >= least else f"at least {least}"
+        raise InputError(f"{field}: must be a whole number, {limit}, got {value!r}")
 
 
 def _check_choice(field: str, value: Any, accepted: tuple[str, ...]) -> None:

@@ -161,6 +161,17 @@ class Store:
         with self._transaction():
             self._write_array(name, 0, array)
 
+    def is_empty(self) -> bool:
+        """Whether nothing has been measured yet."""
+        with _plain_errors(self.path):
+            return self._connection.execute("SELECT 1 FROM outcomes LIMIT 1").fetchone() is None
+
+    def clear(self) -> None:
+        """Forget whose run this is; only where nothing has been measured."""
+        with self._transaction():
+            for table in ("meta", "arrays"):
+                self._connection.execute(f"DELETE FROM {table}")
+
     # -- outcomes -----------------------------------------------------------------------------------------------
 
     def touch(self, configuration: int, places: Places, *, reference: bool = False) -> None:

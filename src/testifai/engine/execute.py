@@ -234,11 +234,12 @@ class Executor:
         self, work: Work, tree: Node, tasks: Iterator[tuple[Places, NDArray[np.bool_]]]
     ) -> Iterator[Measured]:
         done: queue.Queue[list[Measured] | BaseException | None] = queue.Queue(maxsize=64)
-        halt = threading.Event()
+        halt = threading.Event()  # no further batches
+        gone = threading.Event()  # nobody takes outcomes any more
         turn = threading.Lock()
 
         def put(item: list[Measured] | BaseException | None) -> None:
-            while not halt.is_set():
+            while not gone.is_set():
                 with suppress(queue.Full):
                     done.put(item, timeout=0.1)
                     return
@@ -251,9 +252,9 @@ class Executor:
                     if task is None:
                         break
                     for bundle in _bundles(_Walk(self, work, *task).run(tree)):
+                        put(bundle)
                         if halt.is_set():
                             break
-                        put(bundle)
                 put(None)
             except BaseException as error:
                 put(error)
@@ -261,18 +262,24 @@ class Executor:
         with ThreadPoolExecutor(self.workers, thread_name_prefix="testifai") as pool:
             for _ in range(self.workers):
                 pool.submit(worker)
+            failure: BaseException | None = None
             try:
                 running = self.workers
                 while running:
                     item = self._next(done)
-                    if item is None:
-                        running -= 1
-                    elif isinstance(item, BaseException):
-                        raise item
-                    else:
+                    if isinstance(item, list):
                         yield from item
+                        continue
+                    running -= 1
+                    if item is not None:
+                        # The others hand in what they have measured before the failure is told.
+                        failure = failure or item
+                        halt.set()
             finally:
                 halt.set()
+                gone.set()
+        if failure is not None:
+            raise failure
 
     def _next(self, done: queue.Queue[list[Measured] | BaseException | None]) -> list[Measured] | BaseException | None:
         while True:

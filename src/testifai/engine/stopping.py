@@ -26,8 +26,8 @@ class StoppingRule(Protocol):
     @property
     def batch(self) -> int: ...
 
-    def stops(self, passed: NDArray[np.bool_], inputs: int) -> bool:
-        """Whether to stop, given the outcomes so far in visiting order and the number of inputs there are."""
+    def stops(self, passed: NDArray[np.bool_], inputs: int) -> NDArray[np.bool_]:
+        """Which tests to stop: the last axis of `passed` is a test's outcomes so far in visiting order, of `inputs`."""
         ...
 
 
@@ -37,7 +37,7 @@ class Window:
 
     The rate before the first batch counts as 0, as printed. It is an optional-stopping rule without a guarantee.
 
-    >>> Window(batch=2, delta=0.1, window=2).stops(np.array([1, 1, 1, 1, 1, 1], bool), 100)
+    >>> bool(Window(batch=2, delta=0.1, window=2).stops(np.array([1, 1, 1, 1, 1, 1], bool), 100))
     True
     """
 
@@ -49,12 +49,13 @@ class Window:
     def __post_init__(self) -> None:
         _positive(self.name, batch=self.batch, window=self.window, delta=self.delta)
 
-    def stops(self, passed: NDArray[np.bool_], inputs: int) -> bool:
+    def stops(self, passed: NDArray[np.bool_], inputs: int) -> NDArray[np.bool_]:
         return _settled(self._rates(passed), self.delta, self.window)
 
     def _rates(self, passed: NDArray[np.bool_]) -> NDArray[np.float64]:
-        whole = len(passed) // self.batch
-        rates: NDArray[np.float64] = passed[: whole * self.batch].reshape(whole, self.batch).mean(axis=1)
+        whole = passed.shape[-1] // self.batch
+        batches = passed[..., : whole * self.batch].reshape(*passed.shape[:-1], whole, self.batch)
+        rates: NDArray[np.float64] = batches.mean(axis=-1)
         return rates
 
 
@@ -66,7 +67,7 @@ class CumulativeWindow(Window):
 
     def _rates(self, passed: NDArray[np.bool_]) -> NDArray[np.float64]:
         rates = super()._rates(passed)
-        return np.cumsum(rates) / np.arange(1, len(rates) + 1)
+        return np.cumsum(rates, axis=-1) / np.arange(1, rates.shape[-1] + 1)
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,9 @@ class Interval:
         if not 0 < self.confidence < 1:
             raise InputError(f"stopping: confidence must be between 0 and 1, got {self.confidence}")
 
-    def stops(self, passed: NDArray[np.bool_], inputs: int) -> bool:
-        low, high = confidence_sequence(int(passed.sum()), len(passed), inputs, self.confidence)
-        return float(high - low) <= 2 * self.target
+    def stops(self, passed: NDArray[np.bool_], inputs: int) -> NDArray[np.bool_]:
+        low, high = confidence_sequence(passed.sum(axis=-1), passed.shape[-1], inputs, self.confidence)
+        return np.asarray(high - low <= 2 * self.target)
 
 
 RULES: dict[str, Callable[..., StoppingRule]] = {
@@ -117,12 +118,12 @@ def describe(rule: StoppingRule | None) -> dict[str, Any] | None:
     return {"use": getattr(rule, "name", type(rule).__name__), **options}
 
 
-def _settled(rates: NDArray[np.float64], delta: float, window: int) -> bool:
-    if len(rates) < window:
-        return False
-    differences = np.abs(np.diff(np.concatenate([[0.0], rates])))
+def _settled(rates: NDArray[np.float64], delta: float, window: int) -> NDArray[np.bool_]:
+    if rates.shape[-1] < window:
+        return np.zeros(rates.shape[:-1], bool)
+    differences = np.abs(np.diff(rates, axis=-1, prepend=0.0))
     # Rates are multiples of 1/batch: a difference equal to delta must not slip below it by rounding.
-    return bool((differences[-window:] < delta - 1e-12).all())
+    return np.asarray((differences[..., -window:] < delta - 1e-12).all(axis=-1))
 
 
 def _positive(rule: str, **values: float) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from testifai.engine.plan import Work
 from testifai.engine.stopping import StoppingRule
@@ -26,6 +27,8 @@ class Progress:
     stopping: StoppingRule | None = None
     needs_clean: bool = False
     seed: int = 0
+    # Which tests go on after so many inputs: outcomes never change, so what was decided once stays decided.
+    decided: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
 
     @property
     def inputs(self) -> int:
@@ -93,15 +96,26 @@ class Listed(ABC):
             if share < end - start or len(chosen) < running.sum():
                 return None
             if rule is not None:
-                places = np.arange(end)
-                for row in np.flatnonzero(running):
-                    running[row] = not rule.stops(progress.outcomes.passed(int(tests[row]), places), inputs)
+                if end not in progress.decided:
+                    progress.decided[end] = _going_on(progress, rule, tests, running, end)
+                running = progress.decided[end]
                 if not running.any():
                     return None
-                if progress.needs_clean:
-                    # Every other test is judged against the clean outputs, so the clean one goes on with them.
-                    running[tests == 0] = True
         return None
+
+
+def _going_on(
+    progress: Progress, rule: StoppingRule, tests: Ids, running: NDArray[np.bool_], end: int
+) -> NDArray[np.bool_]:
+    """Which of the running tests the rule lets go on after their first `end` inputs."""
+    places, rows = np.arange(end), np.flatnonzero(running)
+    passed = np.stack([progress.outcomes.passed(int(tests[row]), places) for row in rows])
+    further = running.copy()
+    further[rows] = ~rule.stops(passed, progress.inputs)
+    if further.any() and progress.needs_clean:
+        # Every other test is judged against the clean outputs, so the clean one goes on with them.
+        further[tests == 0] = True
+    return further
 
 
 def _afford(budget: int | None, spent: int, running: Ids, wanted: int) -> tuple[int, Ids]:

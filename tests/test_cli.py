@@ -1,0 +1,390 @@
+"""Every command, with and without --json, through the entry point."""
+
+import json
+import logging
+import shutil
+
+import numpy as np
+import pytest
+
+import testifai
+from testifai import cli, demo
+from testifai.data.sample import demo_data, demo_model_path
+from testifai.perturb import registry
+
+SPEC = """
+[model]
+onnx = "lenet5.onnx"
+[data]
+npz = "digits.npz"
+[space]
+brightness = { use = "mnist_c.brightness", severities = [0, 2, 5] }
+zoom = { use = "mnist_c.zoom", severities = { near = 1, far = 5 } }
+blur = { use = "mnist_c.motion_blur", severities = [0, 3] }
+[scan]
+strategy = "STRATEGY"
+"""
+GATE = """
+[[gate]]
+name = "GATE"
+query = "zoom <= 1 and brightness <= 2 and order <= 2"
+at_least = AT_LEAST
+basis = "estimate"
+"""
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory):
+    """A folder with a model, digits, a spec and its finished run."""
+    folder = tmp_path_factory.mktemp("cli")
+    shutil.copy(demo_model_path(), folder / "lenet5.onnx")
+    data = demo_data()
+    np.savez(folder / "digits.npz", x=data.inputs[:80], y=data.labels[:80])
+    for strategy in ("ordered", "full"):
+        (folder / f"{strategy}.toml").write_text(SPEC.replace("STRATEGY", strategy))
+        assert call(["run", folder / f"{strategy}.toml"]) == 0
+    return folder
+
+
+@pytest.fixture
+def folder(ready, tmp_path):
+    """The same without the run, to write into."""
+    for name in ("lenet5.onnx", "digits.npz", "ordered.toml"):
+        shutil.copy(ready / name, tmp_path / name)
+    return tmp_path
+
+
+def call(arguments: list) -> int:
+    """The exit code of a command."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["testifai", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+    return left.value.code
+
+
+@pytest.fixture
+def command(capsys):
+    """Run a command: exit code, standard output, standard error."""
+
+    def run(*arguments) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = call(list(arguments))
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
+        return code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def asked(command):
+    """Run a command that must succeed with --json: its output, read."""
+
+    def run(*arguments, code: int = 0):
+        found, out, _ = command(*arguments, "--json")
+        assert found == code
+        return json.loads(out)
+
+    return run
+
+
+# -- the program --------------------------------------------------------------------------------------------------
+
+
+def test_version_and_help(command):
+    assert command("--version") == (0, f"testifai {testifai.__version__}\n", "")
+    for arguments in ((), ("--help",), ("-h",), ("-v",)):
+        code, out, _ = command(*arguments)
+        assert code == 0
+        for name in ("demo", "init", "run", "query", "show", "export", "check", "perturbations", "merge"):
+            assert f"  {name} " in out
+    assert "SPEC.toml" in command("run", "--help")[1]
+
+
+def test_verbose_is_welcome_anywhere(command, ready):
+    expected = command("query", ready / "full.db", "zoom > 0", "--json")
+    for arguments in (
+        ("-v", "query", ready / "full.db", "zoom > 0", "--json"),
+        ("query", "-v", ready / "full.db", "zoom > 0", "--json"),
+        ("query", ready / "full.db", "zoom > 0", "--json", "--verbose"),
+    ):
+        assert command(*arguments)[:2] == expected[:2]
+
+
+def test_verbose_says_where_a_mistake_came_from(ready, caplog, command):
+    with caplog.at_level(logging.DEBUG, logger="testifai"):
+        command("query", ready / "full.db", "zom > 0")
+        assert caplog.records == []
+        command("query", ready / "full.db", "zom > 0", "-v")
+    assert [record.exc_info is not None for record in caplog.records] == [True]
+
+
+def test_quiet_by_default(command, ready):
+    assert command("query", ready / "full.db", "zoom > 0")[2] == ""
+    assert command("show", ready / "full.db", "--json")[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["qury"], "qury"),
+        (["query"], "RUN.db"),
+        (["run", "nothing.toml"], "nothing.toml does not exist"),
+        (["query", "nothing.db", "zoom > 0"], "nothing.db does not exist"),
+        (["query", "RUN", "zoom > 9"], "selects no test"),
+        (["query", "RUN", "zom > 0"], "did you mean 'zoom'"),
+        (["query", "RUN", "zoom > 0", "--inputs", "label == 77"], "selects no input"),
+        (["query", "RUN", "zoom > 0", "--inputs", "lbel == 7"], "did you mean 'label'"),
+        (["query", "RUN", "zoom > 0", "--jsn"], "--jsn"),
+        (["show", "digits.npz"], "digits.npz"),
+        (["export", "RUN", "-o", "t.xlsx"], "use .csv or .json"),
+        (["export", "RUN"], "--out"),
+        (["export", "RUN", "-o", "t.npz", "--inputs", "1,x"], "a configuration is severities with commas"),
+        (["export", "RUN", "-o", "t.npz", "--inputs", "1,0,0"], "brightness = 1 is not a severity"),
+        (["export", "PARTIAL", "-o", "t.npz", "--grid"], "tests are incomplete"),
+        (["export", "RUN", "-o", "t.npz", "--inputs", "0,0,0", "--limit", "0"], "--limit"),
+        (["run", "SPEC", "--part", "3"], "part: expected I/N such as 1/3, got '3'"),
+        (["run", "SPEC", "--part", "4/3"], "got 4/3"),
+        (["init", "model.pt", "DATA", "-o", "new.toml"], "neither an .onnx file nor"),
+        (["init", "lenet5.onnx", "DATA", "-o", "SPEC"], "exists; choose another name"),
+        (["perturbations", "--preview", "sheet.pdf"], "not a picture"),
+        (["merge", "nothing.db", "-o", "out.db"], "nothing.db"),
+        (["check", "digits.npz"], "digits.npz"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(arguments, words, ready, tmp_path, command, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    known = {"RUN": "full.db", "PARTIAL": "ordered.db", "SPEC": "ordered.toml", "DATA": "digits.npz"}
+    known |= {name: name for name in ("digits.npz", "lenet5.onnx")}
+    arguments = [str(ready / known[word]) if word in known else word for word in arguments]
+    for flags in ([], ["--json"]):
+        code, out, err = command(*arguments, *flags)
+        assert code == 2
+        assert out == ""
+        assert err.startswith("error: ")
+        assert err.count("\n") == 1
+        assert words in err
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- the commands -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_demo(monkeypatch):
+    data = demo_data()
+    few = testifai.data.from_arrays(data.inputs[:60], data.labels[:60])
+    monkeypatch.setattr(demo, "demo_data", lambda: few)
+
+
+def test_demo(command, small_demo):
+    code, out, _ = command("demo")
+    assert code == 0
+    for name in ("Q1", "Q8", "Q12", "Clean accuracy", "Next: testifai init"):
+        assert name in out
+
+
+def test_demo_as_json(asked, small_demo):
+    found = asked("demo")
+    assert [query["measured"] for query in found["queries"]] == [19, 15, 15, 9, 15, 9, 9, 0, 7, 37, 61, 91]
+    assert found["inputs"] == 60
+
+
+def test_init_check_and_run_follow_each_other(folder, command, asked):
+    out = folder / "mine.toml"
+    code, printed, _ = command("init", folder / "lenet5.onnx", folder / "digits.npz", "-o", out)
+    assert code == 0
+    assert "Data: 80 images of 28 x 28, 10 classes." in printed
+    assert "Next: testifai check" in printed
+    found = asked("check", out)
+    assert (found["tests"], found["inputs"]) == (6 * 4 * 3, 80)
+    found = asked("run", out)
+    assert found["gates"][0]["status"] == "holds"
+    assert (folder / "mine.db").exists()
+
+
+def test_init_as_json_and_into_the_current_folder(folder, asked, monkeypatch):
+    monkeypatch.chdir(folder)
+    found = asked("init", "lenet5.onnx", "digits.npz")
+    assert found["spec"] == "testifai.toml"
+    assert found["model"] == {"onnx": "lenet5.onnx", "scale": "unit"}
+    assert (folder / "testifai.toml").exists()
+
+
+def test_run_saves_beside_the_spec_and_continues(folder, command, asked):
+    code, out, _ = command("run", folder / "ordered.toml")
+    assert code == 0
+    assert "clean accuracy" in out
+    assert "Next: testifai query" in " ".join(out.split())
+    found = asked("run", folder / "ordered.toml")
+    assert set(found) == {"axes", "tests", "measured", "inputs", "inferences", "base", "run", "gates"}
+    assert found["axes"] == {"brightness": [0, 2, 5], "zoom": [0, 1, 5], "blur": [0, 3]}
+    assert (found["tests"], found["measured"], found["inputs"]) == (18, 14, 80)
+    assert found["inferences"] == 14 * 80
+    assert found["run"] == str(folder / "ordered.db")
+    assert asked("run", folder / "ordered.toml", "--out", folder / "other.db")["run"] == str(folder / "other.db")
+
+
+def test_a_changed_spec_is_refused(folder, command):
+    spec = folder / "ordered.toml"
+    assert command("run", spec)[0] == 0
+    spec.write_text(spec.read_text() + "seed = 5\n")
+    code, _, err = command("run", spec)
+    assert code == 2
+    assert "seed" in err
+
+
+@pytest.mark.parametrize(("at_least", "status", "expected"), [("0.1", "holds", 0), ("1.0", "fails", 1)])
+def test_gates_decide_the_exit_code(folder, command, asked, at_least, status, expected):
+    spec = folder / "ordered.toml"
+    spec.write_text(spec.read_text() + GATE.replace("AT_LEAST", at_least).replace("GATE", "mild"))
+    code, out, _ = command("run", spec)
+    assert code == expected
+    assert f"{status}  mild: zoom <= 1" in out
+    (gate,) = asked("run", spec, code=expected)["gates"]
+    assert (gate["name"], gate["status"], gate["at_least"]) == ("mild", status, float(at_least))
+
+
+def test_an_undecided_gate_exits_with_1_and_says_so(folder, command):
+    spec = folder / "ordered.toml"
+    spec.write_text(spec.read_text() + '[[gate]]\nquery = "order == 3"\nat_least = 0.1\n')
+    code, out, _ = command("run", spec)
+    assert code == 1
+    assert "undecided" in out
+    assert "4 of 4 tests are predicted without an interval" in " ".join(out.split())
+
+
+def test_a_gate_that_cannot_be_asked_is_refused_before_anything_is_run(folder, command):
+    spec = folder / "ordered.toml"
+    spec.write_text(spec.read_text() + '[[gate]]\nquery = "zom > 1"\nat_least = 0.1\n')
+    for name in ("run", "check"):
+        code, _, err = command(name, spec)
+        assert code == 2
+        assert "did you mean 'zoom'" in err
+    assert not (folder / "ordered.db").exists()
+
+
+def test_parts_are_merged(folder, command, asked, ready):
+    for own in (1, 2):
+        assert command("run", folder / "ordered.toml", "--part", f"{own}/2", "-o", folder / f"{own}.db")[0] == 0
+    code, out, _ = command("merge", folder / "1.db", folder / "2.db", "-o", folder / "both.db")
+    assert code == 0
+    assert "Merged 2 runs" in out
+    (folder / "both.db").unlink()
+    found = asked("merge", folder / "1.db", folder / "2.db", "-o", folder / "both.db")
+    assert found["inferences"] == 14 * 80
+    assert asked("query", folder / "both.db", "zoom > 0") == asked("query", ready / "ordered.db", "zoom > 0")
+
+
+def test_query_as_json_has_the_keys_of_the_contract(asked, ready):
+    found = asked("query", ready / "ordered.db", "zoom == far and blur == 0")
+    assert list(found) == ["robustness", "low", "high", "drop", "tests", "measured", "inferred", "worst"]
+    assert (found["tests"], found["measured"], found["inferred"]) == (3, 3, 0)
+    assert list(found["worst"][0]) == ["configuration", "estimate", "low", "high"]
+    tomogram = testifai.open(ready / "ordered.db")
+    answer = tomogram.query("zoom == 5 and blur == 0")
+    assert found == json.loads(json.dumps(answer.as_dict()))
+    assert found["robustness"] == pytest.approx(tomogram.estimate[:, 2, 0].mean())
+    assert found["drop"] == pytest.approx(found["robustness"] - tomogram.base)
+    assert asked("query", ready / "ordered.db", "order == 3")["low"] is None
+
+
+def test_query_for_people(command, ready):
+    code, out, _ = command("query", ready / "full.db", "zoom > 0 and blur == 3", "--inputs", "label in {3, 5}")
+    assert code == 0
+    found = testifai.open(ready / "full.db").query("zoom > 0 and blur == 3", "label in {3, 5}")
+    assert f"{found.robustness:.3f}" in out
+    assert "6 tests: 6 measured, 0 predicted" in out
+    assert "worst tests" in out
+
+
+def test_show(command, asked, ready):
+    code, out, _ = command("show", ready / "full.db")
+    assert code == 0
+    for words in ("by order", "by axis and severity", "by class", "worst tests"):
+        assert words in out
+    found = asked("show", ready / "full.db")
+    tomogram = testifai.open(ready / "full.db")
+    assert found["by_order"]["2"] == json.loads(json.dumps(tomogram.query("order == 2").as_dict()))
+    assert found["by_severity"]["zoom"]["5"]["robustness"] == tomogram.query("zoom == 5").robustness
+    assert set(found["by_class"]) == set(map(str, np.unique(demo_data().labels[:80])))
+    assert found["environment"]["testifai"] == testifai.__version__
+
+
+def test_export_a_table(ready, tmp_path, command, asked):
+    assert command("export", ready / "full.db", "-o", tmp_path / "t.csv")[0] == 0
+    assert len((tmp_path / "t.csv").read_text().splitlines()) == 19
+    assert asked("export", ready / "full.db", "-o", tmp_path / "t.json") == {"out": str(tmp_path / "t.json")}
+    assert len(json.loads((tmp_path / "t.json").read_text())) == 18
+
+
+def test_export_a_grid(ready, tmp_path, command):
+    code, out, _ = command("export", ready / "full.db", "-o", tmp_path / "g.npz", "--grid")
+    assert (code, out) == (0, f"Wrote the grid to {tmp_path / 'g.npz'}\n")
+    with np.load(tmp_path / "g.npz") as grid:
+        assert grid["passes"].shape == (3, 3, 2, 10)
+        counts = np.unpackbits(grid["passes"], axis=-1).sum(axis=-1)
+    np.testing.assert_array_equal(counts, testifai.open(ready / "full.db").passes)
+
+
+def test_export_inputs(ready, folder, tmp_path, command):
+    code, out, _ = command("export", ready / "full.db", "-o", tmp_path / "x.npz", "--inputs", "2,5,0", "--limit", "6")
+    assert code == 0
+    assert "Wrote 6 inputs of configuration 2,5,0" in out
+    digits = demo_data().inputs[:6]
+    expected = testifai.apply({"mnist_c.brightness": 2, "mnist_c.zoom": 5}, digits)
+    with np.load(tmp_path / "x.npz") as made:
+        np.testing.assert_array_equal(made["x"], expected)
+    moved = ("--spec", folder / "ordered.toml")
+    assert command("export", ready / "full.db", "-o", tmp_path / "y.npz", "--inputs", "2,5,0", *moved)[0] == 0
+    with np.load(tmp_path / "y.npz") as made:
+        np.testing.assert_array_equal(made["x"][:6], expected)
+
+
+def test_inputs_of_another_data_set_are_not_passed_off_as_the_runs(ready, folder, tmp_path, command):
+    np.savez(folder / "digits.npz", x=demo_data().inputs[100:180], y=demo_data().labels[100:180])
+    arguments = ("export", ready / "full.db", "-o", tmp_path / "y.npz", "--inputs", "2,5,0")
+    code, _, err = command(*arguments, "--spec", folder / "ordered.toml")
+    assert code == 2
+    assert "not what" in err
+    assert "data" in err
+
+
+def test_check(ready, command, asked, tmp_path):
+    code, out, _ = command("check", ready / "ordered.toml")
+    assert code == 0
+    assert "14 of 18 tests on up to 80 inputs: at most 1,120 inferences" in out
+    found = asked("check", ready / "ordered.toml")
+    assert (found["tests"], found["run_tests"], found["inferences"]) == (18, 14, 1120)
+    assert found["clean_accuracy"] > 0.9
+
+
+@pytest.fixture
+def built_in(monkeypatch):
+    """What other tests registered is not to be listed."""
+    testifai.perturb.names()
+    own = {name: one for name, one in registry._registered.items() if name.startswith("mnist_c.")}
+    monkeypatch.setattr(registry, "_registered", own)
+
+
+def test_perturbations(command, asked, built_in, tmp_path):
+    code, out, _ = command("perturbations")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == testifai.perturb.names()
+    assert "severities 0-5" in out
+    found = asked("perturbations", "--preview", tmp_path / "sheet.png")
+    zoom = next(one for one in found if one["name"] == "mnist_c.zoom")
+    assert zoom["severities"] == [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]
+    assert zoom["summary"]
+    assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
+    assert f"Wrote {tmp_path / 'again.png'}" in command("perturbations", "--preview", tmp_path / "again.png")[1]
+
+
+def test_code_of_the_users_is_named_before_it_runs(folder, command):
+    (folder / "cli_own_model.py").write_text("def model(batch):\n    return batch.reshape(len(batch), -1)[:, :10]\n")
+    spec = folder / "ordered.toml"
+    spec.write_text(spec.read_text().replace('onnx = "lenet5.onnx"', 'python = "cli_own_model:model"'))
+    code, _, err = command("check", spec)
+    assert code == 0
+    assert "note: runs your own code, named by model.python" in err
