@@ -299,3 +299,26 @@ def test_a_file_without_a_run_is_said_to_be_one(tmp_path):
         ta.open(tmp_path / "run.db")
     with pytest.raises(InputError, match="does not exist"):
         ta.open(tmp_path / "nothing.db")
+
+
+def test_a_target_may_come_and_go_and_its_stops_are_remembered(tmp_path):
+    import testifai as ta
+
+    rows = np.random.default_rng(0).normal(size=(600, 2))
+    jitter = ta.Perturbation("jitter", lambda x, s, rng: x + s * rng.normal(x.shape[1:]), [0.0, 0.5, 1.0])
+
+    def model(x):
+        return (x.sum(axis=1) > 0).astype(int)
+
+    def scan(**options):
+        return ta.scan(model, (rows, model(rows)), ta.Space({"jitter": jitter}), store=tmp_path / "run.db", **options)
+
+    first = scan(target=0.1)
+    assert 0 < first.inferences < 3 * 600
+    closer = scan(target=0.05)
+    assert first.inferences < closer.inferences < 3 * 600
+    assert ((closer.high - closer.low) / 2 <= 0.05).all()
+    reopened = ta.open(tmp_path / "run.db")
+    np.testing.assert_array_equal(reopened.low, closer.low)
+    assert reopened.stopped_early
+    assert scan().inferences == 3 * 600

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from testifai import data, models, oracles, perturb, testing
     from testifai.engine import stopping
     from testifai.errors import InputError
-    from testifai.merge import merge
+    from testifai.merging import merge
     from testifai.perturb import Perturbation, apply, perturbation
     from testifai.session import open_run as open  # noqa: A004
     from testifai.session import scan
@@ -27,7 +27,7 @@ _WHERE = {
     "Tomogram": "testifai.tomogram:Tomogram",
     "apply": "testifai.perturb:apply",
     "data": "testifai.data",
-    "merge": "testifai.merge:merge",
+    "merge": "testifai.merging:merge",
     "models": "testifai.models",
     "open": "testifai.session:open_run",
     "oracles": "testifai.oracles",

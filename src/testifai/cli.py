@@ -255,7 +255,7 @@ def merge(
     as_json: Json = False,
 ) -> None:
     """Merge partial runs of the same spec made on different machines."""
-    from testifai.merge import merge as merge_runs
+    from testifai.merging import merge as merge_runs
     from testifai.session import open_run
 
     merge_runs(run_files, out)

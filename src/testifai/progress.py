@@ -23,7 +23,8 @@ def bar() -> Iterator[Callable[[Step], None]]:
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("scan", total=1, tests=0, rate="")
         first: list[int] = []
 

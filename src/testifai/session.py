@@ -87,9 +87,11 @@ class Session:
         self.strategy = strategies.resolve(strategy)
         self.surrogate = self.strategy.surrogate if surrogate is None else surrogate
         surrogates.resolve(self.surrogate)
-        # A wanted half-width without a rule asks for the rule that stops at one.
-        wanted = "interval" if stopping is None and target is not None else stopping
-        self.stopping = stopping_rules.resolve(wanted, target)
+        # A wanted half-width without a rule asks for the rule that stops at one; like the target, it may come and go.
+        self._told_rule = stopping_rules.resolve(stopping, target)
+        by_target = stopping is None and target is not None
+        self.stopping = stopping_rules.resolve("interval", target) if by_target else self._told_rule
+        self._stopped_early = self.stopping is not None
         self.budget, self.target, self.population = budget, target, population
         self.seed, self.keep = seed, tuple(keep)
         self.part = _check_part(part, self.stopping)
@@ -169,7 +171,7 @@ class Session:
 
     def identity(self) -> dict[str, Any]:
         """All that decides the outcomes and estimates; a run file is continued only if none of it changed."""
-        rule = stopping_rules.describe(self.stopping)
+        rule = stopping_rules.describe(self._told_rule)
         if rule is not None:
             rule.pop("target", None)
         return {
@@ -195,7 +197,7 @@ class Session:
             labels=self.data.labels,
             classes=self.data.classes,
             population=self.population,
-            stopped_early=self.stopping is not None,
+            stopped_early=self._stopped_early,
             surrogate=self.surrogate,
             seed=self.seed,
             provenance={"identity": self.identity(), "environment": environment()},
@@ -219,6 +221,7 @@ class Session:
                 classes=self.data.classes,
                 environment=environment(),
                 identity=identity,
+                stopped_early=self._stopped_early,
                 **extra,
             )
             return
@@ -230,7 +233,9 @@ class Session:
         self.outcomes = store.load(len(self.data.inputs))
         self._decided.clear()
         self.executor.references.values = store.load_references(len(self.data.inputs))
-        store.put(**extra)
+        # A test once ended by a rule keeps bounds that allow for it.
+        self._stopped_early = self._stopped_early or bool(store.get("stopped_early"))
+        store.put(stopped_early=self._stopped_early, **extra)
 
     def _run(self, store: Store | None, progress: Callable[[Step], None] | None) -> None:
         done = self.outcomes.total()
@@ -266,7 +271,15 @@ class Session:
         """A model no better than guessing on clean inputs has most likely been fed wrongly."""
         labels, classes = self.subject.labels, self.subject.classes
         passes, trials = (int(counts[0]) for counts in self.outcomes.counts([0]))
-        if self._warned or labels is None or labels.ndim != 1 or not classes or classes < 2 or trials < 50:
+        if (
+            self._warned
+            or not self.oracle.needs_labels
+            or labels is None
+            or labels.ndim != 1
+            or not classes
+            or classes < 2
+            or trials < 50
+        ):
             return
         self._warned = True
         chance = max(1 / classes, np.bincount(labels).max() / len(labels))
@@ -374,7 +387,7 @@ def open_run(path: str | os.PathLike[str]) -> Tomogram:
             labels=store.get_array("labels"),
             classes=None if classes is None else tuple(classes),
             population=identity["population"],
-            stopped_early=identity["stopping"] is not None,
+            stopped_early=bool(store.get("stopped_early")),
             surrogate=identity["surrogate"],
             seed=identity["seed"],
             provenance={

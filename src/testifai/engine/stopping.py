@@ -81,8 +81,8 @@ class Interval:
 
     def __post_init__(self) -> None:
         _positive(self.name, batch=self.batch, target=self.target)
-        if not 0 < self.confidence < 1:
-            raise InputError(f"stopping: confidence must be between 0 and 1, got {self.confidence}")
+        if not isinstance(self.confidence, float) or not 0 < self.confidence < 1:
+            raise InputError(f"stopping: confidence must be between 0 and 1, got {self.confidence!r}")
 
     def stops(self, passed: NDArray[np.bool_], inputs: int) -> NDArray[np.bool_]:
         low, high = confidence_sequence(passed.sum(axis=-1), passed.shape[-1], inputs, self.confidence)
@@ -126,7 +126,10 @@ def _settled(rates: NDArray[np.float64], delta: float, window: int) -> NDArray[n
     return np.asarray((differences[..., -window:] < delta - 1e-12).all(axis=-1))
 
 
-def _positive(rule: str, **values: float) -> None:
+def _positive(rule: str, **values: Any) -> None:
     for field, value in values.items():
-        if not value > 0 or (field in {"batch", "window"} and int(value) != value):
-            raise InputError(f"stopping: {field} of {rule} must be positive, got {value!r}")
+        whole = field in {"batch", "window"}
+        kind = int | np.integer if whole else int | float | np.number
+        if isinstance(value, bool) or not isinstance(value, kind) or not value > 0:
+            what = "a whole number, at least 1" if whole else "a positive number"
+            raise InputError(f"stopping: {field} of {rule} must be {what}, got {value!r}")

@@ -30,7 +30,7 @@ def merge(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) 
         temporary = target.with_name(f"{target.name}.{os.getpid()}.merging")
         try:
             with Store.create_or_open(temporary) as merged:
-                for key in ("identity", "environment", "spec", "gates", "inputs", "classes", "folder"):
+                for key in ("identity", "environment", "spec", "gates", "inputs", "classes", "folder", "stopped_early"):
                     merged.put(**{key: first.get(key)})
                 labels = first.get_array("labels")
                 if labels is not None:

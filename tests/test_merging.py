@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+from testifai import merge
 from testifai.errors import InputError
 from testifai.export import table
-from testifai.merge import merge
 from testifai.perturb import Perturbation
 from testifai.session import Session, open_run
 from testifai.space import Space
