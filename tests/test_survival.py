@@ -472,7 +472,11 @@ BAD_SPECS = [
     ("[scan]", "[scan]\noracle = { use = 'tolerance', eps = -1 }", "eps = -1 is not accepted"),
     ("[scan]", "[scan]\noracle = { eps = 1 }", "no 'use'"),
     ("[scan]", "[scan]\nstopping = 'windo'", "did you mean 'window'?"),
-    ("[scan]", "[scan]\nstopping = { use = 'window', batch = 0 }", "batch of window must be positive, got 0"),
+    (
+        "[scan]",
+        "[scan]\nstopping = { use = 'window', batch = 0 }",
+        "batch of window must be a whole number, at least 1, got 0",
+    ),
     ("[scan]", "[scan]\nstopping = { use = 'interval', confidence = 2 }", "confidence must be between 0 and 1, got 2"),
     ("[scan]", "[scan]\nstopping = { use = ['window'] }", "window"),
     ("[scan]", "[scan]\nsurrogate = 'forrest'", "did you mean 'forest'?"),

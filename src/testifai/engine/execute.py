@@ -217,9 +217,9 @@ class Executor:
                     raise KeyboardInterrupt
 
     def _chunk_size(self, inputs: int) -> int:
-        """Chunks of equal size, at least one per worker."""
-        pieces = max(self.workers, -(-inputs // self.chunk))
-        return max(1, -(-inputs // pieces))
+        """Chunks of equal size, as many for each worker as for the others: they all end together."""
+        rounds = max(1, -(-inputs // (self.chunk * self.workers)))
+        return max(1, -(-inputs // (rounds * self.workers)))
 
     def _measure(
         self, work: Work, tree: Node, tasks: Iterator[tuple[Places, NDArray[np.bool_]]]
