@@ -76,8 +76,9 @@ def write_grid(tomogram: Tomogram, path: Path) -> None:
     }
     if "value" in outcomes.kept_names():
         values = np.stack([outcomes.kept(i, "value")[back] for i in range(space.size)])
-        scale = float(np.abs(values).max()) / 127 or 1.0
-        margins = np.clip(np.rint(values / scale), -127, 127).astype(np.int8)
+        # Stored is margin times scale, the largest just fitting.
+        scale = 127 / (float(np.abs(values).max()) or 127.0)
+        margins = np.clip(np.rint(values * scale), -127, 127).astype(np.int8)
         # A margin too small for a step of the scale keeps its sign.
         margins[(margins == 0) & (values < 0)] = -1
         arrays |= {"margins": margins.reshape(*space.shape, -1), "margin_scale": np.array(scale)}
