@@ -38,7 +38,7 @@ outside = np.random.default_rng(0)
         (lambda rows, scale, rng: rows + scale * np.arange(len(rows))[:, None], "depends on the batch"),
         (lambda rows, scale, rng: rows + scale * rows.strides[0], "memory layout|depends on the batch"),
         (lambda rows, scale, rng: rows / (scale - 1), "not finite"),
-        (lambda rows, scale, rng: rows.astype(np.float32), "float32"),
+        (lambda rows, scale, rng: rows.astype(np.int32), "int32"),
         (lambda rows, scale, rng: rows + 3 - scale, "does not grow"),
         (lambda rows, scale, rng: rows, "does not grow"),
     ],

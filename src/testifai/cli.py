@@ -22,7 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# The base of typer's complaints about a command line; typer carries its own copy of click since 0.16 or so, under
+# The base of typer's complaints about a command line; newer ones carry their own copy of click, under
 # another name, and exports only what derives from it.
 USAGE_PROBLEM: type[Exception] = typer.BadParameter.__mro__[2]
 

@@ -104,7 +104,7 @@ def test_returning_the_argument_gives_the_caller_an_array_of_their_own():
     ("function", "words"),
     [
         (lambda batch, parameter, rng: batch[:2], r"shape \(2, 3\).*expected float64 of shape \(4, 3\)"),
-        (lambda batch, parameter, rng: batch.astype("f4"), "float32"),
+        (lambda batch, parameter, rng: batch.astype("i4"), "int32"),
         (lambda batch, parameter, rng: None, "nothing"),
         (lambda batch, parameter, rng: batch.tolist(), "a list"),
         (lambda batch, parameter, rng: 1 / 0, "failed at severity 1: ZeroDivisionError"),
@@ -243,3 +243,8 @@ def test_importing_the_package_does_not_import_opencv():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+def test_floats_of_another_precision_come_back_as_given():
+    noise = Perturbation("noise", lambda batch, size, rng: batch + size * rng.normal(batch.shape[1:]), [0.0, 1.0])
+    assert noise.apply(np.zeros((3, 2), np.float32), 1).dtype == np.float32

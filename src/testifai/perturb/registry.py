@@ -112,6 +112,9 @@ class Perturbation:
             return result
         if not isinstance(result, np.ndarray):
             raise InputError(f"{wrong} {_kind(result)}; expected an array")
+        if result.dtype.kind == batch.dtype.kind == "f":
+            # Draws are float64; a sum with float32 inputs should not be a mistake.
+            result = result.astype(batch.dtype, copy=False)
         if result.shape != batch.shape or result.dtype != batch.dtype:
             raise InputError(
                 f"{wrong} {result.dtype} of shape {result.shape}; "
