@@ -22,8 +22,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# The base of typer's complaints about a command line; newer ones carry their own copy of click, under
-# another name, and exports only what derives from it.
+# The base of typer's complaints about a command line. It is click's, or in newer versions that of typer's own copy of
+# click; what typer exports under a stable name derives from it.
 USAGE_PROBLEM: type[Exception] = typer.BadParameter.__mro__[2]
 
 INTERRUPTED = 130  # what a shell reports of a command ended by Ctrl-C
