@@ -120,7 +120,8 @@ class Perturbation:
                 f"{wrong} {result.dtype} of shape {result.shape}; "
                 f"expected {batch.dtype} of shape {batch.shape}, as given"
             )
-        return result if result.flags.writeable else result.copy()
+        checked: NDArray[Any] = result if result.flags.writeable else result.copy()
+        return checked
 
 
 def perturbation(name: str, severities: Sequence[Any], summary: str = "") -> Callable[[Function], Perturbation]:
