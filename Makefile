@@ -30,6 +30,7 @@ types: $(VENV)/installed-dev
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/tomography.py
 	$(BIN)/python benchmarks/answers.py
+	$(BIN)/python benchmarks/published.py
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .

@@ -107,9 +107,11 @@ class Session:
             seed=seed,
             keep=self.keep,
         )
-        self._interrupted = self._warned = False
+        self._warned = False
+        # An event, not a method of this session: a cycle would keep the model's memory until the collector comes by.
+        self._interrupted = threading.Event()
         self.executor = Executor(
-            self.subject, batch_size=batch_size, workers=workers, interrupted=lambda: self._interrupted
+            self.subject, batch_size=batch_size, workers=workers, interrupted=self._interrupted.is_set
         )
         self.outcomes = Outcomes(inputs)
         self._decided: dict[int, NDArray[np.bool_]] = {}
@@ -309,7 +311,7 @@ class Session:
             return
 
         def note(*_: object) -> None:
-            self._interrupted = True
+            self._interrupted.set()
             signal.signal(signal.SIGINT, before)
 
         signal.signal(signal.SIGINT, note)
@@ -317,7 +319,7 @@ class Session:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
-            self._interrupted = False
+            self._interrupted.clear()
 
 
 def scan(
