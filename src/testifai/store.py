@@ -176,7 +176,8 @@ class Store:
 
     def touch(self, configuration: int, places: Places, *, reference: bool = False) -> None:
         """Note what the next save has to write."""
-        blocks = np.unique(places // BLOCK).tolist()
+        first, last = int(places.min()) // BLOCK, int(places.max()) // BLOCK
+        blocks = [first] if first == last else np.unique(places // BLOCK).tolist()
         self._dirty.update((configuration, block) for block in blocks)
         if reference:
             self._dirty_references.update(blocks)
