@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from testifai.check import estimate
+from testifai.data.sample import demo_data, demo_model_path
 from testifai.perturb import Perturbation
 from testifai.session import Session
 from testifai.space import Space
@@ -80,3 +81,12 @@ def test_the_findings_are_plain_data():
 
     found = estimate(session())
     assert json.loads(json.dumps(found.as_dict()))["run_tests"] == 91
+
+
+@pytest.mark.parametrize("keep", [(), ("value",), ("value", "predicted")])
+def test_the_file_is_no_larger_than_said_and_not_a_tenth_of_it(tmp_path, keep):
+    space = Space({"zoom": "mnist_c.zoom", "brightness": "mnist_c.brightness"})
+    session = Session(str(demo_model_path()), demo_data(), space, strategy="full", keep=keep)
+    said = estimate(session).file_bytes
+    Session(str(demo_model_path()), demo_data(), space, strategy="full", keep=keep).run(tmp_path / "run.db")
+    assert said / 10 < (tmp_path / "run.db").stat().st_size <= said

@@ -11,6 +11,7 @@ import numpy as np
 from testifai.engine.plan import Work
 from testifai.outcomes import Outcomes
 from testifai.session import Session
+from testifai.store import BLOCK
 
 SAMPLED_TESTS = 24
 FIRST_INPUTS = 16
@@ -68,9 +69,16 @@ def estimate(session: Session) -> Estimate:
         inputs=inputs,
         inferences=inferences,
         seconds=seconds * inferences,
-        # Two bits an outcome at the most, and some 50 bytes for each row of 1,024.
-        file_bytes=40_000 + len(tests) * -(-inputs // 1024) * 50 + inferences // 4,
+        file_bytes=_file_bytes(len(tests), inputs, inferences, len(session.keep)),
         workers=executor.workers,
         batch_size=executor.batch_size.next(),
         clean_accuracy=float(passes[0] / trials[0]) if trials[0] else None,
     )
+
+
+def _file_bytes(tests: int, inputs: int, inferences: int, kept: int) -> int:
+    """At the most: two bits and every kept value an outcome, some 50 bytes a row, a row for each block of a test."""
+    rows = tests * -(-inputs // BLOCK) * (1 + kept)
+    # A block of kept values is stored whole, and spills over from one page of the file into others.
+    values = 4 * kept * tests * inputs * 4 // 3
+    return 40_000 + 50 * rows + inferences // 4 + values

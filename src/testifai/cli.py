@@ -350,7 +350,8 @@ def _reopen(run_file: Path, spec: Path | None) -> Any:
     loaded = parse(stored) if spec is None else read(spec)
     place = Path(folder or ".") if spec is None else spec.resolve().parent
     session = assemble.session(loaded, place)
-    changes = [line for line in identity_changes(identity, session.identity()) if line.startswith(("data", "space"))]
+    now = session.identity()
+    changes = identity_changes(*({key: whole[key] for key in ("data", "space")} for whole in (identity, now)))
     if changes:
         raise InputError(f"export: this is not what {run_file} was measured on: {changes[0]}")
     return session
