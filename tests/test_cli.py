@@ -149,6 +149,13 @@ def test_quiet_by_default(command, ready):
         (["init", "model.pt", "DATA", "-o", "new.toml"], "neither an .onnx file nor"),
         (["init", "lenet5.onnx", "DATA", "-o", "SPEC"], "exists; choose another name"),
         (["perturbations", "--preview", "sheet.pdf"], "not a picture"),
+        (["perturbations", "imagenetc"], "did you mean 'imagenet_c'"),
+        (["perturbations", "--image", "photo.png"], "--image: name the picture to draw with --preview"),
+        (["perturbations", "--sigma", "mnist_c.zoom=1"], "--sigma: name the picture to draw with --preview"),
+        (["perturbations", "--preview", "sheet.png", "--image", "photo.png"], "cannot read photo.png"),
+        (["perturbations", "--preview", "sheet.png", "--image", "DATA"], "is not an image"),
+        (["perturbations", "--preview", "sheet.png", "--sigma", "mnist_c.zoom"], "is not perturbation=severity"),
+        (["perturbations", "mnist_c", "--preview", "s.png", "--sigma", "mnist_c.zoom=1"], "leave out the suite"),
         (["merge", "nothing.db", "-o", "out.db"], "nothing.db"),
         (["check", "digits.npz"], "digits.npz"),
     ],
@@ -364,21 +371,83 @@ def test_check(ready, command, asked, tmp_path):
 def built_in(monkeypatch):
     """What other tests registered is not to be listed."""
     testifai.perturb.names()
-    own = {name: one for name, one in registry._registered.items() if name.startswith("mnist_c.")}
+    own = {name: one for name, one in registry._registered.items() if registry.suite_of(name) in registry.SUITES}
     monkeypatch.setattr(registry, "_registered", own)
 
 
-def test_perturbations(command, asked, built_in, tmp_path):
+def test_perturbations_are_listed_by_suite(command, asked, built_in):
     code, out, _ = command("perturbations")
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == testifai.perturb.names()
-    assert "severities 0-5" in out
-    found = asked("perturbations", "--preview", tmp_path / "sheet.png")
-    zoom = next(one for one in found if one["name"] == "mnist_c.zoom")
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("  ")] == testifai.perturb.names()
+    headings = [line for line in lines if not line.startswith("  ")]
+    assert [heading.split(":")[0] for heading in headings] == sorted(registry.SUITES)
+    for heading, suite in zip(headings, sorted(registry.SUITES), strict=True):
+        assert heading == f"{suite}: {registry.suite_summary(suite)} [{len(testifai.perturb.names(suite))}]"
+    (zoom,) = [line for line in lines if line.startswith("  mnist_c.zoom ")]
+    assert " 0-5  " in zoom
+    assert zoom.endswith("(moves boxes)")
+    (noise,) = [line for line in lines if line.startswith("  mnist_c.shot_noise ")]
+    assert "boxes" not in noise
+    only = command("perturbations", "mnist_c")[1].splitlines()
+    assert len(only) == 1 + len(testifai.perturb.names("mnist_c"))
+
+
+def test_perturbations_as_json(asked, built_in):
+    found = {one["name"]: one for one in asked("perturbations")}
+    assert list(found) == testifai.perturb.names()
+    zoom = found["mnist_c.zoom"]
+    assert zoom["suite"] == "mnist_c"
     assert zoom["severities"] == [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]
     assert zoom["summary"]
-    assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
-    assert f"Wrote {tmp_path / 'again.png'}" in command("perturbations", "--preview", tmp_path / "again.png")[1]
+    assert zoom["moves_boxes"] is True
+    assert found["mnist_c.shot_noise"]["moves_boxes"] is False
+    with_levels = [one for one in found.values() if one["levels"] is not None]
+    assert with_levels
+    assert all(len(one["levels"]) == 2 for one in with_levels)
+    assert {one["suite"] for one in asked("perturbations", "classic")} == {"classic"}
+
+
+def test_perturbations_are_drawn(command, asked, tmp_path):
+    import cv2
+
+    sheet = tmp_path / "sheet.png"
+    assert f"Wrote {sheet}" in command("perturbations", "mnist_c", "--preview", sheet)[1]
+    digits = cv2.imread(str(sheet))
+    cv2.imwrite(str(tmp_path / "photo.jpg"), np.full((40, 80, 3), (30, 90, 200), np.uint8))
+    assert len(asked("perturbations", "mnist_c", "--preview", sheet, "--image", tmp_path / "photo.jpg")) > 1
+    photo = cv2.imread(str(sheet))
+    assert photo.shape[0] < digits.shape[0]
+    assert np.ptp(photo, axis=-1).max() > 100
+
+
+def test_composites_are_drawn_and_only_their_perturbations_listed(command, asked, tmp_path):
+    sheet = tmp_path / "sheet.png"
+    composites = ("--sigma", "mnist_c.zoom=3,mnist_c.rotate=2", "--sigma", "mnist_c.rotate=2,mnist_c.zoom=3")
+    out = command("perturbations", "--preview", sheet, *composites)[1].splitlines()
+    assert out[0].startswith("mnist_c: ")
+    assert [line.split()[0] for line in out[1:]] == ["mnist_c.rotate", "mnist_c.zoom", "Wrote"]
+    assert sheet.read_bytes().startswith(b"\x89PNG")
+    assert [one["name"] for one in asked("perturbations", "--preview", sheet, *composites)] == [
+        "mnist_c.rotate",
+        "mnist_c.zoom",
+    ]
+
+
+def test_a_suite_that_cannot_be_imported_is_a_note(command, monkeypatch):
+    monkeypatch.setattr(registry, "suite_problems", lambda: ["suite 'x' (package y) could not be imported: E: e"])
+    for flags in ((), ("--json",)):
+        code, out, err = command("perturbations", "mnist_c", *flags)
+        assert code == 0
+        assert "mnist_c.zoom" in out
+        assert err == "note: suite 'x' (package y) could not be imported: E: e\n"
+
+
+def test_perturbations_without_a_suite_are_listed_too(command, built_in):
+    testifai.perturb.perturbation("fade", severities=[0, 1])(lambda batch, parameter, rng: batch)
+    out = command("perturbations")[1].splitlines()
+    assert out[0] == "Without a suite [1]"
+    assert out[1].split() == ["fade", "0-1"]
 
 
 def test_code_of_the_users_is_named_before_it_runs(folder, command):

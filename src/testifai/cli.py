@@ -227,23 +227,45 @@ def check(spec: SpecFile, as_json: Json = False) -> None:
 
 @app.command()
 def perturbations(
-    preview: Annotated[Path | None, typer.Option(help="Draw every perturbation at every severity.")] = None,
+    suite: Annotated[str | None, typer.Argument(help="Only this suite, such as imagenet_c.")] = None,
+    preview: Annotated[
+        Path | None, typer.Option(help="Draw every perturbation at every severity, .png or .jpg.")
+    ] = None,
+    image: Annotated[Path | None, typer.Option(help="With --preview: show them on this image file.")] = None,
+    sigma: Annotated[
+        list[str] | None,
+        typer.Option(help="With --preview: draw this composite instead, such as imagenet_c.fog=3,mnist_c.zoom=2."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the perturbations that can be used by name."""
+    """List the perturbations that can be used by name, or draw what they do."""
     from testifai import perturb
+    from testifai.perturb import preview as sheets
+    from testifai.perturb import registry
 
-    found = [perturb.get(name) for name in perturb.names()]
+    for option, given in (("--image", image), ("--sigma", sigma)):
+        if given and preview is None:
+            raise InputError(f"{option}: name the picture to draw with --preview SHEET.png")
+    if suite is not None and sigma:
+        raise InputError(f"--sigma: a composite names its own perturbations; leave out the suite {suite!r}")
+    composites = [sheets.parse_composite(text) for text in sigma or ()]
+    if composites:
+        used = {step.name for composite in composites for step, _ in composite}
+        found = [perturb.get(name) for name in sorted(used)]
+    else:
+        found = [perturb.get(name) for name in perturb.names(suite)]
     if preview is not None:
-        from testifai.perturb.preview import draw
-
-        draw(found, preview)
+        shown = None if image is None else sheets.read_image(image)
+        if composites:
+            sheets.draw_composites(composites, preview, shown)
+        else:
+            sheets.draw(found, preview, shown)
+    for problem in registry.suite_problems():
+        typer.echo(f"note: {problem}", err=True)
     if as_json:
-        _print_json([{**perturb.describe(one), "summary": one.summary} for one in found])
+        _print_json([_perturbation_facts(one) for one in found])
         return
-    width = max(len(one.name) for one in found)
-    for one in found:
-        typer.echo(f"{one.name:{width}}  severities 0-{len(one.severities) - 1}  {one.summary}")
+    _list_perturbations(found)
     if preview is not None:
         typer.echo(f"Wrote {preview}")
 
@@ -329,6 +351,34 @@ def _facts(tomogram: Any) -> dict[str, Any]:
         "inferences": tomogram.inferences,
         "base": None if base != base else base,
     }
+
+
+def _perturbation_facts(one: Any) -> dict[str, Any]:
+    from testifai.perturb import describe, registry
+
+    return {
+        "suite": registry.suite_of(one.name),
+        **describe(one),
+        "summary": one.summary,
+        "moves_boxes": one.boxes is not None,
+        "levels": one.levels,
+    }
+
+
+def _list_perturbations(found: list[Any]) -> None:
+    """A heading for each suite, a line for each of its perturbations."""
+    from testifai.perturb import registry
+
+    suites: dict[str, list[Any]] = {}
+    for one in found:
+        suites.setdefault(registry.suite_of(one.name), []).append(one)
+    width = max(len(one.name) for one in found)
+    for suite, members in sorted(suites.items()):
+        title = f"{suite}: {registry.suite_summary(suite)}" if suite else "Without a suite"
+        typer.echo(f"{title.rstrip(': ')} [{len(members)}]")
+        for one in members:
+            mark = " (moves boxes)" if one.boxes is not None else ""
+            typer.echo(f"  {one.name:{width}}  0-{len(one.severities) - 1}  {one.summary}{mark}".rstrip())
 
 
 def _measured(tomogram: Any, path: Path) -> Any:

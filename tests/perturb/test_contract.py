@@ -7,55 +7,87 @@ import pytest
 
 from testifai.errors import InputError
 from testifai.perturb import get, names
-from testifai.testing import check_perturbation, example_images
+from testifai.perturb.registry import SUITES
+from testifai.testing import check_perturbation, example_images, example_photographs
 
-built_in = pytest.mark.parametrize("name", names("mnist_c"))
+BUILT_IN = [name for suite in SUITES for name in names(suite)]
+
+pytestmark = [
+    pytest.mark.parametrize("name", BUILT_IN),
+    # A number that is not finite becomes an arbitrary pixel.
+    pytest.mark.filterwarnings("error::RuntimeWarning"),
+]
 
 
-@built_in
+def strongest(name):
+    return len(get(name).severities) - 1
+
+
 def test_contract(name):
     check_perturbation(name)
 
 
-@built_in
 def test_batch_size_and_position_do_not_matter(name):
-    subject = get(name)
-    images = np.random.default_rng(0).integers(0, 256, (107, 28, 28)).astype(np.uint8)
-    indices = np.random.default_rng(1).permutation(1000)[:107]
-    whole = subject.apply(images, 3, seed=4, indices=indices)
-    for size in (1, 7, 100):
-        parts = [slice(start, start + size) for start in range(0, 107, size)]
-        results = [subject.apply(images[part], 3, seed=4, indices=indices[part]) for part in parts]
+    images = np.random.default_rng(0).integers(0, 256, (23, 28, 28)).astype(np.uint8)
+    indices = np.random.default_rng(1).permutation(1000)[:23]
+    whole = get(name).apply(images, 3, seed=4, indices=indices)
+    for size in (1, 7, 20):
+        parts = [slice(start, start + size) for start in range(0, 23, size)]
+        results = [get(name).apply(images[part], 3, seed=4, indices=indices[part]) for part in parts]
         assert np.array_equal(np.concatenate(results), whole)
 
 
-@built_in
+def test_more_images_than_are_worked_on_at_once_come_out_as_they_do_alone(name):
+    images = np.tile(example_photographs(5, (24, 24, 3)), (40, 1, 1, 1))
+    whole = get(name).apply(images, 1)
+    for row in (0, 150, 151, 199):
+        assert np.array_equal(get(name).apply(images[[row]], 1, indices=[row])[0], whole[row])
+
+
 def test_grey_comes_out_the_same_with_a_channel_axis(name):
-    images = example_images(4)
-    plain = get(name).apply(images, 4)
-    assert np.array_equal(get(name).apply(images[..., None], 4)[..., 0], plain)
+    for images in (example_images(4), example_images(2, (70, 60))):
+        plain = get(name).apply(images, strongest(name))
+        assert np.array_equal(get(name).apply(images[..., None], strongest(name))[..., 0], plain)
 
 
-@built_in
-def test_images_above_the_small_size(name):
-    check_perturbation(name, example_images(3, (70, 90, 3)), growing=False)
+def test_views_of_images_come_out_like_their_copies(name):
+    images = example_photographs(6, (24, 36, 3))
+    for view in (images[:, ::-1], images[:, :, ::2], images[::2], images[..., 1], images[..., ::-1]):
+        assert np.array_equal(get(name).apply(view, 2), get(name).apply(view.copy(), 2))
 
 
-@built_in
-@pytest.mark.parametrize("view", [np.s_[:, ::-1], np.s_[:, :, ::2], np.s_[::2]], ids=str)
-def test_views_of_images_come_out_like_their_copies(name, view):
-    images = example_images(6, (32, 48))[view]
-    assert np.array_equal(get(name).apply(images, 2), get(name).apply(images.copy(), 2))
+def test_floats_in_0_to_1_come_out_as_their_bytes_do(name):
+    images = example_photographs(3)
+    for dtype in (np.float32, np.float64):
+        changed = get(name).apply(images / dtype(255), 2)
+        assert changed.dtype == dtype
+        assert 0 <= changed.min() <= changed.max() <= 1
+        np.testing.assert_allclose(changed, get(name).apply(images, 2) / 255, atol=1e-6)
 
 
-@built_in
-def test_what_is_no_image_is_refused_by_name(name):
-    for batch in (np.zeros((2, 28, 28), np.float32), np.zeros((2, 5), np.uint8), ["text"]):
+def test_floats_outside_0_to_1_are_refused_by_name(name):
+    for wrong in (-0.01, 1.01, 255.0, np.nan, np.inf):
+        images = np.zeros((2, 12, 12), np.float32)
+        images[1, 3, 3] = wrong
+        with pytest.raises(InputError, match=rf"^perturbation '{name}': float images must lie in 0\.\.1"):
+            get(name).apply(images, 1)
+
+
+def test_what_is_no_image_is_refused(name):
+    for batch in (np.zeros((2, 28, 28), np.int32), np.zeros((2, 5), np.uint8), np.zeros((2, 9, 9, 2), np.uint8), ["a"]):
         with pytest.raises(InputError, match=f"^perturbation '{name}': images must"):
             get(name).apply(batch, 1)
+    for shape in ((0, 28, 28), (2, 0, 28), (2, 28, 0, 3)):
+        with pytest.raises(InputError, match=r"^batch: it holds no inputs"):
+            get(name).apply(np.zeros(shape, np.uint8), 1)
 
 
-@built_in
-def test_every_perturbation_has_six_severities_and_a_summary(name):
+def test_images_of_one_pixel_and_of_one_row_survive(name):
+    for shape in ((2, 1, 1), (2, 1, 9, 3), (2, 9, 1)):
+        assert get(name).apply(np.full(shape, 130, np.uint8), strongest(name)).shape == shape
+
+
+def test_there_are_six_severities_and_a_summary(name):
     assert len(get(name).severities) == 6
+    assert get(name).summary[0].isupper()
     assert get(name).summary.endswith(".")

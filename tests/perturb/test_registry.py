@@ -1,4 +1,4 @@
-"""Perturbation objects, the names they are found under, and what is refused."""
+"""The names that perturbations are found under."""
 
 from __future__ import annotations
 
@@ -25,135 +25,12 @@ def scale(batch, factor, rng):
     return batch * factor
 
 
+def keep_boxes(boxes, parameter, rng, size):
+    return boxes
+
+
 def made(function=scale, severities=(1.0, 0.8, 0.6)):
     return Perturbation("fade", function, severities)
-
-
-def test_a_severity_hands_its_own_parameter_to_the_function():
-    fade = made(severities=[1.0, 0.8, 0.6])
-    assert fade.severities == (1.0, 0.8, 0.6)
-    assert np.array_equal(fade.apply(ROWS, 1), ROWS * 0.8)
-    assert np.array_equal(fade.apply(ROWS, np.int64(2)), ROWS * 0.6)
-
-
-def test_severity_0_never_calls_the_function():
-    def explode(batch, parameter, rng):
-        raise AssertionError("called")
-
-    assert made(explode).apply(ROWS, 0) is ROWS
-
-
-@pytest.mark.parametrize("severity", [3, -1, 1.0, True, "1", None])
-def test_an_unknown_severity_is_named_with_what_is_accepted(severity):
-    with pytest.raises(InputError, match=r"^perturbation 'fade': severity .* does not exist.* 0 to 2$"):
-        made().apply(ROWS, severity)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("", scale, [0, 1]), "name"),
-        ((None, scale, [0, 1]), "name"),
-        (("fade", "scale", [0, 1]), "callable"),
-        (("fade", scale, [0]), "at least 2"),
-        (("fade", scale, "01"), "severities"),
-        (("fade", scale, 5), "severities"),
-    ],
-)
-def test_a_badly_made_perturbation_is_refused(arguments, words):
-    with pytest.raises(InputError, match=words):
-        Perturbation(*arguments)
-
-
-def in_place(batch, parameter, rng):
-    batch[:] = 0
-    return batch
-
-
-def in_place_operator(batch, parameter, rng):
-    batch *= 0.5
-    return batch
-
-
-@pytest.mark.parametrize("function", [in_place, in_place_operator])
-def test_writing_to_the_argument_is_refused_and_reaches_nobody(function):
-    rows = ROWS.copy()
-    with pytest.raises(InputError, match="must not change its argument; work on a copy"):
-        made(function).apply(rows, 1)
-    assert np.array_equal(rows, ROWS)
-    assert rows.flags.writeable
-
-
-def test_a_list_that_is_written_to_is_a_copy():
-    def shout(texts, times, rng):
-        texts[0] += "!" * times
-        return texts
-
-    texts = ["a", "b"]
-    assert made(shout, [0, 1, 2]).apply(texts, 2) == ["a!!", "b"]
-    assert texts == ["a", "b"]
-
-
-def test_returning_the_argument_gives_the_caller_an_array_of_their_own():
-    result = made(lambda batch, parameter, rng: batch).apply(ROWS, 1)
-    assert result.flags.writeable
-    assert not np.shares_memory(result, ROWS)
-
-
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (lambda batch, parameter, rng: batch[:2], r"shape \(2, 3\).*expected float64 of shape \(4, 3\)"),
-        (lambda batch, parameter, rng: batch.astype("i4"), "int32"),
-        (lambda batch, parameter, rng: None, "nothing"),
-        (lambda batch, parameter, rng: batch.tolist(), "a list"),
-        (lambda batch, parameter, rng: 1 / 0, "failed at severity 1: ZeroDivisionError"),
-        (lambda batch, rng: batch, "failed at severity 1: TypeError"),
-    ],
-)
-def test_a_function_that_misbehaves_is_reported_in_one_line(function, words):
-    with pytest.raises(InputError, match=words) as caught:
-        made(function).apply(ROWS, 1)
-    assert "'fade'" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_the_error_of_a_function_is_chained():
-    with pytest.raises(InputError) as caught:
-        made(lambda batch, parameter, rng: 1 / 0).apply(ROWS, 1)
-    assert isinstance(caught.value.__cause__, ZeroDivisionError)
-
-
-@pytest.mark.parametrize("result", [["a"], ["a", 1], np.array(["a", "b"]), "ab"])
-def test_texts_must_stay_a_list_of_as_many_strings(result):
-    with pytest.raises(InputError, match="'fade' at severity 1 returned"):
-        made(lambda texts, parameter, rng: result).apply(["x", "y"], 1)
-
-
-@pytest.mark.parametrize("batch", [[], np.empty((0, 3)), np.float64(3), np.array(3), [1, 2], ("a", "b"), None])
-def test_what_is_no_batch_is_refused(batch):
-    with pytest.raises(InputError, match=r"^batch: "):
-        made().apply(batch, 1)
-
-
-@pytest.mark.parametrize("indices", [[0, 1], [0, 1, 2, -3], [0.0, 1.0, 2.0, 3.0], 4])
-def test_bad_indices_are_refused(indices):
-    with pytest.raises(InputError, match=r"^indices: "):
-        made().apply(ROWS, 1, indices=indices)
-
-
-def test_a_seed_must_be_a_whole_number():
-    with pytest.raises(InputError, match=r"^seed: 0.5"):
-        made().apply(ROWS, 1, seed=0.5)
-
-
-def test_draws_follow_seed_index_and_occurrence():
-    noise = made(lambda batch, parameter, rng: batch + rng.normal(3))
-    plain = noise.apply(ROWS, 1)
-    moved = noise.apply(ROWS, 1, indices=[3, 2, 1, 0])
-    assert np.allclose((moved - ROWS)[::-1], plain - ROWS)
-    assert (noise.apply(ROWS, 1, seed=1) != plain).all()
-    assert (noise.apply(ROWS, 1, occurrence=1) != plain).all()
 
 
 def test_the_decorator_registers_and_returns_the_perturbation():
@@ -188,7 +65,7 @@ def test_running_a_definition_again_replaces_it():
 def test_a_taken_name_is_refused_to_another_function():
     perturbation("fade", severities=[1.0, 0.5])(scale)
     with pytest.raises(InputError, match="'fade' is taken"):
-        perturbation("fade", severities=[1.0, 0.5])(in_place)
+        perturbation("fade", severities=[1.0, 0.5])(keep_boxes)
     perturbation("blank", severities=[0, 1])(lambda batch, parameter, rng: batch)
     with pytest.raises(InputError, match="'blank' is taken"):
         perturbation("blank", severities=[0, 1])(lambda batch, parameter, rng: batch * 0)
@@ -197,12 +74,24 @@ def test_a_taken_name_is_refused_to_another_function():
 def test_a_built_in_suite_keeps_its_prefix():
     with pytest.raises(InputError, match=r"'mnist_c\.' belongs to a built-in suite"):
         perturbation("mnist_c.fade", severities=[0, 1])(scale)
+    perturbation("mnist_c", severities=[0, 1])(scale)
 
 
 @pytest.mark.parametrize("name", ["mnist_c.zom", "mnistc.zoom"])
 def test_an_unknown_name_is_answered_with_a_near_one(name):
     with pytest.raises(InputError, match=r"did you mean 'mnist_c\.zoom'"):
         get(name)
+
+
+def test_the_names_listed_for_an_unknown_one_are_few():
+    perturbation("fade", severities=[1.0, 0.5])(scale)
+    with pytest.raises(InputError, match=r"known: .*mnist_c\.shear") as caught:
+        get("mnist_c.zom")
+    assert "imagenet_c" not in str(caught.value)
+    for name in ("fad", "nothing.like.it", "zq"):
+        with pytest.raises(InputError, match=r"known: fade, .*imagenet_c\.…, .*see testifai perturbations") as caught:
+            get(name)
+        assert ("did you mean 'fade'" in str(caught.value)) == (name == "fad")
 
 
 @pytest.mark.parametrize("name", [None, 3, ["mnist_c.zoom"]])
@@ -213,11 +102,10 @@ def test_what_is_no_name_is_refused(name):
 
 def test_names_of_a_suite():
     perturbation("mine.fade", severities=[1.0, 0.5])(scale)
+    perturbation("mine", severities=[1.0, 0.5])(scale)
     assert names("mine") == ["mine.fade"]
-    assert names("mnist_c") == [
-        f"mnist_c.{name}"
-        for name in ("brightness", "motion_blur", "rotate", "shear", "shot_noise", "translate", "zoom")
-    ]
+    for suite in registry.SUITES:
+        assert names(suite) == [name for name in names() if name.startswith(f"{suite}.")]
     with pytest.raises(InputError, match="did you mean 'mnist_c'"):
         names("mnistc")
 
@@ -245,6 +133,115 @@ def test_importing_the_package_does_not_import_opencv():
     assert done.stdout.split() == ["False", "True"]
 
 
-def test_floats_of_another_precision_come_back_as_given():
-    noise = Perturbation("noise", lambda batch, size, rng: batch + size * rng.normal(batch.shape[1:]), [0.0, 1.0])
-    assert noise.apply(np.zeros((3, 2), np.float32), 1).dtype == np.float32
+def test_the_decorator_takes_boxes_growing_and_levels():
+    own = perturbation("own", [0, 1], boxes=keep_boxes, growing=False, levels=(0, 1))(scale)
+    assert (own.boxes, own.growing, own.levels) == (keep_boxes, False, (0.0, 1.0))
+
+
+# -- suites of other packages -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Put a package with a suite on the path, as an installer would leave it."""
+    clear = [registry._announced.cache_clear, registry._installed.cache_clear, registry._load_installed.cache_clear]
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def add(package, suite, source):
+        module = f"suite_module_of_{package}"
+        (tmp_path / f"{module}.py").write_text(source)
+        info = tmp_path / f"{package}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[{registry.ENTRY_POINTS}]\n{suite} = {module}\n")
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        for step in clear:
+            step()
+
+    yield add
+    for step in clear:
+        step()
+
+
+WEATHER = """'''Weather of our own.
+
+More.'''
+from testifai.perturb import perturbation
+
+@perturbation("weather.drizzle", severities=[0, 1, 2])
+def drizzle(batch, amount, rng):
+    return batch + amount
+"""
+
+
+def test_a_suite_of_another_package_is_found_by_its_prefix(install):
+    install("acme", "weather", WEATHER)
+    assert "suite_module_of_acme" not in sys.modules
+    assert get("weather.drizzle").apply(np.zeros(2, int), 2).tolist() == [2, 2]
+    assert names("weather") == ["weather.drizzle"]
+    assert "weather.drizzle" in names()
+    assert registry.suite_summary("weather") == "Weather of our own."
+    assert registry.suite_problems() == []
+    with pytest.raises(InputError, match=r"did you mean 'weather\.drizzle'"):
+        get("weather.drizle")
+
+
+def test_a_suite_of_another_package_is_listed_with_all_others(install):
+    install("acme", "weather", WEATHER)
+    assert "weather.drizzle" in names()
+    with pytest.raises(InputError, match="did you mean 'weather'"):
+        names("wether")
+
+
+BROKEN = WEATHER + "\nimport a_module_that_is_not_there\n"
+
+
+def test_a_suite_that_cannot_be_imported_is_reported_and_harms_no_other(install):
+    install("acme", "weather", BROKEN)
+    report = (
+        "suite 'weather' (package acme) could not be imported: "
+        "ModuleNotFoundError: No module named 'a_module_that_is_not_there'"
+    )
+    assert "mnist_c.zoom" in names()
+    assert "weather.drizzle" not in names()
+    assert registry.suite_problems() == [report]
+    for ask in (lambda: get("weather.drizzle"), lambda: names("weather")):
+        with pytest.raises(InputError) as caught:
+            ask()
+        assert str(caught.value) == report
+    assert registry.suite_summary("weather") == ""
+
+
+@pytest.mark.parametrize("source", ["raise SystemExit(3)", "def broken(:", "1 / 0"])
+def test_whatever_happens_during_the_import_is_one_line(install, source):
+    install("acme", "weather", source)
+    (problem,) = registry.suite_problems()
+    assert problem.startswith("suite 'weather' (package acme) could not be imported: ")
+    assert "\n" not in problem
+
+
+def test_a_package_cannot_take_the_prefix_of_a_built_in_suite(install):
+    install("acme", "mnist_c", WEATHER)
+    before = names("mnist_c")
+    assert registry.suite_problems() == [
+        "suite 'mnist_c' (package acme) is not used: the prefix belongs to a built-in suite"
+    ]
+    assert "suite_module_of_acme" not in sys.modules
+    assert names("mnist_c") == before
+    assert registry.suite_summary("mnist_c").startswith("MNIST-C")
+
+
+def test_of_two_packages_with_one_prefix_the_first_counts(install):
+    install("acme", "weather", WEATHER)
+    install("zenith", "weather", WEATHER.replace("drizzle", "hail"))
+    (problem,) = registry.suite_problems()
+    used, other = names("weather") == ["weather.drizzle"], "suite 'weather' (package {}) is not used: "
+    first, second = ("acme", "zenith") if used else ("zenith", "acme")
+    assert problem == other.format(second) + f"the prefix belongs to package {first}"
+
+
+def test_a_package_cannot_register_under_a_built_in_prefix(install):
+    install("acme", "weather", WEATHER.replace("weather.drizzle", "mnist_c.drizzle"))
+    (problem,) = registry.suite_problems()
+    assert "the prefix 'mnist_c.' belongs to a built-in suite" in problem
+    assert "mnist_c.drizzle" not in names()

@@ -20,6 +20,7 @@ DRAWS = {
     "normal": lambda rng, size: rng.normal(size),
     "integers": lambda rng, size: rng.integers(-3, 1000, size),
     "poisson": lambda rng, size: rng.poisson(np.full((1, *size), 4.5)),
+    "field": lambda rng, size: rng.field(size),
 }
 
 
@@ -170,6 +171,54 @@ def test_uniform_takes_bounds():
     numbers = rng(np.arange(1000)).uniform(low=-45, high=45)
     assert -45 < numbers.min() < -40
     assert 40 < numbers.max() < 45
+
+
+def test_a_field_is_words_of_16_bits_spread_evenly():
+    words = rng(np.arange(50)).field((31, 33))
+    assert words.dtype == np.uint16
+    assert words.shape == (50, 31, 33)
+    count = words.size
+    for bits in (words >> 8, words & 255):
+        # χ² with 255 degrees of freedom: mean 255, standard deviation √510.
+        observed = np.bincount(bits.ravel(), minlength=256)
+        assert abs(((observed - count / 256) ** 2 / (count / 256)).sum() - 255) < 5 * np.sqrt(510)
+    centred = words.reshape(50, -1) / 65536 - 0.5
+    for one, other in ((centred[:, 1:], centred[:, :-1]), (centred[1:], centred[:-1])):
+        assert abs((one * other).mean() * 12) < 5 / np.sqrt(one.size)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, (2, 3)])
+def test_a_field_of_any_size_is_the_start_of_a_longer_one(size):
+    count = int(np.prod(size))
+    whole = rng([4, 9]).field(64)
+    assert np.array_equal(rng([4, 9]).field(size).reshape(2, -1), whole[:, :count])
+
+
+def test_a_field_is_the_raw_output_of_numpys_philox():
+    stream = rng([7])
+    key = np.frombuffer(stream._digest[:16], dtype="<u8").astype(np.uint64)
+    raw = np.random.Philox(key=key, counter=[0, 1, 7, 0]).random_raw(3)
+    expected = [int(word) >> shift & 0xFFFF for word in raw for shift in (0, 16, 32, 48)]
+    assert stream.field(12).tolist() == [expected]
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+@pytest.mark.parametrize("size", [(), (3,), (5, 7)])
+def test_a_part_draws_what_the_whole_would_have_drawn_from_there_on(draw, size):
+    def after_one_call():
+        stream = rng([9, 0, 4, 2**40 + 1, 7])
+        stream.uniform()
+        return stream
+
+    whole = after_one_call()
+    expected = [draw(whole, size), draw(whole, size)]
+    parent = after_one_call()
+    for rows in (slice(0, 2), slice(2, 5), slice(4, None)):
+        part = parent.part(rows)
+        assert len(part) == len(expected[0][rows])
+        for numbers in expected:
+            assert np.array_equal(draw(part, size), numbers[rows])
+    assert np.array_equal(draw(parent, size), expected[0]), "a part leaves the whole where it was"
 
 
 def test_numbers_are_the_same_in_another_process():

@@ -8,16 +8,8 @@ from collections.abc import Mapping
 from numpy.typing import ArrayLike
 
 from testifai.errors import InputError
-from testifai.perturb.registry import (
-    Perturbation,
-    check_batch,
-    describe,
-    get,
-    names,
-    perturbation,
-    rebuild,
-    resolve,
-)
+from testifai.perturb.base import Perturbation, check_batch
+from testifai.perturb.registry import describe, get, names, perturbation, rebuild, resolve
 from testifai.perturb.rng import Rng
 from testifai.rows import Batch
 

@@ -1,8 +1,9 @@
-"""A contact sheet: every perturbation at every severity on one image."""
+"""Contact sheets: every perturbation at every severity, or composites step by step, on one image."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,60 +11,203 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.perturb.registry import Perturbation
+from testifai.perturb.base import Perturbation
+from testifai.perturb.registry import get, suite_of
 
-CELL, GAP, NAMES, HEAD = 96, 6, 220, 28
+Image = NDArray[np.uint8]
+Composite = Sequence[tuple[Perturbation, int]]
+
+# Sides in pixels: a cell for images up to SMALLEST, and the most that a larger image is given.
+SMALLEST, LARGEST = 96, 192
+GAP, HEAD, LINE = 6, 28, 18
+_FONT_SCALE = 0.42
+_INK = (40, 40, 40)
 
 
-def draw(perturbations: Sequence[Perturbation], path: Path, image: NDArray[np.uint8] | None = None) -> None:
-    """Write the sheet as .png or .jpg: a row per perturbation, a column per severity."""
+def draw(perturbations: Sequence[Perturbation], path: Path, image: Image | None = None) -> None:
+    """Write a sheet as .png or .jpg: a row per perturbation, a column per severity.
+
+    Without an image, perturbations of digits (mnist_c) are shown on a digit, all others on a drawn street.
+    """
+    _write(path, lambda: compose(perturbations, image))
+
+
+def draw_composites(composites: Sequence[Composite], path: Path, image: Image | None = None) -> None:
+    """Write a sheet as .png or .jpg: a row per composite, the original and what each step makes of it."""
+    _write(path, lambda: compose_steps(composites, image))
+
+
+def compose(perturbations: Sequence[Perturbation], image: Image | None = None) -> Image:
+    """The sheet of perturbations as an RGB image."""
+    columns = max(len(one.severities) for one in perturbations)
+    originals = [example(one.name) if image is None else image for one in perturbations]
+    cell = cell_size(originals)
+    down, across, names = cell[0] + GAP, cell[1] + GAP, _text_width([one.name for one in perturbations])
+    sheet = np.full((HEAD + len(perturbations) * down, names + columns * across, 3), 255, np.uint8)
+    for severity in range(columns):
+        _write_text(sheet, str(severity), names + severity * across + cell[1] // 2 - 4, HEAD - 10)
+    for row, (one, original) in enumerate(zip(perturbations, originals, strict=True)):
+        top = HEAD + row * down
+        _write_text(sheet, one.name, 8, top + cell[0] // 2 + 4)
+        for severity in range(len(one.severities)):
+            changed = np.asarray(one.apply(original[None], severity))[0]
+            _place(sheet, changed, top, names + severity * across, cell)
+    return sheet
+
+
+def compose_steps(composites: Sequence[Composite], image: Image | None = None) -> Image:
+    """The sheet of composites as an RGB image: under each cell what was applied last."""
+    rows = [_steps(composite, _example_of(composite) if image is None else image) for composite in composites]
+    cell = cell_size([row[0][1] for row in rows])
+    down = cell[0] + LINE + GAP
+    across = max(cell[1], _text_width([label for row in rows for label, _ in row])) + GAP
+    sheet = np.full((GAP + len(rows) * down, GAP + max(map(len, rows)) * across, 3), 255, np.uint8)
+    for row, steps in enumerate(rows):
+        for column, (label, changed) in enumerate(steps):
+            top, left = GAP + row * down, GAP + column * across
+            _place(sheet, changed, top, left, cell)
+            _write_text(sheet, label, left, top + cell[0] + LINE - 5)
+    return sheet
+
+
+def parse_composite(text: str) -> list[tuple[Perturbation, int]]:
+    """A composite as it is written on the command line.
+
+    >>> [(step.name, severity) for step, severity in parse_composite("mnist_c.zoom=3, mnist_c.rotate=2")]
+    [('mnist_c.zoom', 3), ('mnist_c.rotate', 2)]
+    """
+    steps = []
+    for part in text.split(","):
+        name, _, severity = (word.strip() for word in part.partition("="))
+        if not severity.isdecimal():
+            raise InputError(f"sigma: {part.strip()!r} is not perturbation=severity, such as imagenet_c.fog=3")
+        step = get(name)
+        steps.append((step, step.check_severity(int(severity))))
+    return steps
+
+
+def read_image(path: Path) -> Image:
+    """An image file as 8-bit RGB, or grey where the file is."""
     import cv2
 
+    try:
+        data = np.frombuffer(path.read_bytes(), dtype=np.uint8)
+    except OSError as error:
+        raise InputError(f"image: cannot read {path} ({error.strerror})") from error
+    try:
+        image = cv2.imdecode(data, cv2.IMREAD_ANYCOLOR) if data.size else None
+    except cv2.error:
+        image = None
+    if image is None:
+        raise InputError(f"image: {path} is not an image that can be read; give a .png or .jpg file")
+    return np.ascontiguousarray(image[..., ::-1] if image.ndim == 3 else image, dtype=np.uint8)
+
+
+def example(name: str) -> Image:
+    """The image on which a perturbation is shown: a digit for perturbations of digits, else a street."""
+    if suite_of(name) != "mnist_c":
+        return street()
+    from testifai.data.sample import demo_data
+
+    digit: Image = np.asarray(demo_data().inputs[np.array([0])])[0]
+    return digit
+
+
+def street() -> Image:
+    """A small drawn scene with what perturbations act on: edges, colours, smooth areas, fine detail."""
+    import cv2
+
+    side = 96
+    scene = np.empty((side, side, 3), np.uint8)
+    down = np.linspace(0, 1, side)[:, None, None]
+    scene[:] = np.rint((1 - down) * (90, 150, 220) + down * (225, 235, 240))  # the sky pales towards the horizon
+
+    def shape(points: list[tuple[int, int]], colour: tuple[int, int, int]) -> None:
+        cv2.fillPoly(scene, [np.array(points, np.int32)], colour, cv2.LINE_AA)
+
+    cv2.circle(scene, (14, 13), 6, (250, 220, 110), -1, cv2.LINE_AA)
+    shape([(0, 52), (26, 40), (52, 50), (74, 42), (96, 50), (96, 96), (0, 96)], (86, 140, 70))
+    shape([(0, 60), (96, 58), (96, 96), (0, 96)], (112, 158, 78))
+    shape([(43, 52), (49, 52), (82, 96), (4, 96)], (98, 98, 104))
+    shape([(45, 55), (46, 55), (46, 59), (45, 59)], (240, 236, 220))
+    shape([(44, 64), (46, 64), (46, 71), (44, 71)], (240, 236, 220))
+    shape([(42, 79), (46, 79), (45, 92), (41, 92)], (240, 236, 220))
+    for x, y, radius in ((10, 38, 9), (22, 42, 7), (54, 44, 5)):
+        cv2.line(scene, (x, y), (x, y + radius + 8), (96, 66, 40), 2, cv2.LINE_AA)
+        cv2.circle(scene, (x, y), radius, (44, 104, 50), -1, cv2.LINE_AA)
+        cv2.circle(scene, (x - 2, y - 2), radius // 2, (84, 144, 70), -1, cv2.LINE_AA)
+    cv2.line(scene, (76, 40), (76, 76), (120, 122, 126), 3, cv2.LINE_AA)
+    cv2.circle(scene, (76, 29), 17, (200, 30, 36), -1, cv2.LINE_AA)
+    cv2.circle(scene, (76, 29), 12, (250, 250, 246), -1, cv2.LINE_AA)
+    cv2.putText(scene, "5", (70, 36), cv2.FONT_HERSHEY_SIMPLEX, 0.65, (20, 20, 24), 2, cv2.LINE_AA)
+    return scene
+
+
+def cell_size(images: Sequence[Image]) -> tuple[int, int]:
+    """Height and width of the cells for some images, each shown as large as the limits allow."""
+    sizes = [_fitted(image) for image in images]
+    return max(height for height, _ in sizes), max(width for _, width in sizes)
+
+
+def _fitted(image: Image) -> tuple[int, int]:
+    """Height and width at which an image is shown: its longer side between SMALLEST and LARGEST."""
+    height, width = image.shape[:2]
+    scale = np.clip(max(height, width), SMALLEST, LARGEST) / max(height, width)
+    return max(1, round(height * scale)), max(1, round(width * scale))
+
+
+def _example_of(composite: Composite) -> Image:
+    """A digit only where every step is one for digits."""
+    other = [step.name for step, _ in composite if suite_of(step.name) != "mnist_c"]
+    return example(other[0] if other else composite[0][0].name)
+
+
+def _steps(composite: Composite, image: Image) -> list[tuple[str, Image]]:
+    """The original and the image after each step, with their labels."""
+    found = [("original", image)]
+    uses: Counter[str] = Counter()
+    batch: Any = image[None]
+    for step, severity in composite:
+        batch = step.apply(batch, severity, occurrence=uses[step.name])
+        uses[step.name] += 1
+        plus = "+ " if len(found) > 1 else ""
+        found.append((f"{plus}{step.name}={severity}", np.asarray(batch)[0]))
+    return found
+
+
+def _place(sheet: Image, image: Image, top: int, left: int, cell: tuple[int, int]) -> None:
+    """Show an image in the middle of a cell: enlarged without smoothing, or shrunk to means of its pixels."""
+    import cv2
+
+    height, width = _fitted(image)
+    method = cv2.INTER_NEAREST if height >= image.shape[0] else cv2.INTER_AREA
+    shown = np.asarray(cv2.resize(np.ascontiguousarray(image), (width, height), interpolation=method))
+    top, left = top + (cell[0] - height) // 2, left + (cell[1] - width) // 2
+    sheet[top : top + height, left : left + width] = shown.reshape(height, width, -1)
+
+
+def _text_width(texts: Sequence[str]) -> int:
+    import cv2
+
+    return 16 + max(cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, _FONT_SCALE, 1)[0][0] for text in texts)
+
+
+def _write_text(sheet: Image, text: str, x: int, y: int) -> None:
+    import cv2
+
+    cv2.putText(sheet, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, _FONT_SCALE, _INK, 1, cv2.LINE_AA)
+
+
+def _write(path: Path, make: Callable[[], Image]) -> None:
+    import cv2
+
+    # Before any work is done.
     if path.suffix.lower() not in {".png", ".jpg", ".jpeg"}:
         raise InputError(f"preview: {path.name!r} is not a picture; use a name that ends in .png or .jpg")
-    if image is None:
-        from testifai.data.sample import demo_data
-
-        image = np.asarray(demo_data().inputs[np.array([0])])[0]
-    sheet = compose(perturbations, image)
-    written, encoded = cv2.imencode(path.suffix, sheet[..., ::-1])
+    written, encoded = cv2.imencode(path.suffix, make()[..., ::-1])
     if not written:
         raise InputError(f"preview: could not draw {path}")
     try:
         path.write_bytes(encoded.tobytes())
     except OSError as error:
         raise InputError(f"preview: cannot write {path} ({error.strerror})") from error
-
-
-def compose(perturbations: Sequence[Perturbation], image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The sheet as an RGB image."""
-    columns = max(len(one.severities) for one in perturbations)
-    height, width = HEAD + len(perturbations) * (CELL + GAP), NAMES + columns * (CELL + GAP)
-    sheet = np.full((height, width, 3), 255, np.uint8)
-    for severity in range(columns):
-        _write(sheet, str(severity), NAMES + severity * (CELL + GAP) + CELL // 2 - 4, HEAD - 10)
-    for row, one in enumerate(perturbations):
-        top = HEAD + row * (CELL + GAP)
-        _write(sheet, one.name, 8, top + CELL // 2)
-        for severity in range(len(one.severities)):
-            left = NAMES + severity * (CELL + GAP)
-            sheet[top : top + CELL, left : left + CELL] = _cell(_apply(one, image, severity))
-    return sheet
-
-
-def _apply(one: Perturbation, image: NDArray[np.uint8], severity: int) -> Any:
-    return one.apply(image[None], severity)[0]
-
-
-def _cell(image: Any) -> NDArray[np.uint8]:
-    import cv2
-
-    grown = cv2.resize(np.ascontiguousarray(image), (CELL, CELL), interpolation=cv2.INTER_NEAREST)
-    grown = grown if grown.ndim == 3 else grown[..., None]
-    return np.broadcast_to(grown, (CELL, CELL, 3))
-
-
-def _write(sheet: NDArray[np.uint8], text: str, x: int, y: int) -> None:
-    import cv2
-
-    cv2.putText(sheet, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, 0.45, (40, 40, 40), 1, cv2.LINE_AA)

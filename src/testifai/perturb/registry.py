@@ -1,130 +1,41 @@
-"""What a perturbation is, and the names under which perturbations are found."""
+"""The names under which perturbations are found: built-in suites, those of other packages, and users' own."""
 
 from __future__ import annotations
 
+import difflib
 import importlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError, suggest
-from testifai.perturb.rng import Rng
-from testifai.rows import Batch
+from testifai.perturb.base import Boxes, Function, Perturbation
 
-Function = Callable[[Any, Any, Rng], Any]
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
-# A built-in suite is one file and one line here; it is imported when a name with its prefix is asked for.
-SUITES = {"mnist_c": "testifai.perturb.mnist_c"}
+# A built-in suite is one file and one name here; it is imported when a name with its prefix is asked for.
+SUITES = {
+    suite: f"testifai.perturb.{suite}" for suite in ("classic", "cifar_c", "cure", "deeptest", "imagenet_c", "mnist_c")
+}
+# Other packages announce theirs under this entry-point group: the suite's name, and the module that registers it.
+ENTRY_POINTS = "testifai.perturbations"
 
 _registered: dict[str, Perturbation] = {}
 
 
-@dataclass(frozen=True, eq=False)
-class Perturbation:
-    """A label-preserving change of inputs with a table of severities.
-
-    `function(batch, parameter, rng)` returns the changed batch; `severities[s]` is the parameter of severity
-    s. Severity 0 is "off": its parameter is never handed to the function.
-
-    >>> fade = Perturbation("fade", lambda batch, factor, rng: batch * factor, [1.0, 0.8, 0.6])
-    >>> fade.apply(np.array([10.0, 20.0]), 2)
-    array([ 6., 12.])
-    """
-
-    name: str
-    function: Function
-    severities: Sequence[Any]
-    summary: str = ""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise InputError(f"perturbation name: {self.name!r} is not accepted; give a non-empty string")
-        if not callable(self.function):
-            raise InputError(
-                f"perturbation '{self.name}': function is {self.function!r}; "
-                "it must be callable as f(batch, parameter, rng)"
-            )
-        if isinstance(self.severities, str | dict) or not isinstance(self.severities, Iterable):
-            raise InputError(
-                f"perturbation '{self.name}': severities is {self.severities!r}; give a list of parameters"
-            )
-        table = tuple(self.severities)
-        if len(table) < 2:
-            raise InputError(
-                f"perturbation '{self.name}': severities has {len(table)} of at least 2 parameters "
-                "(the first belongs to severity 0, off)"
-            )
-        object.__setattr__(self, "severities", table)
-
-    def check_severity(self, severity: int) -> int:
-        """The severity as a plain int, or an InputError."""
-        known = isinstance(severity, int | np.integer) and not isinstance(severity, bool)
-        if not known or not 0 <= severity < len(self.severities):
-            raise InputError(
-                f"perturbation '{self.name}': severity {severity!r} does not exist; "
-                f"accepted: whole numbers 0 to {len(self.severities) - 1}"
-            )
-        return int(severity)
-
-    def apply(
-        self,
-        batch: Batch,
-        severity: int,
-        *,
-        seed: int = 0,
-        indices: ArrayLike | None = None,
-        occurrence: int = 0,
-    ) -> Batch:
-        """The batch at this severity; the batch handed in stays as it is.
-
-        `indices` are the inputs' numbers in the data set (default: 0, 1, 2, …): an input's random draws
-        follow its number. `occurrence` tells apart several uses of one perturbation on the same inputs.
-        """
-        severity = self.check_severity(severity)
-        count = check_batch(batch)
-        if severity == 0:
-            return batch
-        rng = Rng(check_seed(seed), self.name, severity, check_indices(indices, count), occurrence)
-        result = self._call(batch, severity, rng)
-        return self._checked(result, batch, severity)
-
-    def _call(self, batch: Batch, severity: int, rng: Rng) -> Any:
-        try:
-            return self.function(_protected(batch), self.severities[severity], rng)
-        except InputError as error:
-            raise InputError(f"perturbation '{self.name}': {error}") from error
-        except Exception as error:
-            if isinstance(error, ValueError) and "read-only" in str(error):
-                raise InputError(f"perturbation '{self.name}' must not change its argument; work on a copy") from error
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise InputError(f"perturbation '{self.name}' failed at severity {severity}: {reason}") from error
-
-    def _checked(self, result: Any, batch: Batch, severity: int) -> Batch:
-        wrong = f"perturbation '{self.name}' at severity {severity} returned"
-        if isinstance(batch, list):
-            if not isinstance(result, list) or not all(isinstance(text, str) for text in result):
-                raise InputError(f"{wrong} {_kind(result)}; expected a list of strings")
-            if len(result) != len(batch):
-                raise InputError(f"{wrong} {len(result)} texts for {len(batch)} inputs")
-            return result
-        if not isinstance(result, np.ndarray):
-            raise InputError(f"{wrong} {_kind(result)}; expected an array")
-        if result.dtype.kind == batch.dtype.kind == "f":
-            # Draws are float64; a sum with float32 inputs should not be a mistake.
-            result = result.astype(batch.dtype, copy=False)
-        if result.shape != batch.shape or result.dtype != batch.dtype:
-            raise InputError(
-                f"{wrong} {result.dtype} of shape {result.shape}; "
-                f"expected {batch.dtype} of shape {batch.shape}, as given"
-            )
-        checked: NDArray[Any] = result if result.flags.writeable else result.copy()
-        return checked
-
-
-def perturbation(name: str, severities: Sequence[Any], summary: str = "") -> Callable[[Function], Perturbation]:
+def perturbation(
+    name: str,
+    severities: Sequence[Any],
+    summary: str = "",
+    *,
+    boxes: Boxes | None = None,
+    growing: bool = True,
+    levels: tuple[float, float] | None = None,
+) -> Callable[[Function], Perturbation]:
     """Register a function f(batch, parameter, rng) as a perturbation.
 
     >>> @perturbation("doc_fade", severities=[1.0, 0.8, 0.6])
@@ -135,9 +46,9 @@ def perturbation(name: str, severities: Sequence[Any], summary: str = "") -> Cal
     """
 
     def register(function: Function) -> Perturbation:
-        made = Perturbation(name, function, severities, summary or _first_line(function))
-        suite = name.partition(".")[0]
-        if "." in name and suite in SUITES and getattr(function, "__module__", None) != SUITES[suite]:
+        made = Perturbation(name, function, severities, summary or _first_line(function), boxes, growing, levels)
+        suite = suite_of(name)
+        if suite in SUITES and not str(getattr(function, "__module__", None)).startswith("testifai.perturb."):
             raise InputError(f"perturbation name '{name}': the prefix '{suite}.' belongs to a built-in suite")
         taken = _registered.get(name)
         if taken is not None and not _same_source(taken.function, function):
@@ -155,9 +66,11 @@ def get(name: str) -> Perturbation:
     (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
     """
     if isinstance(name, str) and name not in _registered:
-        _load(name.partition(".")[0])
+        problem = _load(suite_of(name))
+        if problem is not None:
+            raise InputError(problem)
     if not isinstance(name, str) or name not in _registered:
-        raise InputError(f"perturbation {name!r} is not known; {suggest(name, names())}")
+        raise InputError(f"perturbation {name!r} is not known; {_near(name)}")
     return _registered[name]
 
 
@@ -167,15 +80,51 @@ def names(suite: str | None = None) -> list[str]:
     >>> "mnist_c.zoom" in names("mnist_c")
     True
     """
-    for known in SUITES if suite is None else [suite]:
-        _load(known)
     if suite is None:
+        for known in {*SUITES, *_installed()}:
+            _load(known)
         return sorted(_registered)
-    found = sorted(name for name in _registered if name.startswith(f"{suite}."))
+    problem = _load(suite)
+    if problem is not None:
+        raise InputError(problem)
+    found = sorted(name for name in _registered if suite_of(name) == suite)
     if not found:
-        suites = {name.partition(".")[0] for name in _registered if "." in name} | set(SUITES)
-        raise InputError(f"suite {suite!r} is not known; {suggest(suite, suites)}")
+        raise InputError(f"suite {suite!r} is not known; {suggest(suite, _suites())}")
     return found
+
+
+def suite_of(name: str) -> str:
+    """The suite that a name belongs to; "" for a name without one.
+
+    >>> suite_of("mnist_c.zoom")
+    'mnist_c'
+    """
+    prefix, dot, _ = name.partition(".")
+    return prefix if dot else ""
+
+
+def suite_summary(suite: str) -> str:
+    """What a suite is: the first line of the docstring of the module that registers it; "" where there is none."""
+    _load(suite)
+    home = SUITES.get(suite) or (_installed()[suite].module if suite in _installed() else "")
+    return _first_line(sys.modules.get(home))
+
+
+def suite_problems() -> list[str]:
+    """One line for every suite of another package that cannot be used.
+
+    >>> suite_problems()
+    []
+    """
+    found = []
+    for point in _announced():
+        used = _installed().get(point.name)
+        if used is point:
+            found.append(_load_installed(point.name))
+        else:
+            owner = f"package {_package(used)}" if used else "a built-in suite"
+            found.append(f"suite {_origin(point)} is not used: the prefix belongs to {owner}")
+    return [problem for problem in found if problem is not None]
 
 
 def resolve(given: str | Perturbation) -> Perturbation:
@@ -201,50 +150,63 @@ def rebuild(description: dict[str, Any]) -> Perturbation:
     return found
 
 
-def check_batch(batch: Batch) -> int:
-    """The number of inputs of a batch, or an InputError when there is none or it is no batch."""
-    if isinstance(batch, np.ndarray):
-        if batch.ndim == 0:
-            raise InputError("batch: a single number is not accepted; give an array whose first axis is the input")
-    elif not isinstance(batch, list) or not all(isinstance(text, str) for text in batch):
-        raise InputError(f"batch: {_kind(batch)} is not accepted; give an array or a list of strings")
-    if len(batch) == 0 or (isinstance(batch, np.ndarray) and batch.size == 0):
-        raise InputError("batch: it holds no inputs; at least one is needed")
-    return len(batch)
-
-
-def check_seed(seed: int) -> int:
-    """The seed as a plain int, or an InputError."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise InputError(f"seed: {seed!r} is not accepted; give a whole number")
-    return int(seed)
-
-
-def check_indices(indices: ArrayLike | None, count: int) -> NDArray[np.integer[Any]]:
-    """The inputs' numbers as an integer array of the right length, or an InputError."""
-    if indices is None:
-        return np.arange(count)
-    numbers = np.asarray(indices)
-    if numbers.shape != (count,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
-        raise InputError(
-            f"indices: {numbers.dtype} of shape {numbers.shape} is not accepted; "
-            f"give one whole number ≥ 0 for each of the {count} inputs"
-        )
-    return numbers
-
-
-def _load(suite: str) -> None:
+def _load(suite: str) -> str | None:
+    """Import the module that registers a suite; what went wrong in another package's is returned, not raised."""
     if suite in SUITES:
         importlib.import_module(SUITES[suite])
+        return None
+    return _load_installed(suite) if suite in _installed() else None
 
 
-def _protected(batch: Batch) -> Batch:
-    """What a user's function gets to see: writing to it cannot reach the caller's batch."""
-    if isinstance(batch, list):
-        return list(batch)
-    view = batch.view()
-    view.flags.writeable = False
-    return view
+@cache
+def _load_installed(suite: str) -> str | None:
+    point = _installed()[suite]
+    try:
+        point.load()
+    except (Exception, SystemExit) as error:
+        # What it had registered before it failed is half a suite.
+        for name in [name for name in _registered if suite_of(name) == suite]:
+            del _registered[name]
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        return f"suite {_origin(point)} could not be imported: {reason}"
+    return None
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    """The suites of other packages by name; of two with one name the first on the path counts."""
+    return {point.name: point for point in reversed(_announced()) if point.name not in SUITES}
+
+
+@cache
+def _announced() -> tuple[EntryPoint, ...]:
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=ENTRY_POINTS))
+
+
+def _origin(point: EntryPoint) -> str:
+    return f"'{point.name}' (package {_package(point)})"
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else point.module
+
+
+def _near(name: object) -> str:
+    """Words for an unknown name: the suite that it should be in, or all suites; there are too many names to list."""
+    suite = suite_of(str(name))
+    same_suite = [known for known in names() if suite and suite_of(known) == suite]
+    if same_suite:
+        return suggest(name, same_suite)
+    close = difflib.get_close_matches(str(name), names(), n=1, cutoff=0.6)
+    meant = f"did you mean '{close[0]}'? " if close else ""
+    own = [known for known in names() if not suite_of(known)]
+    return f"{meant}(known: {', '.join([*own, *(f'{suite}.…' for suite in _suites())])}; see testifai perturbations)"
+
+
+def _suites() -> list[str]:
+    return sorted({*map(suite_of, names()), *SUITES} - {""})
 
 
 def _same_source(one: Function, other: Function) -> bool:
@@ -254,12 +216,8 @@ def _same_source(one: Function, other: Function) -> bool:
     return one is other or (place[0] == place[1] and not unnamed)
 
 
-def _first_line(function: Function) -> str:
-    return next(iter((getattr(function, "__doc__", None) or "").strip().splitlines()), "")
-
-
-def _kind(value: Any) -> str:
-    return "nothing" if value is None else f"a {type(value).__name__}"
+def _first_line(documented: Any) -> str:
+    return next(iter((getattr(documented, "__doc__", None) or "").strip().splitlines()), "")
 
 
 def _plain(value: Any) -> Any:

@@ -9,6 +9,7 @@ NumPy's native Philox, whose state is set anew for each input (far cheaper than 
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import math
@@ -68,6 +69,21 @@ class Rng:
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    def part(self, rows: slice) -> Rng:
+        """The draws of some of the inputs: what this generator would give them from here on."""
+        made = copy.copy(self)
+        made.indices = self.indices[rows]
+        return made
+
+    def field(self, size: Size) -> NDArray[np.uint16]:
+        """Uniform 16-bit words, the cheapest field there is: tables turn them into other distributions."""
+        shape, count = self._shape(size)
+        words = np.empty((len(self), count), dtype=np.uint16)
+        for row, generator in zip(words, self._generators(), strict=True):
+            raw = generator.bit_generator.random_raw((count + 3) // 4)
+            row[:] = raw.astype("<u8", copy=False).view("<u2")[:count]
+        return words.reshape(shape)
 
     def uniform(self, size: Size = (), low: float = 0.0, high: float = 1.0) -> NDArray[np.float64]:
         """Uniform numbers between low and high."""

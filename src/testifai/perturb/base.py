@@ -1,0 +1,297 @@
+"""What a perturbation is."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError
+from testifai.perturb.rng import Rng
+from testifai.rows import Batch
+
+Function = Callable[[Any, Any, Rng], Any]
+# Where boxes go: f(boxes, parameter, rng, (height, width)) -> boxes, given the draws that moved the images.
+Boxes = Callable[[list[NDArray[np.float64]], Any, Rng, tuple[int, int]], list[NDArray[np.float64]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Perturbation:
+    """A label-preserving change of inputs with a table of severities.
+
+    `function(batch, parameter, rng)` returns the changed batch; `severities[s]` is the parameter of severity
+    s. Severity 0 is "off": its parameter is never handed to the function.
+
+    >>> fade = Perturbation("fade", lambda batch, factor, rng: batch * factor, [1.0, 0.8, 0.6])
+    >>> fade.apply(np.array([10.0, 20.0]), 2)
+    array([ 6., 12.])
+    """
+
+    name: str
+    function: Function
+    severities: Sequence[Any]
+    summary: str = ""
+    # How bounding boxes move along; None where they stay as they are.
+    boxes: Boxes | None = None
+    # Whether a higher severity is always further from the original; some published tables are not so.
+    growing: bool = True
+    # The two ends of the parameter as a continuous level, off and strongest, for sweeps; None where it has none.
+    levels: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise InputError(f"perturbation name: {self.name!r} is not accepted; give a non-empty string")
+        if not callable(self.function):
+            raise InputError(
+                f"perturbation '{self.name}': function is {self.function!r}; "
+                "it must be callable as f(batch, parameter, rng)"
+            )
+        if isinstance(self.severities, str | dict) or not isinstance(self.severities, Iterable):
+            raise InputError(
+                f"perturbation '{self.name}': severities is {self.severities!r}; give a list of parameters"
+            )
+        table = tuple(self.severities)
+        if len(table) < 2:
+            raise InputError(
+                f"perturbation '{self.name}': severities has {len(table)} of at least 2 parameters "
+                "(the first belongs to severity 0, off)"
+            )
+        object.__setattr__(self, "severities", table)
+        if self.boxes is not None and not callable(self.boxes):
+            raise InputError(
+                f"perturbation '{self.name}': boxes is {self.boxes!r}; "
+                "it must be callable as f(boxes, parameter, rng, size)"
+            )
+        if self.levels is not None:
+            object.__setattr__(self, "levels", self._checked_levels(self.levels))
+
+    def _checked_levels(self, levels: Any) -> tuple[float, float]:
+        try:
+            off, strongest = map(float, levels)
+        except (TypeError, ValueError):
+            off = strongest = math.nan
+        if not (math.isfinite(off) and math.isfinite(strongest) and off != strongest):
+            raise InputError(
+                f"perturbation '{self.name}': levels is {levels!r}; give two different numbers (off, strongest)"
+            )
+        return off, strongest
+
+    def check_severity(self, severity: int) -> int:
+        """The severity as a plain int, or an InputError."""
+        known = isinstance(severity, int | np.integer) and not isinstance(severity, bool)
+        if not known or not 0 <= severity < len(self.severities):
+            raise InputError(
+                f"perturbation '{self.name}': severity {severity!r} does not exist; "
+                f"accepted: whole numbers 0 to {len(self.severities) - 1}"
+            )
+        return int(severity)
+
+    def apply(
+        self,
+        batch: Batch,
+        severity: int,
+        *,
+        seed: int = 0,
+        indices: ArrayLike | None = None,
+        occurrence: int = 0,
+    ) -> Batch:
+        """The batch at this severity; the batch handed in stays as it is.
+
+        `indices` are the inputs' numbers in the data set (default: 0, 1, 2, …): an input's random draws
+        follow its number. `occurrence` tells apart several uses of one perturbation on the same inputs.
+        """
+        severity = self.check_severity(severity)
+        count = check_batch(batch)
+        if severity == 0:
+            return batch
+        rng = self._rng(batch, seed, severity, check_indices(indices, count), occurrence)
+        return self._call(batch, self.severities[severity], rng, f"severity {severity}")
+
+    def apply_level(
+        self, batch: Batch, level: float, *, seed: int = 0, indices: ArrayLike | None = None, occurrence: int = 0
+    ) -> Batch:
+        """The batch at a continuous level of the parameter, between the two ends of `levels`.
+
+        An input's draws are the same at every level: what changes between two levels is the level.
+        """
+        if self.levels is None:
+            raise InputError(f"perturbation '{self.name}': it has no continuous level; use a severity")
+        low, high = sorted(self.levels)
+        known = isinstance(level, int | float | np.integer | np.floating) and not isinstance(level, bool)
+        if not known or not low <= level <= high:
+            raise InputError(f"perturbation '{self.name}': level {level!r} is not accepted; give {low:g} to {high:g}")
+        count = check_batch(batch)
+        if level == self.levels[0]:
+            return batch
+        # No severity has this number: levels have draws of their own.
+        rng = self._rng(batch, seed, -1, check_indices(indices, count), occurrence)
+        return self._call(batch, float(level), rng, f"level {level:g}")
+
+    def apply_boxes(
+        self,
+        boxes: Sequence[ArrayLike],
+        severity: int,
+        size: tuple[int, int],
+        *,
+        seed: int = 0,
+        indices: ArrayLike | None = None,
+        occurrence: int = 0,
+    ) -> list[NDArray[np.float64]]:
+        """Where bounding boxes are once `apply` with the same severity, seed and indices has moved the image.
+
+        `boxes` holds an array of (x1, y1, x2, y2) rows per image, in pixels from the outer corner of the first
+        pixel; `size` is the images' (height, width). A box becomes the smallest upright box around its moved
+        self, cut off at the image; one that has left the image has no area. Perturbations without a `boxes`
+        function leave boxes alone.
+        """
+        severity, size = self.check_severity(severity), _size(size)
+        given = [_box_rows(rows, place) for place, rows in enumerate(boxes)]
+        if severity == 0 or self.boxes is None or not given:
+            return given
+        rng = Rng(check_seed(seed), self.name, severity, check_indices(indices, len(given)), occurrence)
+        with self._blamed(f"severity {severity} on boxes"):
+            moved = [np.asarray(rows) for rows in self.boxes(given, self.severities[severity], rng, size)]
+        if [rows.shape for rows in moved] != [rows.shape for rows in given]:
+            raise InputError(f"perturbation '{self.name}' at severity {severity} returned boxes of another number")
+        return moved
+
+    def _rng(self, batch: Any, seed: int, severity: int, indices: NDArray[np.integer[Any]], occurrence: int) -> Any:
+        key = (check_seed(seed), self.name, severity, indices, occurrence)
+        if is_tensor(batch):
+            from testifai.perturb.ops_torch.rng import TensorRng
+
+            return TensorRng(*key, device=batch.device)
+        return Rng(*key)
+
+    def _call(self, batch: Batch, parameter: Any, rng: Rng, where: str) -> Batch:
+        with self._blamed(where):
+            result = self.function(_protected(batch), parameter, rng)
+        return self._checked(result, batch, where)
+
+    @contextmanager
+    def _blamed(self, where: str) -> Iterator[None]:
+        """Whatever goes wrong in here is reported as an InputError with the perturbation's name, in one line."""
+        try:
+            yield
+        except InputError as error:
+            raise InputError(f"perturbation '{self.name}': {error}") from error
+        except Exception as error:
+            if isinstance(error, ValueError) and "read-only" in str(error):
+                raise InputError(f"perturbation '{self.name}' must not change its argument; work on a copy") from error
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InputError(f"perturbation '{self.name}' failed at {where}: {reason}") from error
+
+    def _checked(self, result: Any, batch: Batch, where: str) -> Batch:
+        wrong = f"perturbation '{self.name}' at {where} returned"
+        if isinstance(batch, list):
+            if not isinstance(result, list) or not all(isinstance(text, str) for text in result):
+                raise InputError(f"{wrong} {_kind(result)}; expected a list of strings")
+            if len(result) != len(batch):
+                raise InputError(f"{wrong} {len(result)} texts for {len(batch)} inputs")
+            return result
+        same_kind = is_tensor(result) if is_tensor(batch) else isinstance(result, np.ndarray)
+        if not same_kind:
+            raise InputError(f"{wrong} {_kind(result)}; expected {'a tensor' if is_tensor(batch) else 'an array'}")
+        checked: Batch = _checked_form(result, batch, wrong)
+        return checked
+
+
+def check_batch(batch: Any) -> int:
+    """The number of inputs of a batch, or an InputError when there is none or it is no batch."""
+    if isinstance(batch, list):
+        shape: Sequence[int] = (len(batch),)
+        known = all(isinstance(text, str) for text in batch)
+    else:
+        known = isinstance(batch, np.ndarray) or is_tensor(batch)
+        shape = batch.shape if known else ()
+    if not known:
+        raise InputError(f"batch: {_kind(batch)} is not accepted; give an array or a list of strings")
+    if len(shape) == 0:
+        raise InputError("batch: a single number is not accepted; give an array whose first axis is the input")
+    if 0 in shape:
+        raise InputError("batch: it holds no inputs; at least one is needed")
+    return len(batch)
+
+
+def check_seed(seed: int) -> int:
+    """The seed as a plain int, or an InputError."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise InputError(f"seed: {seed!r} is not accepted; give a whole number")
+    return int(seed)
+
+
+def check_indices(indices: ArrayLike | None, count: int) -> NDArray[np.integer[Any]]:
+    """The inputs' numbers as an integer array of the right length, or an InputError."""
+    if indices is None:
+        return np.arange(count)
+    numbers = np.asarray(indices)
+    if numbers.shape != (count,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
+        raise InputError(
+            f"indices: {numbers.dtype} of shape {numbers.shape} is not accepted; "
+            f"give one whole number ≥ 0 for each of the {count} inputs"
+        )
+    return numbers
+
+
+def is_tensor(batch: Any) -> bool:
+    """Whether this is a torch tensor, found out without importing torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(batch, torch.Tensor)
+
+
+def _box_rows(rows: ArrayLike, place: int) -> NDArray[np.float64]:
+    try:
+        made = np.array(rows, dtype=np.float64)
+    except (TypeError, ValueError):
+        made = np.array(np.nan)
+    made = made.reshape(0, 4) if made.size == 0 else made
+    if made.ndim != 2 or made.shape[1] != 4 or not (made[:, :2] <= made[:, 2:]).all():
+        raise InputError(
+            f"boxes[{place}]: give rows of (x1, y1, x2, y2) with x1 ≤ x2 and y1 ≤ y2, an array of shape (boxes, 4)"
+        )
+    return made
+
+
+def _size(size: tuple[int, int]) -> tuple[int, int]:
+    whole = [isinstance(side, int | np.integer) and side > 0 for side in size] if isinstance(size, tuple | list) else []
+    if whole != [True, True]:
+        raise InputError(f"size: {size!r} is not accepted; give the images' (height, width)")
+    return int(size[0]), int(size[1])
+
+
+def _protected(batch: Any) -> Any:
+    """What a user's function gets to see: writing to it cannot reach the caller's batch."""
+    if isinstance(batch, list):
+        return list(batch)
+    if is_tensor(batch):
+        return batch.clone()  # a tensor cannot be made read-only
+    view = batch.view()
+    view.flags.writeable = False
+    return view
+
+
+def _checked_form(result: Any, batch: Any, wrong: str) -> Any:
+    """An array or a tensor of the batch's shape and dtype that is the caller's own."""
+    if _is_float(result) and _is_float(batch):
+        # Draws are float64; a sum with float32 inputs should not be a mistake.
+        result = result.to(batch.dtype) if is_tensor(batch) else result.astype(batch.dtype, copy=False)
+    if result.shape != batch.shape or result.dtype != batch.dtype:
+        raise InputError(
+            f"{wrong} {result.dtype} of shape {tuple(result.shape)}; "
+            f"expected {batch.dtype} of shape {tuple(batch.shape)}, as given"
+        )
+    return result if is_tensor(result) or result.flags.writeable else result.copy()
+
+
+def _is_float(values: Any) -> bool:
+    return bool(values.is_floating_point() if is_tensor(values) else values.dtype.kind == "f")
+
+
+def _kind(value: Any) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"

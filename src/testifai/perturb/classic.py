@@ -1,0 +1,36 @@
+"""Three plain perturbations with a continuous level: noise, rotation and brightness.
+
+They are the properties x + N(0, σ²), rotate(x, θ) and β·x of "A Novel Testing Framework for Vision Models Using
+Bayesian Network", which gives no figures for them: the severities are ours. Each has `levels`, from off to
+strongest, for sweeps by `apply_level`.
+"""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from testifai.perturb import corruptions
+from testifai.perturb.geometric import AffineChoice, affine_perturbation, turn
+from testifai.perturb.images import GROUPED, image_perturbation
+
+
+@image_perturbation("classic.gaussian_noise", severities=[0.0, 0.1, 0.2, 0.3, 0.4, 0.5], levels=(0.0, 0.5))
+def gaussian_noise(ops: ModuleType, images: Any, sigma: float, rng: Any) -> Any:
+    """Add normal noise; sigma as a share of white."""
+    return corruptions.gaussian_noise(ops, images, sigma, rng)
+
+
+@affine_perturbation("classic.rotation", severities=[0, 9, 18, 27, 36, 45], levels=(0, 45))
+def rotation(degrees: float, rng: Any, height: int, width: int) -> AffineChoice:
+    """Turn anticlockwise about the centre."""
+    return turn(math.radians(degrees), height, width), None
+
+
+@image_perturbation("classic.brightness", severities=[1.0, 0.8, 0.6, 0.4, 0.2, 0.1], levels=(1.0, 0.1), slab=GROUPED)
+def brightness(ops: ModuleType, images: Any, factor: float, rng: Any) -> Any:
+    """Darken: multiply all values by a factor below 1 (deeptest.contrast has the factors above 1)."""
+    return ops.lookup(images, np.floor(np.arange(256) * factor + 0.5).astype(np.uint8))

@@ -1,0 +1,96 @@
+"""Image perturbations: formulas over the primitives, on arrays and on tensors alike."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from testifai.errors import InputError
+from testifai.perturb.base import Boxes, Perturbation, is_tensor
+from testifai.perturb.registry import perturbation
+
+# A formula is f(ops, images, parameter, rng) -> images: `ops` are the primitives for this kind of array, images
+# are uint8 of shape (N, H, W, C) with one or three channels.
+Formula = Callable[[ModuleType, Any, Any, Any], Any]
+
+# Numbers of a batch handed to a formula at once: few enough for its float copies to stay in the cache.
+SLAB = 2**18
+# The same on an accelerator, where only memory is short: formulas need up to 60 bytes a number.
+ON_DEVICE = 2**27
+# The same for formulas that make no float copies, or that sort images into groups first and slice them themselves.
+GROUPED = 2**22
+
+
+def image_perturbation(
+    name: str,
+    severities: Sequence[Any],
+    *,
+    boxes: Boxes | None = None,
+    growing: bool = True,
+    levels: tuple[float, float] | None = None,
+    slab: int = SLAB,
+) -> Callable[[Formula], Perturbation]:
+    """Register a formula f(ops, images, parameter, rng) as a perturbation of images.
+
+    The formula sees uint8 images (N, H, W, C); grey images without a channel axis and float images in 0..1 are
+    converted before and back after it. `slab` is the most numbers to work on at once.
+    """
+
+    def register(formula: Formula) -> Perturbation:
+        @functools.wraps(formula)
+        def function(batch: Any, parameter: Any, rng: Any) -> Any:
+            return _run(formula, batch, parameter, rng, slab)
+
+        return perturbation(name, severities, boxes=boxes, growing=growing, levels=levels)(function)
+
+    return register
+
+
+def primitives(batch: Any) -> ModuleType:
+    """The module of primitive operations for this kind of array."""
+    if is_tensor(batch):
+        from testifai.perturb import ops_torch
+
+        return ops_torch
+    from testifai.perturb import ops
+
+    return ops
+
+
+def _run(formula: Formula, batch: Any, parameter: Any, rng: Any, slab: int) -> Any:
+    ops, tensor = primitives(batch), is_tensor(batch)
+    if tensor and batch.is_floating_point():
+        return _run(formula, _bytes(batch), parameter, rng, slab).to(batch.dtype) / 255
+    if isinstance(batch, np.ndarray) and batch.dtype.kind == "f":
+        return _run(formula, _bytes(batch), parameter, rng, slab).astype(batch.dtype) / 255
+    height, width, channels = ops.image_shape(batch)
+    images = batch.reshape(len(batch), height, width, channels)
+    most = ON_DEVICE if tensor and batch.device.type != "cpu" else slab
+    step = max(1, most // (height * width * channels))
+    if step >= len(images):
+        return formula(ops, _contiguous(images), parameter, rng).reshape(batch.shape)
+    changed = images.new_empty(images.shape) if tensor else np.empty(images.shape, dtype=np.uint8)
+    for start in range(0, len(images), step):
+        part = slice(start, start + step)
+        changed[part] = formula(ops, _contiguous(images[part]), parameter, rng.part(part))
+    return changed.reshape(batch.shape)
+
+
+def _contiguous(images: Any) -> Any:
+    return images.contiguous() if is_tensor(images) else np.ascontiguousarray(images)
+
+
+def _bytes(batch: Any) -> Any:
+    """Float images in 0..1 as 8-bit images."""
+    low, high = float(batch.min()), float(batch.max())
+    # A NaN fails this test too.
+    if not (low >= 0 and high <= 1):
+        raise InputError(
+            f"float images must lie in 0..1, got {low:.4g} to {high:.4g}; "
+            "divide by their largest possible value, or convert to uint8 (0 to 255)"
+        )
+    return (batch * 255).round().byte() if is_tensor(batch) else np.rint(batch * 255).astype(np.uint8)

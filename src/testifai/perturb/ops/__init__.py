@@ -1,0 +1,95 @@
+"""Primitive operations on images, on NumPy and OpenCV; `ops_torch` has the same names for tensors.
+
+A perturbation is a formula over these. Images are uint8 (N, H, W, C) with one or three channels; a *layer* is
+float32 (N, H, W), one number per pixel; a *field* is uint16 (N, …), uniform random words. Nothing here
+changes its argument, and an image comes out the same whatever batch it is in: sums are over whole numbers, or
+in an order that does not depend on the batch.
+"""
+
+from testifai.perturb.ops.edges import canny, distance, equalise
+from testifai.perturb.ops.filters import (
+    bilateral_blur,
+    box_blur,
+    disc_blur,
+    gaussian,
+    line_blur,
+    median_blur,
+)
+from testifai.perturb.ops.geometry import (
+    about_centre,
+    displace,
+    grid,
+    mean_of_warps,
+    pixelate,
+    resample,
+    warp,
+)
+from testifai.perturb.ops.jpeg import jpeg
+from testifai.perturb.ops.shuffle import shuffle
+from testifai.perturb.ops.small import Images
+from testifai.perturb.ops.values import (
+    brighten,
+    channel_means,
+    clip,
+    crops,
+    draw_levels,
+    floats,
+    image_shape,
+    largest,
+    levels,
+    lookup,
+    luma,
+    maximum,
+    minimum,
+    per_image,
+    roll,
+    saturate,
+    stretch,
+    take,
+    uniform,
+    where,
+    zeros,
+)
+
+__all__ = [
+    "Images",
+    "about_centre",
+    "bilateral_blur",
+    "box_blur",
+    "brighten",
+    "canny",
+    "channel_means",
+    "clip",
+    "crops",
+    "disc_blur",
+    "displace",
+    "distance",
+    "draw_levels",
+    "equalise",
+    "floats",
+    "gaussian",
+    "grid",
+    "image_shape",
+    "jpeg",
+    "largest",
+    "levels",
+    "line_blur",
+    "lookup",
+    "luma",
+    "maximum",
+    "mean_of_warps",
+    "median_blur",
+    "minimum",
+    "per_image",
+    "pixelate",
+    "resample",
+    "roll",
+    "saturate",
+    "shuffle",
+    "stretch",
+    "take",
+    "uniform",
+    "warp",
+    "where",
+    "zeros",
+]

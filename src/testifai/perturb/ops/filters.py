@@ -1,0 +1,320 @@
+"""Blurs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError
+from testifai.perturb.ops.small import SMALL, Images, exact, put_back, runs, slabs
+from testifai.perturb.ops.values import image_shape
+from testifai.threads import one_blas_thread
+
+# Numbers handled at once where images are first sorted into groups, which should not become too small.
+_GROUPED = 2**22
+# Share of a blur's weight that may be left out at its far end: 0.03 grey levels at most.
+_TAIL = 1e-4
+# Numbers of mirrored images handled at once by the blur with a disc, and its largest radius.
+_DISCS = 2**18
+_WIDEST = 128
+
+
+def line_blur(images: Images, degrees: ArrayLike, length: float, sigma: float) -> Images:
+    """Blur along a straight line that starts at each pixel: half a Gaussian, edge pixels repeated.
+
+    `degrees` holds a whole angle from −45 to 45 per image, clockwise from the x axis (y points down);
+    `length` and `sigma` are in pixels along the line. A line at an angle becomes a row once every column x is
+    shifted by round(x · tan angle) pixels, so the work is a shift, a blur of rows and the shift back.
+    """
+    height, width, channels = image_shape(images)
+    stacked = images.reshape(len(images), height, width, channels)
+    planes = stacked.transpose(0, 3, 1, 2).reshape(-1, height * width)
+    angles = np.repeat(np.asarray(degrees, dtype=np.int64), channels)
+    order = np.argsort(angles, kind="stable")
+    ordered = np.empty(planes.shape, dtype=np.uint8)
+    blur = _blur_small if height * width <= SMALL else _blur_large
+    for part in slabs(0, len(planes), height * width, _GROUPED):
+        lines = ((rows, _line_for(height, width, angle, length, sigma)) for angle, rows in runs(angles[order[part]]))
+        ordered[part] = blur(planes[order[part]], lines)
+    blurred = put_back(ordered, order).reshape(-1, channels, height, width)
+    return blurred.transpose(0, 2, 3, 1).reshape(images.shape)
+
+
+class _Line(NamedTuple):
+    """How to blur images of one size along one line."""
+
+    shear: NDArray[np.intp]  # (rows, width + taps - 1): flat pixels, so that the lines of the angle are rows
+    band: NDArray[np.float32]  # (width + taps - 1, width): the blur of a row as a matrix
+    weights: NDArray[np.float32]  # (1, taps)
+    unshear: NDArray[np.intp]  # (height * width,): where the pixels of the result are among the blurred rows
+
+
+def _line(height: int, width: int, degrees: int, length: float, sigma: float) -> _Line:
+    angle = np.deg2rad(degrees)
+    weights = _half_gaussian(length * np.cos(angle), sigma * np.cos(angle))
+    columns = np.arange(width + len(weights) - 1)
+    shift = np.rint(columns * np.tan(angle)).astype(np.intp)
+    first, last = -shift[:width].max(), height - 1 - shift[:width].min()
+    rows = np.arange(first, last + 1)[:, None] + shift
+    shear = rows.clip(0, height - 1) * width + columns.clip(0, width - 1)
+    unshear = (np.arange(height)[:, None] - shift[:width] - first) * width + columns[:width]
+    band = np.zeros((len(columns) if height * width <= SMALL else 0, width), dtype=np.float32)
+    for column in range(width if len(band) else 0):
+        band[column : column + len(weights), column] = weights
+    return _Line(shear, band, weights[None], unshear.ravel())
+
+
+# All whole angles of five severities fit.
+_cached_line = lru_cache(maxsize=512)(_line)
+
+
+def _line_for(height: int, width: int, degrees: int, length: float, sigma: float) -> _Line:
+    make = _cached_line if height * width <= SMALL else _line
+    return make(height, width, degrees, length, sigma)
+
+
+def _half_gaussian(length: float, sigma: float) -> NDArray[np.float32]:
+    """Weights of taps one pixel apart from 0 to length, without the tail that does not count."""
+    taps = np.exp(-0.5 * (np.arange(int(length + 1e-9) + 1) / sigma) ** 2)
+    taps /= taps.sum()
+    taps = taps[: 1 + int(np.searchsorted(np.cumsum(taps), 1 - _TAIL))]
+    return exact((taps / taps.sum())[:, None])[:, 0].astype(np.float32)
+
+
+def _blur_small(planes: Images, lines: Iterator[tuple[slice, _Line]]) -> Images:
+    """Whole arrays are converted at once and each step writes where it is told: calls cost more than arithmetic."""
+    source = planes.astype(np.float32)
+    values = np.empty_like(source)
+    with one_blas_thread():
+        for part, line in lines:
+            count, (rows, columns) = part.stop - part.start, line.shear.shape
+            sheared = np.empty((count, rows * columns), dtype=np.float32)
+            source[part].take(line.shear.ravel(), axis=1, mode="clip", out=sheared)
+            blurred = sheared.reshape(count * rows, columns) @ line.band
+            blurred.reshape(count, -1).take(line.unshear, axis=1, mode="clip", out=values[part])
+    values += np.float32(0.5)
+    return values.astype(np.uint8)
+
+
+def _blur_large(planes: Images, lines: Iterator[tuple[slice, _Line]]) -> Images:
+    result = np.empty(planes.shape, dtype=np.uint8)
+    for part, line in lines:
+        width = line.shear.shape[1] - line.weights.shape[1] + 1
+        for plane, target in zip(planes[part], result[part], strict=True):
+            sheared = plane.take(line.shear).astype(np.float32)
+            blurred = cv2.filter2D(sheared, cv2.CV_32F, line.weights, anchor=(0, 0))[:, :width]
+            target[:] = blurred.ravel().take(line.unshear) + np.float32(0.5)
+    return result
+
+
+def gaussian(
+    values: NDArray[Any], sigma: float | tuple[float, float], truncate: float = 4.0, border: str = "nearest"
+) -> NDArray[Any]:
+    """Gaussian blur of images or of a layer; sigma in pixels, for both axes or as (vertical, horizontal).
+
+    Outside lies the nearest pixel, or with border="mirror" the mirror image (d c b a | a b c d).
+    """
+    if border not in ("nearest", "mirror"):
+        raise InputError(f'border: {border!r} is not accepted; give "nearest" or "mirror"')
+    down, across = np.broadcast_to(sigma, 2).tolist()
+    height, width = values.shape[1:3]
+    blurs = (_Gaussian(down, truncate, height, border), _Gaussian(across, truncate, width, border))
+    if values.dtype != np.uint8:
+        return _blurred_layers(np.ascontiguousarray(values, dtype=np.float32), *blurs)
+    if height * width > SMALL:
+        return _blurred_large(values, *blurs)
+    return _blurred_small(_stacked(values), *blurs).reshape(values.shape)
+
+
+class _Gaussian(NamedTuple):
+    """A Gaussian blur along one axis."""
+
+    sigma: float
+    truncate: float
+    size: int
+    border: str
+
+    @property
+    def radius(self) -> int:
+        return int(self.truncate * self.sigma + 0.5)
+
+    def taps(self) -> NDArray[np.float64]:
+        return _bell(self.radius, self.sigma)
+
+
+def _bell(radius: int, sigma: float) -> NDArray[np.float64]:
+    """Weights of a Gaussian at −radius … radius."""
+    weights = np.exp(-0.5 * (np.arange(-radius, radius + 1) / max(sigma, 1e-9)) ** 2)
+    normalised: NDArray[np.float64] = weights / weights.sum()
+    return normalised
+
+
+@lru_cache(maxsize=64)
+def _band(blur: _Gaussian, bits: int | None = None) -> NDArray[np.float32]:
+    """The blur as a matrix; with `bits`, its weights are multiples of 2^-bits that sum to 1."""
+    taps = blur.taps()
+    if bits is not None:
+        taps = np.rint(taps * 2**bits)
+        taps[blur.radius] += 2**bits - taps.sum()
+        taps /= 2**bits
+    target = np.arange(blur.size)[:, None]
+    source = target + np.arange(-blur.radius, blur.radius + 1)
+    if blur.border == "nearest":
+        source = source.clip(0, blur.size - 1)
+    else:
+        source %= 2 * blur.size
+        source = np.minimum(source, 2 * blur.size - 1 - source)
+    band = np.zeros((blur.size, blur.size))
+    np.add.at(band, (target, source), taps)
+    return band.astype(np.float32)
+
+
+def _blurred_small(images: Images, down: _Gaussian, across: _Gaussian) -> Images:
+    """Two matrix products, both exact: in between, numbers are rounded to eighths of a level.
+
+    Pixels of 8 bits times weights of 16 bits fit a float32, and so do eighths (11 bits) times weights of 13.
+    """
+    count, height, width, channels = images.shape
+    eighths, whole = 8 * _band(down, 16), _band(across, 13) / 8
+    result = np.empty(images.shape, dtype=np.uint8)
+    for part in slabs(0, count, height * width * channels):
+        pixels = _pixels_first(images[part]).astype(np.float32)
+        with one_blas_thread():
+            rows = eighths @ pixels.reshape(height, -1)
+            np.rint(rows, out=rows)
+            blurred = np.matmul(whole, rows.reshape(height, width, -1))
+        blurred += np.float32(0.5)
+        result[part] = _images_first(blurred.astype(np.uint8), part.stop - part.start)
+    return result
+
+
+def _blurred_large(images: Images, down: _Gaussian, across: _Gaussian) -> Images:
+    blur = _separable(down, across)
+    return _each(images, lambda image: blur(image.astype(np.float32)) + np.float32(0.5))
+
+
+def _blurred_layers(layers: NDArray[np.float32], down: _Gaussian, across: _Gaussian) -> NDArray[np.float32]:
+    # A matrix product costs the same for every radius. As its sums are rounded, NumPy makes one for each layer.
+    if down.size * across.size <= SMALL or 8 * (down.radius + across.radius) > down.size + across.size:
+        with one_blas_thread():
+            blurred: NDArray[np.float32] = np.matmul(np.matmul(_band(down), layers), _band(across).T)
+        return blurred
+    blur = _separable(down, across)
+    return np.stack([blur(layer) for layer in layers])
+
+
+def _separable(down: _Gaussian, across: _Gaussian) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+    border = cv2.BORDER_REPLICATE if down.border == "nearest" else cv2.BORDER_REFLECT
+    taps = across.taps(), down.taps()
+
+    def blur(values: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.asarray(cv2.sepFilter2D(values, cv2.CV_32F, *taps, borderType=border), dtype=np.float32)
+
+    return blur
+
+
+def disc_blur(images: Images, radius: float, alias_blur: float) -> Images:
+    """Blur of a lens out of focus: the mean over a disc, its rim softened by a small Gaussian.
+
+    The disc holds the pixels with x² + y² ≤ radius²; the Gaussian, of sigma `alias_blur`, has 3 × 3 taps, or
+    5 × 5 where the radius is above 8. Outside, the image goes on mirrored, without its edge repeated.
+    Kernel of Hendrycks and Dietterich, "Benchmarking neural network robustness", ICLR 2019.
+    """
+    stacked = _stacked(images)
+    if not 0 <= radius <= _WIDEST:
+        raise InputError(f"radius: {radius!r} is not accepted; give 0 to {_WIDEST}")
+    square = int(radius * radius)
+    reaches = [math.isqrt(square - across * across) for across in range(math.isqrt(square) + 1)]
+    rim = 2 if radius > 8 else 1
+    taps = _bell(rim, alias_blur)
+    count, height, width, channels = stacked.shape
+    margin = rim + reaches[0]
+    result = np.empty(stacked.shape, dtype=np.uint8)
+    for part in slabs(0, count, (height + 2 * margin) * (width + 2 * margin) * channels, _DISCS):
+        pixels = _pixels_first(_with_margin(stacked[part], margin)).astype(np.uint16)
+        means = _images_first(_disc_means(pixels, reaches), part.stop - part.start)
+        # One tall image: what comes in from its neighbours stays in an image's rim, which is cut off.
+        tall = means.reshape(-1, *means.shape[2:])
+        soft = cv2.sepFilter2D(tall, cv2.CV_32F, taps, taps).reshape(means.shape)
+        result[part] = soft[:, rim:-rim, rim:-rim] + np.float32(0.5)
+    return result.reshape(images.shape)
+
+
+def _with_margin(images: Images, margin: int) -> Images:
+    count, height, width, channels = images.shape
+    result = np.empty((count, height + 2 * margin, width + 2 * margin, channels), dtype=np.uint8)
+    for image, target in zip(images, result, strict=True):
+        cv2.copyMakeBorder(image, margin, margin, margin, margin, cv2.BORDER_REFLECT_101, dst=target)
+    return result
+
+
+def _disc_means(pixels: NDArray[np.uint16], reaches: list[int]) -> NDArray[np.float32]:
+    """Means over the disc whose columns, from the middle one outwards, reach that far up and down."""
+    widest = reaches[0]
+    height, width = (size - 2 * widest for size in pixels.shape[:2])
+    columns = np.zeros((height, *pixels.shape[1:]), dtype=np.uint16)
+    total = np.zeros((height, width, pixels.shape[2]), dtype=np.float32)
+    some = np.zeros(total.shape, dtype=np.uint16)
+    counted = summed = 0
+    for reach in range(widest + 1):
+        for top in {widest - reach, widest + reach}:
+            columns += pixels[top : top + height]
+        for across in (place for place, known in enumerate(reaches) if known == reach):
+            for left in {widest - across, widest + across}:
+                # Sums of 16 bits take half the time of longer ones, and hold this many pixels.
+                if counted + 2 * reach + 1 - summed > 257:
+                    total += some
+                    some[:] = 0
+                    summed = counted
+                some += columns[:, left : left + width]
+                counted += 2 * reach + 1
+    total += some
+    total *= np.float32(1 / counted)
+    return total
+
+
+def box_blur(images: Images, size: int) -> Images:
+    """Mean over a square of size × size pixels, mirrored at the border without repeating the edge."""
+    return _each(images, lambda image: cv2.blur(image, (size, size)))
+
+
+def median_blur(images: Images, size: int) -> Images:
+    """Median over a square of size × size pixels, edge pixels repeated outside."""
+    return _each(images, lambda image: cv2.medianBlur(image, size))
+
+
+def bilateral_blur(images: Images, diameter: int, sigma_colour: float, sigma_space: float) -> Images:
+    """Mean over a disc, weighted by nearness in place and in colour, mirrored at the border."""
+    return _each(images, lambda image: cv2.bilateralFilter(image, diameter, sigma_colour, sigma_space))
+
+
+def _each(images: Images, change: Callable[[Images], NDArray[Any]]) -> Images:
+    image_shape(images)
+    result = np.empty(images.shape, dtype=np.uint8)
+    for image, target in zip(images, result, strict=True):
+        target[:] = change(image).reshape(target.shape)
+    return result
+
+
+def _stacked(images: Images) -> Images:
+    """Images with an axis for channels."""
+    return images.reshape(len(images), *image_shape(images))
+
+
+def _pixels_first(images: Images) -> Images:
+    """Images as (H, W, C · N): a step that moves whole rows or columns of pixels then moves long pieces of memory."""
+    count, height, width, _ = images.shape
+    turned = np.asarray(cv2.transpose(images.reshape(count, -1)), dtype=np.uint8)
+    return turned.reshape(height, width, -1)
+
+
+def _images_first(pixels: NDArray[Any], count: int) -> NDArray[Any]:
+    """The way back from `_pixels_first`."""
+    height, width = pixels.shape[:2]
+    return np.asarray(cv2.transpose(pixels.reshape(-1, count))).reshape(count, height, width, -1)

@@ -1,0 +1,252 @@
+"""Moving pixels: affine warps, displacement fields, resampling."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from testifai.perturb.ops.small import SMALL, Images, exact, put_back, runs, slabs, transposed
+from testifai.perturb.ops.values import image_shape
+
+# Numbers handled at once where boxes are summed up: their sums need four times the memory of the pixels.
+_BOXED = 2**16
+
+
+def about_centre(linear: ArrayLike, height: int, width: int) -> NDArray[np.float64]:
+    """The 2×3 matrix that applies a linear map while the image's centre stays where it is."""
+    map_ = np.asarray(linear, dtype=np.float64)
+    centre = np.array([(width - 1) / 2, (height - 1) / 2])
+    return np.column_stack([map_, centre - map_ @ centre])
+
+
+def warp(images: Images, matrices: ArrayLike, which: ArrayLike | None = None, border: int = 0) -> Images:
+    """Affine warp, bilinear: a 2×3 matrix takes a pixel (x, y) of the result to the place that it shows.
+
+    `matrices` is one for all images, or several, of which `which` chooses one per image: made for few
+    matrices and many images. Places outside the image have the grey level `border`.
+    """
+    height, width, channels = image_shape(images)
+    choices = np.asarray(matrices, dtype=np.float64).reshape(-1, 2, 3)
+    chosen = np.zeros(len(images), dtype=np.intp) if which is None else np.asarray(which, dtype=np.intp)
+    stacked = images.reshape(len(images), height, width, channels)
+    one_warp = _warp_small if height * width <= SMALL else _warp_large
+    order = np.argsort(chosen, kind="stable")
+    stacked = stacked[order]
+    result = np.empty(stacked.shape, dtype=np.uint8)
+    for choice, run in runs(chosen[order]):
+        for part in slabs(run.start, run.stop, height * width * channels):
+            result[part] = one_warp(stacked[part], choices[choice], border)
+    return put_back(result, order).reshape(images.shape)
+
+
+def _warp_small(images: Images, matrix: NDArray[np.float64], border: int) -> Images:
+    sampler, outside = _sampler(*images.shape[1:3], matrix.tobytes())
+    return _sampled(images, sampler, border * outside)
+
+
+def _sampled(images: Images, sampler: csr_array, extra: NDArray[np.float32] | float = 0.0) -> Images:
+    """A sparse matrix over flat pixels times every image, plus something per pixel, rounded."""
+    count, height, width, channels = images.shape
+    pixels = transposed(images.reshape(count, height * width, channels))
+    values = sampler @ pixels.astype(np.float32).reshape(height * width, count * channels)
+    values += extra + np.float32(0.5)
+    return transposed(values.astype(np.uint8).reshape(height * width, count, channels)).reshape(images.shape)
+
+
+@lru_cache(maxsize=64)
+def _sampler(height: int, width: int, matrix: bytes) -> tuple[csr_array, NDArray[np.float32]]:
+    """Bilinear sampling as a sparse matrix over flat pixels, and each pixel's weight on the border."""
+    rows, columns, weights = _taps(height, width, np.frombuffer(matrix).reshape(2, 3))
+    weights = exact(weights)
+    inside = (columns >= 0) & (columns < width) & (rows >= 0) & (rows < height)
+    target = np.broadcast_to(np.arange(height * width), inside.shape)
+    entries = (weights[inside], (target[inside], (rows * width + columns)[inside]))
+    sampler = csr_array(entries, shape=(height * width, height * width), dtype=np.float32)
+    outside = np.where(inside, 0, weights).sum(axis=0).astype(np.float32)
+    return sampler, outside[:, None]
+
+
+def _taps(
+    height: int, width: int, matrix: NDArray[np.float64]
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+    """Rows, columns and weights, each (4, H · W), of the four pixels around the place that each pixel shows."""
+    y, x = np.indices((height, width)).reshape(2, -1)
+    place_x, place_y = (row[0] * x + row[1] * y + row[2] for row in matrix)
+    left, top = np.floor(place_x), np.floor(place_y)
+    right_share, low_share = place_x - left, place_y - top
+    columns = np.stack([left, left + 1, left, left + 1]).astype(np.intp)
+    rows = np.stack([top, top, top + 1, top + 1]).astype(np.intp)
+    weights = np.stack([1 - right_share, right_share] * 2) * np.repeat([1 - low_share, low_share], 2, axis=0)
+    return rows, columns, weights
+
+
+def _warp_large(images: Images, matrix: NDArray[np.float64], border: int) -> Images:
+    height, width = images.shape[1:3]
+    warped = [
+        cv2.warpAffine(
+            image,
+            matrix,
+            (width, height),
+            flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
+            borderMode=cv2.BORDER_CONSTANT,
+            borderValue=(border,) * 4,
+        )
+        for image in images
+    ]
+    return np.asarray(warped, dtype=np.uint8).reshape(images.shape)
+
+
+def mean_of_warps(images: Images, matrices: ArrayLike) -> Images:
+    """The mean of several affine warps, the same for all images; see `warp`. Outside, the nearest pixel is repeated."""
+    height, width, channels = image_shape(images)
+    choices = np.asarray(matrices, dtype=np.float64).reshape(-1, 2, 3)
+    stacked = images.reshape(len(images), height, width, channels)
+    mean = _mean_small if height * width <= SMALL else _mean_large
+    result = np.empty(stacked.shape, dtype=np.uint8)
+    for part in slabs(0, len(images), height * width * channels):
+        result[part] = mean(stacked[part], choices)
+    return result.reshape(images.shape)
+
+
+def _mean_small(images: Images, matrices: NDArray[np.float64]) -> Images:
+    return _sampled(images, _mean_sampler(*images.shape[1:3], matrices.tobytes()))
+
+
+@lru_cache(maxsize=16)
+def _mean_sampler(height: int, width: int, matrices: bytes) -> csr_array:
+    """The mean of bilinear samplings as a sparse matrix over flat pixels."""
+    choices = np.frombuffer(matrices).reshape(-1, 2, 3)
+    total = csr_array((height * width, height * width), dtype=np.float64)
+    for matrix in choices:
+        rows, columns, weights = _taps(height, width, matrix)
+        sources = rows.clip(0, height - 1) * width + columns.clip(0, width - 1)
+        targets = np.broadcast_to(np.arange(height * width), sources.shape)
+        entries = (weights.ravel() / len(choices), (targets.ravel(), sources.ravel()))
+        total = total + csr_array(entries, shape=total.shape)
+    # Rows sum to 1, so rounding the running sum makes every weight a multiple of 2⁻¹⁶ and keeps that.
+    steps = np.diff(np.rint(np.cumsum(total.data) * 2.0**16), prepend=0) / 2.0**16
+    return csr_array((steps.astype(np.float32), total.indices, total.indptr), shape=total.shape)
+
+
+def _mean_large(images: Images, matrices: NDArray[np.float64]) -> Images:
+    height, width = images.shape[1:3]
+    result = np.empty(images.shape, dtype=np.uint8)
+    for image, target in zip(images.astype(np.float32), result, strict=True):
+        total = np.full(image.shape, 0.5 * len(matrices), dtype=np.float32)
+        for matrix in matrices:
+            warped = cv2.warpAffine(
+                image,
+                matrix,
+                (width, height),
+                flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
+                borderMode=cv2.BORDER_REPLICATE,
+            )
+            total += warped.reshape(image.shape)
+        target[:] = total / np.float32(len(matrices))
+    return result
+
+
+def grid(like: Any, height: int, width: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Every pixel's x, of shape (1, 1, W), and y, (1, H, 1); `like` is for tensors, which lie on a device."""
+    x, y = np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)
+    return x[None, None, :], y[None, :, None]
+
+
+def displace(images: Images, dx: NDArray[np.float32], dy: NDArray[np.float32]) -> Images:
+    """Pixel (x, y) shows the place (x + dx, y + dy), bilinear; the image is mirrored outside (d c b a | a b c d)."""
+    height, width, channels = image_shape(images)
+    x, y = grid(images, height, width)
+    shape = (len(images), height, width)
+    across = np.broadcast_to(_mirrored(x + dx, width), shape)
+    down = np.broadcast_to(_mirrored(y + dy, height), shape)
+    result = np.empty((*shape, channels), dtype=np.uint8)
+    for image, to_x, to_y, target in zip(images.reshape(result.shape), across, down, result, strict=True):
+        cv2.remap(image, to_x, to_y, cv2.INTER_LINEAR, dst=target, borderMode=cv2.BORDER_REPLICATE)
+    return result.reshape(images.shape)
+
+
+def _mirrored(places: NDArray[np.float32], size: int) -> NDArray[np.float32]:
+    """Places moved into the image or at most half a pixel from it, where the mirror is; those there stay exactly."""
+    lowest, highest = places.min(initial=0), places.max(initial=0)
+    if lowest < -size or highest > 2 * size - 1:
+        # Only places so far away lose a period: others must not be rounded because of their neighbours.
+        periods = np.floor((places + np.float32(0.5)) / np.float32(2 * size))
+        far = (places < -size) | (places > 2 * size - 1)
+        places = np.where(far, places - 2 * size * periods, places)
+        lowest, highest = places.min(), places.max()
+    if lowest < -0.5:
+        places = np.maximum(places, -1 - places)
+    if highest > size - 0.5:
+        places = np.minimum(places, 2 * size - 1 - places)
+    return places
+
+
+def resample(
+    layer: NDArray[np.float32], rows: NDArray[np.floating[Any]], columns: NDArray[np.floating[Any]]
+) -> NDArray[np.float32]:
+    """Layers sampled bilinearly at every pair of the given rows and columns, which may lie between pixels."""
+    return _between(_between(layer, rows, 1), columns, 2)
+
+
+def _between(layer: NDArray[np.float32], places: NDArray[np.floating[Any]], axis: int) -> NDArray[np.float32]:
+    last = layer.shape[axis] - 1
+    inside = np.clip(places, 0, last)
+    first = np.floor(inside).astype(np.intp)
+    share = (inside - first).astype(np.float32)
+    share = share[:, None] if axis == 1 else share
+    before = layer.take(first, axis=axis)
+    result: NDArray[np.float32] = before + share * (layer.take(np.minimum(first + 1, last), axis=axis) - before)
+    return result
+
+
+def pixelate(images: Images, rows: int, columns: int) -> Images:
+    """Means over rows × columns boxes, from 1 up to one per pixel, and in every pixel the mean of its box.
+
+    Box and pixel edges are those of Pillow's resize, down with BOX and up with NEAREST: an edge between boxes
+    is rounded to whole pixels, and a pixel shows the box that lies under its centre.
+    """
+    height, width, channels = image_shape(images)
+    result = np.empty((len(images), height, width, channels), dtype=np.uint8)
+    for part in slabs(0, len(images), height * width * channels, _BOXED):
+        result[part] = _pixelated(images[part].reshape(-1, height, width, channels), rows, columns)
+    return result.reshape(images.shape)
+
+
+def _pixelated(images: Images, rows: int, columns: int) -> Images:
+    """Columns are turned into rows before they are chosen: whole rows are copied far faster than single pixels."""
+    count, height, width, channels = images.shape
+    (tops, bottoms), (lefts, rights) = box_edges(height, rows), box_edges(width, columns)
+    # Sums of all pixels above and to the left. Should they wrap around, the sums of boxes are right all the same.
+    totals = np.asarray(cv2.integral(images.reshape(count * height, width, channels)))
+    totals = totals.reshape(count * height + 1, width + 1, channels)
+    first = height * np.arange(count)[:, None]
+    bands = transposed(totals.take((first + bottoms).ravel(), axis=0) - totals.take((first + tops).ravel(), axis=0))
+    sums = (bands.take(rights, axis=0) - bands.take(lefts, axis=0)).astype(np.float32)
+    areas = (rights - lefts).astype(np.float32)[:, None, None] * (bottoms - tops).astype(np.float32).repeat(channels)
+    means = (sums.reshape(columns, count, -1) / areas + np.float32(0.5)).astype(np.uint8)
+    shown = transposed(means.take(box_shown(width, columns), axis=0).reshape(width, count * rows, channels))
+    return shown.reshape(count, rows, width, channels).take(box_shown(height, rows), axis=1)
+
+
+@lru_cache(maxsize=64)
+def box_edges(size: int, boxes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where boxes start and end. Where a pixel's centre is on an edge, the rounding errors of Pillow's sums decide."""
+    scale = size / boxes
+    centres = (np.arange(boxes) + 0.5) * scale
+    starts, ends = ((centres + side * scale / 2 + 0.5).astype(np.intp) for side in (-1, 1))
+    starts += (starts + 0.5 - centres) * (1 / scale) <= -0.5
+    ends -= (ends - 0.5 - centres) * (1 / scale) > 0.5
+    return starts, ends
+
+
+@lru_cache(maxsize=64)
+def box_shown(size: int, boxes: int) -> NDArray[np.intp]:
+    """The box under the centre of each pixel; here, too, the errors of Pillow's sum of steps decide on an edge."""
+    steps = np.full(size, boxes / size)
+    steps[0] /= 2
+    return np.minimum(np.cumsum(steps).astype(np.intp), boxes - 1)

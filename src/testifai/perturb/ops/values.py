@@ -1,0 +1,224 @@
+"""Pixel values: conversions, tables, colour, statistics of an image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError
+from testifai.perturb.ops.small import Images, slabs
+
+_LUMA = (0.299, 0.587, 0.114)
+# Numbers handled at once where several float copies of a colour plane are alive.
+_COLOURS = 2**17
+
+
+def image_shape(images: NDArray[Any]) -> tuple[int, int, int]:
+    """Height, width and number of channels of the images of a batch, or an InputError.
+
+    >>> image_shape(np.zeros((5, 28, 20), np.uint8))
+    (28, 20, 1)
+    """
+    if not isinstance(images, np.ndarray):
+        raise InputError(f"images must be an array, got a {type(images).__name__}")
+    if images.dtype != np.uint8:
+        raise InputError(
+            f"images must be uint8 (0 to 255), got {images.dtype}; "
+            "images in 0..1 convert with np.rint(255 * images).astype(np.uint8)"
+        )
+    if images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] not in (1, 3)):
+        raise InputError(
+            f"images must have shape (N, H, W), (N, H, W, 1) or (N, H, W, 3), got {images.shape}; "
+            "channels first converts with images.transpose(0, 2, 3, 1)"
+        )
+    return images.shape[1], images.shape[2], images.shape[3] if images.ndim == 4 else 1
+
+
+def lookup(images: Images, table: NDArray[np.uint8]) -> Images:
+    """Every pixel replaced by its entry in a table of 256."""
+    image_shape(images)
+    flat = np.ascontiguousarray(images).reshape(len(images), -1)
+    result: Images = np.asarray(cv2.LUT(flat, table), dtype=np.uint8).reshape(images.shape)
+    return result
+
+
+def brighten(images: Images, amount: float) -> Images:
+    """Add to the V of hue, saturation and value, where 1 is white; for grey pixels that is a plain sum."""
+    value = np.arange(256)
+    raised = np.clip(value + 255 * amount, 0, 255)
+    if image_shape(images)[2] == 1:
+        return lookup(images, np.floor(raised + 0.5).astype(np.uint8))
+    # With hue and saturation kept, a higher value scales all three channels alike; black becomes grey.
+    factors = (raised / np.maximum(value, 1)).astype(np.float32)
+    offsets = np.where(value == 0, raised[0] + 0.5, 0.5).astype(np.float32)
+
+    def change(planes: list[Images]) -> None:
+        highest = np.maximum(np.maximum(planes[0], planes[1]), planes[2])
+        factor, offset = cv2.LUT(highest, factors), cv2.LUT(highest, offsets)
+        for plane in planes:
+            plane[:] = plane * factor + offset
+
+    return _recoloured(images, change)
+
+
+def saturate(images: Images, factor: float, offset: float) -> Images:
+    """Saturation of hue, saturation and value times `factor` plus `offset`; hue and value stay as they are.
+
+    Grey has the hue red, as usual. Images of one channel have no colour to change.
+    """
+    if image_shape(images)[2] == 1:
+        return images.copy()
+    stretches = _stretches(factor, offset)
+
+    def change(planes: list[Images]) -> None:
+        highest = np.maximum(np.maximum(planes[0], planes[1]), planes[2])
+        lowest = np.minimum(np.minimum(planes[0], planes[1]), planes[2])
+        stretch = stretches.take(highest.astype(np.intp) << 8 | lowest, mode="wrap")
+        coloured = (highest != lowest).view(np.uint8)
+        # Grey becomes a red that is as bright and fully saturated.
+        for plane in planes[1:]:
+            plane *= coloured
+        rounded = highest + np.float32(0.5)
+        for plane in planes:
+            plane[:] = rounded - (highest - plane) * stretch
+
+    return _recoloured(images, change)
+
+
+@lru_cache(maxsize=16)
+def _stretches(factor: float, offset: float) -> NDArray[np.float32]:
+    """By 256 · highest + lowest channel: how much further from the highest a channel comes to lie.
+
+    For grey it is the new saturation itself, by which that of a full red is multiplied.
+    """
+    highest, lowest = np.indices((256, 256))
+    saturation = (highest - lowest) / np.maximum(highest, 1)
+    wanted = np.clip(saturation * factor + offset, 0, 1)
+    return (wanted / np.where(saturation > 0, saturation, 1)).astype(np.float32).ravel()
+
+
+def _recoloured(images: Images, change: Callable[[list[Images]], None]) -> Images:
+    """Colour images after a change, in place, of their three planes."""
+    height, width, channels = images.shape[1:]
+    result = np.empty(images.shape, dtype=np.uint8)
+    for part in slabs(0, len(images), height * width * channels, _COLOURS):
+        planes = [np.asarray(plane, dtype=np.uint8) for plane in cv2.split(images[part].reshape(-1, width, channels))]
+        change(planes)
+        cv2.merge(planes, result[part].reshape(-1, width, channels))
+    return result
+
+
+def floats(images: Images) -> NDArray[np.float32]:
+    """Grey levels 0 to 255 as float32."""
+    return images.astype(np.float32)
+
+
+def levels(values: NDArray[np.floating[Any]]) -> Images:
+    """The nearest whole grey level from 0 to 255, halves upwards."""
+    nearest: Images = np.clip(values + np.float32(0.5), 0, 255).astype(np.uint8)
+    return nearest
+
+
+def take(table: NDArray[np.float32], field: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """Every word of a field replaced by its entry in a table of 65,536."""
+    # No word lies outside; "wrap" merely spares the check.
+    return table.take(field, mode="wrap")
+
+
+def uniform(field: NDArray[np.uint16], low: float = 0.0, high: float = 1.0) -> NDArray[np.float32]:
+    """The words of a field as numbers between low and high, evenly spread."""
+    step = (high - low) / 65536
+    return field * np.float32(step) + np.float32(low + step / 2)
+
+
+def draw_levels(images: Images, field: NDArray[np.uint16], table: NDArray[np.uint8]) -> Images:
+    """table[pixel, word] for every pixel: a draw from a distribution of its own for each grey level."""
+    places = images.astype(np.intp) << 16
+    places |= field
+    return table.ravel().take(places, mode="wrap")
+
+
+def per_image(numbers: ArrayLike) -> NDArray[np.float32]:
+    """A number for each image, in a shape that broadcasts over images."""
+    return np.asarray(numbers, dtype=np.float32).reshape(-1, 1, 1, 1)
+
+
+def channel_means(images: Images) -> NDArray[np.float32]:
+    """Mean level of each channel of each image, (N, 1, 1, C)."""
+    height, width, channels = image_shape(images)
+    # OpenCV adds up whole numbers exactly.
+    sums = np.array([cv2.sumElems(image)[:channels] for image in images])
+    return (sums / (height * width)).astype(np.float32).reshape(-1, 1, 1, channels)
+
+
+def stretch(images: Images, factor: float, offsets: NDArray[np.float32]) -> Images:
+    """Levels · factor + offsets, where each image has an offset per channel, (N, 1, 1, C)."""
+    count, height, width, channels = images.shape
+    # Rows of width · channels numbers: loops over three channels would be far slower.
+    values = images.reshape(count, height, width * channels).astype(np.float32)
+    values *= np.float32(factor)
+    values += np.tile(offsets.reshape(count, 1, channels), (1, 1, width))
+    return levels(values).reshape(images.shape)
+
+
+def largest(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Largest number of each image or layer."""
+    most: NDArray[np.float32] = values.max(axis=tuple(range(1, values.ndim)), keepdims=True).astype(np.float32)
+    return most
+
+
+def luma(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Brightness as the eye weighs it, from images or floats, (N, H, W, 1): 0.299 R + 0.587 G + 0.114 B."""
+    if values.shape[-1] == 1:
+        return values.astype(np.float32)
+    red, green, blue = (values[..., channel : channel + 1] * np.float32(w) for channel, w in enumerate(_LUMA))
+    return red + green + blue
+
+
+def maximum(a: Any, b: Any) -> NDArray[Any]:
+    """The larger of two, element by element."""
+    result: NDArray[Any] = np.maximum(a, b)
+    return result
+
+
+def minimum(a: Any, b: Any) -> NDArray[Any]:
+    """The smaller of two, element by element."""
+    result: NDArray[Any] = np.minimum(a, b)
+    return result
+
+
+def where(condition: NDArray[np.bool_], a: Any, b: Any) -> NDArray[Any]:
+    """The first where the condition holds, the second elsewhere."""
+    result: NDArray[Any] = np.where(condition, a, b)
+    # Two plain numbers would come out as float64.
+    return result.astype(np.float32) if result.dtype == np.float64 else result
+
+
+def clip(a: NDArray[Any], low: Any, high: Any) -> NDArray[Any]:
+    """Numbers below low become low, those above high become high."""
+    result: NDArray[Any] = np.clip(a, low, high)
+    return result
+
+
+def roll(a: NDArray[Any], shift: int, axis: int) -> NDArray[Any]:
+    """Moved along an axis; what leaves at one end enters at the other."""
+    return np.roll(a, shift, axis)
+
+
+def zeros(like: NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Float32 zeros where `like` is."""
+    return np.zeros(shape, dtype=np.float32)
+
+
+def crops(textures: Images, which: ArrayLike, tops: ArrayLike, lefts: ArrayLike, height: int, width: int) -> Images:
+    """For each image a window of the texture `which` of (T, TH, TW, C) with its corner at (tops, lefts)."""
+    corners = np.column_stack([which, tops, lefts])
+    result = np.empty((len(corners), height, width, textures.shape[-1]), dtype=np.uint8)
+    for window, (texture, top, left) in zip(result, corners.tolist(), strict=True):
+        window[:] = textures[texture, top : top + height, left : left + width]
+    return result

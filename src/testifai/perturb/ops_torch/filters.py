@@ -1,0 +1,292 @@
+"""Blurs.
+
+Most are matrix products over rows and columns. Their weights are whole multiples of a power of two, such that sums
+over pixels are exact in float64, in any order: results depend neither on the batch nor on how the device multiplies
+matrices (its float32 products may round to fewer bits, and convolutions choose their algorithm by the batch). At two
+products per blur the wider numbers cost less than a pass over memory per tap would.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.perturb.ops.filters import _WIDEST, _bell, _half_gaussian
+from testifai.perturb.ops_torch.values import Images, constant, image_shape
+
+Matrix = NDArray[np.float64]
+
+# Weights along each axis are multiples of 2^-20: with 8-bit pixels, two axes take 48 of the 53 bits of a float64.
+_BITS = 20
+# The steepest line of `line_blur`, in degrees.
+_STEEPEST = 45
+
+
+def gaussian(values: Any, sigma: float | tuple[float, float], truncate: float = 4.0, border: str = "nearest") -> Any:
+    """Gaussian blur of images or of a layer; sigma in pixels, for both axes or as (vertical, horizontal).
+
+    Outside lies the nearest pixel, or with border="mirror" the mirror image (d c b a | a b c d).
+    """
+    if border not in ("nearest", "mirror"):
+        raise InputError(f'border: {border!r} is not accepted; give "nearest" or "mirror"')
+    down, across = sigma if isinstance(sigma, tuple) else (sigma, sigma)
+    rows, columns = (
+        _gaussian_matrix(float(one), float(truncate), side, border)
+        for one, side in zip((down, across), values.shape[1:3], strict=True)
+    )
+    if values.dtype == torch.uint8:
+        return _rounded(_products(_planes(values), [(rows, columns)]))
+    # Sums of floats are not exact, but are rounded away with the lower half of a float64.
+    blurred = _products(_planes(values[..., None]), [(rows, columns)])
+    return blurred[:, :, 0].permute(1, 0, 2).to(torch.float32, memory_format=torch.contiguous_format)
+
+
+@lru_cache(maxsize=64)
+def _gaussian_matrix(sigma: float, truncate: float, side: int, border: str) -> Matrix:
+    radius = int(truncate * sigma + 0.5)
+    return _matrix(_multiples(_bell(radius, sigma), _BITS), -radius, side, border)
+
+
+def disc_blur(images: Images, radius: float, alias_blur: float) -> Images:
+    """Blur of a lens out of focus: the mean over a disc, its rim softened by a small Gaussian.
+
+    The disc holds the pixels with x² + y² ≤ radius²; the Gaussian, of sigma `alias_blur`, has 3 × 3 taps, or
+    5 × 5 where the radius is above 8. Outside, the image goes on mirrored, without its edge repeated.
+    Kernel of Hendrycks and Dietterich, "Benchmarking neural network robustness", ICLR 2019.
+    """
+    if not 0 <= radius <= _WIDEST:
+        raise InputError(f"radius: {radius!r} is not accepted; give 0 to {_WIDEST}")
+    height, width, _ = image_shape(images)
+    area, terms = _disc(float(radius), float(alias_blur), height, width)
+    return _rounded(_products(_planes(images), terms).div_(area))
+
+
+@lru_cache(maxsize=64)
+def _disc(radius: float, alias_blur: float, height: int, width: int) -> tuple[int, list[tuple[Matrix, Matrix]]]:
+    """The disc's number of pixels, and its sum as products of matrices: one for each length of its rows."""
+    square = int(radius * radius)
+    widest = math.isqrt(square)
+    reaches = [math.isqrt(square - down * down) for down in range(-widest, widest + 1)]
+    area = sum(2 * reach + 1 for reach in reaches)
+    rim = 2 if radius > 8 else 1
+    # As many bits as sums over the disc leave to the softening along two axes.
+    soft = _multiples(_bell(rim, alias_blur), (45 - area.bit_length()) // 2)
+    soft_rows, soft_columns = (_matrix(soft, -rim, side, "mirror 101") for side in (height, width))
+    terms = []
+    for reach in sorted(set(reaches)):
+        rows = _matrix(np.array([reach == one for one in reaches], dtype=np.float64), -widest, height, "mirror 101")
+        columns = _matrix(np.ones(2 * reach + 1), -reach, width, "mirror 101")
+        terms.append((soft_rows @ rows, soft_columns @ columns))
+    return area, terms
+
+
+def box_blur(images: Images, size: int) -> Images:
+    """Mean over a square of size × size pixels, mirrored at the border without repeating the edge."""
+    height, width, _ = image_shape(images)
+    rows, columns = _box_matrix(size, height), _box_matrix(size, width)
+    # OpenCV, after which the arrays' primitive is made, rounds up from one less than half of 4, 16, 64 or 256 pixels.
+    early = 1 if size in (2, 4, 8, 16) else 0
+    return _rounded(_products(_planes(images), [(rows, columns)]).add_(early).div_(size * size))
+
+
+@lru_cache(maxsize=64)
+def _box_matrix(size: int, side: int) -> Matrix:
+    return _matrix(np.ones(size), -(size // 2), side, "mirror 101")
+
+
+def median_blur(images: Images, size: int) -> Images:
+    """Median over a square of size × size pixels, edge pixels repeated outside."""
+    height, width, _ = image_shape(images)
+    reach = size // 2
+    padded = _padded(images, reach, "nearest")
+    lanes = [padded[:, top : top + height, left : left + width] for top in range(size) for left in range(size)]
+    for one, other, lower, higher in _median_network(size * size):
+        a, b = lanes[one], lanes[other]
+        if lower:
+            lanes[one] = torch.minimum(a, b)
+        if higher:
+            lanes[other] = torch.maximum(a, b)
+    return lanes[size * size // 2].contiguous()
+
+
+@lru_cache(maxsize=8)
+def _median_network(count: int) -> list[tuple[int, int, bool, bool]]:
+    """Pairs to put in order, one after the other, so that the middle one of `count` numbers gets to its place.
+
+    K. Batcher's sorting network ("Sorting networks and their applications", 1968; in Knuth's volume 3, algorithm
+    5.2.2 M), without the parts that do not reach the middle: whether the smaller and the larger of a pair matter.
+    """
+    pairs = []
+    top = 1 << max(count - 1, 1).bit_length() - 1
+    step = top
+    while step:
+        distance, offset, span = step, 0, top
+        while True:
+            pairs += [(place, place + distance) for place in range(count - distance) if place & step == offset]
+            if span == step:
+                break
+            distance, offset, span = span - step, step, span // 2
+        step //= 2
+    needed = {count // 2}
+    network = []
+    for one, other in reversed(pairs):
+        if one in needed or other in needed:
+            network.append((one, other, one in needed, other in needed))
+            needed |= {one, other}
+    return network[::-1]
+
+
+def bilateral_blur(images: Images, diameter: int, sigma_colour: float, sigma_space: float) -> Images:
+    """Mean over a disc, weighted by nearness in place and in colour, mirrored at the border."""
+    height, width, channels = image_shape(images)
+    radius = diameter // 2
+    padded = _padded(images.to(torch.int16), radius, "mirror 101")
+    centre = padded[:, radius : radius + height, radius : radius + width]
+    total = torch.zeros(images.shape, dtype=torch.float32, device=images.device)
+    weights = torch.zeros((*images.shape[:3], 1), dtype=torch.float32, device=images.device)
+    for top, left, table in _bilateral(radius, float(sigma_colour), float(sigma_space), channels):
+        there = padded[:, top : top + height, left : left + width]
+        apart = (there - centre).abs_()
+        distance = apart if channels == 1 else apart[..., :1] + apart[..., 1:2] + apart[..., 2:]
+        nearness = constant(table, images.device)
+        weight = nearness.index_select(0, distance.reshape(-1).to(torch.int32)).reshape(weights.shape)
+        weights += weight
+        total += weight * there
+    return total.div_(weights).add_(0.5).to(torch.uint8)
+
+
+@lru_cache(maxsize=16)
+def _bilateral(
+    radius: int, sigma_colour: float, sigma_space: float, channels: int
+) -> list[tuple[int, int, NDArray[np.float32]]]:
+    """The places of a disc, counted from the corner of its square, and what they weigh by distance in colour."""
+    colour = np.exp(-0.5 * (np.arange(256 * channels) / sigma_colour) ** 2)
+    places = []
+    for down in range(-radius, radius + 1):
+        reach = math.isqrt(radius * radius - down * down)
+        for across in range(-reach, reach + 1):
+            space = math.exp(-0.5 * (down * down + across * across) / sigma_space**2)
+            places.append((radius + down, radius + across, (colour * space).astype(np.float32)))
+    return places
+
+
+def line_blur(images: Images, degrees: Any, length: float, sigma: float) -> Images:
+    """Blur along a straight line that starts at each pixel: half a Gaussian, edge pixels repeated.
+
+    `degrees` holds a whole angle from −45 to 45 per image, clockwise from the x axis (y points down);
+    `length` and `sigma` are in pixels along the line. A line at an angle becomes a row once every column x is
+    shifted by round(x · tan angle) pixels, so the work is a shift, a blur of rows and the shift back: tap i of the
+    pixel (x, y) is the pixel (x + i, y + shift[x + i] − shift[x]).
+    """
+    height, width, channels = image_shape(images)
+    shifts, weights = _lines(width, float(length), float(sigma))
+    long, tall = shifts.shape[1], height + width - 1
+    angles = torch.as_tensor(degrees, device=images.device).to(torch.int64) + _STEEPEST
+    shift = constant(shifts, images.device)[angles]
+    # Of an image's `tall` lines, the first meets column 0 this many rows above the image.
+    above = shift[:, width - 1 : width].clamp(min=0)
+    sheared = _sheared(images, shift - above, tall, margin=int(np.abs(shifts).max()))
+    # Row k of the band is the weights from `width − 1 − k` before their first on: columns come out backwards.
+    band = constant(weights, images.device)[angles].unfold(1, long, 1).transpose(1, 2)
+    blurred = torch.bmm(sheared.reshape(len(images), channels * tall, long), band)
+    # And back, into the order of the images.
+    rows = _count(height, images)[:, None] + (above - shift[:, :width])[:, None]
+    places = (rows * width + _count(width, images).flip(0))[..., None] + _count(channels, images) * (tall * width)
+    return _gathered(blurred.reshape(len(images), -1), places).add_(0.5).to(torch.uint8)
+
+
+def _sheared(images: Images, rows: Any, tall: int, margin: int) -> Any:
+    """Float64 (N, C, tall, columns) whose line r shows in each column the pixel r rows below the given one."""
+    width, channels = images.shape[2:]
+    # Edge pixels are repeated above and below, so that no row needs clipping.
+    padded = _padded(images, margin, "nearest", axes=(1,))
+    columns = _count(rows.shape[1], images).clamp_(max=width - 1)
+    places = ((rows + margin) * width + columns)[:, None] + _count(tall, images)[:, None] * width
+    pixels = padded.reshape(len(images), -1, channels)
+    pixels = pixels.gather(1, places.reshape(len(images), -1, 1).expand(-1, -1, channels))
+    return pixels.permute(0, 2, 1).to(torch.float64, memory_format=torch.contiguous_format)
+
+
+def _gathered(rows: Any, places: Any) -> Any:
+    """Numbers of each row at its own places, in the shape of these."""
+    return rows.gather(1, places.reshape(len(rows), -1)).reshape(places.shape)
+
+
+def _count(size: int, like: Any) -> Any:
+    return torch.arange(size, device=like.device)
+
+
+@lru_cache(maxsize=64)
+def _lines(width: int, length: float, sigma: float) -> tuple[NDArray[np.int64], Matrix]:
+    """For each angle, columns' shifts, and weights between as many zeros as a row of a band matrix may need."""
+    angles = np.deg2rad(np.arange(-_STEEPEST, _STEEPEST + 1))
+    weights = [_half_gaussian(length * np.cos(angle), sigma * np.cos(angle)) for angle in angles]
+    taps = max(len(one) for one in weights)
+    long = width + taps - 1
+    shifts = np.stack([np.rint(np.arange(long) * np.tan(angle)) for angle in angles]).astype(np.int64)
+    padded = np.zeros((len(angles), long + width - 1))
+    for row, one in zip(padded, weights, strict=True):
+        row[width - 1 : width - 1 + len(one)] = one
+    return shifts, padded
+
+
+def _planes(values: Any) -> Any:
+    """Images (N, H, W, C) as float64 (H, N, C, W): products over rows, and over columns, are then plain ones."""
+    return values.permute(1, 0, 3, 2).to(torch.float64, memory_format=torch.contiguous_format)
+
+
+def _products(planes: Any, terms: Iterable[tuple[Matrix, Matrix]]) -> Any:
+    """The sum over terms of (matrix of rows) · plane · (matrix of columns)ᵀ."""
+    height, width = planes.shape[0], planes.shape[3]
+    total: Any = None
+    for rows, columns in terms:
+        part = (constant(rows, planes.device) @ planes.reshape(height, -1)).reshape(-1, width)
+        transposed = constant(columns, planes.device).T
+        total = part @ transposed if total is None else total.addmm_(part, transposed)
+    return total.reshape(planes.shape)
+
+
+def _rounded(planes: Any) -> Images:
+    """Planes (H, N, C, W), which are overwritten, as images; halves are rounded up."""
+    return planes.add_(0.5).permute(1, 0, 3, 2).to(torch.uint8, memory_format=torch.contiguous_format)
+
+
+def _multiples(weights: Matrix, bits: int) -> Matrix:
+    """Weights that sum to 1, as multiples of 2^-bits that still do."""
+    steps = np.rint(weights * 2.0**bits)
+    steps[steps.argmax()] += 2.0**bits - steps.sum()
+    return steps / 2.0**bits
+
+
+def _matrix(weights: Matrix, start: int, side: int, border: str) -> Matrix:
+    """The matrix that gives each place the weighted sum of those from `start` on beside it."""
+    places = np.arange(side)[:, None]
+    matrix = np.zeros((side, side))
+    np.add.at(matrix, (places, _inside(places + start + np.arange(len(weights)), side, border)), weights)
+    return matrix
+
+
+def _inside(places: NDArray[np.intp], side: int, border: str) -> NDArray[np.intp]:
+    """The places inside that are shown at places which may lie outside."""
+    if border == "nearest":
+        return places.clip(0, side - 1)
+    # Mirrored with the edge pixel repeated (d c b a | a b c d), or without (d c b | a b c d).
+    period, last = (2 * side, 2 * side - 1) if border == "mirror" else (max(2 * side - 2, 1), 2 * side - 2)
+    places = places % period
+    return np.minimum(places, last - places)
+
+
+def _padded(images: Any, margin: int, border: str, axes: tuple[int, ...] = (1, 2)) -> Any:
+    """Images with a margin around them."""
+    for axis in axes:
+        side = images.shape[axis]
+        places = constant(_inside(np.arange(-margin, side + margin), side, border), images.device)
+        images = images.index_select(axis, places)
+    return images

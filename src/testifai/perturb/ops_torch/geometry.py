@@ -1,0 +1,128 @@
+"""Moving pixels of tensors: affine warps, displacement fields, resampling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+from torch.nn.functional import grid_sample
+
+from testifai.perturb.ops.geometry import about_centre, box_edges, box_shown
+from testifai.perturb.ops_torch.values import constant
+
+__all__ = ["about_centre", "displace", "grid", "mean_of_warps", "pixelate", "resample", "warp"]
+
+
+def warp(images: Tensor, matrices: ArrayLike, which: Any = None, border: int = 0) -> Tensor:
+    """Affine warp, bilinear: a 2×3 matrix takes a pixel (x, y) of the result to the place that it shows.
+
+    `matrices` is one for all images, or several, of which `which` chooses one per image: made for few
+    matrices and many images. Places outside the image have the grey level `border`.
+    """
+    places = _affine_places(images, matrices)
+    if which is not None:
+        places = places[torch.as_tensor(which, device=images.device).long()]
+    # Outside is 0 to grid_sample: levels are counted from the border's.
+    values = images.float().sub_(border)
+    return _levels(_sampled(values, places, "zeros"), border)
+
+
+def mean_of_warps(images: Tensor, matrices: ArrayLike) -> Tensor:
+    """The mean of several affine warps, the same for all images; see `warp`. Outside, the nearest pixel is repeated."""
+    values = images.float()
+    first, *others = _affine_places(images, matrices).split(1)
+    total = _sampled(values, first, "border")
+    for places in others:
+        total += _sampled(values, places, "border")
+    return _levels(total.div_(1 + len(others)))
+
+
+def grid(like: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
+    """Every pixel's x, of shape (1, 1, W), and y, (1, H, 1), on the device of `like`."""
+    x = torch.arange(width, dtype=torch.float32, device=like.device)
+    y = torch.arange(height, dtype=torch.float32, device=like.device)
+    return x[None, None, :], y[None, :, None]
+
+
+def displace(images: Tensor, dx: Tensor, dy: Tensor) -> Tensor:
+    """Pixel (x, y) shows the place (x + dx, y + dy), bilinear; the image is mirrored outside (d c b a | a b c d)."""
+    _, height, width, _ = images.shape
+    x, y = grid(images, height, width)
+    across = (2 * x + 1) / width - 1 + dx * (2 / width)
+    down = (2 * y + 1) / height - 1 + dy * (2 / height)
+    places = torch.stack(torch.broadcast_tensors(across, down), dim=-1)
+    return _levels(_sampled(images.float(), places, "reflection"))
+
+
+def resample(layer: Tensor, rows: NDArray[np.floating[Any]], columns: NDArray[np.floating[Any]]) -> Tensor:
+    """Layers sampled bilinearly at every pair of the given rows and columns, which may lie between pixels."""
+    return _between(_between(layer, rows, 1), columns, 2)
+
+
+def pixelate(images: Tensor, rows: int, columns: int) -> Tensor:
+    """Means over rows × columns boxes, from 1 up to one per pixel, and in every pixel the mean of its box.
+
+    Box and pixel edges are those of Pillow's resize, down with BOX and up with NEAREST: an edge between boxes
+    is rounded to whole pixels, and a pixel shows the box that lies under its centre.
+    """
+    count, height, width, channels = images.shape
+    sums = _box_sums(_box_sums(images, rows, 1), columns, 2)
+    (tops, bottoms), (lefts, rights) = box_edges(height, rows), box_edges(width, columns)
+    areas = ((bottoms - tops)[:, None] * (rights - lefts)).astype(np.float32)[..., None]
+    means = (sums.float() / constant(areas, images.device) + 0.5).to(torch.uint8)
+    shown = (box_shown(height, rows)[:, None] * columns + box_shown(width, columns)).ravel()
+    flat = means.reshape(count, rows * columns, channels)
+    return flat.index_select(1, constant(shown, images.device)).reshape(images.shape)
+
+
+def _affine_places(images: Tensor, matrices: ArrayLike) -> Tensor:
+    """Where the pixels are shown from, (matrices, H, W, 2), in the coordinates of grid_sample."""
+    _, height, width, _ = images.shape
+    # In those, the outer edges of an image are at −1 and 1.
+    scaled = 2 * np.asarray(matrices, dtype=np.float64).reshape(-1, 2, 3)
+    scaled[..., 2] += 1
+    scaled /= np.array([[width], [height]])
+    scaled[..., 2] -= 1
+    factors = constant(scaled.transpose(2, 0, 1)[:, :, None, None].astype(np.float32), images.device)
+    x, y = grid(images, height, width)
+    return factors[0] * x[..., None] + factors[1] * y[..., None] + factors[2]
+
+
+def _sampled(values: Tensor, places: Tensor, outside: str) -> Tensor:
+    """Float images (N, H, W, C) at places for each or for all of them; the result is (N, C, H, W)."""
+    places = places.expand(len(values), *places.shape[1:])
+    return grid_sample(values.permute(0, 3, 1, 2), places, padding_mode=outside, align_corners=False)
+
+
+def _levels(values: Tensor, border: int = 0) -> Tensor:
+    """Rounded levels (N, H, W, C) of values (N, C, H, W), which are overwritten and lie in 0..255 less the border."""
+    rounded = values.add_(border + 0.5).permute(0, 2, 3, 1)
+    return rounded.to(torch.uint8, memory_format=torch.contiguous_format)
+
+
+def _between(layer: Tensor, places: NDArray[np.floating[Any]], axis: int) -> Tensor:
+    last = layer.shape[axis] - 1
+    inside = np.clip(places, 0, last)
+    first = np.floor(inside).astype(np.int64)
+    share = (inside - first).astype(np.float32)
+    before, after = (
+        layer.index_select(axis, constant(pixels, layer.device)) for pixels in (first, np.minimum(first + 1, last))
+    )
+    return before + constant(share[:, None] if axis == 1 else share, layer.device) * (after - before)
+
+
+def _box_sums(values: Tensor, boxes: int, axis: int) -> Tensor:
+    """Sums over boxes along an axis: of their first pixels, second pixels and so on, which reads each about once."""
+    size = values.shape[axis]
+    starts, ends = box_edges(size, boxes)
+    pixels = starts + np.arange((ends - starts).max())[:, None]
+    # Boxes of fewer pixels than the largest count what is not theirs 0 times.
+    own = (pixels < ends).astype(np.int32).reshape(-1, *[boxes if place == axis else 1 for place in range(4)])
+    places, times = constant(pixels.clip(0, size - 1), values.device), constant(own, values.device)
+    total = values.index_select(axis, places[0]).int()
+    for place, number in zip(places[1:], times[1:], strict=True):
+        total += values.index_select(axis, place) * number
+    return total

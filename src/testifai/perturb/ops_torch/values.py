@@ -1,0 +1,240 @@
+"""Pixel values: conversions, tables, colour, statistics of an image."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError
+from testifai.perturb.ops.values import _stretches
+
+Images = Any  # a torch.Tensor of uint8
+
+# Sums of 8-bit values over up to this many pixels fit int32.
+_INT32_PIXELS = 2**23
+# A table is told apart from others of its shape by this many of its numbers first.
+_SAMPLES = 256
+
+
+def image_shape(images: Any) -> tuple[int, int, int]:
+    """Height, width and number of channels of the images of a batch, or an InputError.
+
+    >>> image_shape(torch.zeros((5, 28, 20), dtype=torch.uint8))
+    (28, 20, 1)
+    """
+    if not isinstance(images, torch.Tensor):
+        raise InputError(f"images must be a tensor, got a {type(images).__name__}")
+    if images.dtype != torch.uint8:
+        raise InputError(
+            f"images must be uint8 (0 to 255), got {str(images.dtype).removeprefix('torch.')}; "
+            "images in 0..1 convert with (255 * images).round().to(torch.uint8)"
+        )
+    shape = tuple(images.shape)
+    if len(shape) not in (3, 4) or (len(shape) == 4 and shape[3] not in (1, 3)):
+        raise InputError(
+            f"images must have shape (N, H, W), (N, H, W, 1) or (N, H, W, 3), got {shape}; "
+            "channels first converts with images.permute(0, 2, 3, 1)"
+        )
+    return shape[1], shape[2], shape[3] if len(shape) == 4 else 1
+
+
+class _Key:
+    """An array as the key of a cache: equal by content, and at once if it is the same array.
+
+    Hashing or comparing a table of 16 MiB would take longer than using it. A table is a constant: whoever
+    changed one after use would get the old one.
+    """
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+
+    def __hash__(self) -> int:
+        flat = self.array.reshape(-1)
+        return hash((self.array.shape, self.array.dtype.str, flat[:: max(1, flat.size // _SAMPLES)].tobytes()))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Key):
+            return NotImplemented
+        one, two = self.array, other.array
+        return one is two or (one.dtype == two.dtype and np.array_equal(one, two))
+
+
+@lru_cache(maxsize=256)
+def _placed(key: _Key, device: Any) -> Any:
+    return torch.tensor(key.array, device=device)
+
+
+def constant(array: ArrayLike, device: Any) -> Any:
+    """A NumPy array as a tensor on a device, sent there once."""
+    return _placed(_Key(np.asarray(array)), device)
+
+
+def _entries(table: Any, places: Any) -> Any:
+    """Entries of a flat table at int32 places."""
+    return torch.index_select(table, 0, places.reshape(-1)).reshape(places.shape)
+
+
+def lookup(images: Images, table: NDArray[np.uint8]) -> Images:
+    """Every pixel replaced by its entry in a table of 256."""
+    image_shape(images)
+    return _entries(constant(table, images.device), images.to(torch.int32))
+
+
+def brighten(images: Images, amount: float) -> Images:
+    """Add to the V of hue, saturation and value, where 1 is white; for grey pixels that is a plain sum."""
+    _, _, channels = image_shape(images)
+    raised, factor, addend = _brightening(float(amount))
+    if channels == 1:
+        return lookup(images, raised)
+    red, green, blue = (_channel(images, place) for place in range(3))
+    value = torch.maximum(torch.maximum(red, green), blue).to(torch.int32)
+    scaled = images * _entries(constant(factor, images.device), value)
+    return scaled.add_(_entries(constant(addend, images.device), value)).to(torch.uint8)
+
+
+@lru_cache(maxsize=64)
+def _brightening(amount: float) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.float32]]:
+    """By value: the raised level, the factor for every channel, and what rounds it (and makes black grey)."""
+    value = np.arange(256)
+    raised = np.minimum(np.floor(value + 255 * amount + 0.5), 255).astype(np.uint8)
+    factor = (np.minimum(value + 255 * amount, 255) / np.maximum(value, 1)).astype(np.float32)
+    addend = np.where(value == 0, raised[0], 0.5).astype(np.float32)
+    return raised, factor, addend
+
+
+def saturate(images: Images, factor: float, offset: float) -> Images:
+    """Saturation · factor + offset, cut off at 0 and 1; hue and value stay. Grey pixels count as reds."""
+    _, _, channels = image_shape(images)
+    if channels == 1:
+        return images.clone()
+    red, green, blue = (_channel(images, place) for place in range(3))
+    highest = torch.maximum(torch.maximum(red, green), blue)
+    lowest = torch.minimum(torch.minimum(red, green), blue)
+    stretch = constant(_stretches(factor, offset), images.device)
+    level = highest.to(torch.float32)
+    # x' = V − (V − x) · S'/S
+    fall = (level - images).mul_(_entries(stretch, highest.to(torch.int32).mul_(256).add_(lowest)))
+    if offset > 0:
+        fall[..., 1:] += (highest == lowest) * (level * min(offset, 1))
+    return torch.sub(level.add_(0.5), fall, out=fall).to(torch.uint8)
+
+
+def floats(images: Images) -> Any:
+    """Pixels as float32, 0 to 255."""
+    return images.to(torch.float32)
+
+
+def levels(values: Any) -> Images:
+    """Numbers as pixels: rounded half up, cut off at 0 and 255."""
+    return (values + 0.5).clamp_(0, 255).to(torch.uint8)
+
+
+def take(table: NDArray[np.float32], field: Any) -> Any:
+    """A table of 65,536 at the words of a field: any distribution, for the price of a look."""
+    return _entries(constant(table, field.device), field)
+
+
+def uniform(field: Any, low: float = 0.0, high: float = 1.0) -> Any:
+    """A field as float32 numbers between low and high."""
+    step = (high - low) / 65536
+    return field.to(torch.float32).mul_(step).add_(low + step / 2)
+
+
+def draw_levels(images: Images, field: Any, table: NDArray[np.uint8]) -> Images:
+    """table[pixel, word]: a draw for each pixel from the distribution that belongs to its level."""
+    places = images.to(torch.int32).mul_(65536).add_(field)
+    return _entries(constant(table, images.device).reshape(-1), places)
+
+
+def per_image(numbers: Any) -> Any:
+    """One number per image, in a form that combines with images; [..., 0] combines with layers."""
+    return torch.as_tensor(numbers).to(torch.float32).reshape(-1, 1, 1, 1)
+
+
+def channel_means(images: Images) -> Any:
+    """Each image's mean per channel, (N, 1, 1, C)."""
+    pixels = images.shape[1] * images.shape[2]
+    total = images.sum(dim=(1, 2), keepdim=True, dtype=torch.int32 if pixels <= _INT32_PIXELS else torch.int64)
+    return (total.to(torch.float64) / pixels).to(torch.float32)
+
+
+def stretch(images: Images, factor: float, offsets: Any) -> Images:
+    """Levels · factor + offsets, where each image has an offset per channel, (N, 1, 1, C)."""
+    return torch.add(offsets + 0.5, images, alpha=factor).clamp_(0, 255).to(torch.uint8)
+
+
+def largest(values: Any) -> Any:
+    """Each image's largest number, with all other axes of length 1."""
+    most = values.reshape(len(values), -1).amax(dim=1).to(torch.float32)
+    return most.reshape(-1, *[1] * (values.ndim - 1))
+
+
+def luma(values: Any) -> Any:
+    """How bright each pixel looks, (N, H, W, 1): 0.299 R + 0.587 G + 0.114 B."""
+    if values.shape[3] == 1:
+        return values.to(torch.float32)
+    red, green, blue = (_channel(values, place).to(torch.float32) for place in range(3))
+    return (red * 0.299).add_(green * 0.587).add_(blue * 0.114)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger of two, element by element."""
+    if isinstance(a, torch.Tensor):
+        return torch.maximum(a, _beside(b, a)) if _is_array(b) else a.clamp(min=b)
+    return maximum(b, a)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller of two, element by element."""
+    if isinstance(a, torch.Tensor):
+        return torch.minimum(a, _beside(b, a)) if _is_array(b) else a.clamp(max=b)
+    return minimum(b, a)
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """a where the condition holds, b elsewhere."""
+    return torch.where(condition, *(_beside(one, condition) if _is_array(one) else one for one in (a, b)))
+
+
+def clip(a: Any, low: Any, high: Any) -> Any:
+    """Numbers cut off at low and high."""
+    if _is_array(low) or _is_array(high):
+        return minimum(maximum(a, low), high)
+    return a.clamp(low, high)
+
+
+def roll(a: Any, shift: Any, axis: Any) -> Any:
+    """Elements moved along an axis; what leaves at one end comes in at the other."""
+    return torch.roll(a, shift, axis)
+
+
+def zeros(like: Any, shape: tuple[int, ...]) -> Any:
+    """Float32 zeros of a shape, on the device of another tensor."""
+    return torch.zeros(shape, dtype=torch.float32, device=like.device)
+
+
+def crops(textures: NDArray[np.uint8], which: Any, tops: Any, lefts: Any, height: int, width: int) -> Images:
+    """A window of a texture for each image: of texture `which`, from (tops, lefts) on."""
+    _, rows, columns, channels = textures.shape
+    pixels = constant(textures, which.device).reshape(-1, channels)
+    down, right = (torch.arange(side, dtype=torch.int32, device=which.device) for side in (height, width))
+    first = ((which * rows + tops) * columns + lefts).to(torch.int32)[:, None]
+    places = (first + down * columns)[:, :, None] + right
+    return torch.index_select(pixels, 0, places.reshape(-1)).reshape(len(which), height, width, channels)
+
+
+def _channel(images: Any, place: int) -> Any:
+    return images[..., place : place + 1]
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, torch.Tensor | np.ndarray)
+
+
+def _beside(value: Any, tensor: Any) -> Any:
+    """An array on the device of a tensor."""
+    return value if isinstance(value, torch.Tensor) else constant(value, tensor.device)

@@ -1,0 +1,202 @@
+"""Textures that weather perturbations lay over images: drifting fog and frost on a window pane."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+# Points a side from which on only the part of a fractal that the image shows is made finer.
+_COARSE = 64
+# Side of a frost texture in pixels, and how much larger than an image a texture is at least.
+_PANE = 512
+_ROOM = 1.1
+
+
+def plasma(ops: ModuleType, rng: Any, height: int, width: int, decay: float, side: int | None = None) -> Any:
+    """A cloud per image, as a layer in 0..1: the diamond-square fractal of ImageNet-C's fog.
+
+    The fractal (Fournier, Fussell & Carpenter, Commun. ACM 25(6), 1982) lies on a torus whose side is the power
+    of two that holds the image, or `side`; the image gets its top left corner. Each level halves the distance
+    of points and divides the roughness by `decay`; as in Hendrycks & Dietterich (2019, arXiv:1903.12261) the
+    roughness counts twice, so the random part shrinks by decay². 0 and 1 are the extremes of the whole map as
+    far as its first 64×64 points tell: finer ones move them by less than a thousandth on average.
+    """
+    side = side or max(2, 1 << (max(height, width) - 1).bit_length())
+    coarse = min(side, _COARSE)
+    step = side // coarse
+    shapes = [(points, points) for points in _powers(coarse)]
+    # What is cut off spoils, at each further level, its neighbours: one coarse point before, two behind.
+    rows, columns = (min(coarse, -(-length // step) + 3) for length in (height, width))
+    shapes += [(rows * points, columns * points) for points in _powers(step)]
+    words = rng.field(3 * sum(down * across for down, across in shapes))
+    noise = _noise(ops, words, shapes, decay)
+    map_ = ops.zeros(words, (len(words), 1, 1))
+    for _ in _powers(coarse):
+        map_ = _finer(ops, map_, next(noise))
+    lowest, highest = -ops.largest(-map_), ops.largest(map_)
+    top, left = (int(step > 1 and kept < coarse) for kept in (rows, columns))
+    if step > 1:
+        map_ = ops.roll(ops.roll(map_, top, 1), left, 2)[:, :rows, :columns]
+    for _ in _powers(step):
+        map_ = _finer(ops, map_, next(noise))
+    shown = map_[:, top * step :, left * step :][:, :height, :width]
+    return ops.clip((shown - lowest) / (highest - lowest), 0.0, 1.0)
+
+
+def _noise(ops: ModuleType, words: Any, shapes: list[tuple[int, int]], decay: float) -> Iterator[Any]:
+    """The random parts of the three new points of each cell, level after level."""
+    amplitude, used = 1.0, 0
+    for rows, columns in shapes:
+        count = 3 * rows * columns
+        yield ops.uniform(words[:, used : used + count].reshape(-1, 3, rows, columns), -amplitude, amplitude)
+        amplitude, used = amplitude / decay**2, used + count
+
+
+def _powers(below: int) -> list[int]:
+    """1, 2, 4 … up to half of a power of two."""
+    return [1 << exponent for exponent in range(below.bit_length() - 1)]
+
+
+def _finer(ops: ModuleType, map_: Any, noise: Any) -> Any:
+    """The map with twice as many points a side: each new one is the mean of its four neighbours, and noise.
+
+    First the centres of the squares, then the middles of their upper and of their left edges, which have
+    centres on both sides.
+    """
+    below, right = map_ + ops.roll(map_, -1, 1), map_ + ops.roll(map_, -1, 2)
+    centre = below + ops.roll(below, -1, 2)
+    centre *= 0.25
+    centre += noise[:, 0]
+    right += centre
+    right += ops.roll(centre, 1, 1)
+    right *= 0.25
+    right += noise[:, 1]
+    below += centre
+    below += ops.roll(centre, 1, 2)
+    below *= 0.25
+    below += noise[:, 2]
+    count, rows, columns = map_.shape
+    finer = ops.zeros(map_, (count, 2 * rows, 2 * columns))
+    finer[:, ::2, ::2] = map_
+    finer[:, ::2, 1::2] = right
+    finer[:, 1::2, ::2] = below
+    finer[:, 1::2, 1::2] = centre
+    return finer
+
+
+def frost(scale: float = 1.0, shown: int = 0) -> NDArray[np.uint8]:
+    """Six pictures of frost on a window pane, uint8 (6, S, S, 3): crops of them are laid over images.
+
+    The pictures are made here: feathers of ice over a clouded pane. Mean colour, contrast and fall of the
+    spectrum are those of the six photographs of ImageNet-C. S is 512 · scale, CIFAR-10-C shrinks its textures
+    to scale 0.2; where that is less than 1.1 times `shown`, the longer side of the images, the frost is enlarged
+    to that size, as ImageNet-C's followers do.
+    """
+    return _frost(max(round(_PANE * scale), math.ceil(_ROOM * shown)))
+
+
+class _Pane(NamedTuple):
+    """How one picture of frost looks: its mean colour and contrast in grey levels, and its feathers."""
+
+    colour: tuple[int, int, int]
+    contrast: int
+    feathers: int
+    length: int  # of the longest feather, in pixels
+    opening: float  # between a feather's stem and its barbs, in radians
+    spread: float  # of the stems about their common direction, in radians
+    direction: float
+    share: float  # of the feathers in the picture; the rest is cloud
+
+
+_PANES = (
+    _Pane((78, 149, 166), 18, feathers=500, length=70, opening=0.5, spread=0.5, direction=1.6, share=0.5),
+    _Pane((201, 205, 214), 22, feathers=800, length=90, opening=0.3, spread=3.0, direction=0.0, share=0.6),
+    _Pane((201, 205, 214), 22, feathers=300, length=150, opening=0.3, spread=3.0, direction=0.0, share=0.65),
+    _Pane((138, 153, 165), 29, feathers=1500, length=36, opening=0.7, spread=3.0, direction=0.0, share=0.8),
+    _Pane((112, 123, 135), 43, feathers=900, length=60, opening=0.9, spread=3.0, direction=0.0, share=0.75),
+    _Pane((71, 95, 105), 41, feathers=160, length=190, opening=0.6, spread=0.8, direction=-1.6, share=0.6),
+)
+# Pixels between two barbs, and the longest barb as a share of its feather's length.
+_GAP = 5.5
+_BARB = 0.45
+# Light falls from one side: barbs to the left of a stem shine, those to the right less so.
+_SIDES = ((-1, 1.0), (1, 0.45))
+_CLOUD_SLOPE = 1.8
+
+
+@lru_cache(maxsize=4)
+def _frost(side: int) -> NDArray[np.uint8]:
+    panes = _panes()
+    if side != _PANE:
+        kind = cv2.INTER_AREA if side < _PANE else cv2.INTER_CUBIC
+        panes = np.stack([cv2.resize(pane, (side, side), interpolation=kind) for pane in panes])
+        panes.flags.writeable = False
+    return panes
+
+
+@lru_cache(maxsize=1)
+def _panes() -> NDArray[np.uint8]:
+    panes = np.empty((len(_PANES), _PANE, _PANE, 3), dtype=np.uint8)
+    for seed, (pane, picture) in enumerate(zip(_PANES, panes, strict=True)):
+        random = np.random.default_rng(seed)
+        ice = _feathers(pane, random)
+        # Where feathers lie on each other they do not get much brighter; a small step gives them an edge.
+        ice /= ice + 0.8 * ice.mean() + 0.15
+        ice += 0.6 * (ice - np.roll(ice, (1, 1), (0, 1)))
+        grey = _standard(pane.share * _standard(ice) + (1 - pane.share) * _cloud(random))
+        picture[:] = np.clip(np.array(pane.colour) + pane.contrast * grey[..., None] + 0.5, 0, 255)
+    panes.flags.writeable = False
+    return panes
+
+
+def _feathers(pane: _Pane, random: np.random.Generator) -> NDArray[np.float32]:
+    """Ice per pixel: straight stems with barbs that get shorter towards the tip, on a torus."""
+    count, barbs = pane.feathers, int(pane.length / _GAP)
+    # From the second turn around the torus on, so that no place is negative and all round the same way.
+    x, y = random.uniform(_PANE, 2 * _PANE, (2, count, 1, 1)).astype(np.float32)
+    length = (pane.length * random.uniform(0.35, 1, (count, 1, 1))).astype(np.float32)
+    heading = pane.direction + pane.spread * random.standard_normal((count, 1, 1))
+    light = random.uniform(0.3, 1, (count, 1, 1)).astype(np.float32)
+    ice = np.zeros(_PANE * _PANE)
+
+    def draw(left: NDArray[Any], top: NDArray[Any], weight: NDArray[Any]) -> None:
+        places = top.astype(np.int32) % _PANE * _PANE + left.astype(np.int32) % _PANE
+        ice[:] += np.bincount(places.ravel(), np.broadcast_to(weight, places.shape).ravel(), minlength=len(ice))
+
+    cosine, sine = np.cos(heading).astype(np.float32), np.sin(heading).astype(np.float32)
+    stem = np.linspace(0, 1, pane.length, dtype=np.float32) * length
+    draw(x + cosine * stem, y + sine * stem, 1.2 * light)
+    along = ((np.arange(barbs, dtype=np.float32) + 0.5) / barbs)[:, None]
+    out = np.linspace(0, 1, int(pane.length * _BARB), dtype=np.float32)
+    for side, shine in _SIDES:
+        way = heading + side * pane.opening
+        barb = _BARB * length * (1 - along) * random.uniform(0.5, 1, (count, barbs, 1)).astype(np.float32) * out
+        left = x + cosine * length * along + np.cos(way).astype(np.float32) * barb
+        top = y + sine * length * along + np.sin(way).astype(np.float32) * barb
+        draw(left, top, shine * light * (1 - 0.5 * out))
+    sharp = blurred = ice.reshape(_PANE, _PANE)
+    for axis in (0, 1):
+        blurred = (blurred + np.roll(blurred, 1, axis) + np.roll(blurred, -1, axis)) / 3
+    return (0.7 * sharp + 0.3 * blurred).astype(np.float32)
+
+
+def _cloud(random: np.random.Generator) -> NDArray[np.float32]:
+    """Noise on a torus whose power falls with a power of the frequency."""
+    frequency = np.hypot(fft.fftfreq(_PANE)[:, None], fft.rfftfreq(_PANE)).astype(np.float32)
+    frequency[0, 0] = np.inf
+    white = random.standard_normal((_PANE, _PANE), dtype=np.float32)
+    return _standard(fft.irfft2(fft.rfft2(white) * frequency ** (-_CLOUD_SLOPE / 2), s=white.shape))
+
+
+def _standard(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """With mean 0 and standard deviation 1."""
+    standard: NDArray[np.float32] = (values - values.mean()) / values.std()
+    return standard
