@@ -40,8 +40,8 @@ ALLOWED = {
     # is a little smoother across.
     "motion_blur": (0.1, 0.07, *[0.1] * 4, 0.1, 0.15),
     "snow": (0.1, 0.05, *[0.05] * 4, 0.1, 0.35),
-    # The frost is another: only brightness, contrast and coarse structure are alike.
-    "frost": (5.0, 0.3, *[0.3] * 3, np.inf, np.inf, np.inf),
+    # The frost is another, of the same brightness, contrast and fineness.
+    "frost": (5.0, 0.3, 0.7, *[0.3] * 5),
 }
 DRAWS = 60
 

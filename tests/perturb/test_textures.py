@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
@@ -114,20 +112,6 @@ def test_frost_has_the_colour_and_the_contrast_of_the_photographs():
     for texture, (colour, contrast) in zip(textures, PHOTOGRAPHS, strict=True):
         assert np.abs(texture.mean(axis=(0, 1)) - colour).max() < 2
         assert abs(luma(texture).std() - contrast) < 1.5
-
-
-def test_the_spectrum_of_frost_falls_as_that_of_the_photographs():
-    frequency = np.hypot(np.fft.fftfreq(512)[:, None], np.fft.fftfreq(512))
-    edges = np.geomspace(4 / 512, 0.4, 14)
-    rings = [(frequency >= low) & (frequency < high) for low, high in pairwise(edges)]
-    slopes = []
-    for texture in frost():
-        power = np.abs(np.fft.fft2(luma(texture) - luma(texture).mean())) ** 2
-        heights = [np.log(power[ring].mean()) for ring in rings]
-        slopes.append(np.polyfit(np.log(edges[1:] * edges[:-1]) / 2, heights, 1)[0])
-    # The photographs' slopes are -1.7, -1.6, -1.6, -1.0, -1.8 and -1.8.
-    assert abs(np.mean(slopes) + 1.6) < 0.3
-    assert -2.3 < min(slopes) < max(slopes) < -1
 
 
 def test_frost_has_no_seam_where_it_would_be_repeated():

@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
+from scipy.ndimage import gaussian_filter
 
 # Points a side from which on only the part of a fractal that the image shows is made finer.
 _COARSE = 64
@@ -95,8 +96,8 @@ def _finer(ops: ModuleType, map_: Any, noise: Any) -> Any:
 def frost(scale: float = 1.0, shown: int = 0) -> NDArray[np.uint8]:
     """Six pictures of frost on a window pane, uint8 (6, S, S, 3): crops of them are laid over images.
 
-    The pictures are made here: feathers of ice over a clouded pane. Mean colour, contrast and fall of the
-    spectrum are those of the six photographs of ImageNet-C. S is 512 · scale, CIFAR-10-C shrinks its textures
+    The pictures are made here: feathers of ice over a clouded pane. Mean colour and contrast are those of the six
+    photographs of ImageNet-C, and so is, over all six, the power of coarse and fine detail. S is 512 · scale, CIFAR-10-C shrinks its textures
     to scale 0.2; where that is less than 1.1 times `shown`, the longer side of the images, the frost is enlarged
     to that size, as ImageNet-C's followers do.
     """
@@ -130,6 +131,8 @@ _BARB = 0.45
 # Light falls from one side: barbs to the left of a stem shine, those to the right less so.
 _SIDES = ((-1, 1.0), (1, 0.45))
 _CLOUD_SLOPE = 1.8
+# A camera's blur in pixels: with it the finest detail has the power that it has in the photographs.
+_SOFTNESS = 0.6
 
 
 @lru_cache(maxsize=4)
@@ -151,7 +154,8 @@ def _panes() -> NDArray[np.uint8]:
         # Where feathers lie on each other they do not get much brighter; a small step gives them an edge.
         ice /= ice + 0.8 * ice.mean() + 0.15
         ice += 0.6 * (ice - np.roll(ice, (1, 1), (0, 1)))
-        grey = _standard(pane.share * _standard(ice) + (1 - pane.share) * _cloud(random))
+        grey = pane.share * _standard(ice) + (1 - pane.share) * _cloud(random)
+        grey = _standard(gaussian_filter(grey, _SOFTNESS, mode="wrap"))
         picture[:] = np.clip(np.array(pane.colour) + pane.contrast * grey[..., None] + 0.5, 0, 255)
     panes.flags.writeable = False
     return panes
