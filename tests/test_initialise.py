@@ -70,6 +70,18 @@ def test_the_scale_a_model_wants_is_recognised(tmp_path, scale, threshold):
     assert tomogram.space.shape == (6, 4, 3)
 
 
+@pytest.mark.parametrize(("side", "suite"), [(16, "cifar_c"), (72, "imagenet_c")])
+def test_photographs_get_the_suite_of_their_size(tmp_path, side, suite):
+    images = np.broadcast_to(IMAGES[:, :1, :1, None], (120, side, side, 3))
+    model = brightness_model(tmp_path / "m.onnx", 0.49, (3, side, side))
+    write_spec(model, npz(tmp_path / "d.npz", x=images, y=LABELS), tmp_path / "s.toml")
+    assert [axis.split(".")[0] for axis in read_axes(tmp_path / "s.toml")] == [suite] * 3
+
+
+def read_axes(spec):
+    return [axis.perturbation.name for axis in assemble.session(read(spec), spec.parent).space.axes]
+
+
 def test_the_written_spec_of_the_demo_runs_and_holds_its_gate(tmp_path):
     data = demo_data()
     digits = npz(tmp_path / "digits.npz", x=data.inputs[:150], y=data.labels[:150])

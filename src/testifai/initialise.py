@@ -44,6 +44,9 @@ def drop_letters(batch, letters, rng):
     return texts
 '''
 
+# Colour images up to this side are like those of CIFAR-10, larger ones like those of ImageNet.
+_SMALL_PHOTOGRAPH = 64
+
 
 @dataclass
 class Found:
@@ -195,17 +198,25 @@ def _relative(path: str, folder: Path) -> str:
     return Path(os.path.relpath(Path(path).resolve(), folder)).as_posix()
 
 
+def _suite(shape: tuple[int, ...]) -> tuple[str, str]:
+    """The suite made for images of this shape, and one of its perturbations beside brightness and motion blur."""
+    if len(shape) == 2 or shape[2] == 1:
+        return "mnist_c", "zoom"
+    return "cifar_c" if max(shape[:2]) <= _SMALL_PHOTOGRAPH else "imagenet_c", "contrast"
+
+
 def _spec_text(found: Found) -> str:
     """The commented spec."""
     model = "\n".join(f"{key} = {_toml(value)}" for key, value in found.model.items())
     data = "\n".join(f"{key} = {_toml(value)}" for key, value in found.data.items())
     if found.kind == "images":
+        suite, second = _suite(found.shape)
         axes = (
-            'brightness = "mnist_c.brightness"   # all severities; see: testifai perturbations\n'
-            'zoom = { use = "mnist_c.zoom", severities = [0, 1, 3, 5] }\n'
-            'blur = { use = "mnist_c.motion_blur", severities = { low = 1, high = 4 } }'
+            f'brightness = "{suite}.brightness"   # all severities; see: testifai perturbations {suite}\n'
+            f'{second} = {{ use = "{suite}.{second}", severities = [0, 1, 3, 5] }}\n'
+            f'blur = {{ use = "{suite}.motion_blur", severities = {{ low = 1, high = 4 }} }}'
         )
-        gate = "brightness <= 2 and zoom <= 1 and order <= 2"
+        gate = f"brightness <= 2 and {second} <= 1 and order <= 2"
     else:
         function = "drop_letters" if found.kind == "texts" else "jitter"
         axes = f'{function} = {{ python = "perturbations:{function}" }}   # in perturbations.py beside this file'

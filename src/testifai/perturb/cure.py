@@ -4,7 +4,7 @@ Temel, Kwon, Prabhushankar & AlRegib, "CURE-TSR: challenging unreal and real env
 recognition" (2017, arXiv:1712.02463) name the conditions and show them; they were made with video effects whose
 settings are not published in full. Names and kinds of change are theirs, formulas and levels are ours: chosen
 by eye on signs of 32×32, from just visible to hardly readable. Lengths are in pixels of an image whose shorter
-side has 32 and grow with the image.
+side has 32 and grow with the image; blurs of images of more than 512 pixels are worked out at 512.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.perturb import draws
+from testifai.perturb.coarse import coarsely
 from testifai.perturb.images import image_perturbation
 from testifai.perturb.textures import plasma
 
@@ -36,7 +37,7 @@ def decolorization(ops: ModuleType, images: Any, share: float, rng: Any) -> Any:
 @image_perturbation("cure.lens_blur", [0.0, 1.0, 1.5, 2.0, 2.5, 3.5])
 def lens_blur(ops: ModuleType, images: Any, radius: float, rng: Any) -> Any:
     """Put the lens out of focus: the mean over a disc of a radius in pixels."""
-    return ops.disc_blur(images, radius * _scale(ops, images), 0.5)
+    return coarsely(ops, images, lambda part: ops.disc_blur(part, radius * _scale(ops, part), 0.5))
 
 
 @image_perturbation("cure.codec_error", [None, (60, 0.1, 2), (40, 0.2, 3), (25, 0.3, 4), (15, 0.45, 6), (8, 0.6, 8)])
@@ -79,7 +80,7 @@ def exposure(ops: ModuleType, images: Any, gain: float, rng: Any) -> Any:
 @image_perturbation("cure.gaussian_blur", [0.0, 0.6, 1.0, 1.5, 2.2, 3.2])
 def gaussian_blur(ops: ModuleType, images: Any, sigma: float, rng: Any) -> Any:
     """Blur with a Gaussian of a standard deviation in pixels."""
-    return ops.gaussian(images, sigma * _scale(ops, images))
+    return coarsely(ops, images, lambda part: ops.gaussian(part, sigma * _scale(ops, part)))
 
 
 @image_perturbation("cure.noise", [0.0, 12.0, 22.0, 35.0, 52.0, 75.0])

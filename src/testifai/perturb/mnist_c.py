@@ -2,8 +2,9 @@
 
 The published numbers are for digits of 28×28. Lengths in pixels are scaled to the image at hand (by its
 width, its height or, where they share a length, the smaller of the two); angles, factors and rates hold for
-every size. Places outside the image are black. Four perturbations are published at one level only; the five
-here include it: level 3 of stripe, dotted_line and zigzag, level 5 of canny_edges.
+every size; blurs of images of more than 512 pixels are worked out at 512. Places outside the image are black.
+Four perturbations are published at one level only; the five here include it: level 3 of stripe, dotted_line and
+zigzag, level 5 of canny_edges.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from testifai.perturb import corruptions, draws
+from testifai.perturb.coarse import coarsely
 from testifai.perturb.geometric import AffineChoice, about_centre, affine_perturbation, turn
 from testifai.perturb.images import GROUPED, image_perturbation
 from testifai.perturb.textures import plasma
@@ -39,7 +41,10 @@ def impulse_noise(ops: ModuleType, images: Any, share: float, rng: Any) -> Any:
 )
 def glass_blur(ops: ModuleType, images: Any, parameters: tuple[float, int, int], rng: Any) -> Any:
     """Blur, swap half of the pixels with neighbours, blur again; (sigma, reach in pixels, rounds of swaps)."""
-    sigma, reach, rounds = parameters
+    return coarsely(ops, images, lambda part: _glass(ops, part, *parameters, rng))
+
+
+def _glass(ops: ModuleType, images: Any, sigma: float, reach: int, rounds: int, rng: Any) -> Any:
     height, width, _ = ops.image_shape(images)
     scale = _scale(height, width)
     reach = max(1, round(reach * scale))
@@ -58,13 +63,15 @@ def glass_blur(ops: ModuleType, images: Any, parameters: tuple[float, int, int],
 )
 def motion_blur(ops: ModuleType, images: Any, radius_sigma: tuple[float, float], rng: Any) -> Any:
     """Blur along a line at a random angle between −45 and 45 degrees; (radius, sigma) in pixels."""
-    # The suite calls ImageMagick, whose taps are 0 to 2·radius steps away on one side of the pixel.
-    height, width, _ = ops.image_shape(images)
-    scale = _scale(height, width)
-    radius, sigma = radius_sigma
     # The nearest whole angle to a uniform number between −45 and 45.
     degrees = rng.uniform(low=-44.5, high=45.5) // 1
-    return ops.line_blur(images, degrees, length=2 * radius * scale, sigma=sigma * scale)
+
+    def blur(part: Any) -> Any:
+        # The suite calls ImageMagick, whose taps are 0 to 2·radius steps away on one side of the pixel.
+        radius, sigma = (length * _scale(*ops.image_shape(part)[:2]) for length in radius_sigma)
+        return ops.line_blur(part, degrees, length=2 * radius, sigma=sigma)
+
+    return coarsely(ops, images, blur)
 
 
 @affine_perturbation("mnist_c.shear", severities=[0.0, 0.2, 0.4, 0.6, 0.8, 1.0])

@@ -97,9 +97,9 @@ def frost(scale: float = 1.0, shown: int = 0) -> NDArray[np.uint8]:
     """Six pictures of frost on a window pane, uint8 (6, S, S, 3): crops of them are laid over images.
 
     The pictures are made here: feathers of ice over a clouded pane. Mean colour and contrast are those of the six
-    photographs of ImageNet-C, and so is, over all six, the power of coarse and fine detail. S is 512 · scale, CIFAR-10-C shrinks its textures
-    to scale 0.2; where that is less than 1.1 times `shown`, the longer side of the images, the frost is enlarged
-    to that size, as ImageNet-C's followers do.
+    photographs of ImageNet-C, and so is, over all six, the power of coarse and fine detail. S is 512 · scale,
+    CIFAR-10-C shrinks its textures to scale 0.2; where that is less than 1.1 times `shown`, the longer side of the
+    images, the frost is enlarged to that size, as ImageNet-C's followers do.
     """
     return _frost(max(round(_PANE * scale), math.ceil(_ROOM * shown)))
 

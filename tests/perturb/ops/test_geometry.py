@@ -263,3 +263,13 @@ def test_one_far_place_does_not_change_how_the_others_are_mirrored():
     expected = ops.displace(images[1:], dx[1:], dy[1:])
     dx[0] = 1e4
     assert np.array_equal(ops.displace(images, dx, dy)[1:], expected)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_resize_takes_means_and_interpolates(channels):
+    images = noise(3, 24, 36, channels)
+    means = images.reshape(3, 8, 3, 12, 3, channels).mean(axis=(2, 4))
+    assert np.abs(ops.resize(images, 8, 12) - means).max() <= 0.51
+    ramp = np.broadcast_to(np.arange(0, 200, 20, dtype=np.uint8)[:, None, None], (2, 10, 10, channels))
+    # Pixel centres stay in place: a ramp of 20 levels a pixel becomes one of 5.
+    assert np.abs(np.diff(ops.resize(ramp, 40, 40)[:, 2:-2].astype(int), axis=1) - 5).max() <= 1

@@ -205,3 +205,10 @@ def test_results_are_contiguous_and_arguments_stay():
         assert result.is_contiguous()
         assert (result.shape, result.dtype) == (images.shape, torch.uint8)
         assert torch.equal(images, before)
+
+
+@pytest.mark.parametrize("size", [(20, 31), (40, 62), (90, 100)])
+def test_resize_equals_that_of_arrays(size):
+    images = smooth(3, 40, 62, 3)
+    result = geometry.resize(torch.from_numpy(images), *size).numpy()
+    assert np.abs(result.astype(int) - ops.resize(images, *size)).max() <= 1

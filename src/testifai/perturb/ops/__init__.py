@@ -22,6 +22,7 @@ from testifai.perturb.ops.geometry import (
     mean_of_warps,
     pixelate,
     resample,
+    resize,
     warp,
 )
 from testifai.perturb.ops.jpeg import jpeg
@@ -83,6 +84,7 @@ __all__ = [
     "per_image",
     "pixelate",
     "resample",
+    "resize",
     "roll",
     "saturate",
     "shuffle",

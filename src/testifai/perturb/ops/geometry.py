@@ -204,6 +204,13 @@ def _between(layer: NDArray[np.float32], places: NDArray[np.floating[Any]], axis
     return result
 
 
+def resize(images: Images, height: int, width: int) -> Images:
+    """Images at another size: means over areas where it is smaller, bilinear where it is larger."""
+    way = cv2.INTER_AREA if height <= images.shape[1] else cv2.INTER_LINEAR
+    resized = [cv2.resize(image, (width, height), interpolation=way) for image in images]
+    return np.asarray(resized, dtype=np.uint8).reshape(len(images), height, width, images.shape[3])
+
+
 def pixelate(images: Images, rows: int, columns: int) -> Images:
     """Means over rows × columns boxes, from 1 up to one per pixel, and in every pixel the mean of its box.
 

@@ -23,6 +23,7 @@ from testifai.perturb.ops_torch.geometry import (
     mean_of_warps,
     pixelate,
     resample,
+    resize,
     warp,
 )
 from testifai.perturb.ops_torch.jpeg import jpeg
@@ -84,6 +85,7 @@ __all__ = [
     "per_image",
     "pixelate",
     "resample",
+    "resize",
     "roll",
     "saturate",
     "shuffle",

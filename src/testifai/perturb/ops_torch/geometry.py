@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
-from torch.nn.functional import grid_sample
+from torch.nn.functional import grid_sample, interpolate
 
 from testifai.perturb.ops.geometry import about_centre, box_edges, box_shown
 from testifai.perturb.ops_torch.values import constant
@@ -60,6 +60,14 @@ def displace(images: Tensor, dx: Tensor, dy: Tensor) -> Tensor:
 def resample(layer: Tensor, rows: NDArray[np.floating[Any]], columns: NDArray[np.floating[Any]]) -> Tensor:
     """Layers sampled bilinearly at every pair of the given rows and columns, which may lie between pixels."""
     return _between(_between(layer, rows, 1), columns, 2)
+
+
+def resize(images: Tensor, height: int, width: int) -> Tensor:
+    """Images at another size: means over areas where it is smaller, bilinear where it is larger."""
+    values = images.permute(0, 3, 1, 2).to(torch.float32)
+    smaller = height <= images.shape[1]
+    resized = interpolate(values, (height, width), mode="area" if smaller else "bilinear")
+    return resized.add_(0.5).to(torch.uint8).permute(0, 2, 3, 1).contiguous()
 
 
 def pixelate(images: Tensor, rows: int, columns: int) -> Tensor:
