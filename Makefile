@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types bench format clean
+.PHONY: demo test test-torch lint types bench format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -19,6 +19,16 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest
+
+# torch is an extra; without it these tests are skipped. TORCH=torch==X takes a smaller build where an index has one.
+TORCH ?= torch
+$(VENV)/installed-torch: $(VENV)/installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	touch $@
+
+test-torch: $(VENV)/installed-torch
+	$(BIN)/python -m pytest src/testifai/perturb/ops_torch tests/perturb/ops_torch tests/perturb/test_backends.py \
+	    tests/perturb/test_images.py tests/models/test_torch.py
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
