@@ -194,15 +194,16 @@ def _package(point: EntryPoint) -> str:
 
 
 def _near(name: object) -> str:
-    """Words for an unknown name: the suite that it should be in, or all suites; there are too many names to list."""
+    """Words for an unknown name: those that may be meant, and the suites; there are too many names to list."""
     suite = suite_of(str(name))
     same_suite = [known for known in names() if suite and suite_of(known) == suite]
     if same_suite:
         return suggest(name, same_suite)
-    close = difflib.get_close_matches(str(name), names(), n=1, cutoff=0.6)
-    meant = f"did you mean '{close[0]}'? " if close else ""
+    without_suite = [known for known in names() if known.partition(".")[2] == name]
+    close = without_suite or difflib.get_close_matches(str(name), names(), n=1, cutoff=0.6)
+    meant = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
     own = [known for known in names() if not suite_of(known)]
-    return f"{meant}(known: {', '.join([*own, *(f'{suite}.…' for suite in _suites())])}; see testifai perturbations)"
+    return f"{meant}known: {', '.join([*own, *(f'{suite}.…' for suite in _suites())])}; see testifai perturbations"
 
 
 def _suites() -> list[str]:
