@@ -7,6 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from testifai.surrogates.base import Trials
+
 
 class Forest:
     """100 trees, no bootstrap, all features at each split, log loss (TestifAI, section 4.3).
@@ -22,11 +24,11 @@ class Forest:
 
     name = "forest"
 
-    def __init__(self, trees: int = 100, seed: int = 0) -> None:
+    def __init__(self, trees: int = 100, seed: int = 0, levels: Any = None) -> None:
         self.trees = trees
         self.seed = seed
 
-    def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike) -> Self:
+    def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
         from sklearn.ensemble import RandomForestClassifier
 
         x, won, tried = np.asarray(features), np.asarray(passes), np.asarray(trials)

@@ -1,0 +1,322 @@
+"""Rates of higher orders from those of orders 0 to 2: the Kirkwood product, a log-linear model with two-way terms."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError
+from testifai.surrogates.base import Floats, Trials
+
+Rows = NDArray[np.intp]
+
+USUAL_INTERACTION = 0.5  # log-linear, assumed where no pair at all was measured
+MOST_CORRELATED = 4_000  # measured tests up to which the covariance of their errors is kept: 128 MB
+CHUNK = 4_000_000  # numbers held at once while predicting
+
+
+class Pairwise:
+    """The Kirkwood product: no interaction of three or more perturbations.
+
+    With l = log r, a test of order t has l = Σ_{i<j} l_ij - (t - 2) Σ_i l_i + (t - 1)(t - 2)/2 l_0: for three
+    perturbations r_ij r_jk r_ik r_0 / (r_i r_j r_k), for fewer the measured rate itself. A pair that was not measured
+    is taken as independent, and a severity that was not measured alone is interpolated, with a larger variance.
+
+    Variances add that of the measured rates, by the delta method (with single outcomes it knows that tests share
+    inputs), and the model's own: three-way terms are taken to be to two-way terms as these are to one-way terms.
+
+    >>> sigmas = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]]
+    >>> model = Pairwise().fit(sigmas, passes=[1000, 800, 800, 500, 640, 400, 320], trials=[1000] * 7)
+    >>> mean, variance = model.predict([[1, 1, 1]])
+    >>> mean.round(3).tolist(), np.sqrt(variance).round(3).tolist()
+    ([0.256], [0.021])
+    """
+
+    name = "pairwise"
+    wants_trials = True
+    plain_only = True
+
+    def __init__(self, levels: Sequence[Any] | None = None, seed: int = 0) -> None:
+        self.levels = levels
+        self.seed = seed
+
+    def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
+        self.measured_ = Measured.of(self.name, self.levels, features, passes, trials, single, most_order=2)
+        return self
+
+    def predict(self, features: ArrayLike) -> tuple[Floats, Floats]:
+        """The pass rate of each configuration, and the variance of that estimate."""
+        rows = self.measured_.check(features)
+        parts = [self.measured_.rates(self.measured_.kirkwood(part)) for part in self.measured_.chunks(rows)]
+        return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Log rates of configurations as sums of weighted log rates of measured tests.
+
+    Configuration c is Σ_q weights[c, q] · log rate of test tests[c, q]; `extra` is the variance of what it leaves out.
+    """
+
+    tests: Rows
+    weights: Floats
+    extra: Floats
+
+    def __add__(self, other: Terms) -> Terms:
+        tests, weights = np.hstack([self.tests, other.tests]), np.hstack([self.weights, other.weights])
+        return Terms(tests, weights, self.extra + other.extra)
+
+
+class Measured:
+    """What was measured: log rates, the covariance of their errors, and which test stands in which row."""
+
+    def __init__(self, features: NDArray[np.int64], logs: Floats, noise: Floats) -> None:
+        self.features, self.logs, self.noise = features, logs, noise  # noise: a variance each, or the covariance
+        active = features > 0
+        orders = active.sum(axis=1)
+        self.axes = features.shape[1]
+        self.clean = int(np.flatnonzero(orders == 0)[0])
+        self._severities = [np.unique(column) for column in features.T]
+        self._alone = [self._single_axis(j, np.flatnonzero((orders == 1) & active[:, j])) for j in range(self.axes)]
+        self._joint = {
+            (i, j): self._table(i, j, np.flatnonzero((orders == 2) & active[:, i] & active[:, j]))
+            for i, j in itertools.combinations(range(self.axes), 2)
+        }
+        self._squares, self.decay = self._interactions()
+
+    @classmethod
+    def of(
+        cls,
+        who: str,
+        levels: Sequence[Any] | None,
+        features: ArrayLike,
+        passes: ArrayLike,
+        trials: ArrayLike,
+        single: Trials | None,
+        most_order: int | None = None,
+    ) -> Measured:
+        """From counts, and single outcomes if there are any; InputError where a product rule has nothing to go by."""
+        rows = severities(who, levels, features)
+        won, tried = np.asarray(passes, np.float64), np.asarray(trials, np.float64)
+        used = (tried > 0) & (np.count_nonzero(rows, axis=1) <= (rows.shape[1] if most_order is None else most_order))
+        _require_low_orders(who, rows[used])
+        rate = won[used] / tried[used]
+        # A rate of zero has no logarithm: half a pass is the least that this many trials can tell from none.
+        floored = np.maximum(rate, 0.5 / tried[used])
+        smooth = (won[used] + 0.5) / (tried[used] + 1)
+        binomial = (1 - smooth) / (smooth * tried[used])
+        noise = binomial
+        if single is not None and used.sum() <= MOST_CORRELATED:
+            noise = _covariance(single, np.flatnonzero(used), len(rows), rate, floored)
+            constant = (rate == 0) | (rate == 1)  # all outcomes alike: their sample variance of 0 is no knowledge
+            noise[constant, constant] += binomial[constant]
+        return cls(rows[used], np.log(floored), noise)
+
+    def check(self, features: ArrayLike) -> NDArray[np.int64]:
+        """Configurations to predict, as rows of whole numbers."""
+        rows = np.asarray(features, np.int64)
+        if rows.size == 0:
+            return rows.reshape(0, self.axes)
+        if rows.ndim != 2 or rows.shape[1] != self.axes:
+            raise InputError(f"features: shape {rows.shape}; accepted: rows of {self.axes} severities")
+        return rows
+
+    def chunks(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """The rows in parts that can be worked on at once."""
+        size = max(1, CHUNK // max(len(self.logs), self.axes**2))
+        return [rows[start : start + size] for start in range(0, max(len(rows), 1), size)]
+
+    def kirkwood(self, rows: NDArray[np.int64]) -> Terms:
+        """Each configuration from its pairs, single perturbations and the clean test.
+
+        l = l_0 + Σ_i u_i + Σ_{i<j} d_ij with u_i = l_i - l_0 and d_ij = l_ij - l_0 - u_i - u_j, the last sum over the
+        measured pairs. Interactions of three and more are left out; Σ |d_ij| times `decay` is how much that may be.
+        """
+        active = rows > 0
+        orders = active.sum(axis=1)
+        alone, clean = active.astype(np.float64), 1.0 - orders
+        extra, reach = np.zeros(len(rows)), np.zeros(len(rows))
+        tests, weights = [], []
+        for i, j in self._joint:
+            if not (active[:, i] & active[:, j]).any():
+                continue
+            found, known, interaction, doubt = self._pair(i, j, rows)
+            tests.append(found)
+            weights.append(known.astype(np.float64))
+            alone[:, i] -= known
+            alone[:, j] -= known
+            clean += known
+            reach += np.abs(interaction)
+            extra += doubt
+        extra += np.where(orders > 2, (self.decay * reach) ** 2, 0)
+        for j in range(self.axes):
+            below, above, share, doubt = self._between(j, rows[:, j])
+            tests += [below, above]
+            weights += [alone[:, j] * (1 - share), alone[:, j] * share]
+            extra += alone[:, j] ** 2 * doubt
+        tests.append(np.full(len(rows), self.clean, np.intp))
+        weights.append(clean)
+        return Terms(np.stack(tests, axis=1), np.stack(weights, axis=1), extra)
+
+    def apart(self, rows: NDArray[np.int64], pairs: Iterable[tuple[int, int]]) -> Floats:
+        """The doubt in taking these pairs of axes as independent: their measured interactions, all in one direction."""
+        reach, extra = np.zeros(len(rows)), np.zeros(len(rows))
+        for i, j in pairs:
+            _, _, interaction, doubt = self._pair(i, j, rows)
+            reach += np.abs(interaction)
+            extra += doubt
+        return reach**2 + extra
+
+    def rates(self, terms: Terms) -> tuple[Floats, Floats]:
+        """Rates of configurations from their terms, with variances by the delta method: var r = r² var log r."""
+        from scipy.sparse import csr_array
+
+        count, width = terms.tests.shape
+        ends = np.arange(0, count * width + 1, width)
+        shape = (count, len(self.logs))
+        weights = csr_array((terms.weights.reshape(-1), terms.tests.reshape(-1), ends), shape=shape)
+        weights.sum_duplicates()
+        mean = np.exp(np.minimum(weights @ self.logs, 0))
+        if self.noise.ndim == 1:
+            variance = weights.power(2) @ self.noise
+        else:
+            variance = np.asarray((weights * (weights @ self.noise)).sum(axis=1)).reshape(-1)
+        # No estimate of a rate is worse than knowing nothing about a coin.
+        return mean, np.minimum(mean**2 * (np.maximum(variance, 0) + terms.extra), 0.25)
+
+    # -- where a test stands ------------------------------------------------------------------------------------
+
+    def _single_axis(self, j: int, tests: Rows) -> tuple[NDArray[np.int64], Rows]:
+        """The severities measured alone on an axis, 0 first, and their tests."""
+        ordered = tests[np.argsort(self.features[tests, j])]
+        return np.append(0, self.features[ordered, j]), np.append(self.clean, ordered)
+
+    def _table(self, i: int, j: int, tests: Rows) -> Rows:
+        """Severity positions of two axes to the test that joins them, -1 where it was not measured."""
+        table = np.full((len(self._severities[i]) + 1, len(self._severities[j]) + 1), -1, np.intp)
+        where = self._position(i, self.features[tests, i]), self._position(j, self.features[tests, j])
+        table[where] = tests
+        return table
+
+    def _position(self, j: int, values: NDArray[np.int64]) -> Rows:
+        """Where severities stand among those of an axis; one past the end for those it has not."""
+        known = self._severities[j]
+        position = np.searchsorted(known, values)
+        return np.where(known[np.minimum(position, len(known) - 1)] == values, position, len(known))
+
+    def _between(self, j: int, values: NDArray[np.int64]) -> tuple[Rows, Rows, Floats, Floats]:
+        """The first-order tests on both sides of a severity, the share of the upper one, and the doubt as a variance.
+
+        A severity that was measured has none; beside one that was not, it is half the step between its neighbours.
+        """
+        known, tests = self._alone[j]
+        above = np.minimum(np.searchsorted(known, values), len(known) - 1)
+        exact = known[above] == values
+        inside = ~exact & (known[above] > values)
+        below = np.where(exact, above, np.maximum(above - 1, 0))
+        share = np.where(inside, (values - known[below]) / np.maximum(known[above] - known[below], 1), 1.0)
+        step = self.logs[tests[above]] - self.logs[tests[below]]
+        return tests[below], tests[above], share, np.where(exact, 0, step**2 * np.where(inside, 0.25, 1))
+
+    def _effect(self, j: int, values: NDArray[np.int64]) -> Floats:
+        """u_j: what a severity alone changes."""
+        below, above, share, _ = self._between(j, values)
+        effect: Floats = self.logs[below] * (1 - share) + self.logs[above] * share - self.logs[self.clean]
+        return effect
+
+    def _pair(self, i: int, j: int, rows: NDArray[np.int64]) -> tuple[Rows, NDArray[np.bool_], Floats, Floats]:
+        """The test that joins two axes, whether it was measured, d_ij if so, else its mean square as a doubt."""
+        both = (rows[:, i] > 0) & (rows[:, j] > 0)
+        found = self._joint[i, j][self._position(i, rows[:, i]), self._position(j, rows[:, j])]
+        known = both & (found >= 0)
+        found = np.where(known, found, self.clean)
+        product = self.logs[self.clean] + self._effect(i, rows[:, i]) + self._effect(j, rows[:, j])
+        doubt = np.where(both & ~known, self._squares[i, j], 0.0)
+        return found, known, np.where(known, self.logs[found] - product, 0), doubt
+
+    def _interactions(self) -> tuple[Floats, float]:
+        """Mean square interaction per pair of axes, and how much smaller two-way terms are than one-way terms.
+
+        Of pairs of axes with no test, the mean square of all; where there is none at all, a usual one.
+        """
+        squares = np.full((self.axes, self.axes), np.nan)
+        one, two = [np.empty(0)], [np.empty(0)]
+        for (i, j), table in self._joint.items():
+            rows = self.features[table[table >= 0]]
+            if len(rows):
+                effects = self._effect(i, rows[:, i]) + self._effect(j, rows[:, j])
+                one.append(effects)
+                two.append(self.logs[table[table >= 0]] - self.logs[self.clean] - effects)
+                squares[i, j] = squares[j, i] = np.mean(two[-1] ** 2)
+        first, second = np.sum(np.concatenate(one) ** 2), np.sum(np.concatenate(two) ** 2)
+        usual = second / sum(map(len, two)) if len(two) > 1 else USUAL_INTERACTION**2
+        decay = np.sqrt(second / first) if second < first else 1.0
+        return np.where(np.isnan(squares), usual, squares), float(decay if len(two) > 1 else USUAL_INTERACTION)
+
+
+def severities(who: str, levels: Sequence[Any] | None, features: ArrayLike) -> NDArray[np.int64]:
+    """Features as rows of severities; InputError where they also hold the order of application."""
+    rows = np.asarray(features, np.int64)
+    if rows.ndim != 2 or rows.shape[1] == 0:
+        raise InputError(f"features: shape {rows.shape}; accepted: one row of severities per configuration")
+    if _is_ordered(rows) or (levels is not None and rows.shape[1] == 2 * len(levels)):
+        raise InputError(f"surrogate: {who!r} takes no application orders; accepted: spaces without order_sensitive")
+    if levels is not None and rows.shape[1] != len(levels):
+        raise InputError(f"features: {rows.shape[1]} columns; accepted: {len(levels)}, one per axis")
+    return rows
+
+
+def _is_ordered(rows: NDArray[np.int64]) -> bool:
+    """Whether the right half of each row numbers the axes that are on: never so where first-order tests are among."""
+    k, odd = divmod(rows.shape[1], 2)
+    if odd or not rows.any():
+        return False
+    active, places = rows[:, :k] > 0, rows[:, k:]
+    expected = np.maximum(np.arange(1, k + 1) - np.count_nonzero(~active, axis=1)[:, None], 0)
+    return bool(((places > 0) == active).all() and (np.sort(places, axis=1) == expected).all())
+
+
+def _require_low_orders(who: str, rows: NDArray[np.int64]) -> None:
+    active = rows > 0
+    orders = active.sum(axis=1)
+    accepted = "accepted: runs that measure the clean test and first-order tests of every axis, such as 'ordered'"
+    if not (orders == 0).any():
+        raise InputError(f"surrogate: {who!r} needs the clean test, which was not measured; {accepted}")
+    missing = np.flatnonzero(~active[orders == 1].any(axis=0))
+    if len(missing):
+        axes = ", ".join(str(j + 1) for j in missing)
+        raise InputError(f"surrogate: {who!r} has no first-order test of axis {axes}; {accepted}")
+
+
+def dense(single: Trials, tests: Rows, count: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which inputs were tried and which passed, inputs by the chosen of `count` tests."""
+    column = np.full(count, -1, np.intp)
+    column[tests] = np.arange(len(tests))
+    chosen = column[single.test] >= 0
+    at = single.place[chosen], column[single.test[chosen]]
+    tried = np.zeros((single.inputs, len(tests)), bool)
+    passed = np.zeros_like(tried)
+    tried[at] = True
+    passed[at] = single.passed[chosen]
+    return tried, passed
+
+
+def _covariance(single: Trials, tests: Rows, count: int, rate: Floats, floored: Floats) -> Floats:
+    """Covariance of the log rates over inputs: the sum over inputs of products of their influences.
+
+    Input x moves log r_c by (y_xc - r_c) / (n_c r_c) where it was tried, independently of the other inputs.
+    """
+    tried, passed = dense(single, tests, count)
+    scale = 1 / (np.maximum(tried.sum(axis=0), 1) * floored)
+    total = np.zeros((len(tests), len(tests)))
+    size = max(1, CHUNK // len(tests))
+    for start in range(0, single.inputs, size):
+        part = slice(start, start + size)
+        influence = ((passed[part] - rate * tried[part]) * scale).astype(np.float32)
+        total += influence.T @ influence
+    return total
