@@ -174,7 +174,7 @@ def test_parts_together_are_the_whole(tmp_path):
         ({"batch_size": "8"}, "batch_size"),
         ({"workers": 0}, "workers"),
         ({"workers": 1.0}, "workers"),
-        ({"budget": 0}, "budget: must be a whole number of inferences, at least 1, got 0"),
+        ({"budget": 0}, "budget: must be a whole number of inferences, at least 2, got 0"),
         ({"budget": 1e5}, "budget"),
         ({"target": 0}, "target: must be a half-width between 0 and 1, got 0"),
         ({"target": 2}, "target"),
@@ -322,3 +322,12 @@ def test_a_target_may_come_and_go_and_its_stops_are_remembered(tmp_path):
     np.testing.assert_array_equal(reopened.low, closer.low)
     assert reopened.stopped_early
     assert scan().inferences == 3 * 600
+
+
+@pytest.mark.parametrize("options", [{"strategy": "adaptive"}, {"surrogate": "pairwise"}])
+def test_surrogates_of_plain_spaces_are_refused_before_anything_is_spent(options):
+    calls = []
+    ordered = Space({"a": SHIFT, "b": SHIFT}, order_sensitive=True)
+    with pytest.raises(InputError, match="order of application counts"):
+        ta.scan(lambda batch: calls.append(batch), DATA, ordered, budget=100, **options)
+    assert calls == []

@@ -12,6 +12,7 @@ from testifai.perturb import Perturbation
 from testifai.space import Space
 from testifai.spec import Gate
 from testifai.tomogram import Tomogram
+from testifai.trust import assess
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2, 3])
 SPACE = Space({"zoom": (KEEP, [0, 1, 3]), "blur": (KEEP, [0, 2])})
@@ -73,6 +74,23 @@ def test_a_summary_shows_orders_severities_and_classes():
         assert f"{found.robustness:.3f}" in row
     assert "no interval" not in text
     assert "no interval" in printed(tables.summary, tomogram(tests=[0, 1, 2]))
+
+
+def test_a_summary_of_predictions_ends_with_how_far_to_trust_them():
+    space = Space({"zoom": KEEP, "blur": KEEP, "fade": KEEP})
+    outcomes = Outcomes(40)
+    for i, sigma in zip(space.ids_up_to(2).tolist(), space.configurations(2), strict=True):
+        outcomes.record(i, np.arange(40), np.arange(40) < 40 - 4 * sum(sigma))
+    run = Tomogram(space, outcomes, visiting_order(40, 0))
+    out = Console(file=io.StringIO(), width=400, highlight=False)
+    tables.summary(out, run)
+    assert tuple(out.file.getvalue().splitlines()[-2:]) == assess(run).lines()
+    assert "left out" not in printed(tables.summary, Tomogram(space, outcomes, visiting_order(40, 0), surrogate=None))
+
+
+def test_a_summary_of_measurements_alone_says_nothing_of_trust():
+    assert "left out" not in printed(tables.summary, tomogram())
+    assert tables.trust(tomogram()) == {"left_out": None, "held_back": None, "high_orders": None, "lines": []}
 
 
 def test_an_empty_run_can_be_shown():

@@ -391,3 +391,72 @@ def test_intervals_cover_the_rate_on_the_data(options, promised, truths):
     tolerance = 2 * np.sqrt(promised * (1 - promised) / seeds)
     assert outcomes.mean() >= promised - min(0.02, tolerance)
     assert answered / seeds >= promised - tolerance
+
+
+# -- surrogates that pool -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pooled():
+    """A few inputs on every test of a smooth surface, and its true rates."""
+    from testifai.strategies.balanced import Balanced
+    from testifai.strategies.base import Progress
+
+    keep = ta.Perturbation("keep", lambda batch, parameter, rng: batch, range(4))
+    space, inputs = ta.Space({"a": keep, "b": keep}), 600
+    strength = np.random.default_rng(0).normal(2.0, 1.0, inputs)
+    passed = strength > 0.6 * space.matrix(np.arange(16)).sum(axis=1)[:, None]
+    outcomes = Outcomes(inputs)
+    work = Balanced().propose(Progress(space, outcomes, budget=16 * 60))
+    for test, places in zip(work.configurations.tolist(), work.places, strict=True):
+        outcomes.record(test, places, passed[test, places])
+    labels = np.arange(inputs) % 2
+    return ta.Tomogram(space, outcomes, np.arange(inputs), labels=labels, surrogate="process"), passed
+
+
+def test_a_pooling_surrogate_estimates_every_test(pooled):
+    tomogram, passed = pooled
+    rates = passed.mean(axis=1)
+    own = tomogram.passes.ravel() / tomogram.trials.ravel()
+    assert np.abs(tomogram.estimate.ravel() - rates).mean() < np.abs(own - rates).mean()
+    assert (tomogram.low.ravel() <= rates).mean() > 0.85
+    assert (tomogram.high.ravel() >= rates).mean() > 0.85
+    assert tomogram.base == tomogram.estimate[0, 0]
+
+
+def test_its_answers_stand_beside_what_the_trials_say_alone(pooled):
+    tomogram, passed = pooled
+    answer = tomogram.query("a >= 2")
+    truth = passed.reshape(4, 4, -1)[2:].mean()
+    assert (answer.measured, answer.inferred) == (0, 8)
+    assert answer.low <= truth <= answer.high
+    assert answer.high - answer.low < float((tomogram.high - tomogram.low)[2:].mean())
+    estimate, low, high = answer.model_free
+    assert low <= truth <= high
+    assert estimate == pytest.approx((tomogram.passes / tomogram.trials)[2:].mean())
+    assert not answer.disagrees
+    assert set(answer.as_dict()["model_free"]) == {"robustness", "low", "high"}
+
+
+def test_questions_at_once_and_decisions_are_wider(pooled):
+    tomogram, _ = pooled
+    alone = tomogram.query("a >= 2")
+    among_ten = tomogram.queries(["a >= 2", *["b >= 1"] * 9])[0]
+    decided = tomogram.bound("a >= 2")
+    for wider in (among_ten, decided):
+        assert wider.low < alone.low < alone.high < wider.high
+
+
+def test_parts_of_the_inputs_and_classes(pooled):
+    tomogram, passed = pooled
+    even = tomogram.query("a >= 2", inputs="label == 0")
+    assert even.low <= passed.reshape(4, 4, -1)[2:, :, ::2].mean() <= even.high
+    classes = tomogram.by_class()
+    assert set(classes) == {"0", "1"}
+    assert classes["0"].low <= passed[:, ::2].mean() <= classes["0"].high
+
+
+def test_new_inputs_are_less_certain_than_those_at_hand(pooled):
+    tomogram, _ = pooled
+    future = ta.Tomogram(tomogram.space, tomogram.outcomes, tomogram.order, population="future", surrogate="process")
+    assert (future.high - future.low).mean() > (tomogram.high - tomogram.low).mean()

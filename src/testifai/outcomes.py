@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.surrogates.base import Trials
 
 Bits = NDArray[np.uint8]
 Ids = NDArray[np.int64]
@@ -119,6 +120,21 @@ class Outcomes:
                 trials[place] = np.bitwise_count(attempted).sum()
                 passes[place] = np.bitwise_count(passed).sum()
         return passes, trials
+
+    def single(self, configurations: Ids, among: Bits | None = None, name: str | None = None) -> Trials:
+        """Every outcome of these configurations by itself, with the value kept under a name where there is one."""
+        places, passed, values = [], [], []
+        for configuration in configurations.tolist():
+            attempted, _ = self.bits(configuration)
+            tried = np.flatnonzero(np.unpackbits(attempted if among is None else attempted & among, count=self.inputs))
+            places.append(tried)
+            passed.append(self.passed(configuration, tried))
+            if name is not None:
+                values.append(self.kept(configuration, name)[tried])
+        test = np.repeat(np.arange(len(places)), [len(tried) for tried in places])
+        inputs = self.inputs if among is None else int(np.bitwise_count(among).sum())
+        kept = np.concatenate(values) if values else None
+        return Trials(test, np.concatenate(places), np.concatenate(passed), inputs, kept)
 
     def total(self) -> int:
         """Outcomes recorded so far; one inference each."""

@@ -86,10 +86,16 @@ class Session:
         self.oracle = oracles.resolve(oracle)
         self.strategy = strategies.resolve(strategy)
         self.surrogate = self.strategy.surrogate if surrogate is None else surrogate
-        surrogates.resolve(self.surrogate)
+        resolved = surrogates.resolve(self.surrogate, seed, [axis.severities for axis in space.axes])
+        if space.order_sensitive and getattr(resolved, "plain_only", False):
+            raise InputError(
+                f"surrogate: {self.surrogate!r} does not fit a space in which the order of application counts; "
+                "use strategy = 'ordered' with surrogate = 'forest'"
+            )
         # A wanted half-width without a rule asks for the rule that stops at one; like the target, it may come and go.
+        # A strategy that looks at the half-widths itself needs none.
         self._told_rule = stopping_rules.resolve(stopping, target)
-        by_target = stopping is None and target is not None
+        by_target = stopping is None and target is not None and not getattr(self.strategy, "uses_target", False)
         self.stopping = stopping_rules.resolve("interval", target) if by_target else self._told_rule
         self._stopped_early = self.stopping is not None
         self.budget, self.target, self.population = budget, target, population
@@ -114,7 +120,7 @@ class Session:
             self.subject, batch_size=batch_size, workers=workers, interrupted=self._interrupted.is_set
         )
         self.outcomes = Outcomes(inputs)
-        self._decided: dict[int, NDArray[np.bool_]] = {}
+        self._decided: dict[Any, Any] = {}
 
     def _labels(self) -> NDArray[Any] | None:
         """The labels as the model numbers its classes; refused where they cannot be judged."""

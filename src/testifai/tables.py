@@ -13,6 +13,7 @@ from testifai.demo import Demo
 from testifai.gates import Verdict
 from testifai.space import Space
 from testifai.tomogram import Answer, Tomogram
+from testifai.trust import Trust, assess
 
 
 def console() -> Console:
@@ -46,6 +47,10 @@ def answer(out: Console, space: Space, expression: str, found: Answer) -> None:
         f"{signed(found.drop)} against clean inputs; {found.tests} tests: "
         f"{found.measured} measured, {found.inferred} predicted"
     )
+    if found.model_free is not None:
+        estimate, low, high = found.model_free
+        verdict = "they disagree: do not trust the smooth surface here, spend more" if found.disagrees else "they agree"
+        out.print(f"{rate(estimate)}  ({interval(low, high)})  from these tests' own trials alone; {verdict}")
     out.print(worst(space, found))
 
 
@@ -83,6 +88,14 @@ def summary(out: Console, tomogram: Tomogram) -> None:
         out.print(table)
     everything = tomogram.query("order >= 0")
     out.print(worst(space, everything))
+    for line in trust(tomogram)["lines"]:
+        out.print(line, markup=False)
+
+
+def trust(tomogram: Tomogram) -> dict[str, Any]:
+    """How far to trust a run's predictions, as plain data; no lines where it has none."""
+    predicts = tomogram.query("order >= 0").inferred > 0
+    return (assess(tomogram) if predicts else Trust()).as_dict()
 
 
 def verdicts(out: Console, listed: Iterable[Verdict]) -> None:

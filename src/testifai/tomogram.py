@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai import modelfree
 from testifai import query as queries
 from testifai.errors import InputError
 from testifai.intervals import confidence_sequence, wilson
 from testifai.outcomes import Bits, Ids, Outcomes
 from testifai.space import Space
-from testifai.surrogates import Surrogate, resolve
+from testifai.surrogates import Surrogate, Trials, resolve
 
 Floats = NDArray[np.float64]
 Sigma = tuple[int, ...]
 
 WORST = 5
+# Up to this many single outcomes are handed to a surrogate.
+MOST_SINGLE = 3_000_000
 
 
 @dataclass(frozen=True)
@@ -35,9 +39,16 @@ class Answer:
     measured: int
     inferred: int
     worst: tuple[tuple[Sigma, float, float, float], ...]
+    # Where a surrogate stands behind the answer: (estimate, low, high) from the tests' own trials alone, and whether
+    # the two cannot both be right.
+    model_free: tuple[float, float, float] | None = None
+    disagrees: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, None for what does not exist."""
+        free = (
+            None if self.model_free is None else dict(zip(("robustness", "low", "high"), self.model_free, strict=True))
+        )
         return {
             "robustness": _number(self.robustness),
             "low": _number(self.low),
@@ -50,6 +61,7 @@ class Answer:
                 {"configuration": list(sigma), "estimate": _number(e), "low": _number(lo), "high": _number(hi)}
                 for sigma, e, lo, hi in self.worst
             ],
+            **({} if free is None else {"model_free": free, "disagrees": self.disagrees}),
         }
 
 
@@ -106,6 +118,8 @@ class Tomogram:
     @cached_property
     def base(self) -> float:
         """Clean accuracy."""
+        if self._pooling(None) is not None:
+            return float(self._whole.estimate[0])
         passes, trials = self.outcomes.counts([0])
         return float(passes[0] / trials[0]) if trials[0] else float("nan")
 
@@ -149,7 +163,12 @@ class Tomogram:
 
         `inputs` is a query over `label`, such as "label in {3, 5}".
         """
-        return self._answer(self.select(expression), self._part(inputs), confidence)
+        chosen, part = self.select(expression), self._part(inputs)
+        return self._checked(self._answer(chosen, part, confidence), chosen, part, confidence)
+
+    def queries(self, expressions: Sequence[str], inputs: str | None = None) -> list[Answer]:
+        """Answers to several queries whose intervals hold together, all at once, at 95 % (Bonferroni)."""
+        return [self.query(one, inputs, confidence=1 - 0.05 / len(expressions)) for one in expressions]
 
     def select(self, expression: str) -> NDArray[np.bool_]:
         """Which tests an expression selects, flat by configuration id; selecting none is an error."""
@@ -170,12 +189,19 @@ class Tomogram:
         """For each class, the mean robustness over the measured tests."""
         if self.labels is None or self.labels.ndim != 1 or self.labels.dtype.kind == "f":
             return {}
-        measured = self._measured_mask()
+        measured, pooled = self._measured_mask(), self._pooling(None) is not None
         answers = {}
         for label in np.unique(self.labels):
             name = self.classes[int(label)] if self.classes else str(label)
-            answers[name] = self._answer(measured, self._bits(self.labels == label), 0.95)
+            part = self._bits(self.labels == label)
+            answers[name] = self._raw(part) if pooled else self._answer(measured, part, 0.95)
         return answers
+
+    def _raw(self, among: Bits) -> Answer:
+        """The mean over the measured tests from their own trials alone: a surrogate for each class would take long."""
+        free = modelfree.region(self.outcomes, self.measured_ids, among, finite=self.population == "data")
+        drop = free.estimate - modelfree.region(self.outcomes, self.measured_ids[:1], among).estimate
+        return Answer(free.estimate, free.low, free.high, drop, free.tests, free.tests, 0, ())
 
     def by_order(self) -> dict[int, Answer]:
         """For each order, the mean robustness over its tests."""
@@ -225,14 +251,39 @@ class Tomogram:
         inputs = self.outcomes.inputs if among is None else int(np.bitwise_count(among).sum())
         population = inputs if self.population == "data" else None
         interval = confidence_sequence if self.stopped_early or anytime else wilson
-        done = np.flatnonzero(trials)
+        # A pooling surrogate leaves alone only what there is nothing more to know about.
+        pooling = self._pooling(among)
+        done = np.flatnonzero(trials if pooling is None else trials == inputs)
         estimate, low, high = (np.full(size, np.nan) for _ in range(3))
         estimate[done] = passes[done] / trials[done]
         low[done], high[done] = interval(passes[done], trials[done], population, confidence)
-        missing = np.flatnonzero(trials == 0 if chosen is None else (trials == 0) & chosen)
+        unknown = np.isnan(estimate)
+        missing = np.flatnonzero(unknown if chosen is None else unknown & chosen)
         if len(missing) and len(self.measured_ids):
-            self._predict(missing if ids is None else ids[missing], missing, among, confidence, estimate, low, high)
+            at = missing if ids is None else ids[missing]
+            if pooling is None:
+                self._predict(at, missing, among, confidence, estimate, low, high)
+            else:
+                features, looked = self.space.matrix(at), self._looked(confidence) if anytime else confidence
+                estimate[missing] = pooling.predict(features)[0]
+                low[missing], high[missing] = pooling.bounds(features, looked)
         return _View(estimate, low, high, passes, trials)
+
+    def _pooling(self, among: Bits | None) -> Any:
+        """The fitted surrogate, where it is one that estimates every test from all trials."""
+        return self._fitted(among) if self._pools and len(self.measured_ids) else None
+
+    @cached_property
+    def _pools(self) -> bool:
+        return bool(getattr(resolve(self.surrogate), "pools", False))
+
+    def _looked(self, confidence: float) -> float:
+        """The confidence at which each of many looks holds together: their errors add up to no more than asked for.
+
+        Looks are counted each time the number of trials has doubled; the k-th may err with a share 1 / k(k + 1).
+        """
+        looks = 1 + int(np.log2(max(1.0, self.inferences / max(1, len(self.measured_ids)))))
+        return 1 - (1 - confidence) / (looks * (looks + 1))
 
     def _predict(
         self,
@@ -261,13 +312,39 @@ class Tomogram:
         if key not in cache:
             passes, trials = self.outcomes.counts(self.measured_ids, among)
             used = trials > 0
-            surrogate = resolve(self.surrogate, self.seed)
+            levels = [axis.severities for axis in self.space.axes]
+            whole: Any = None if among is None else self._fitted(None)
+            surrogate = resolve(self.surrogate, self.seed, levels, finite=self.population == "data")
             if surrogate is not None and used.any():
-                surrogate = surrogate.fit(self.space.matrix(self.measured_ids[used]), passes[used], trials[used])
-                cache[key] = surrogate
+                features = self.space.matrix(self.measured_ids[used])
+                single = {}
+                if getattr(surrogate, "wants_trials", False):
+                    single["single"] = self._single(self.measured_ids[used], among)
+                if hasattr(whole, "update"):
+                    # A part of the inputs has the same surface but for its values: its shape is known already.
+                    cache[key] = copy(whole).update(features, passes[used], trials[used], **single)
+                else:
+                    cache[key] = surrogate.fit(features, passes[used], trials[used], **single)
             else:
                 cache[key] = None
         return cache[key]
+
+    def _checked(self, answer: Answer, chosen: NDArray[np.bool_], among: Bits | None, confidence: float) -> Answer:
+        """The answer with what the tests' own trials say, where it came from a surrogate and all of them have some."""
+        ids = np.flatnonzero(chosen)
+        if self._pooling(among) is None or not np.isin(ids, self.measured_ids).all():
+            return answer
+        free = modelfree.region(self.outcomes, ids, among, confidence, finite=self.population == "data")
+        if free.left_out:
+            return answer
+        disagrees = modelfree.disagree((answer.robustness, answer.low, answer.high), free)
+        return replace(answer, model_free=(free.estimate, free.low, free.high), disagrees=disagrees)
+
+    def _single(self, ids: Ids, among: Bits | None) -> Trials | None:
+        """Single outcomes for the surrogate; of a run with millions the counts say all there is to say."""
+        if self.inferences > MOST_SINGLE:
+            return None
+        return self.outcomes.single(ids, among, "value" if "value" in self.outcomes.kept_names() else None)
 
     def _answer(
         self, chosen: NDArray[np.bool_], among: Bits | None, confidence: float, *, anytime: bool = False
@@ -279,13 +356,22 @@ class Tomogram:
             wanted = chosen | (np.arange(len(chosen)) == 0)  # the clean test too: the drop is from there
             view = self._view(None, among, confidence, anytime=anytime, chosen=wanted)
         estimate, low, high = (array[chosen] for array in (view.estimate, view.low, view.high))
-        measured = int(np.count_nonzero(view.trials[chosen]))
+        pooling = self._pooling(among)
+        if pooling is None:
+            measured = int(np.count_nonzero(view.trials[chosen]))
+            bounds = float(low.mean()), float(high.mean())
+        else:
+            # Nothing rests on its own trials alone but what was tried on every input.
+            inputs = self.outcomes.inputs if among is None else int(np.bitwise_count(among).sum())
+            measured = int(np.count_nonzero(view.trials[chosen] == inputs))
+            looked = self._looked(confidence) if anytime else confidence
+            bounds = pooling.region(self.space.matrix(np.flatnonzero(chosen)), looked)[1:]
         robustness = float(estimate.mean())
         base = self.base if among is None else float(view.estimate[0])
         return Answer(
             robustness=robustness,
-            low=float(low.mean()),
-            high=float(high.mean()),
+            low=bounds[0],
+            high=bounds[1],
             drop=robustness - base,
             tests=len(estimate),
             measured=measured,

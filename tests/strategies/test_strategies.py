@@ -78,6 +78,60 @@ def test_full_and_ordered_run_what_they_say():
         assert all(SPACE.order(SPACE.configuration(i)) <= order for i in outcomes)
 
 
+WIDE = Space({"a": KEEP, "b": (KEEP, [0, 2]), "c": KEEP, "d": (KEEP, [0, 1, 4])})  # orders 0 to 4: 1, 13, 57, 95, 50
+
+
+def ordered_tests(space: Space, seed: int = 0, **options) -> np.ndarray:
+    return Ordered(**options).tests(Progress(space, Outcomes(INPUTS), seed=seed))
+
+
+@pytest.mark.parametrize("order_sensitive", [False, True])
+def test_ordered_adds_tests_of_higher_orders_equally(order_sensitive):
+    space = Space({axis.name: (KEEP, axis.severities) for axis in WIDE.axes}, order_sensitive=order_sensitive)
+    low = space.ids_up_to(2)
+    tests = ordered_tests(space, extra=21)
+    assert (tests[: len(low)] == low).all()
+    orders = [space.order(space.configuration(int(i))) for i in tests[len(low) :]]
+    assert (orders.count(3), orders.count(4)) == (11, 10)
+    assert len(set(tests.tolist())) == len(low) + 21
+    assert (tests == ordered_tests(space, extra=21)).all()
+    assert (tests != ordered_tests(space, extra=21, seed=1)).any()
+    assert set(tests) < set(ordered_tests(space, extra=60))
+
+
+def test_ordered_takes_all_tests_where_fewer_exist_than_asked():
+    counts = [WIDE.count(order) for order in range(5)]
+    assert sorted(ordered_tests(WIDE, extra=10_000).tolist()) == list(range(WIDE.size))
+    uneven = ordered_tests(WIDE, extra=2 * counts[4] + 5)
+    orders = [WIDE.order(WIDE.configuration(int(i))) for i in uneven]
+    assert orders.count(4) == counts[4]
+    assert orders.count(3) == counts[4] + 5
+    assert len(ordered_tests(WIDE, max_order=4, extra=5)) == WIDE.size
+
+
+def test_ordered_draws_every_test_of_an_order_equally_often():
+    seeds, extra = 400, 20
+    drawn = np.concatenate([ordered_tests(SPACE, seed, extra=extra)[91:] for seed in range(seeds)])
+    assert len(set(drawn)) == 125
+    times, share = np.bincount(drawn, minlength=216)[np.unique(drawn)], extra / 125
+    # Each is a binomial count; the largest of 125 stays within 4.5 standard deviations but once in 1,000 times.
+    assert np.abs(times - seeds * share).max() < 4.5 * np.sqrt(seeds * share * (1 - share))
+
+
+def test_ordered_draws_from_spaces_that_cannot_be_listed():
+    large = Space({f"a{i}": KEEP for i in range(15)})
+    tests = ordered_tests(large, extra=130)[1 + 75 + 2625 :]
+    orders = np.count_nonzero(large.matrix(tests), axis=1)
+    assert np.bincount(orders).tolist() == [0, 0, 0] + [10] * 13
+    with pytest.raises(InputError, match="extra tests cannot be drawn"):
+        ordered_tests(Space({f"a{i}": KEEP for i in range(30)}), extra=1)
+
+
+def test_ordered_without_extra_is_what_it_was():
+    assert Ordered().describe() == Ordered(extra=0).describe() == {"use": "ordered", "max_order": 2}
+    assert resolve({"use": "ordered", "extra": 5}).describe() == {"use": "ordered", "max_order": 2, "extra": 5}
+
+
 def test_random_draws_as_many_tests_as_asked_and_depends_on_the_seed():
     assert len(play(Random())) == 91
     drawn = set(play(Random(tests_run=20)))
@@ -118,6 +172,9 @@ def test_clean_test_goes_on_while_others_are_compared_with_it():
         ("orderd", "did you mean 'ordered'"),
         ({"use": "ordered", "max_ordr": 3}, "did you mean 'max_order'"),
         ({"use": "ordered", "max_order": 0}, "max_order must be a whole number, at least 1, got 0"),
+        ({"use": "ordered", "extra": -1}, "extra must be a whole number, at least 0, got -1"),
+        ({"use": "ordered", "extra": 2.5}, "extra must be a whole number, at least 0, got 2.5"),
+        ({"use": "ordered", "extra": True}, "extra must be a whole number, at least 0, got True"),
         ({"use": "random", "tests_run": -1}, "tests_run"),
         (7, "expected one of"),
     ],

@@ -7,18 +7,22 @@ from typing import Any
 
 from testifai.choice import make
 from testifai.errors import InputError
+from testifai.strategies.adaptive import Adaptive
+from testifai.strategies.balanced import Balanced
 from testifai.strategies.base import Progress, Strategy
 from testifai.strategies.full import Full
 from testifai.strategies.ordered import Ordered
 from testifai.strategies.random import Random
 
 STRATEGIES: dict[str, Callable[..., Strategy]] = {
+    "adaptive": Adaptive,
+    "balanced": Balanced,
     "full": Full,
     "ordered": Ordered,
     "random": Random,
 }
 
-__all__ = ["STRATEGIES", "Full", "Ordered", "Progress", "Random", "Strategy", "resolve"]
+__all__ = ["STRATEGIES", "Adaptive", "Balanced", "Full", "Ordered", "Progress", "Random", "Strategy", "resolve"]
 
 
 def resolve(strategy: str | dict[str, Any] | Strategy) -> Strategy:

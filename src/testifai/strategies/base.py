@@ -27,8 +27,8 @@ class Progress:
     stopping: StoppingRule | None = None
     needs_clean: bool = False
     seed: int = 0
-    # Which tests go on after so many inputs: outcomes never change, so what was decided once stays decided.
-    decided: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
+    # What was decided at earlier points of the run: outcomes never change, so what was decided once stays decided.
+    decided: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def inputs(self) -> int:
@@ -130,6 +130,6 @@ def _afford(budget: int | None, spent: int, running: Ids, wanted: int) -> tuple[
 
 
 def check_budget(budget: int | None) -> None:
-    """A budget is a positive whole number."""
-    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1):
-        raise InputError(f"budget: must be a whole number of inferences, at least 1, got {budget!r}")
+    """A budget is a whole number, enough for a clean and a perturbed input."""
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 2):
+        raise InputError(f"budget: must be a whole number of inferences, at least 2, got {budget!r}")

@@ -1,0 +1,218 @@
+"""A few inputs for every test, then more where the stated error is largest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai import query as queries
+from testifai.engine.plan import Work
+from testifai.errors import InputError
+from testifai.outcomes import Ids, Outcomes, Places
+from testifai.space import Space
+from testifai.strategies.balanced import pool_size, spread
+from testifai.strategies.base import Progress
+from testifai.strategies.full import MOST_TESTS
+from testifai.surrogates import resolve
+
+# The half-width to reach where neither a budget nor a target is given; runs of so few inferences are done whole.
+TARGET = 0.02
+WHOLE = 20_000
+# Trials per test to begin with where there is a target, and how a round grows what has been spent.
+FIRST = 10
+GROWTH = 1.5
+# With a budget, this share of it is spread evenly; the rest goes in so many rounds to where it is needed. With few
+# trials per test nothing is kept back: where they are needed could not be told yet.
+EVEN_SHARE = 0.5
+ROUNDS = 2
+FEW = 25
+
+
+@dataclass(frozen=True)
+class Round:
+    """Tests and the inputs each of them gets."""
+
+    tests: Ids
+    places: list[Places]
+
+
+class _Pooled:
+    surrogate: str | None = "process"
+    uses_target = True
+
+
+@dataclass(frozen=True)
+class Adaptive(_Pooled):
+    """Spend a budget, or go on until the target half-width holds for every test or for the queries given.
+
+    Rounds are synchronous: each is planned from the outcomes of those before it and from nothing else, so a run can be
+    resumed anywhere and the number of workers changes nothing. Half-widths are looked at after every round, at a
+    confidence that allows for it.
+    """
+
+    for_queries: Sequence[str] = ()
+    name = "adaptive"
+
+    def __post_init__(self) -> None:
+        listed = isinstance(self.for_queries, list | tuple)
+        if not listed or not all(isinstance(one, str) for one in self.for_queries):
+            raise InputError(f"strategy: for_queries must be a list of queries, got {self.for_queries!r}")
+        object.__setattr__(self, "for_queries", tuple(self.for_queries))
+
+    def propose(self, progress: Progress) -> Work | None:
+        weights = self._weights(progress.space)
+        known = Outcomes(progress.inputs)
+        number = 0
+        while (planned := self._round(progress, known, number, weights)) is not None:
+            missing = [
+                block[~progress.outcomes.attempted(test, block)]
+                for test, block in zip(planned.tests.tolist(), planned.places, strict=True)
+            ]
+            wanted = [row for row, places in enumerate(missing) if len(places)]
+            if wanted:
+                return Work(planned.tests[wanted], [np.sort(missing[row]) for row in wanted])
+            for test, block in zip(planned.tests.tolist(), planned.places, strict=True):
+                known.record(test, block, progress.outcomes.passed(test, block))
+            number += 1
+        return None
+
+    def expected(self, progress: Progress) -> int:
+        everything = _size(progress.space) * progress.inputs
+        return everything if progress.budget is None else min(everything, progress.budget)
+
+    def describe(self) -> dict[str, Any]:
+        return {"use": self.name, "for_queries": list(self.for_queries)}
+
+    def _weights(self, space: Space) -> NDArray[np.float64]:
+        """How much each test counts: alike, or by its share in the queries."""
+        weights = np.zeros(_size(space)) if self.for_queries else np.ones(_size(space))
+        for chosen in selections(space, self.for_queries):
+            weights += chosen / chosen.sum()
+        return weights
+
+    def _round(self, progress: Progress, known: Outcomes, number: int, weights: NDArray[np.float64]) -> Round | None:
+        """The round of this number, given the outcomes of all before it; None: done."""
+        key = (self.name, number, progress.budget, progress.target)
+        if key not in progress.decided:
+            progress.decided[key] = self._plan(progress, known, number, weights)
+        planned: Round | None = progress.decided[key]
+        return planned
+
+    def _plan(self, progress: Progress, known: Outcomes, number: int, weights: NDArray[np.float64]) -> Round | None:
+        most, spent = self.expected(progress), known.total()
+        if spent >= most:
+            return None
+        tests, target = len(weights), _target(progress)
+        pool = pool_size(most, progress.inputs, tests)
+        if number == 0:
+            even = round(EVEN_SHARE * most) if target is None else FIRST * tests
+            few = target is None and even < FEW * tests
+            unasked = progress.target is None and progress.budget is None and most <= WHOLE
+            return _even(progress, most if few or unasked else min(most, even), pool)
+        if target is None and number > ROUNDS:
+            return None
+        process = _fitted(progress, known)
+        if target is None:
+            size = (most - spent) // (ROUNDS + 1 - number)
+        elif self._reached(progress.space, process, target, number):
+            return None
+        else:
+            size = min(most, round(spent * GROWTH)) - spent
+        _, variance = process.predict(progress.space.matrix(np.arange(tests)))
+        return _where_needed(progress, known, size, pool, weights * np.sqrt(variance), number)
+
+    def _reached(self, space: Space, process: Any, target: float, number: int) -> bool:
+        """Whether every half-width asked for is at most the target, as seen at the look of this number."""
+        confidence = 1 - 0.05 / (number * (number + 1))
+        if not self.for_queries:
+            low, high = process.bounds(space.matrix(np.arange(_size(space))), confidence)
+            return bool(((high - low) / 2 <= target).all())
+        for chosen in selections(space, self.for_queries):
+            _, low, high = process.region(space.matrix(np.flatnonzero(chosen)), confidence)
+            if (high - low) / 2 > target:
+                return False
+        return True
+
+
+def _target(progress: Progress) -> float | None:
+    return TARGET if progress.target is None and progress.budget is None else progress.target
+
+
+def selections(space: Space, expressions: Sequence[str]) -> list[NDArray[np.bool_]]:
+    """Which tests each query selects, flat by configuration id; one that selects none is an InputError."""
+    columns = space.columns()
+    found = []
+    for expression in expressions:
+        compiled = queries.compile(expression, list(columns), space.levels)
+        chosen = np.broadcast_to(compiled.evaluate(columns), space.shape).reshape(-1)
+        if not chosen.any():
+            raise InputError(f'for_queries: "{expression}" selects no test')
+        found.append(chosen)
+    return found
+
+
+def _size(space: Space) -> int:
+    if space.size > MOST_TESTS:
+        raise InputError(
+            f"strategy: adaptive keeps an eye on every test and the space has {space.size:,} (at most {MOST_TESTS:,}); "
+            "choose fewer severities, or another strategy"
+        )
+    return space.size
+
+
+def _fitted(progress: Progress, known: Outcomes) -> Any:
+    space = progress.space
+    process: Any = resolve("process", progress.seed, [axis.severities for axis in space.axes])
+    tests = np.array(sorted(known), np.int64)
+    return process.fit(space.matrix(tests), *known.counts(tests), single=known.single(tests))
+
+
+def _even(progress: Progress, budget: int, pool: int) -> Round:
+    generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3]))
+    return Round(*spread(progress.space.size, budget, pool, generator, whole_clean=progress.needs_clean))
+
+
+def _where_needed(
+    progress: Progress, known: Outcomes, size: int, pool: int, need: NDArray[np.float64], number: int
+) -> Round | None:
+    """So many further trials, shared out in proportion to need, on inputs that the tests have not seen.
+
+    Inputs of the pool come first; where outputs are compared with clean ones, no others are paid for.
+    """
+    _, trials = known.counts(np.arange(len(need)))
+    reach = int(trials[0]) if progress.needs_clean else progress.inputs
+    pool = min(pool, reach)
+    shares = _shared_out(size, need, reach - trials)
+    if not shares.any():
+        return None
+    generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3 + number]))
+    chosen = generator.permutation(np.flatnonzero(shares))
+    places = []
+    for test in chosen.tolist():
+        unseen = np.flatnonzero(~known.attempted(test, np.arange(reach)))
+        within = unseen < pool
+        order = np.concatenate([generator.permutation(unseen[within]), unseen[~within]])
+        places.append(order[: shares[test]])
+    return Round(chosen, places)
+
+
+def _shared_out(size: int, need: NDArray[np.float64], room: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Whole shares in proportion to need, none above its room; what does not fit goes to the others."""
+    shares = np.zeros(len(need), np.int64)
+    left = min(size, int(room.sum()))
+    need = np.where(room > 0, np.maximum(need, 1e-9), 0.0)
+    while left > 0:
+        open_ = shares < room
+        wanted = left * np.where(open_, need, 0) / need[open_].sum()
+        step = np.minimum(np.floor(wanted).astype(np.int64), room - shares)
+        if not step.any():
+            # Fewer than one each: the neediest take what is left, ties by their number.
+            order = np.lexsort((np.arange(len(need)), -np.where(open_, wanted, -1)))[:left]
+            step[order[open_[order]]] = 1
+        shares += step
+        left -= int(step.sum())
+    return shares

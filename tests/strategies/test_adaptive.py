@@ -1,0 +1,133 @@
+"""The adaptive strategy on known surfaces, without a model."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import testifai as ta
+from testifai.engine.plan import Work
+from testifai.errors import InputError
+from testifai.outcomes import Outcomes
+from testifai.strategies.adaptive import Adaptive, _shared_out
+from testifai.strategies.base import Progress
+
+
+def space(levels=4, axes=2):
+    keep = ta.Perturbation("keep", lambda batch, parameter, rng: batch, range(levels))
+    return ta.Space({f"axis_{number}": keep for number in range(axes)})
+
+
+def surface(shape, inputs, seed=0):
+    """Which inputs pass: each has a strength, each severity takes from it."""
+    strength = np.random.default_rng(seed).normal(2.0, 1.0, inputs)
+    load = np.array([sum(sigma) for sigma in itertools.product(*map(range, shape))]) * 0.6
+    return strength > load[:, None]
+
+
+def run(strategy, shape=(4, 4), inputs=400, needs_clean=False, stop_after=None, **options):
+    """Drive a strategy to its end: outcomes, passes of all, and the work it asked for."""
+    passed = surface(shape, inputs)
+    outcomes, asked = Outcomes(inputs), []
+    progress = Progress(space(shape[0], len(shape)), outcomes, needs_clean=needs_clean, **options)
+    while (work := strategy.propose(progress)) is not None:
+        asked.append(work)
+        for test, places in zip(work.configurations.tolist(), work.places, strict=True):
+            outcomes.record(test, places, passed[test, places])
+        if stop_after is not None and len(asked) == stop_after:
+            break
+    return outcomes, passed, asked
+
+
+@pytest.mark.parametrize("budget", [2, 7, 16, 100, 1000, 1601, 6399, 10**6])
+@pytest.mark.parametrize("needs_clean", [False, True])
+def test_a_budget_is_spent_and_never_exceeded(budget, needs_clean):
+    outcomes, _, _ = run(Adaptive(), budget=budget, needs_clean=needs_clean)
+    assert outcomes.total() <= min(budget, 16 * 400)
+    if not needs_clean:
+        assert outcomes.total() == min(budget, 16 * 400)
+    else:
+        clean = np.flatnonzero(outcomes.attempted(0, np.arange(400)))
+        for test in outcomes:
+            assert np.isin(np.flatnonzero(outcomes.attempted(test, np.arange(400))), clean).all()
+
+
+def test_the_second_half_goes_where_the_error_is_largest():
+    outcomes, passed, asked = run(Adaptive(), budget=1600)
+    assert len(asked) == 3
+    _, first = outcomes.counts(np.arange(16))
+    rates = passed.mean(axis=1)
+    middle, ends = np.abs(rates - 0.5) < 0.3, np.minimum(rates, 1 - rates) < 0.03
+    assert first[middle].mean() > 1.2 * first[ends].mean()
+
+
+def test_a_target_ends_the_run_once_every_half_width_is_small():
+    strategy = Adaptive()
+    coarse, fine = (run(strategy, inputs=2000, target=target)[0] for target in (0.05, 0.03))
+    assert 16 * 10 < coarse.total() < fine.total() < 16 * 2000
+    rates = surface((4, 4), 2000).mean(axis=1)
+    tomogram = ta.Tomogram(space(), fine, np.arange(2000), surrogate="process")
+    assert ((tomogram.high - tomogram.low) / 2).max() <= 0.03
+    assert np.abs(tomogram.estimate.ravel() - rates).max() < 0.06
+
+
+def test_queries_draw_the_trials_to_their_tests():
+    query = "axis_0 >= 2 and axis_1 >= 2"
+    outcomes, _, _ = run(Adaptive(for_queries=[query]), inputs=2000, budget=3000)
+    _, trials = outcomes.counts(np.arange(16))
+    asked_for = (np.arange(16) // 4 >= 2) & (np.arange(16) % 4 >= 2)
+    assert trials[asked_for].mean() > 2 * trials[~asked_for].mean()
+    whole = run(Adaptive(), inputs=2000, target=0.03)[0].total()
+    assert run(Adaptive(for_queries=[query]), inputs=2000, target=0.03)[0].total() < whole
+
+
+@pytest.mark.parametrize("stop_after", [1, 2])
+def test_a_run_goes_on_where_it_was_interrupted(stop_after):
+    expected, passed, _ = run(Adaptive(), budget=1600)
+    outcomes, _, _ = run(Adaptive(), budget=1600, stop_after=stop_after)
+    progress = Progress(space(), outcomes, budget=1600)
+    strategy, half = Adaptive(), True
+    while (work := strategy.propose(progress)) is not None:
+        rows = range(0, len(work.configurations), 2) if half else range(len(work.configurations))
+        half = False  # the first work is left half done
+        for row in rows:
+            test, places = int(work.configurations[row]), work.places[row]
+            outcomes.record(test, places, passed[test, places])
+    assert all(np.array_equal(outcomes.bits(test), expected.bits(test)) for test in expected)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("shape", [(2,), (2, 2), (6,)])
+def test_constant_models_few_levels_and_little_data(constant, shape):
+    inputs, outcomes = 50, Outcomes(50)
+    progress = Progress(space(shape[0], len(shape)), outcomes, target=0.05)
+    while (work := Adaptive().propose(progress)) is not None:
+        assert isinstance(work, Work)
+        for test, places in zip(work.configurations.tolist(), work.places, strict=True):
+            outcomes.record(test, places, np.full(len(places), constant))
+    tomogram = ta.Tomogram(progress.space, outcomes, np.arange(inputs), surrogate="process")
+    assert np.abs(tomogram.estimate - constant).max() < 0.05
+
+
+@pytest.mark.parametrize("given", ["axis_0 > 1", [3], 5])
+def test_queries_are_a_list_of_texts(given):
+    with pytest.raises(InputError, match=r"^strategy: for_queries must be a list of queries"):
+        Adaptive(for_queries=given)
+
+
+def test_a_query_that_selects_nothing_is_refused_before_anything_is_spent():
+    with pytest.raises(InputError, match="selects no test"):
+        run(Adaptive(for_queries=["axis_0 > 7"]), budget=100)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_shares_are_whole_fit_and_add_up(seed):
+    rng = np.random.default_rng(seed)
+    need, room = rng.exponential(size=30) * (rng.random(30) < 0.8), rng.integers(0, 40, 30)
+    size = int(rng.integers(0, 1500))
+    shares = _shared_out(size, need, room)
+    assert shares.sum() == min(size, room.sum())
+    assert (shares >= 0).all()
+    assert (shares <= room).all()
