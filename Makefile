@@ -48,6 +48,7 @@ bench: $(VENV)/installed-reference
 	$(BIN)/python benchmarks/answers.py
 	$(BIN)/python benchmarks/published.py
 	$(BIN)/python benchmarks/perturbations.py
+	$(BIN)/python benchmarks/estimation.py
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .

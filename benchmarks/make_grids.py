@@ -1,0 +1,362 @@
+"""Recorded grids, the ground truth of `estimation.py`: every input under every configuration of four axes.
+
+    python benchmarks/make_grids.py pack FOLDER [GRID ...]                   # models and data, without ONNX
+    python benchmarks/make_grids.py check FOLDER [GRID ...]                  # the packed models against onnxruntime
+    python benchmarks/make_grids.py measure FOLDER --out GRIDS [GRID ...]    # on the accelerator where there is one
+
+A grid is 1,296 tests of 10,000 inputs: hours on a CPU, a minute on an accelerator. A machine with one often has torch
+and nothing else. So `pack` turns each ONNX file into a list of nodes with their weights, and `measure` runs those with
+torch alone. Images are perturbed as tensors, each prefix of a configuration once. Margins are logits, the true class's
+minus the best other one's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import need
+from numpy.typing import NDArray
+
+from testifai import perturb
+
+LEVELS = 6
+INPUTS = 10_000
+# Configurations and inputs that `check` looks at.
+CHECKED = 24
+CHECK_INPUTS = 100
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A model, its data and four perturbations in the order of their application."""
+
+    model: str
+    data: str
+    suite: str
+    axes: tuple[str, ...]
+    # Stored is the margin times this, as int8: the largest of the model's clean margins fits.
+    margin_scale: int
+
+    def perturbations(self) -> list[perturb.Perturbation]:
+        return [perturb.get(f"{self.suite}.{axis}") for axis in self.axes]
+
+
+GRIDS = {
+    "mnist": Grid("mnist_lenet5", "mnist_test", "mnist_c", ("brightness", "zoom", "motion_blur", "shear"), 8),
+    "mnist_b": Grid("mnist_lenet5", "mnist_test", "mnist_c", ("rotate", "shot_noise", "translate", "fog"), 8),
+    "gtsrb": Grid("gtsrb_cnn_se", "gtsrb_test", "cure", ("darken", "codec_error", "gaussian_blur", "exposure"), 2),
+    "cifar20": Grid(
+        "cifar10_resnet20", "cifar10_test", "cifar_c", ("fog", "gaussian_noise", "motion_blur", "saturate"), 3
+    ),
+    "cifar56": Grid(
+        "cifar10_resnet56", "cifar10_test", "cifar_c", ("fog", "gaussian_noise", "motion_blur", "saturate"), 4
+    ),
+}
+
+
+# ---- models without ONNX
+
+
+def pack_model(source: Path, target: Path) -> None:
+    """Write an ONNX file's graph as an npz: its nodes as text, its constants as arrays."""
+    import onnx
+
+    graph = onnx.load(source).graph
+    nodes = [
+        {
+            "type": node.op_type,
+            "inputs": list(node.input),
+            "outputs": list(node.output),
+            "attributes": {one.name: _plain(onnx.helper.get_attribute_value(one)) for one in node.attribute},
+        }
+        for node in graph.node
+    ]
+    constants = {f"constant:{one.name}": onnx.numpy_helper.to_array(one) for one in graph.initializer}
+    np.savez(target, nodes=np.array(json.dumps(nodes)), input=np.array(graph.input[0].name), **constants)
+
+
+def _plain(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+class Network:
+    """A packed graph as a function from tensors to logits; knows the node types that our models use.
+
+    Weights go to the device. What shapes are made of (int64 constants) stays here: reading it back would wait for
+    the device.
+    """
+
+    def __init__(self, path: Path, device: Any) -> None:
+        import torch
+
+        packed = np.load(path, allow_pickle=False)
+        self.nodes = json.loads(str(packed["nodes"]))
+        self.input = str(packed["input"])
+        self.constants: dict[str, Any] = {}
+        for name in packed.files:
+            kind, _, constant = name.partition(":")
+            if kind == "constant":
+                array = packed[name]
+                whole = array.dtype.kind == "i"
+                self.constants[constant] = array.tolist() if whole else torch.from_numpy(array).to(device)
+        unknown = sorted({node["type"] for node in self.nodes} - set(_operations()))
+        if unknown:
+            raise SystemExit(f"{path}: node types {unknown} are not known here")
+        last = {name: place for place, node in enumerate(self.nodes) for name in node["inputs"]}
+        self.unneeded: list[list[str]] = [[] for _ in self.nodes]
+        for name, place in last.items():
+            self.unneeded[place].append(name)
+
+    def __call__(self, images: Any) -> Any:
+        operations = _operations()
+        values = {self.input: images}
+        for node, unneeded in zip(self.nodes, self.unneeded, strict=True):
+            arguments = [values[name] if name in values else self.constants[name] for name in node["inputs"]]
+            (output,) = node["outputs"]
+            values[output] = operations[node["type"]](*arguments, **node["attributes"])
+            for name in unneeded:
+                values.pop(name, None)
+        return values["logits"]
+
+
+def _operations() -> dict[str, Callable[..., Any]]:
+    """What each node type does, by ONNX's operator set 20 (attributes at their only value here are left out)."""
+    import torch
+    from torch.nn import functional
+
+    def conv(x: Any, weight: Any, bias: Any, *, strides: Any, pads: Any, dilations: Any, group: int, **_: Any) -> Any:
+        return functional.conv2d(x, weight, bias, strides, _even(pads), dilations, group)
+
+    def max_pool(x: Any, *, kernel_shape: Any, strides: Any, pads: Any, **_: Any) -> Any:
+        return functional.max_pool2d(x, kernel_shape, strides, _even(pads))
+
+    def gemm(x: Any, weight: Any, bias: Any, *, transB: int, **_: Any) -> Any:
+        return functional.linear(x, weight if transB else weight.T, bias)
+
+    def mean(x: Any, axes: list[int], *, keepdims: int, **_: Any) -> Any:
+        return x.mean(dim=axes, keepdim=bool(keepdims))
+
+    def cut(x: Any, starts: list[int], ends: list[int], axes: list[int], steps: list[int]) -> Any:
+        parts = [slice(None)] * x.ndim
+        for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+            parts[axis] = slice(start, end, step)
+        return x[tuple(parts)]
+
+    def pad(x: Any, pads: list[int], *, mode: str) -> Any:
+        return functional.pad(x, _sides(pads), mode=mode)
+
+    def unsqueeze(x: Any, axes: list[int]) -> Any:
+        for axis in sorted(axes):
+            x = x.unsqueeze(axis)
+        return x
+
+    def reshape(x: Any, shape: list[int], **_: Any) -> Any:
+        return x.reshape(shape)
+
+    return {
+        "Add": torch.add,
+        "Sub": torch.sub,
+        "Mul": torch.mul,
+        "Div": torch.div,
+        "Relu": torch.relu,
+        "Sigmoid": torch.sigmoid,
+        "Conv": conv,
+        "MaxPool": max_pool,
+        "Gemm": gemm,
+        "ReduceMean": mean,
+        "Slice": cut,
+        "Pad": pad,
+        "Unsqueeze": unsqueeze,
+        "Reshape": reshape,
+    }
+
+
+def _sides(pads: list[int]) -> list[int]:
+    """ONNX's paddings, all starts and then all ends, in torch's order: pairs from the last axis on."""
+    half = len(pads) // 2
+    return [side for axis in reversed(range(half)) for side in (pads[axis], pads[half + axis])]
+
+
+def _even(pads: list[int]) -> list[int]:
+    """The padding of each axis, where torch wants both ends alike."""
+    half = len(pads) // 2
+    if pads[:half] != pads[half:]:
+        raise SystemExit(f"padding {pads} differs between the ends of an axis")
+    return pads[:half]
+
+
+# ---- the grid
+
+
+def composites(steps: list[perturb.Perturbation], images: Any, indices: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """Every configuration with its images, in the grid's order; a prefix is worked out once, whatever follows it."""
+    if not steps:
+        yield (), images
+        return
+    # Axes are applied in their order: what the first ones make is shared by all that the last ones do.
+    for severity in range(LEVELS):
+        changed = steps[0].apply(images, severity, indices=indices)
+        for rest, finished in composites(steps[1:], changed, indices):
+            yield (severity, *rest), finished
+
+
+def outcomes(logits: Any, labels: Any) -> tuple[Any, Any]:
+    """Whether the true class comes first (the lower class where two are equal), and by how much it leads."""
+    import torch
+
+    true = logits.gather(1, labels[:, None])[:, 0]
+    others = logits.scatter(1, labels[:, None], -torch.inf).amax(1)
+    return logits.argmax(1) == labels, true - others
+
+
+def floats(images: Any) -> Any:
+    """What the models take: float32 in 0..1, channels first."""
+    scaled = images.float() / 255
+    return scaled[:, None] if scaled.ndim == 3 else scaled.permute(0, 3, 1, 2).contiguous()
+
+
+def measure(grid: Grid, folder: Path, device: Any, inputs: int, batch: int) -> dict[str, NDArray[Any]]:
+    """The recorded grid, outcomes in the order of the data file."""
+    import torch
+
+    images, labels = load_data(grid, folder, inputs)
+    network, steps = Network(folder / f"{grid.model}.npz", device), grid.perturbations()
+    shape = (LEVELS,) * len(steps)
+    # On the device until all is done: reading each test back would wait for it 1,296 times.
+    passes = torch.empty((*shape, len(images)), dtype=torch.bool, device=device)
+    margins = torch.empty((*shape, len(images)), dtype=torch.int8, device=device)
+    for start in range(0, len(images), batch):
+        part = slice(start, start + batch)
+        some, truth = (torch.from_numpy(one[part]).to(device) for one in (images, labels))
+        indices = np.arange(start, start + len(some))
+        for sigma, changed in composites(steps, some, indices):
+            passed, margin = outcomes(network(floats(changed)), truth)
+            passes[sigma][part] = passed
+            margins[sigma][part] = (margin * grid.margin_scale).round().clamp(-127, 127).to(torch.int8)
+    return {
+        "axes": np.array(grid.axes),
+        "inputs": np.array(len(images)),
+        "passes": np.packbits(passes.cpu().numpy(), axis=-1),
+        "margins": margins.cpu().numpy(),
+        "margin_scale": np.array(grid.margin_scale),
+    }
+
+
+def load_data(grid: Grid, folder: Path, inputs: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    data = np.load(folder / f"{grid.data}.npz")
+    return data["x"][:inputs], data["y"][:inputs].astype(np.int64)
+
+
+def rates(grid: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
+    """The pass rate of every configuration."""
+    bits = np.unpackbits(grid["passes"], axis=-1, count=int(grid["inputs"]))
+    mean: NDArray[np.float64] = bits.mean(axis=-1)
+    return mean
+
+
+def describe(grid: dict[str, NDArray[Any]]) -> str:
+    """Clean accuracy, and the mean rate of each order."""
+    rate = rates(grid)
+    order = (np.indices(rate.shape) > 0).sum(axis=0)
+    means = " ".join(f"{rate[order == one].mean():.4f}" for one in range(rate.ndim + 1))
+    cut = (np.abs(grid["margins"]) == 127).mean()
+    return f"clean {rate.flat[0]:.4f}; mean rate by order {means}; margins cut off {cut:.2%}"
+
+
+# ---- the three commands
+
+
+def pack(names: list[str], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for grid in (GRIDS[name] for name in names):
+        model, data = need(f"models/{grid.model}.onnx", f"data/{grid.data}.npz")
+        pack_model(model, folder / f"{grid.model}.npz")
+        arrays = np.load(data)
+        np.savez_compressed(folder / f"{grid.data}.npz", x=arrays["x"][:INPUTS], y=arrays["y"][:INPUTS])
+
+
+def check(names: list[str], folder: Path) -> None:
+    """The packed models on tensors against onnxruntime, on the same images and on images perturbed as arrays."""
+    import onnxruntime
+    import torch
+
+    random = np.random.default_rng(0)
+    for name in names:
+        grid = GRIDS[name]
+        (model,) = need(f"models/{grid.model}.onnx")
+        session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+        network, steps = Network(folder / f"{grid.model}.npz", "cpu"), grid.perturbations()
+        images, labels = load_data(grid, folder, CHECK_INPUTS)
+        truth = torch.from_numpy(labels)
+        difference, flips, rate, as_arrays = 0.0, 0, 0.0, 0.0
+        chosen = [(0,) * len(steps), *map(tuple, random.integers(0, LEVELS, (CHECKED - 1, len(steps))).tolist())]
+        for sigma in chosen:
+            composite: dict[str | perturb.Perturbation, int] = dict(zip(steps, sigma, strict=True))
+            ready = floats(perturb.apply(composite, torch.from_numpy(images)))
+            logits = network(ready)
+            expected = torch.from_numpy(session.run(["logits"], {"images": ready.numpy()})[0])
+            other = floats(torch.from_numpy(perturb.apply(composite, images))).numpy()
+            arrays = torch.from_numpy(session.run(["logits"], {"images": other})[0])
+            difference = max(difference, float((logits - expected).abs().max()))
+            flips += int((outcomes(logits, truth)[0] != outcomes(expected, truth)[0]).sum())
+            rate += float(outcomes(logits, truth)[0].double().mean()) / len(chosen)
+            as_arrays += float(outcomes(arrays, truth)[0].double().mean()) / len(chosen)
+        print(
+            f"{name}: {len(chosen)} tests of {len(images)} inputs: logits differ by at most {difference:.1e}, {flips} "
+            f"outcomes differ; mean rate {rate:.4f}, with images perturbed as arrays {as_arrays:.4f}",
+            flush=True,
+        )
+
+
+def measure_all(names: list[str], folder: Path, out: Path, device: str, inputs: int, batch: int) -> None:
+    import torch
+
+    # Full float32: products of rounded numbers would change outcomes near the boundary.
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    out.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        begin = time.perf_counter()
+        with torch.inference_mode():
+            grid = measure(GRIDS[name], folder, torch.device(device), inputs, batch)
+        measured = time.perf_counter() - begin
+        path = out / f"{name}.npz"
+        np.savez_compressed(path, **grid)
+        size = path.stat().st_size / 1e6
+        print(f"{name}: {measured:.1f} s on {device}; {size:.1f} MB; {describe(grid)}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["pack", "check", "measure"])
+    parser.add_argument("folder", type=Path, help="where packed models and data are")
+    parser.add_argument("grids", nargs="*", metavar="GRID", help=f"of {', '.join(GRIDS)} (default: all)")
+    parser.add_argument("--out", type=Path, default=Path("grids"), help="where measured grids go")
+    parser.add_argument("--inputs", type=int, default=INPUTS)
+    parser.add_argument("--batch", type=int, default=5000)
+    parser.add_argument("--device", help="of torch (default: cuda where there is one)")
+    options = parser.parse_args()
+    names = options.grids or list(GRIDS)
+    unknown = [name for name in names if name not in GRIDS]
+    if unknown:
+        parser.error(f"grids: {unknown} are not known; accepted: {', '.join(GRIDS)}")
+    if options.command == "pack":
+        pack(names, options.folder)
+    elif options.command == "check":
+        check(names, options.folder)
+    else:
+        import torch
+
+        device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        measure_all(names, options.folder, options.out, device, options.inputs, options.batch)
+
+
+if __name__ == "__main__":
+    main()
