@@ -97,7 +97,7 @@ def test_version_and_help(command):
     for arguments in ((), ("--help",), ("-h",), ("-v",)):
         code, out, _ = command(*arguments)
         assert code == 0
-        for name in ("demo", "init", "run", "query", "show", "export", "check", "perturbations", "merge"):
+        for name in ("demo", "init", "run", "query", "show", "export", "check", "perturbations", "merge", "compare"):
             assert f"  {name} " in out
     assert "SPEC.toml" in command("run", "--help")[1]
 
@@ -157,6 +157,11 @@ def test_quiet_by_default(command, ready):
         (["perturbations", "--preview", "sheet.png", "--sigma", "mnist_c.zoom"], "is not perturbation=severity"),
         (["perturbations", "mnist_c", "--preview", "s.png", "--sigma", "mnist_c.zoom=1"], "leave out the suite"),
         (["merge", "nothing.db", "-o", "out.db"], "nothing.db"),
+        (["compare", "RUN"], "B.db"),
+        (["compare", "RUN", "nothing.db"], "nothing.db does not exist"),
+        (["compare", "RUN", "PARTIAL", "--query", "zom > 0"], "did you mean 'zoom'"),
+        (["compare", "RUN", "PARTIAL", "-q", "zoom > 0", "-q", "zoom > 9"], "selects no test"),
+        (["compare", "RUN", "PARTIAL", "--inputs", "label == 77"], "selects no input"),
         (["check", "digits.npz"], "digits.npz"),
     ],
 )
@@ -457,3 +462,82 @@ def test_code_of_the_users_is_named_before_it_runs(folder, command):
     code, _, err = command("check", spec)
     assert code == 0
     assert "note: runs your own code, named by model.python" in err
+
+
+@pytest.fixture(scope="module")
+def noisy(ready):
+    """A run like full.db, of a model whose weights were disturbed."""
+    import onnx
+
+    model, rng = onnx.load(str(ready / "lenet5.onnx")), np.random.default_rng(0)
+    for tensor in model.graph.initializer:
+        weights = onnx.numpy_helper.to_array(tensor)
+        if weights.dtype == np.float32 and weights.ndim > 1:
+            disturbed = weights + 0.5 * weights.std() * rng.normal(size=weights.shape)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(disturbed.astype(np.float32), tensor.name))
+    onnx.save(model, str(ready / "noisy.onnx"))
+    for name, options in (("noisy", ""), ("noisy_part", "seed = 3\nbudget = 900\n")):
+        spec = SPEC.replace("lenet5.onnx", "noisy.onnx").replace("STRATEGY", "full") + options
+        (ready / f"{name}.toml").write_text(spec)
+        assert call(["run", ready / f"{name}.toml"]) == 0
+    return ready
+
+
+def test_compare_two_models(command, asked, noisy):
+    runs = noisy / "full.db", noisy / "noisy.db"
+    queries = ("--query", "zoom == far", "--query", "blur == 0 and brightness <= 2")
+    code, out, err = command("compare", *runs, *queries)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0].startswith(f"A = {runs[0]}, B = {runs[1]}: 18 tests measured in both")
+    assert out.splitlines()[2].startswith("zoom == far: B − A ")
+    assert "largest losses of B:" in out
+    found = asked("compare", *runs, *queries)
+    old, new = (testifai.open(path) for path in runs)
+    expected = [new.query(query).robustness - old.query(query).robustness for query in queries[1::2]]
+    assert [region["difference"] for region in found["regions"]] == pytest.approx(expected)
+    assert found["overall"]["low"] == found["overall"]["high"]
+    assert found["overall"]["verdict"] == "worse"
+    assert found == json.loads(json.dumps(testifai.compare(old, new, queries=queries[1::2]).as_dict()))
+
+
+def test_compare_a_run_of_a_part_with_another_seed(asked, noisy):
+    whole, part = (asked("compare", noisy / "full.db", noisy / f"{name}.db") for name in ("noisy", "noisy_part"))
+    assert part["overall"]["low"] <= whole["overall"]["difference"] <= part["overall"]["high"]
+    assert part["overall"]["low"] < part["overall"]["high"]
+    assert {test["trials_b"] for test in part["tests"]} == {50}
+    partial = asked("compare", noisy / "ordered.db", noisy / "noisy.db", "-q", "order == 3", "-q", "order == 2")
+    assert [(region["compared"], region["left_out"]) for region in partial["regions"]] == [(0, 4), (8, 0)]
+    assert partial["regions"][0]["difference"] is None
+    threes = asked("compare", noisy / "full.db", noisy / "noisy.db", "--inputs", "label in {3, 5}")
+    assert threes["inputs"] == np.isin(demo_data().labels[:80], [3, 5]).sum()
+
+
+def test_compare_a_run_with_itself(command, noisy):
+    code, out, _ = command("compare", noisy / "full.db", noisy / "full.db")
+    assert code == 0
+    assert "all tests: B − A 0 (exact), B is equal; 18 tests" in out
+    assert "same model" in out
+
+
+def test_runs_of_other_data_or_spaces_are_not_compared(command, ready, folder):
+    spec = folder / "ordered.toml"
+    np.savez(folder / "digits.npz", x=demo_data().inputs[100:180], y=demo_data().labels[100:180])
+    assert command("run", spec, "-o", folder / "data.db")[0] == 0
+    spec.write_text(spec.read_text().replace("[0, 3]", "[0, 4]"))
+    assert command("run", spec, "-o", folder / "space.db")[0] == 0
+    for name, words in (
+        ("data", "data differ: fingerprint"),
+        ("space", "severities of axis blur: [0, 3] against [0, 4]"),
+    ):
+        code, out, err = command("compare", ready / "full.db", folder / f"{name}.db")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert words in err
+
+
+def test_independence_of_pairs(command, asked, ready):
+    code, out, err = command("independence", ready / "full.db")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0].startswith("Mean departure of measured from product")
+    found = asked("independence", ready / "full.db")
+    assert len(found["pairs"]) == len(found["axes"]) * (len(found["axes"]) - 1) // 2
+    assert all(0 <= pair["p_bootstrap"] <= 1 for pair in found["pairs"])

@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from testifai import data, models, oracles, perturb, testing
+    from testifai.comparing import compare
     from testifai.engine import stopping
     from testifai.errors import InputError
     from testifai.merging import merge
@@ -26,6 +27,7 @@ _WHERE = {
     "Space": "testifai.space:Space",
     "Tomogram": "testifai.tomogram:Tomogram",
     "apply": "testifai.perturb:apply",
+    "compare": "testifai.comparing:compare",
     "data": "testifai.data",
     "merge": "testifai.merging:merge",
     "models": "testifai.models",
@@ -39,8 +41,8 @@ _WHERE = {
 }
 
 __all__ = [
-    "Answer", "InputError", "Perturbation", "Space", "Tomogram", "apply", "data", "merge", "models", "open", "oracles",
-    "perturb", "perturbation", "scan", "stopping", "testing",
+    "Answer", "InputError", "Perturbation", "Space", "Tomogram", "apply", "compare", "data", "merge", "models", "open",
+    "oracles", "perturb", "perturbation", "scan", "stopping", "testing",
 ]  # fmt: skip
 
 

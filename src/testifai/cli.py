@@ -165,6 +165,7 @@ def show(run_file: RunFile, as_json: Json = False) -> None:
             "by_order": {str(order): found.as_dict() for order, found in tomogram.by_order().items()},
             "by_severity": by_severity,
             "by_class": {name: found.as_dict() for name, found in tomogram.by_class().items()},
+            "trust": tables.trust(tomogram),
             "environment": tomogram.provenance["environment"],
         }
     )
@@ -286,6 +287,49 @@ def merge(
         _print_json({**_facts(tomogram), "run": str(out)})
     else:
         typer.echo(f"Merged {len(run_files)} runs into {out}: {tomogram.inferences:,} inferences")
+
+
+@app.command()
+def compare(
+    run_a: Annotated[Path, typer.Argument(help="The run to compare with.", metavar="A.db")],
+    run_b: Annotated[Path, typer.Argument(help="A run of another model in the same space.", metavar="B.db")],
+    queries: Annotated[
+        list[str] | None, typer.Option("--query", "-q", help="Also over these tests; may be given several times.")
+    ] = None,
+    inputs: Annotated[str | None, typer.Option(help="Only some inputs, such as: label in {3, 5}")] = None,
+    as_json: Json = False,
+) -> None:
+    """Which of two models is more robust where: B against A, with intervals on the difference."""
+    from testifai.comparing import compare as compare_runs
+    from testifai.session import open_run
+
+    a, b = (_measured(open_run(path), path) for path in (run_a, run_b))
+    found = compare_runs(a, b, queries or (), inputs)
+    if as_json:
+        _print_json(found.as_dict())
+        return
+    for line in found.lines():
+        typer.echo(line)
+
+
+@app.command()
+def independence(
+    run_file: Annotated[
+        Path, typer.Argument(help="A run with tests of one and of two perturbations.", metavar="RUN.db")
+    ],
+    seed: Annotated[int, typer.Option(help="Of the bootstrap over inputs.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Whether perturbations act independently, pair by pair, and where products of rates would mislead."""
+    from testifai.independence import analyse, lines
+    from testifai.session import open_run
+
+    result = analyse(_measured(open_run(run_file), run_file), seed=seed)
+    if as_json:
+        _print_json(result.as_dict())
+        return
+    for line in lines(result):
+        typer.echo(line)
 
 
 class _Stopped(Exception):  # noqa: N818
