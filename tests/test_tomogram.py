@@ -100,6 +100,7 @@ def test_arrays_have_the_shape_of_the_space_and_the_index_of_a_configuration():
         assert tomogram.passes[space.index(sigma)] == (passed[i] & attempted[i]).sum()
     assert tomogram.inferences == attempted.sum()
     assert tomogram.base == tomogram.estimate[0, 0]
+    assert not tomogram.rests_on_own_trials.any()
     estimate, low, high = tomogram.predict([(5, 4), (0, 1)])
     assert estimate.tolist() == [tomogram.estimate[3, 2], tomogram.estimate[0, 1]]
     assert low.tolist() == [tomogram.low[3, 2], tomogram.low[0, 1]]
@@ -422,6 +423,7 @@ def test_a_pooling_surrogate_estimates_every_test(pooled):
     assert (tomogram.low.ravel() <= rates).mean() > 0.85
     assert (tomogram.high.ravel() >= rates).mean() > 0.85
     assert tomogram.base == tomogram.estimate[0, 0]
+    assert not tomogram.rests_on_own_trials.any()
 
 
 def test_its_answers_stand_beside_what_the_trials_say_alone(pooled):

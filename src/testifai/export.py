@@ -33,8 +33,11 @@ def table(tomogram: Tomogram) -> tuple[list[str], list[list[Any]]]:
         tomogram.passes, tomogram.trials, tomogram.estimate, tomogram.low, tomogram.high
     )]  # fmt: skip
     rows = []
-    for sigma, order, passes, trials, *numbers in zip(sigmas.tolist(), orders.tolist(), *columns, strict=True):
-        source = "measured" if trials else "predicted" if not np.isnan(numbers[0]) else "unknown"
+    own = tomogram.rests_on_own_trials.tolist()
+    for sigma, order, alone, passes, trials, *numbers in zip(
+        sigmas.tolist(), orders.tolist(), own, *columns, strict=True
+    ):
+        source = "measured" if alone else "predicted" if not np.isnan(numbers[0]) else "unknown"
         rows.append([*sigma, order, passes, trials, *(None if np.isnan(x) else x for x in numbers), source])
     return header, rows
 

@@ -133,6 +133,12 @@ class Tomogram:
         """Trials of every test."""
         return self._whole.trials.reshape(self.space.shape)
 
+    @cached_property
+    def rests_on_own_trials(self) -> NDArray[np.bool_]:
+        """Which tests' estimates rest on their own trials alone, flat by configuration id."""
+        trials = self._whole.trials
+        return np.asarray(trials == self.outcomes.inputs if self._pools else trials > 0)
+
     # -- estimates ----------------------------------------------------------------------------------------------
 
     @property

@@ -54,6 +54,14 @@ def test_a_budget_is_spent_and_never_exceeded(budget, needs_clean):
             assert np.isin(np.flatnonzero(outcomes.attempted(test, np.arange(400))), clean).all()
 
 
+@pytest.mark.parametrize("budget", [16 * 20, 16 * 300])
+def test_little_and_plenty_are_spread_evenly_at_once(budget):
+    outcomes, _, asked = run(Adaptive(), budget=budget)
+    _, trials = outcomes.counts(np.arange(16))
+    assert len(asked) == 1
+    assert trials.min() == trials.max() == budget / 16
+
+
 def test_the_second_half_goes_where_the_error_is_largest():
     outcomes, passed, asked = run(Adaptive(), budget=1600)
     assert len(asked) == 3
@@ -75,7 +83,7 @@ def test_a_target_ends_the_run_once_every_half_width_is_small():
 
 def test_queries_draw_the_trials_to_their_tests():
     query = "axis_0 >= 2 and axis_1 >= 2"
-    outcomes, _, _ = run(Adaptive(for_queries=[query]), inputs=2000, budget=3000)
+    outcomes, _, _ = run(Adaptive(for_queries=[query]), inputs=2000, budget=2800)
     _, trials = outcomes.counts(np.arange(16))
     asked_for = (np.arange(16) // 4 >= 2) & (np.arange(16) % 4 >= 2)
     assert trials[asked_for].mean() > 2 * trials[~asked_for].mean()
