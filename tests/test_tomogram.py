@@ -100,7 +100,7 @@ def test_arrays_have_the_shape_of_the_space_and_the_index_of_a_configuration():
         assert tomogram.passes[space.index(sigma)] == (passed[i] & attempted[i]).sum()
     assert tomogram.inferences == attempted.sum()
     assert tomogram.base == tomogram.estimate[0, 0]
-    assert not tomogram.rests_on_own_trials.any()
+    assert tomogram.rests_on_own_trials.all()
     estimate, low, high = tomogram.predict([(5, 4), (0, 1)])
     assert estimate.tolist() == [tomogram.estimate[3, 2], tomogram.estimate[0, 1]]
     assert low.tolist() == [tomogram.low[3, 2], tomogram.low[0, 1]]
