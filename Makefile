@@ -48,7 +48,7 @@ bench: $(VENV)/installed-reference
 	$(BIN)/python benchmarks/answers.py
 	$(BIN)/python benchmarks/published.py
 	$(BIN)/python benchmarks/perturbations.py
-	$(BIN)/python benchmarks/estimation.py
+	$(BIN)/python benchmarks/estimation.py --strategies balanced adaptive ordered --surrogates process pairwise forest --seeds 2
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
