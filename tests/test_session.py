@@ -331,3 +331,9 @@ def test_surrogates_of_plain_spaces_are_refused_before_anything_is_spent(options
     with pytest.raises(InputError, match="order of application counts"):
         ta.scan(lambda batch: calls.append(batch), DATA, ordered, budget=100, **options)
     assert calls == []
+
+
+@pytest.mark.parametrize("strategy", ["adaptive", "balanced"])
+def test_strategies_that_choose_inputs_for_each_test_do_not_run_in_parts(strategy):
+    with pytest.raises(InputError, match=f"part: strategy '{strategy}' gives every test inputs of its own"):
+        Session(decide, DATA, space(), strategy=strategy, budget=100, part=(1, 2))

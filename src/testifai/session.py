@@ -100,7 +100,7 @@ class Session:
         self._stopped_early = self.stopping is not None
         self.budget, self.target, self.population = budget, target, population
         self.seed, self.keep = seed, tuple(keep)
-        self.part = _check_part(part, self.stopping)
+        self.part = _check_part(part, self.stopping, self.strategy)
         inputs = len(self.data.inputs)
         self.subject = Subject(
             self.model,
@@ -435,7 +435,7 @@ def _check_choice(field: str, value: Any, accepted: tuple[str, ...]) -> None:
         raise InputError(f"{field}: must be one of {', '.join(accepted)}, got {value!r}")
 
 
-def _check_part(part: tuple[int, int] | None, rule: Any) -> tuple[int, int] | None:
+def _check_part(part: tuple[int, int] | None, rule: Any, strategy: Any) -> tuple[int, int] | None:
     if part is None:
         return None
     own, parts = part
@@ -443,4 +443,8 @@ def _check_part(part: tuple[int, int] | None, rule: Any) -> tuple[int, int] | No
         raise InputError(f"part: expected I/N with I from 1 to N, got {own}/{parts}")
     if rule is not None:
         raise InputError("part: a stopping rule needs all outcomes of a test in one place; use stopping = 'none'")
+    if not getattr(strategy, "splits", True):
+        raise InputError(
+            f"part: strategy {strategy.name!r} gives every test inputs of its own; use 'full' or 'ordered'"
+        )
     return part

@@ -54,6 +54,16 @@ def test_a_budget_is_spent_and_never_exceeded(budget, needs_clean):
             assert np.isin(np.flatnonzero(outcomes.attempted(test, np.arange(400))), clean).all()
 
 
+@pytest.mark.parametrize("raised", [1000, 1700, 2500])
+def test_a_raised_budget_is_not_exceeded_either(raised):
+    outcomes, passed, _ = run(Adaptive(), budget=1000)
+    progress = Progress(space(), outcomes, budget=raised)
+    while (work := Adaptive().propose(progress)) is not None:
+        for test, places in zip(work.configurations.tolist(), work.places, strict=True):
+            outcomes.record(test, places, passed[test, places])
+    assert outcomes.total() == raised
+
+
 @pytest.mark.parametrize("budget", [16 * 20, 16 * 300])
 def test_little_and_plenty_are_spread_evenly_at_once(budget):
     outcomes, _, asked = run(Adaptive(), budget=budget)

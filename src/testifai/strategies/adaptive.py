@@ -44,6 +44,7 @@ class Round:
 class _Pooled:
     surrogate: str | None = "process"
     uses_target = True
+    splits = False  # among machines by inputs
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,9 @@ class Adaptive(_Pooled):
                 block[~progress.outcomes.attempted(test, block)]
                 for test, block in zip(planned.tests.tolist(), planned.places, strict=True)
             ]
-            wanted = [row for row, places in enumerate(missing) if len(places)]
-            if wanted:
-                return Work(planned.tests[wanted], [np.sort(missing[row]) for row in wanted])
+            if any(map(len, missing)):
+                # What another budget has bought is spent, even where this plan would not have asked for it.
+                return _affordable(planned.tests, missing, self.expected(progress) - progress.outcomes.total())
             for test, block in zip(planned.tests.tolist(), planned.places, strict=True):
                 known.record(test, block, progress.outcomes.passed(test, block))
             number += 1
@@ -137,6 +138,14 @@ class Adaptive(_Pooled):
             if (high - low) / 2 > target:
                 return False
         return True
+
+
+def _affordable(tests: Ids, places: list[Places], left: int) -> Work | None:
+    """As much of the work as there is budget left for."""
+    before = np.cumsum([0, *map(len, places)])
+    cut = [np.sort(asked[: max(0, left - start)]) for asked, start in zip(places, before.tolist(), strict=False)]
+    wanted = [row for row, asked in enumerate(cut) if len(asked)]
+    return Work(tests[wanted], [cut[row] for row in wanted]) if wanted else None
 
 
 def _target(progress: Progress) -> float | None:

@@ -30,6 +30,7 @@ class Balanced:
 
     name = "balanced"
     surrogate: str | None = "process"
+    splits = False  # among machines by inputs
 
     def propose(self, progress: Progress) -> Work | None:
         tests, blocks = design(progress)
