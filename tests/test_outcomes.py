@@ -90,3 +90,24 @@ def test_visiting_order_is_a_permutation_that_depends_on_the_seed():
     assert sorted(visiting_order(100, 3)) == list(range(100))
     assert (visiting_order(100, 3) == visiting_order(100, 3)).all()
     assert (visiting_order(100, 3) != visiting_order(100, 4)).any()
+
+
+def test_an_interrupt_while_recording_leaves_no_trial_without_its_outcome(monkeypatch):
+    """Ctrl-C may come between any two steps: what is marked as tried has its outcome by then."""
+    from testifai import outcomes as module
+
+    set_bits = module._set
+    for survived in range(2):
+        outcomes, calls = Outcomes(16), []
+
+        def interrupted(bits, places, calls=calls, survived=survived):
+            if len(calls) == survived:
+                raise KeyboardInterrupt
+            calls.append(1)
+            set_bits(bits, places)
+
+        monkeypatch.setattr(module, "_set", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            outcomes.record(3, np.array([1, 4]), np.array([True, False]))
+        attempted, _ = outcomes.bits(3)
+        assert not attempted.any()

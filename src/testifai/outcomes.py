@@ -63,10 +63,11 @@ class Outcomes:
     ) -> None:
         """Add the outcomes of one configuration on some inputs."""
         row = self._row(configuration)
-        _set(row.attempted, places)
-        _set(row.passed, places[passed])
         for name, values in (kept or {}).items():
             self.kept(configuration, name)[places] = values
+        _set(row.passed, places[passed])
+        # Last: an interrupt in between must not leave a trial without its outcome.
+        _set(row.attempted, places)
 
     def attempted(self, configuration: int, places: Places) -> NDArray[np.bool_]:
         """Which of these inputs were tried under the configuration."""

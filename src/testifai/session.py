@@ -252,13 +252,14 @@ class Session:
 
         def hand_over(measured: Measured) -> None:
             nonlocal done, saved
+            if store is not None:
+                # Before the outcomes are there: an interrupt in between must not save them without their reference.
+                store.touch(measured.configuration, measured.places, reference=measured.reference is not None)
             self.outcomes.record(measured.configuration, measured.places, measured.passed, measured.kept)
             done += len(measured.places)
-            if store is not None:
-                store.touch(measured.configuration, measured.places, reference=measured.reference is not None)
-                if time.monotonic() - saved > SAVE_EVERY:
-                    store.save(self.outcomes, self.executor.references.values)
-                    saved = time.monotonic()
+            if store is not None and time.monotonic() - saved > SAVE_EVERY:
+                store.save(self.outcomes, self.executor.references.values)
+                saved = time.monotonic()
             if progress is not None:
                 progress(Step(done, most, len(self.outcomes)))
             if measured.configuration == 0:

@@ -188,7 +188,10 @@ class Store:
             return
         rows, kept = [], []
         for configuration, block in sorted(self._dirty):
-            attempted, passed = (bits[_bytes(block)].tobytes() for bits in outcomes.bits(configuration))
+            if configuration not in outcomes:
+                continue  # announced, then interrupted
+            tried, won = (bits[_bytes(block)] for bits in outcomes.bits(configuration))
+            attempted, passed = tried.tobytes(), (won & tried).tobytes()
             whole = attempted == _all(outcomes.inputs, block)
             rows.append(_sealed(configuration, block, None if whole else attempted, passed))
             for name in outcomes.kept_names():
