@@ -197,8 +197,8 @@ def test_every_line_that_is_commented_out_would_be_accepted(tmp_path):
         brightness_model(tmp_path / "m.onnx", 125.0), npz(tmp_path / "d.npz", x=IMAGES, y=LABELS), tmp_path / "s.toml"
     )
     text = (tmp_path / "s.toml").read_text(encoding="utf-8")
-    for option in ('stopping = "interval"', "budget = 100000", 'oracle = "consistency"'):
+    for option in ("target = 0.02", "budget = 100000", 'oracle = "consistency"'):
         assert f"# {option}" in text
         text = text.replace(f"# {option}", option)
     spec = parse(tomllib.loads(text))
-    assert (spec.scan.stopping, spec.scan.budget, spec.scan.oracle) == ("interval", 100_000, "consistency")
+    assert (spec.scan.target, spec.scan.budget, spec.scan.oracle) == (0.02, 100_000, "consistency")

@@ -111,3 +111,11 @@ def test_an_interrupt_while_recording_leaves_no_trial_without_its_outcome(monkey
             outcomes.record(3, np.array([1, 4]), np.array([True, False]))
         attempted, _ = outcomes.bits(3)
         assert not attempted.any()
+
+
+def test_single_outcomes_of_some_inputs_are_numbered_among_those():
+    outcomes = Outcomes(20)
+    outcomes.record(3, np.array([1, 4, 7, 19]), np.array([True, False, True, True]))
+    among = np.packbits(np.isin(np.arange(20), [4, 5, 19]))
+    trials = outcomes.single(np.array([3]), among)
+    assert (trials.place.tolist(), trials.passed.tolist(), trials.inputs) == ([0, 2], [False, True], 3)

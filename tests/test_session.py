@@ -311,7 +311,8 @@ def test_a_target_may_come_and_go_and_its_stops_are_remembered(tmp_path):
         return (x.sum(axis=1) > 0).astype(int)
 
     def scan(**options):
-        return ta.scan(model, (rows, model(rows)), ta.Space({"jitter": jitter}), store=tmp_path / "run.db", **options)
+        space = ta.Space({"jitter": jitter})
+        return ta.scan(model, (rows, model(rows)), space, strategy="full", store=tmp_path / "run.db", **options)
 
     first = scan(target=0.1)
     assert 0 < first.inferences < 3 * 600
@@ -322,6 +323,36 @@ def test_a_target_may_come_and_go_and_its_stops_are_remembered(tmp_path):
     np.testing.assert_array_equal(reopened.low, closer.low)
     assert reopened.stopped_early
     assert scan().inferences == 3 * 600
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, "adaptive"),
+        ({"surrogate": "process"}, "adaptive"),
+        ({"stopping": "none"}, "adaptive"),
+        ({"surrogate": "forest"}, "ordered"),
+        ({"stopping": {"use": "window"}}, "ordered"),
+        ({"part": (1, 2)}, "ordered"),
+        ({"strategy": "full"}, "full"),
+    ],
+)
+def test_adaptive_is_the_default_where_it_can_do_what_is_asked(options, name):
+    rows = np.zeros((4, 2))
+    made = Session(lambda batch: np.zeros(len(batch), int), (rows, np.zeros(4, int)), Space({"a": SHIFT}), **options)
+    assert made.strategy.name == name
+
+
+def test_a_rule_for_single_tests_is_refused_by_strategies_that_share_out_the_inputs():
+    rows = np.zeros((4, 2))
+    with pytest.raises(InputError, match=r"^stopping: strategy 'adaptive' decides itself"):
+        Session(decide, (rows, np.zeros(4, int)), Space({"a": SHIFT}), strategy="adaptive", stopping="window")
+
+
+def test_ordered_is_the_default_where_the_order_of_application_counts():
+    space = Space({"a": SHIFT, "b": SHIFT}, order_sensitive=True)
+    made = Session(lambda batch: np.zeros(len(batch), int), (np.zeros((4, 2)), np.zeros(4, int)), space)
+    assert made.strategy.name == "ordered"
 
 
 @pytest.mark.parametrize("options", [{"strategy": "adaptive"}, {"surrogate": "pairwise"}])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from testifai import store as module
 from testifai.errors import InputError
 from testifai.outcomes import Outcomes
-from testifai.store import APPLICATION_ID, BLOCK, VERSION, Store, identity_changes
+from testifai.store import APPLICATION_ID, BLOCK, VERSION, Store, _checksum, identity_changes
 
 META = {"identity": {"seed": 3, "space": "Θ"}, "inputs": 2500, "classes": ["naïve", "b"], "nothing": None}
 
@@ -595,3 +595,17 @@ def test_changes_are_said_in_words():
     assert identity_changes(same, {**same, "seed": 2}) == ["seed was 1, now 2"]
     assert identity_changes({"a": "x" * 100}, {"a": "y"}) == [f"a was {'x' * 59}…, now y"]
     assert identity_changes({}, {"a": 1}) == ["a was null, now 1"]
+
+
+def test_values_of_a_block_written_whole_are_read_too(tmp_path):
+    outcomes = Outcomes(20)
+    outcomes.record(1, np.array([2, 5]), np.array([True, False]), {"value": np.array([0.5, -0.5], np.float32)})
+    with Store.create_or_open(tmp_path / "run.db") as store:
+        store.touch(1, np.array([2, 5]))
+        store.save(outcomes)
+        [(sparse,)] = store._connection.execute("SELECT data FROM kept").fetchall()
+        assert len(sparse) == 8, "only what was tried is stored"
+        whole = outcomes.kept(1, "value").astype("<f4").tobytes()
+        store._connection.execute("UPDATE kept SET data = ?, crc = ?", (whole, _checksum(1, 0, "value", whole)))
+        found = store.load(20).kept(1, "value")
+    np.testing.assert_array_equal(found, outcomes.kept(1, "value"))

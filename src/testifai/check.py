@@ -79,6 +79,6 @@ def estimate(session: Session) -> Estimate:
 def _file_bytes(tests: int, inputs: int, inferences: int, kept: int) -> int:
     """At the most: two bits and every kept value an outcome, some 50 bytes a row, a row for each block of a test."""
     rows = tests * -(-inputs // BLOCK) * (1 + kept)
-    # A block of kept values is stored whole, and spills over from one page of the file into others.
-    values = 4 * kept * tests * inputs * 4 // 3
+    # Kept values spill over from one page of the file into others.
+    values = 4 * kept * inferences * 4 // 3
     return 40_000 + 50 * rows + inferences // 4 + values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import signal
 import sys
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from testifai.commands.common import Json, RunFile, SpecFile, Stopped, duration, measured, print_json, say_code
 from testifai.errors import InputError
 
 app = typer.Typer(
@@ -27,10 +27,6 @@ app = typer.Typer(
 USAGE_PROBLEM: type[Exception] = typer.BadParameter.__mro__[2]
 
 INTERRUPTED = 130  # what a shell reports of a command ended by Ctrl-C
-
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
-RunFile = Annotated[Path, typer.Argument(help="A run file made by testifai run.", metavar="RUN.db")]
-SpecFile = Annotated[Path, typer.Argument(help="A spec file; testifai init writes one.", metavar="SPEC.toml")]
 
 
 @app.callback(invoke_without_command=True)
@@ -56,7 +52,7 @@ def demo(as_json: Json = False) -> None:
     with bar() as show:
         result = example.run(show)
     if as_json:
-        _print_json(result.as_dict())
+        print_json(result.as_dict())
         return
     out = tables.console()
     tables.demo(out, result)
@@ -75,7 +71,7 @@ def init(
 
     found = initialise.write_spec(model, data, out)
     if as_json:
-        _print_json(found.as_dict())
+        print_json(found.as_dict())
         return
     for line in found.lines():
         typer.echo(line)
@@ -95,7 +91,7 @@ def run(
     from testifai.spec import read
 
     read_spec = read(spec)
-    _say_code(read_spec)
+    say_code(read_spec)
     session = assemble.session(read_spec, spec.resolve().parent, part=_part(part))
     _check_gates(read_spec, session)
     path = out or spec.with_suffix(".db")
@@ -109,12 +105,12 @@ def run(
             tomogram = session.run(path, show, extra)
     except KeyboardInterrupt:
         done, most = session.outcomes.total(), session.strategy.expected(session.progress())
-        raise _Stopped(
+        raise Stopped(
             f"stopped: {done:,} of at most {most:,} inferences are in {path}; the same command continues"
         ) from None
     verdicts = gates.judge(read_spec.gate, tomogram)
     if as_json:
-        _print_json({**_facts(tomogram), "run": str(path), "gates": [verdict.as_dict() for verdict in verdicts]})
+        print_json({**_facts(tomogram), "run": str(path), "gates": [verdict.as_dict() for verdict in verdicts]})
     else:
         console = tables.console()
         tables.summary(console, tomogram)
@@ -137,10 +133,10 @@ def query(
     from testifai import tables
     from testifai.session import open_run
 
-    tomogram = _measured(open_run(run_file), run_file)
+    tomogram = measured(open_run(run_file), run_file)
     found = tomogram.query(expression, inputs)
     if as_json:
-        _print_json(found.as_dict())
+        print_json(found.as_dict())
     else:
         tables.answer(tables.console(), tomogram.space, expression, found)
 
@@ -159,7 +155,7 @@ def show(run_file: RunFile, as_json: Json = False) -> None:
         axis: {str(level): found.as_dict() for level, found in levels.items()}
         for axis, levels in tomogram.by_severity().items()
     }
-    _print_json(
+    print_json(
         {
             **_facts(tomogram),
             "by_order": {str(order): found.as_dict() for order, found in tomogram.by_order().items()},
@@ -195,10 +191,10 @@ def export(
         files.write_grid(open_run(run_file), out)
         message = f"Wrote the grid to {out}"
     else:
-        files.write_table(_measured(open_run(run_file), run_file), out)
+        files.write_table(measured(open_run(run_file), run_file), out)
         message = f"Wrote the table to {out}"
     if as_json:
-        _print_json({"out": str(out)})
+        print_json({"out": str(out)})
     else:
         typer.echo(message)
 
@@ -211,17 +207,17 @@ def check(spec: SpecFile, as_json: Json = False) -> None:
     from testifai.spec import read
 
     read_spec = read(spec)
-    _say_code(read_spec)
+    say_code(read_spec)
     session = assemble.session(read_spec, spec.resolve().parent)
     _check_gates(read_spec, session)
     found = estimate(session)
     if as_json:
-        _print_json(found.as_dict())
+        print_json(found.as_dict())
         return
     accuracy = "" if found.clean_accuracy is None else f"; {found.clean_accuracy:.3f} of the timed batch pass clean"
     typer.echo(
         f"{found.run_tests:,} of {found.tests:,} tests on up to {found.inputs:,} inputs: at most {found.inferences:,} "
-        f"inferences, about {_duration(found.seconds)} with {found.workers} workers at {found.batch_size} a batch, "
+        f"inferences, about {duration(found.seconds)} with {found.workers} workers at {found.batch_size} a batch, "
         f"a run file of at most {found.file_bytes / 1e6:.1f} MB{accuracy}"
     )
 
@@ -264,7 +260,7 @@ def perturbations(
     for problem in registry.suite_problems():
         typer.echo(f"note: {problem}", err=True)
     if as_json:
-        _print_json([_perturbation_facts(one) for one in found])
+        print_json([_perturbation_facts(one) for one in found])
         return
     _list_perturbations(found)
     if preview is not None:
@@ -284,7 +280,7 @@ def merge(
     merge_runs(run_files, out)
     tomogram = open_run(out)
     if as_json:
-        _print_json({**_facts(tomogram), "run": str(out)})
+        print_json({**_facts(tomogram), "run": str(out)})
     else:
         typer.echo(f"Merged {len(run_files)} runs into {out}: {tomogram.inferences:,} inferences")
 
@@ -303,10 +299,10 @@ def compare(
     from testifai.comparing import compare as compare_runs
     from testifai.session import open_run
 
-    a, b = (_measured(open_run(path), path) for path in (run_a, run_b))
+    a, b = (measured(open_run(path), path) for path in (run_a, run_b))
     found = compare_runs(a, b, queries or (), inputs)
     if as_json:
-        _print_json(found.as_dict())
+        print_json(found.as_dict())
         return
     for line in found.lines():
         typer.echo(line)
@@ -324,16 +320,12 @@ def independence(
     from testifai.independence import analyse, lines
     from testifai.session import open_run
 
-    result = analyse(_measured(open_run(run_file), run_file), seed=seed)
+    result = analyse(measured(open_run(run_file), run_file), seed=seed)
     if as_json:
-        _print_json(result.as_dict())
+        print_json(result.as_dict())
         return
     for line in lines(result):
         typer.echo(line)
-
-
-class _Stopped(Exception):  # noqa: N818
-    """A run ended by Ctrl-C, and where it stands."""
 
 
 def main() -> None:
@@ -353,7 +345,7 @@ def main() -> None:
         code = _fail(str(error), 2)
     except USAGE_PROBLEM as error:
         code = _fail(_usage(error), 2)
-    except _Stopped as stopped:
+    except Stopped as stopped:
         print(f"\n{stopped}", file=sys.stderr)
         code = INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
@@ -379,10 +371,6 @@ def _usage(error: Any) -> str:
 def _fail(message: str, code: int) -> int:
     print("error: " + " ".join(message.split()), file=sys.stderr)
     return code
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=1))
 
 
 def _facts(tomogram: Any) -> dict[str, Any]:
@@ -423,12 +411,6 @@ def _list_perturbations(found: list[Any]) -> None:
         for one in members:
             mark = " (moves boxes)" if one.boxes is not None else ""
             typer.echo(f"  {one.name:{width}}  0-{len(one.severities) - 1}  {one.summary}{mark}".rstrip())
-
-
-def _measured(tomogram: Any, path: Path) -> Any:
-    if not len(tomogram.outcomes):
-        raise InputError(f"run file: {path} holds no outcome yet; continue it with: testifai run SPEC.toml")
-    return tomogram
 
 
 def _reopen(run_file: Path, spec: Path | None) -> Any:
@@ -477,18 +459,6 @@ def _check_gates(spec: Any, session: Any) -> None:
             raise InputError(f"gate {gate.name or number}: {error}") from error
 
 
-def _say_code(spec: Any) -> None:
-    entries = spec.runs_code()
-    if entries:
-        typer.echo(f"note: runs your own code, named by {', '.join(entries)}", err=True)
-
-
 def _example(tomogram: Any) -> str:
     axis = tomogram.space.axes[0]
     return f"{axis.name} >= {axis.severities[len(axis.severities) // 2]}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -237,9 +237,9 @@ def _spec_text(found: Found) -> str:
 {axes}
 
 [scan]
-strategy = "ordered"        # all tests of at most two perturbations at once, the rest predicted; or "full", "random"
-# stopping = "interval"     # end a test once its 95 % interval is narrow enough: target = 0.02
-# budget = 100000           # most inferences to spend
+strategy = "adaptive"       # a few inputs for every test, more where they are needed; or "ordered", "full", "random"
+# target = 0.02             # wanted half-width of every 95 % interval; the default, but small runs are done whole
+# budget = 100000           # most inferences to spend; with a target the run ends at the first of the two
 {oracle}
 seed = 0
 

@@ -123,7 +123,10 @@ class Outcomes:
         return passes, trials
 
     def single(self, configurations: Ids, among: Bits | None = None, name: str | None = None) -> Trials:
-        """Every outcome of these configurations by itself, with the value kept under a name where there is one."""
+        """Every outcome of these configurations by itself, with the value kept under a name where there is one.
+
+        Inputs are numbered among those looked at.
+        """
         places, passed, values = [], [], []
         for configuration in configurations.tolist():
             attempted, _ = self.bits(configuration)
@@ -133,9 +136,12 @@ class Outcomes:
             if name is not None:
                 values.append(self.kept(configuration, name)[tried])
         test = np.repeat(np.arange(len(places)), [len(tried) for tried in places])
-        inputs = self.inputs if among is None else int(np.bitwise_count(among).sum())
+        place, inputs = np.concatenate(places), self.inputs
+        if among is not None:
+            number = np.cumsum(np.unpackbits(among, count=self.inputs), dtype=np.intp)
+            place, inputs = number[place] - 1, int(number[-1])
         kept = np.concatenate(values) if values else None
-        return Trials(test, np.concatenate(places), np.concatenate(passed), inputs, kept)
+        return Trials(test, place, np.concatenate(passed), inputs, kept)
 
     def total(self) -> int:
         """Outcomes recorded so far; one inference each."""

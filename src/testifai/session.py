@@ -56,7 +56,7 @@ class Session:
         data: Any,
         space: Space,
         *,
-        strategy: Any = "ordered",
+        strategy: Any = None,
         surrogate: Any = None,
         stopping: Any = None,
         budget: int | None = None,
@@ -84,6 +84,8 @@ class Session:
         self.model = models.wrap(model)
         self.data = datasets.wrap(data)
         self.oracle = oracles.resolve(oracle)
+        if strategy is None:
+            strategy = strategies.default(space, surrogate=surrogate, stopping=stopping, parts=part is not None)
         self.strategy = strategies.resolve(strategy)
         self.surrogate = self.strategy.surrogate if surrogate is None else surrogate
         resolved = surrogates.resolve(self.surrogate, seed, [axis.severities for axis in space.axes])
@@ -95,7 +97,13 @@ class Session:
         # A wanted half-width without a rule asks for the rule that stops at one; like the target, it may come and go.
         # A strategy that looks at the half-widths itself needs none.
         self._told_rule = stopping_rules.resolve(stopping, target)
-        by_target = stopping is None and target is not None and not getattr(self.strategy, "uses_target", False)
+        looks_itself = getattr(self.strategy, "uses_target", False)
+        if looks_itself and self._told_rule is not None:
+            raise InputError(
+                f"stopping: strategy {self.strategy.name!r} decides itself how many inputs a test gets; "
+                "leave stopping out, or use strategy = 'ordered' or 'full'"
+            )
+        by_target = stopping is None and target is not None and not looks_itself
         self.stopping = stopping_rules.resolve("interval", target) if by_target else self._told_rule
         self._stopped_early = self.stopping is not None
         self.budget, self.target, self.population = budget, target, population
@@ -334,7 +342,7 @@ def scan(
     data: Any,
     space: Space,
     *,
-    strategy: Any = "ordered",
+    strategy: Any = None,
     surrogate: Any = None,
     stopping: Any = None,
     budget: int | None = None,

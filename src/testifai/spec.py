@@ -80,7 +80,7 @@ class AxisPart(_Part):
 class ScanPart(_Part):
     """The keywords of `ta.scan`."""
 
-    strategy: str | dict[str, Any] = "ordered"
+    strategy: str | dict[str, Any] | None = None
     surrogate: str | None = None
     stopping: str | dict[str, Any] | None = None
     budget: Annotated[int, Field(ge=1, strict=True)] | None = None

@@ -195,8 +195,9 @@ class Store:
             whole = attempted == _all(outcomes.inputs, block)
             rows.append(_sealed(configuration, block, None if whole else attempted, passed))
             for name in outcomes.kept_names():
-                values = outcomes.kept(configuration, name)[_places(block)].astype("<f4").tobytes()
-                kept.append(_sealed(configuration, block, name, values))
+                values = outcomes.kept(configuration, name)[_places(block)]
+                known = values[np.unpackbits(tried, count=len(values)).view(bool)].astype("<f4")
+                kept.append(_sealed(configuration, block, name, known.tobytes()))
         with self._transaction():
             # Not INSERT OR REPLACE: replacing would delete the row that a kept value refers to.
             self._connection.executemany(
@@ -227,7 +228,14 @@ class Store:
             for configuration, block, name, data, crc in self._connection.execute("SELECT * FROM kept"):
                 if _checksum(configuration, block, name, data) != crc:
                     raise _damaged(self.path, f"values of configuration {configuration} do not match their checksum")
-                outcomes.kept(configuration, name)[_places(block)] = np.frombuffer(data, "<f4")
+                values = outcomes.kept(configuration, name)[_places(block)]
+                places = np.arange(block * BLOCK, block * BLOCK + len(values))
+                known = outcomes.attempted(configuration, places)
+                if len(data) == 4 * len(values):
+                    known[:] = True  # as the first runs were written: a block whole, NaN where nothing was tried
+                elif len(data) != 4 * int(known.sum()):
+                    raise _damaged(self.path, f"values of configuration {configuration} are not of its inputs")
+                values[known] = np.frombuffer(data, "<f4")
         return outcomes
 
     def load_references(self, inputs: int) -> NDArray[Any] | None:

@@ -276,8 +276,15 @@ class Tomogram:
         return _View(estimate, low, high, passes, trials)
 
     def _pooling(self, among: Bits | None) -> Any:
-        """The fitted surrogate, where it is one that estimates every test from all trials."""
-        return self._fitted(among) if self._pools and len(self.measured_ids) else None
+        """The fitted surrogate, where it is one that estimates every test from all trials and there is need of it."""
+        known = self.population == "data" and self._complete
+        return self._fitted(among) if self._pools and len(self.measured_ids) and not known else None
+
+    @cached_property
+    def _complete(self) -> bool:
+        """Whether every test of the space was tried on every input."""
+        _, trials = self.outcomes.counts(self.measured_ids)
+        return len(trials) == self.space.size and bool((trials == self.outcomes.inputs).all())
 
     @cached_property
     def _pools(self) -> bool:

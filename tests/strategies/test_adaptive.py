@@ -6,12 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import testifai as ta
 from testifai.engine.plan import Work
 from testifai.errors import InputError
 from testifai.outcomes import Outcomes
-from testifai.strategies.adaptive import Adaptive, _shared_out
+from testifai.strategies.adaptive import Adaptive, _risk, _shared_out
 from testifai.strategies.base import Progress
 
 
@@ -149,3 +150,16 @@ def test_shares_are_whole_fit_and_add_up(seed):
     assert shares.sum() == min(size, room.sum())
     assert (shares >= 0).all()
     assert (shares <= room).all()
+
+
+@pytest.mark.parametrize("growth", [1.25, 1.6, 2.0, 4.0])
+def test_looking_again_and_again_errs_in_five_per_cent_at_most(growth):
+    """Normal sums looked at while their information grows from 10 trials to all of 10,000, as in a run."""
+    looks = min(40, 1 + int(np.log(1000) / np.log(growth)))
+    information = growth ** np.arange(looks)
+    generator = np.random.default_rng(0)
+    steps = generator.normal(size=(40_000, looks)) * np.sqrt(np.diff(information, prepend=0.0))
+    values = np.abs(steps.cumsum(axis=1) / np.sqrt(information))
+    limits = norm.isf(np.array([_risk(look) for look in range(1, looks + 1)]) / 2)
+    wrong = (values > limits).any(axis=1).mean()
+    assert wrong < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40_000)

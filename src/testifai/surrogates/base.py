@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 class Trials:
     """Single outcomes, for surrogates that know that tests share inputs.
 
-    Trial m ran the test in row `test[m]` of the features on the input at `place[m]` of the visiting order.
+    Trial m ran the test in row `test[m]` of the features on the input at `place[m]`, from 0 to `inputs` - 1.
     """
 
     test: NDArray[np.intp]

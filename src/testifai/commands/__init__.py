@@ -1,0 +1,1 @@
+"""Commands of the command line, one file to a subject; `testifai.cli` registers them."""

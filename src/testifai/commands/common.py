@@ -1,0 +1,45 @@
+"""What commands share: their usual arguments, JSON output, and how a stopped run is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from testifai.errors import InputError
+
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+RunFile = Annotated[Path, typer.Argument(help="A run file made by testifai run.", metavar="RUN.db")]
+SpecFile = Annotated[Path, typer.Argument(help="A spec file; testifai init writes one.", metavar="SPEC.toml")]
+
+
+class Stopped(Exception):  # noqa: N818
+    """A run ended by Ctrl-C, and where it stands."""
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=1))
+
+
+def say_code(spec: Any) -> None:
+    """Tell the user when a spec imports code of their own."""
+    entries = spec.runs_code()
+    if entries:
+        typer.echo(f"note: runs your own code, named by {', '.join(entries)}", err=True)
+
+
+def measured(tomogram: Any, path: Path) -> Any:
+    """The tomogram, or a refusal where nothing was measured yet."""
+    if not len(tomogram.outcomes):
+        raise InputError(f"run file: {path} holds no outcome yet; continue it with: testifai run SPEC.toml")
+    return tomogram
+
+
+def duration(seconds: float) -> str:
+    """In the unit a person would use."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
