@@ -58,6 +58,9 @@ GRIDS = {
     "cifar56": Grid(
         "cifar10_resnet56", "cifar10_test", "cifar_c", ("fog", "gaussian_noise", "motion_blur", "saturate"), 4
     ),
+    # These were made when the estimators were done, and only looked at then.
+    "gtsrb_b": Grid("gtsrb_cnn_se", "gtsrb_test", "cure", ("haze", "lens_blur", "rain", "shadow"), 2),
+    "mnist_d": Grid("mnist_lenet5", "mnist_test", "mnist_c", ("impulse_noise", "glass_blur", "zigzag", "spatter"), 8),
 }
 
 

@@ -83,8 +83,7 @@ def test_what_is_not_written_has_the_defaults_of_scan():
     assert spec.gate == []
     parameters = inspect.signature(ta.scan).parameters
     for name, field in ScanPart.model_fields.items():
-        default = parameters[name].default
-        assert field.default == (list(default) if name == "keep" else default), name
+        assert field.default == parameters[name].default, name
     missing = set(parameters) - set(ScanPart.model_fields) - {"model", "data", "space", "store", "progress"}
     assert not missing, "[scan] takes every keyword of ta.scan"
 

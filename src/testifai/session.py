@@ -66,7 +66,7 @@ class Session:
         batch_size: int | None = None,
         seed: int = 0,
         workers: int | None = None,
-        keep: tuple[str, ...] | list[str] = (),
+        keep: tuple[str, ...] | list[str] | None = None,
         part: tuple[int, int] | None = None,
     ) -> None:
         if not isinstance(space, Space):
@@ -78,7 +78,7 @@ class Session:
         if target is not None and not 0 < target < 1:
             raise InputError(f"target: must be a half-width between 0 and 1, got {target!r}")
         _check_choice("population", population, POPULATIONS)
-        for name in keep:
+        for name in keep or ():
             _check_choice("keep", name, KEEP)
         self.space = space
         self.model = models.wrap(model)
@@ -107,6 +107,8 @@ class Session:
         self.stopping = stopping_rules.resolve("interval", target) if by_target else self._told_rule
         self._stopped_early = self.stopping is not None
         self.budget, self.target, self.population = budget, target, population
+        if keep is None:
+            keep = ("value",) if getattr(resolved, "takes_scores", False) else ()
         self.seed, self.keep = seed, tuple(keep)
         self.part = _check_part(part, self.stopping, self.strategy)
         inputs = len(self.data.inputs)
@@ -354,7 +356,7 @@ def scan(
     store: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[Step], None] = False,
     workers: int | None = None,
-    keep: tuple[str, ...] | list[str] = (),
+    keep: tuple[str, ...] | list[str] | None = None,
 ) -> Tomogram:
     """Test a model over a space of conditions.
 

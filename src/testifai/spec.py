@@ -90,7 +90,7 @@ class ScanPart(_Part):
     batch_size: Annotated[int, Field(ge=1, strict=True)] | None = None
     seed: Annotated[int, Field(ge=0, strict=True)] = 0
     workers: Annotated[int, Field(ge=1, strict=True)] | None = None
-    keep: list[Literal["value", "predicted"]] = []
+    keep: list[Literal["value", "predicted"]] | None = None
 
 
 class Gate(_Part):

@@ -241,7 +241,8 @@ class _Refit:
     def _fresh(self) -> Surrogate | None:
         levels = [axis.severities for axis in self.tomogram.space.axes]
         # What it predicts is compared with outcomes on the inputs at hand, whatever the tomogram's bounds are for.
-        made = resolve(self.tomogram.surrogate, self.tomogram.seed, levels)
+        finite = self.tomogram.population == "data"
+        made = resolve(self.tomogram.surrogate, self.tomogram.seed, levels, finite=finite)
         # One that was given as an object is the tomogram's own: fitting it here would change the tomogram.
         return copy.deepcopy(made) if made is self.tomogram.surrogate else made
 

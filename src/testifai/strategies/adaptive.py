@@ -33,6 +33,7 @@ SHRINK = 3
 EVEN_SHARE = 0.5
 ROUNDS = 2
 FEW, MANY = 25, 100
+SCORE = "value"  # the name under which a run keeps what the oracle measured of a trial, such as its margin
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,9 @@ class Adaptive(_Pooled):
                 # What another budget has bought is spent, even where this plan would not have asked for it.
                 return _affordable(planned.tests, missing, self.expected(progress) - progress.outcomes.total())
             for test, block in zip(planned.tests.tolist(), planned.places, strict=True):
-                known.record(test, block, progress.outcomes.passed(test, block))
+                known.record(
+                    test, block, progress.outcomes.passed(test, block), _scores(progress.outcomes, test, block)
+                )
             number += 1
         return None
 
@@ -193,11 +196,17 @@ def _size(space: Space) -> int:
     return space.size
 
 
+def _scores(outcomes: Outcomes, test: int, places: Places) -> dict[str, NDArray[np.float32]]:
+    """The oracle's values of some trials, where the run keeps them."""
+    return {SCORE: outcomes.kept(test, SCORE)[places]} if SCORE in outcomes.kept_names() else {}
+
+
 def _fitted(progress: Progress, known: Outcomes) -> Any:
     space = progress.space
     process: Any = resolve("process", progress.seed, [axis.severities for axis in space.axes])
     tests = np.array(sorted(known), np.int64)
-    return process.fit(space.matrix(tests), *known.counts(tests), single=known.single(tests))
+    scored = SCORE if SCORE in known.kept_names() else None
+    return process.fit(space.matrix(tests), *known.counts(tests), single=known.single(tests, name=scored))
 
 
 def _even(progress: Progress, budget: int, pool: int) -> Round:
