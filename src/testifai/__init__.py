@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from testifai import data, models, oracles, perturb, testing
+    from testifai import data, models, operational, oracles, perturb, testing
     from testifai.comparing import compare
     from testifai.engine import stopping
     from testifai.errors import InputError
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from testifai.session import open_run as open  # noqa: A004
     from testifai.session import scan
     from testifai.space import Space
+    from testifai.sweeps import sweep, sweep_model
+    from testifai.sweeps.calibrate import calibrate
     from testifai.tomogram import Answer, Tomogram
 
 # Names are loaded when first used, so that `import testifai` and `testifai --help` are quick.
@@ -27,22 +29,27 @@ _WHERE = {
     "Space": "testifai.space:Space",
     "Tomogram": "testifai.tomogram:Tomogram",
     "apply": "testifai.perturb:apply",
+    "calibrate": "testifai.sweeps.calibrate:calibrate",
     "compare": "testifai.comparing:compare",
     "data": "testifai.data",
     "merge": "testifai.merging:merge",
     "models": "testifai.models",
     "open": "testifai.session:open_run",
+    "operational": "testifai.operational",
     "oracles": "testifai.oracles",
     "perturb": "testifai.perturb",
     "perturbation": "testifai.perturb:perturbation",
     "scan": "testifai.session:scan",
     "stopping": "testifai.engine.stopping",
+    "sweep": "testifai.sweeps:sweep",
+    "sweep_model": "testifai.sweeps:sweep_model",
     "testing": "testifai.testing",
 }
 
 __all__ = [
-    "Answer", "InputError", "Perturbation", "Space", "Tomogram", "apply", "compare", "data", "merge", "models", "open",
-    "oracles", "perturb", "perturbation", "scan", "stopping", "testing",
+    "Answer", "InputError", "Perturbation", "Space", "Tomogram", "apply", "calibrate", "compare", "data", "merge",
+    "models", "open", "operational", "oracles", "perturb", "perturbation", "scan", "stopping", "sweep", "sweep_model",
+    "testing",
 ]  # fmt: skip
 
 

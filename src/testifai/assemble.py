@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,10 @@ def session(spec: Spec, folder: Path, *, part: tuple[int, int] | None = None) ->
 
 def space(spec: Spec, folder: Path) -> Space:
     """The spec's axes, in the order they are written."""
-    axes = {name: _axis(name, axis, folder) for name, axis in spec.axes().items()}
+    axes = {}
+    for name, part in spec.axes().items():
+        found = axis(name, part, folder)
+        axes[name] = found if part.severities is None else (found, part.severities)
     return Space(axes, order_sensitive=bool(spec.space.get("order_sensitive", False)))
 
 
@@ -49,7 +53,8 @@ def data(part: DataPart, folder: Path) -> datasets.Data:
     return datasets.load(kind, source, folder=folder, **options)
 
 
-def _axis(name: str, part: AxisPart, folder: Path) -> Any:
+def axis(name: str, part: AxisPart, folder: Path) -> Perturbation:
+    """The perturbation of one of the spec's axes."""
     if part.python is not None:
         found = import_object(part.python, folder=folder, field=f"space.{name}")
         if not isinstance(found, Perturbation):
@@ -59,4 +64,19 @@ def _axis(name: str, part: AxisPart, folder: Path) -> Any:
             )
     else:
         found = resolve(part.use or "")
-    return found if part.severities is None else (found, part.severities)
+    return found if part.levels is None else _at_levels(name, found, part.levels)
+
+
+def _at_levels(name: str, perturbation: Perturbation, levels: list[float]) -> Perturbation:
+    """The perturbation with these levels as its table, after severity 0, off."""
+    if perturbation.levels is None:
+        raise InputError(f"space.{name}: {perturbation.name} has no continuous level; leave out levels")
+    off, strongest = perturbation.levels
+    for level in levels:
+        if not min(off, strongest) <= level <= max(off, strongest) or level == off:
+            raise InputError(
+                f"space.{name}: levels: {level:g} is not accepted; those after {off:g} to {strongest:g} are"
+            )
+    if not levels:
+        raise InputError(f"space.{name}: levels: the list is empty; give one level for each severity from 1 on")
+    return replace(perturbation, severities=[off, *levels])

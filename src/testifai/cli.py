@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from testifai.commands.common import Json, RunFile, SpecFile, Stopped, duration, measured, print_json, say_code
+from testifai.commands.operational import estimate, select
+from testifai.commands.sweep import sweep
 from testifai.errors import InputError
 
 app = typer.Typer(
@@ -326,6 +328,10 @@ def independence(
         return
     for line in lines(result):
         typer.echo(line)
+
+
+for command in (sweep, select, estimate):
+    app.command()(command)
 
 
 def main() -> None:

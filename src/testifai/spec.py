@@ -65,11 +65,15 @@ class DataPart(_Part):
 
 
 class AxisPart(_Part):
-    """One axis: a registered perturbation (`use`) or one from your own code (`python`), and chosen severities."""
+    """One axis: a registered perturbation (`use`) or one from your own code (`python`), and chosen severities.
+
+    `levels` replaces the table of a perturbation with a continuous level: severity s is the s-th of them.
+    """
 
     use: str | None = None
     python: str | None = None
     severities: list[Level] | dict[str, Level] | None = None
+    levels: list[float] | None = None
 
     @model_validator(mode="after")
     def _one_source(self) -> AxisPart:

@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -161,16 +161,30 @@ class Store:
         with self._transaction():
             self._write_array(name, 0, array)
 
+    def put_blocks(self, blocks: Iterable[tuple[str, int, NDArray[Any]]]) -> None:
+        """Store parts of arrays that grow, each under its array's name and a number, all in one transaction."""
+        with self._transaction():
+            for name, block, array in blocks:
+                self._write_array(name, block, array)
+
+    def get_blocks(self, prefix: str) -> Iterator[tuple[str, int, NDArray[Any]]]:
+        """The stored parts of all arrays whose names begin so."""
+        with _plain_errors(self.path):
+            names = self._connection.execute("SELECT DISTINCT name FROM arrays ORDER BY name").fetchall()
+        for (name,) in names:
+            if name.startswith(prefix):
+                yield from ((name, block, array) for block, array in self._array_blocks(name))
+
     def is_empty(self) -> bool:
         """Whether nothing has been measured yet."""
         with _plain_errors(self.path):
             return self._connection.execute("SELECT 1 FROM outcomes LIMIT 1").fetchone() is None
 
     def clear(self) -> None:
-        """Forget whose run this is; only where nothing has been measured."""
+        """Forget whose run this is; only where nothing has been measured. Sweeps stay: they know whose they are."""
         with self._transaction():
-            for table in ("meta", "arrays"):
-                self._connection.execute(f"DELETE FROM {table}")
+            for table, column in (("meta", "key"), ("arrays", "name")):
+                self._connection.execute(f"DELETE FROM {table} WHERE {column} NOT LIKE 'sweep/%'")
 
     # -- outcomes -----------------------------------------------------------------------------------------------
 

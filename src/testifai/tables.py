@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -14,6 +14,9 @@ from testifai.gates import Verdict
 from testifai.space import Space
 from testifai.tomogram import Answer, Tomogram
 from testifai.trust import Trust, assess
+
+if TYPE_CHECKING:
+    from testifai.sweeps import Calibrated, Sweep
 
 
 def console() -> Console:
@@ -130,6 +133,33 @@ def demo(out: Console, result: Demo) -> None:
         f"{result.full.inferences:,}: {result.saved:.0%} saved; {result.within:.0%} of the 216 tests within 0.1 of "
         "the truth. The forest errs on the optimistic side (+) where several perturbations meet."
     )
+
+
+def sweeps(found: Mapping[str, Iterable[Sweep]]) -> Table:
+    """A row for every perturbation and threshold."""
+    table = _table(
+        "share of the levels on which accuracy holds", ("perturbation", "left"), "accuracy", "robustness", "bound",
+        "crossed at", "levels", "inferences",
+    )  # fmt: skip
+    for name, listed in found.items():
+        for sweep in listed:
+            crossed = ", ".join(f"{level:.4g}" for level in sweep.crossings[:4]) + (" …" if sweep.crossings[4:] else "")
+            bound = "–" if math.isnan(sweep.bound) else f"± {sweep.bound:.4f}"
+            table.add_row(
+                _escape(name), f">= {sweep.threshold:g}", f"{sweep.robustness:.4f}", bound, crossed or "never",
+                f"{sweep.evaluations:,}", f"{sweep.inferences:,}",
+            )  # fmt: skip
+    return table
+
+
+def calibrated(name: str, table: Calibrated) -> Table:
+    """The level at which accuracy has fallen by each amount."""
+    shown = _table(f"severities of {_escape(name)}, clean accuracy {rate(table.accuracy)}", "severity", "drop", "level")
+    for severity, (drop, level) in enumerate(zip(table.drops, table.severities[1:], strict=True), start=1):
+        shown.add_row(str(severity), f"{drop:g}", f"{level:.6g}")
+    for drop in table.unreached:
+        shown.add_row("–", f"{drop:g}", "not reached")
+    return shown
 
 
 def signed(value: float) -> str:

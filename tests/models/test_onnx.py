@@ -225,3 +225,40 @@ def test_graphs_that_are_no_use(tmp_path):
         OnnxModel(file)
     with pytest.raises(InputError, match="is not usable"):
         OnnxModel(file, output="boxes")
+
+
+def test_traces_of_an_output_and_of_an_inner_tensor(tmp_path):
+    nodes = [
+        helper.make_node("Relu", ["images"], ["inner"]),
+        helper.make_node("Flatten", ["inner"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "w"], ["logits"]),
+    ]
+    inputs, outputs = [info("images", F, ["batch", 3, 2, 2])], [info("logits", F, ["batch", 5])]
+    model = OnnxModel(save(tmp_path / "m.onnx", nodes, inputs, outputs, [("w", WEIGHTS)]))
+    outputs, traces = model.traced(IMAGES, "flat")
+    np.testing.assert_allclose(outputs, scores_by_hand(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(traces @ WEIGHTS, scores_by_hand(), rtol=1e-5, atol=1e-6)
+    _, maps = model.traced(IMAGES, "inner")  # (N, 3, 2, 2): averaged over places
+    np.testing.assert_allclose(maps, IMAGES.reshape(7, 4, 3).mean(axis=1) / 255, rtol=1e-5, atol=1e-6)
+    with pytest.raises(InputError, match="makes no tensor 'flt'; did you mean 'flat'"):
+        model.traced(IMAGES, "flt")
+    with pytest.raises(InputError, match=r"no features output.*logits"):
+        model.traced(IMAGES)
+
+
+def test_traces_default_to_the_features_and_fit_a_fixed_batch(tmp_path):
+    model = OnnxModel(linear(tmp_path / "m.onnx", batch=3))
+    for count in (0, 1, 3, 7):
+        outputs, traces = model.traced(IMAGES[:count])
+        assert traces.shape == (count, 12)
+        np.testing.assert_allclose(traces @ WEIGHTS, outputs, rtol=1e-5, atol=1e-6)
+
+
+def test_traces_of_a_model_with_weights_in_another_file(tmp_path):
+    path = linear(tmp_path / "m.onnx")
+    loaded = onnx.load(path)
+    onnx.save(loaded, path, save_as_external_data=True, location="m.onnx.data", size_threshold=0)
+    assert (tmp_path / "m.onnx.data").is_file()
+    model = OnnxModel(path)
+    outputs, labels = model.traced(IMAGES, "label")
+    assert labels[:, 0].tolist() == outputs.argmax(axis=1).tolist()

@@ -133,3 +133,19 @@ def test_a_tuple_is_no_output():
 
     with pytest.raises(InputError, match="Two: model returned tuple"):
         TorchModel(Two())(np.zeros((1, 3)))
+
+
+def test_traces_of_a_submodule():
+    module = make()
+    model = TorchModel(module)
+    outputs, traces = model.traced(IMAGES, "3")
+    np.testing.assert_allclose(outputs, model(IMAGES))
+    with torch.no_grad():
+        np.testing.assert_allclose(module[4](torch.tensor(traces)).numpy(), outputs, rtol=1e-5, atol=1e-6)
+    _, maps = model.traced(IMAGES, "0")
+    with torch.no_grad():
+        whole = module[0](torch.tensor(IMAGES).permute(0, 3, 1, 2) / 255).numpy()
+    np.testing.assert_allclose(maps, whole.mean(axis=(2, 3)), rtol=1e-5, atol=1e-6)
+    assert not module[0]._forward_hooks  # nothing is left behind
+    with pytest.raises(InputError, match="'9' is not a submodule"):
+        model.traced(IMAGES, "9")

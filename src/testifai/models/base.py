@@ -17,7 +17,7 @@ class Model(Protocol):
     Any callable will do; adapters add what lets the engine plan. Optional further attributes: `classes` (int
     or None, the number of classes), `class_values` (what the classes are called, where not 0 … k − 1),
     `batch_size` (a good one), `thread_safe`, `name`, `preprocessing` (what was told about it, as plain
-    data), and `features(batch)`.
+    data), `features(batch)`, and `traced(batch, layer)` (outputs, and a layer's activations as one row each).
     """
 
     @property

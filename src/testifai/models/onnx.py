@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
+from testifai.models import onnx_graph
 from testifai.models.base import Outputs
 from testifai.models.preprocess import PerChannel, Preprocess, Scale, guess
+from testifai.models.traces import as_rows
 from testifai.rows import Batch
 
 _DTYPES = {
@@ -30,6 +33,7 @@ _FLOATS = ("tensor(float)", "tensor(float16)", "tensor(double)")
 _INTEGERS = ("tensor(int64)", "tensor(int32)")
 _SCORE_NAMES = ("logit", "score", "prob", "softmax", "pred", "output")
 _FEATURE_NAMES = ("feature", "embedding", "penultimate", "hidden")
+_LISTED = 30  # more tensors than this are not listed in a message
 
 
 class OnnxModel:
@@ -80,16 +84,31 @@ class OnnxModel:
         self.batch_size = self._fixed or batch_size
         self._given = Preprocess(layout, scale, mean, std, _plain_dtype(self.input_dtype))
         self._prepared: dict[tuple[tuple[int, ...], str], Preprocess] = {}
+        self._layered: dict[str, Any] = {}
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
-        return self._run(self.output, batch)
+        return self._flat(self._run(self._session, [self.output], batch)[0])
 
     def features(self, batch: Batch) -> NDArray[Any]:
         """What the model's features output says of each input, one row each."""
         if self.features_output is None:
             raise InputError(f"{self.name}: has no features output; name one with features = (see its outputs)")
-        features = self._run(self.features_output, batch)
+        features = self._run(self._session, [self.features_output], batch)[0]
         return features.reshape(len(features), -1)
+
+    def traced(self, batch: Batch, layer: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Outputs and, from the same pass, the activation traces of a layer: any tensor of the graph by its name.
+
+        Without a name it is the features output.
+        """
+        layer = self.features_output if layer is None else layer
+        if layer is None:
+            known = _near("", onnx_graph.tensor_names(self.path.read_bytes()))
+            raise InputError(f"layer: {self.name} has no features output; name a tensor of its graph ({known})")
+        if layer not in self._layered:
+            self._layered[layer] = self._open_with(layer)
+        outputs, activations = self._run(self._layered[layer], [self.output, layer], batch)
+        return self._flat(outputs), as_rows(activations, len(batch), layer)
 
     def preprocess_for(self, batch: NDArray[Any]) -> Preprocess:
         """How batches of this shape and dtype are turned into the model's input."""
@@ -114,15 +133,31 @@ class OnnxModel:
         mean, std = self._options["mean"], self._options["std"]
         return Preprocess(layout, scale, mean, std, self.input_dtype, expects)
 
-    def _run(self, output: str, batch: Batch) -> NDArray[Any]:
+    def _open_with(self, layer: str) -> Any:
+        """A session that hands the layer out too."""
+        if layer in [node.name for node in self._session.get_outputs()]:
+            return self._session
+        content = self.path.read_bytes()
+        names = onnx_graph.tensor_names(content)
+        if layer not in names:
+            known = suggest(layer, names) if len(names) <= _LISTED else _near(layer, names)
+            raise InputError(f"layer: {self.name} makes no tensor {layer!r}; {known}")
+        return _open(self.path, self._options["threads"], onnx_graph.with_output(content, layer))
+
+    def _flat(self, outputs: NDArray[Any]) -> NDArray[Any]:
+        return outputs[:, 0] if self.outputs == "labels" and outputs.ndim == 2 else outputs
+
+    def _run(self, session: Any, names: list[str], batch: Batch) -> list[NDArray[Any]]:
         ready = self._ready(batch)
         if self._fixed is None or len(ready) == self._fixed:
-            return self._infer(output, ready)
+            return self._infer(session, names, ready)
+        # No inputs still need one pass, to see the shape of none.
+        starts = range(0, max(len(ready), 1), self._fixed)
+        chunks = [ready[start : start + self._fixed] for start in starts]
         parts = [
-            self._infer(output, _pad(part, self._fixed))[: len(part)]
-            for part in (ready[start : start + self._fixed] for start in range(0, len(ready), self._fixed))
+            [made[: len(chunk)] for made in self._infer(session, names, _pad(chunk, self._fixed))] for chunk in chunks
         ]
-        return np.concatenate(parts) if parts else self._infer(output, _pad(ready, self._fixed))[:0]
+        return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
 
     def _ready(self, batch: Batch) -> NDArray[Any]:
         if self.input_dtype.kind == "O":
@@ -132,12 +167,11 @@ class OnnxModel:
             raise InputError(f"{self.name}: inputs are texts; the model takes {self.input_dtype} arrays")
         return np.asarray(self.preprocess_for(batch)(batch))
 
-    def _infer(self, output: str, ready: NDArray[Any]) -> NDArray[Any]:
+    def _infer(self, session: Any, names: list[str], ready: NDArray[Any]) -> list[NDArray[Any]]:
         try:
-            result = np.asarray(self._session.run([output], {self._input.name: ready})[0])
+            return [np.asarray(made) for made in session.run(names, {self._input.name: ready})]
         except Exception as error:  # onnxruntime's exceptions have no common base of their own
             raise InputError(f"{self.name}: the model failed on inputs {ready.shape}: {_first_line(error)}") from None
-        return result[:, 0] if self.outputs == "labels" and result.ndim == 2 else result
 
 
 def load_onnx(path: str | Path, *, folder: str | Path = ".", **options: Any) -> OnnxModel:
@@ -149,7 +183,8 @@ def _reopen(path: Path, options: dict[str, Any]) -> OnnxModel:
     return OnnxModel(path, **options)
 
 
-def _open(path: Path, threads: int) -> Any:
+def _open(path: Path, threads: int, content: bytes | None = None) -> Any:
+    """A session on the file or, where given, on this content in its place."""
     if not isinstance(threads, int) or threads < 1:
         raise InputError(f"model: threads = {threads!r} is not accepted; a whole number from 1 is")
     if not path.is_file():
@@ -160,8 +195,12 @@ def _open(path: Path, threads: int) -> Any:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
+    if content is not None:  # weights in files beside the model are still looked for there
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
     try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(
+            path if content is None else content, options, providers=["CPUExecutionProvider"]
+        )
     except Exception as error:
         raise InputError(f"model: {path} is not a usable ONNX model ({_first_line(error)})") from None
 
@@ -249,6 +288,12 @@ def _pad(part: NDArray[Any], size: int) -> NDArray[Any]:
     padded = np.full((size, *part.shape[1:]), "" if part.dtype.kind == "O" else 0, dtype=part.dtype)
     padded[: len(part)] = part
     return padded
+
+
+def _near(word: str, names: Sequence[str]) -> str:
+    """Of many names, the nearest few and the last, which are what traces are mostly taken from."""
+    close = difflib.get_close_matches(word, names, n=3, cutoff=0.6)
+    return f"{len(names)} known, such as {', '.join([*close, *names[-5:]])}"
 
 
 def _first_line(error: BaseException) -> str:

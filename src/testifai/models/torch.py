@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.errors import InputError
+from testifai.errors import InputError, suggest
 from testifai.models.base import Outputs
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.models.python import import_object
+from testifai.models.traces import as_rows
 from testifai.rows import Batch
 
 
@@ -87,6 +88,25 @@ class TorchModel:
         # NumPy has no bfloat16.
         outputs = outputs.float() if outputs.is_floating_point() else outputs
         return np.asarray(outputs.cpu().numpy())
+
+    def traced(self, batch: Batch, layer: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Outputs and, from the same pass, the activation traces of a submodule by its name, such as "features.3"."""
+        torch = _import_torch()
+        modules = {name: module for name, module in self.module.named_modules() if name}
+        if layer is None or layer not in modules:
+            raise InputError(f"layer: {layer!r} is not a submodule of {self.name}; {suggest(layer, modules)}")
+        seen: list[Any] = []
+        hook = modules[layer].register_forward_hook(lambda _module, _inputs, made: seen.append(made))
+        try:
+            outputs = self(batch)
+        finally:
+            hook.remove()
+        made = seen[-1] if seen else None
+        made = made[0] if isinstance(made, tuple) and made else made
+        if not isinstance(made, torch.Tensor):
+            raise InputError(f"layer: {layer!r} of {self.name} gave no tensor; choose a submodule that does")
+        activations = made.float() if made.is_floating_point() else made
+        return outputs, as_rows(activations.cpu().numpy(), len(batch), layer)
 
     def _ready(self, batch: NDArray[Any]) -> NDArray[Any]:
         is_images = batch.dtype.kind in "iu" and batch.ndim in (3, 4)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SUITES = {
     suite: f"testifai.perturb.{suite}" for suite in ("classic", "cifar_c", "cure", "deeptest", "imagenet_c", "mnist_c")
 }
+# Second names of built-in perturbations.
+ALIASES = {"classic.noise": "classic.gaussian_noise"}
 # Other packages announce theirs under this entry-point group: the suite's name, and the module that registers it.
 ENTRY_POINTS = "testifai.perturbations"
 
@@ -65,6 +67,7 @@ def get(name: str) -> Perturbation:
     >>> get("mnist_c.zoom").severities
     (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
     """
+    name = ALIASES.get(name, name) if isinstance(name, str) else name
     if isinstance(name, str) and name not in _registered:
         problem = _load(suite_of(name))
         if problem is not None:

@@ -1,0 +1,179 @@
+"""testifai select and testifai estimate: few labels, chosen well, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from testifai.commands.common import Json, SpecFile, print_json, say_code
+from testifai.errors import InputError
+
+if TYPE_CHECKING:
+    from testifai.operational.rounds import Written
+    from testifai.operational.selection import Selection
+
+
+def select(
+    spec: SpecFile,
+    tests: Annotated[int, typer.Option("--tests", "-n", help="How many labels can be paid for.")] = 200,
+    technique: Annotated[
+        str, typer.Option(help="balanced, srs, css, ces, confidence, dsa, lsa or combined.")
+    ] = "balanced",
+    out: Annotated[Path, typer.Option("-o", "--out", help="The file to fill in; never overwritten.")] = Path(
+        "to_label.csv"
+    ),
+    balance: Annotated[
+        float | None, typer.Option(help="With balanced: from 0, the best estimate, to 1, the most failures.")
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="With confidence, dsa, lsa, combined: risk counts above this.")
+    ] = None,
+    train: Annotated[
+        Path | None, typer.Option(help="With dsa, lsa, combined: the inputs the model was trained on.")
+    ] = None,
+    layer: Annotated[str | None, typer.Option(help="The layer to take traces from; default: the features.")] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="Names of the classes: with commas, or a file with one a line.")
+    ] = None,
+    known: Annotated[
+        Path | None, typer.Option(help="A file filled in before: its labels are kept where they fit.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Default: the spec's.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Choose which inputs to label: a table with an empty label column, and a sheet of the images.
+
+    The data need no labels. Where the technique wants to see labels before it asks for more, the same command writes
+    the next round once the first is filled in.
+    """
+    from testifai import assemble
+    from testifai.operational import rounds, selection
+    from testifai.spec import read
+
+    rounds.check_out(out)
+    options = {"balance": balance, "threshold": threshold}
+    described = {"use": technique, **{name: value for name, value in options.items() if value is not None}}
+    selection.make_technique(described)
+    names = None if classes is None else _names(classes)
+    loaded = read(spec)
+    say_code(loaded)
+    folder = spec.resolve().parent
+    seed = loaded.scan.seed if seed is None else seed
+    data = assemble.data(loaded.data, folder)
+    model = assemble.model(loaded.model, folder)
+    labels = {} if known is None else _known(known, data)
+    if out.exists():
+        collected = rounds.continued(out, described, tests, seed, model, data)
+        written = rounds.write_next(collected, data, out, labels)
+        chosen = collected.selection
+    else:
+        with _bar() as show:
+            chosen = selection.choose(
+                model, data, technique=described, tests=tests, seed=seed, classes=names,
+                training=None if train is None else _training(train), layer=layer, progress=show,
+            )  # fmt: skip
+        written = rounds.write_first(chosen, data, out, labels)
+    if as_json:
+        print_json(_facts(written, chosen))
+    else:
+        _say(written, chosen, out)
+
+
+def estimate(
+    files: Annotated[
+        list[Path], typer.Argument(help="Filled in; further rounds beside it are found.", metavar="FILE.csv")
+    ],
+    require: Annotated[
+        float | None,
+        typer.Option(help="The accuracy to reach: pass, fail or how many more labels; exit code 1 if not."),
+    ] = None,
+    selection: Annotated[
+        Path | None, typer.Option(help="What select kept (.selection.npz), if it is not beside the file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """The accuracy with its interval, the failures and what is confused, from the labels so far."""
+    from testifai.operational.answer import answer
+    from testifai.operational.release import check_require
+    from testifai.operational.rounds import collect
+
+    if require is not None:
+        check_require(require)
+    found = answer(collect(files, selection), require)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        for line in found.lines(files[0]):
+            typer.echo(line)
+    if found.verdict is not None and not found.verdict.passed:
+        raise typer.Exit(1)
+
+
+def _known(path: Path, data: Any) -> dict[int, int]:
+    from testifai.operational.rounds import collect
+    from testifai.operational.selection import data_fingerprint
+
+    earlier = collect([path])
+    if earlier.selection.data != data_fingerprint(data):
+        raise InputError(f"known: {path} was selected from other data; labels fit only the data they were given for")
+    return earlier.labels
+
+
+def _training(path: Path) -> Any:
+    from testifai import data
+
+    return data.load(data.detect(path), path)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    path = Path(text)
+    try:
+        listed = path.read_text("utf-8-sig").splitlines() if path.is_file() else text.split(",")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"classes: cannot read {path} ({error})") from None
+    names = tuple(name.strip() for name in listed if name.strip())
+    if len(names) < 2:
+        raise InputError(f"classes: {text!r} is neither a file nor names with commas, such as cat,dog")
+    return names
+
+
+def _facts(written: Written, chosen: Selection) -> dict[str, Any]:
+    return {
+        "out": str(written.path),
+        "sheet": None if written.sheet is None else str(written.sheet),
+        "round": written.number,
+        "rows": written.examples,
+        "technique": chosen.technique.name,
+        "tests": chosen.tests,
+        "size": chosen.frame.size,
+        "seed": chosen.seed,
+        "selection": chosen.tag,
+    }
+
+
+def _say(written: Written, chosen: Selection, out: Path) -> None:
+    of_all = f", round {written.number}" if written.examples < chosen.tests or written.number > 1 else ""
+    typer.echo(
+        f"Wrote {written.examples} of {chosen.frame.size:,} examples to {written.path} "
+        f"({chosen.technique.name}, {chosen.tests} labels in all{of_all})"
+    )
+    if written.sheet is not None:
+        typer.echo(f"Look at them in {written.sheet}")
+    typer.echo(f"Next: fill in the column label from the top, then testifai estimate {out}")
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error for people; what it yields takes inputs done and inputs in all."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} inputs"), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("select", total=1)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -1,0 +1,206 @@
+"""`testifai sweep`: the share of a continuous level on which a model's accuracy holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from testifai.commands.common import Json, SpecFile, Stopped, print_json, say_code
+from testifai.errors import InputError
+
+
+def sweep(
+    spec: SpecFile,
+    perturbation: Annotated[
+        list[str] | None,
+        typer.Option("--perturbation", "-p", help="An axis of the spec or a name; default: all axes with a level."),
+    ] = None,
+    threshold: Annotated[
+        list[float] | None, typer.Option("--threshold", "-t", help="Accuracy to hold; may be given several times.")
+    ] = None,
+    drops: Annotated[
+        list[float] | None, typer.Option(help="Instead: the levels at which accuracy has fallen by so much.")
+    ] = None,
+    levels: Annotated[str | None, typer.Option(help="FIRST,LAST: sweep only these levels of one perturbation.")] = None,
+    curvature: Annotated[str, typer.Option(help='A number for levels from 0 to 1, or "auto".')] = "auto",
+    points: Annotated[int, typer.Option(help="The span over this is the smallest distance of levels.")] = 1024,
+    method: Annotated[str, typer.Option(help="asap, uniform, quad or random.")] = "asap",
+    plot: Annotated[Path | None, typer.Option(help="Draw each curve, .png or .jpg.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The run file; default: the spec's name.db.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Sweep a perturbation's continuous level; the same command continues an interrupted sweep."""
+    from testifai import assemble
+    from testifai.spec import read
+    from testifai.store import Store
+
+    if drops and threshold:
+        raise InputError("--drops: severities are placed by drops, not by thresholds; leave out --threshold")
+    read_spec = read(spec)
+    folder = spec.resolve().parent
+    say_code(read_spec)
+    chosen = _chosen(read_spec, folder, perturbation)
+    ends = _ends(levels, len(chosen))
+    options: dict[str, Any] = {"levels": ends, "curvature": _curvature(curvature), "points": points}
+    if not drops:
+        options |= {"threshold": threshold or [0.8], "method": method}
+    subject = _Subject(assemble.model(read_spec.model, folder), assemble.data(read_spec.data, folder), read_spec.scan)
+    path = out or spec.with_suffix(".db")
+    found: dict[str, Any] = {}
+    with Store.create_or_open(path) as store:
+        for axis, one in chosen.items():
+            found[axis] = subject.swept(store, axis, one, options, drops)
+    drawn = _draw(plot, found) if plot is not None else []
+    if as_json:
+        facts = {axis: _facts(result) for axis, result in found.items()}
+        print_json({"run": str(path), "sweeps": facts, "plots": [str(one) for one in drawn]})
+        return
+    _show(found, path, drawn)
+
+
+class _Subject:
+    """A spec's model and data, loaded once for all sweeps."""
+
+    def __init__(self, model: Any, data: Any, scan: Any) -> None:
+        from testifai import models
+
+        self.model, self.data = models.wrap(model), data
+        self.options = {
+            "oracle": scan.oracle, "batch_size": scan.batch_size, "seed": scan.seed, "workers": scan.workers,
+        }  # fmt: skip
+        self.population = scan.population
+
+    def swept(self, store: Any, axis: str, perturbation: Any, options: dict[str, Any], drops: Any) -> Any:
+        """The sweeps of one perturbation, or its table of severities."""
+        from testifai.sweeps import calibrate, sweep_model
+        from testifai.sweeps.storage import Record
+
+        record = Record(store, perturbation.name, self._identity(perturbation))
+        keywords = {**self.options, **options, "recorded": list(record.batches())}
+        try:
+            with record.saving(), _progress(axis) as step:
+
+                def keep(measured: Any) -> None:
+                    record.add(measured)
+                    step(measured)
+
+                if drops:
+                    return calibrate(self.model, self.data, perturbation, drops, on_batch=keep, **keywords)
+                found = sweep_model(
+                    self.model, self.data, perturbation, population=self.population, on_batch=keep, **keywords
+                )
+        except KeyboardInterrupt:
+            raise Stopped(f"stopped: what was measured is in {store.path}; the same command continues") from None
+        record.finish(found)
+        return found
+
+    def _identity(self, perturbation: Any) -> dict[str, Any]:
+        """All that decides the outcomes at a level."""
+        from testifai import oracles
+
+        return {
+            "model": getattr(self.model, "fingerprint", None) or type(self.model).__qualname__,
+            "preprocessing": getattr(self.model, "preprocessing", None),
+            "data": self.data.fingerprint,
+            "oracle": oracles.resolve(self.options["oracle"]).describe(),
+            "perturbation": perturbation.name,
+            "seed": self.options["seed"],
+        }
+
+
+def _chosen(spec: Any, folder: Path, asked: list[str] | None) -> dict[str, Any]:
+    """The perturbations to sweep, by the name of their axis or their own."""
+    from testifai import assemble, perturb
+
+    axes = {name: assemble.axis(name, part, folder) for name, part in spec.axes().items()}
+    if asked:
+        return {name: axes[name] if name in axes else perturb.get(name) for name in asked}
+    chosen = {name: one for name, one in axes.items() if one.levels is not None}
+    for name in axes.keys() - chosen.keys():
+        typer.echo(f"note: {name} ({axes[name].name}) has no continuous level and is left out", err=True)
+    if not chosen:
+        raise InputError(
+            "space: no axis has a continuous level; name a perturbation that has one with --perturbation, "
+            "such as classic.gaussian_noise"
+        )
+    return chosen
+
+
+def _ends(text: str | None, count: int) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    if count > 1:
+        raise InputError(f"--levels: {text!r} for {count} perturbations; name one with --perturbation")
+    try:
+        first, last = (float(end) for end in text.split(","))
+    except ValueError:
+        raise InputError(f"--levels: expected FIRST,LAST such as 0,0.3, got {text!r}") from None
+    return first, last
+
+
+def _curvature(text: str) -> float | str:
+    try:
+        return text if text == "auto" else float(text)
+    except ValueError:
+        raise InputError(f'--curvature: expected a number or "auto", got {text!r}') from None
+
+
+@contextmanager
+def _progress(axis: str) -> Iterator[Callable[[Any], None]]:
+    """How many levels and inferences so far: how many there will be is not known beforehand."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    levels, inferences = set(), 0
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(f"{axis}: begins", total=None)
+
+        def step(measured: Any) -> None:
+            nonlocal inferences
+            levels.add(measured.level)
+            inferences += len(measured.passed) if measured.level is not None else len(measured.reference)
+            progress.update(task, description=f"{axis}: {len(levels):,} levels, {inferences:,} inferences")
+
+        yield step
+
+
+def _draw(plot: Path, found: dict[str, Any]) -> list[Path]:
+    """A picture for every sweep; more than one are told apart by their names."""
+    sweeps = [(axis, one) for axis, result in found.items() for one in _sweeps(result)]
+    drawn = []
+    for axis, one in sweeps:
+        path = plot if len(sweeps) == 1 else plot.with_stem(f"{plot.stem}-{axis}-{one.threshold:.3g}")
+        one.plot(path)
+        drawn.append(path)
+    return drawn
+
+
+def _sweeps(result: Any) -> Any:
+    return result if isinstance(result, tuple) else result.sweeps
+
+
+def _facts(result: Any) -> Any:
+    return [one.as_dict() for one in result] if isinstance(result, tuple) else result.as_dict()
+
+
+def _show(found: dict[str, Any], path: Path, drawn: list[Path]) -> None:
+    from testifai import tables
+
+    console = tables.console()
+    swept = {axis: result for axis, result in found.items() if isinstance(result, tuple)}
+    if swept:
+        console.print(tables.sweeps(swept))
+    for axis, result in found.items():
+        if axis not in swept:
+            console.print(tables.calibrated(axis, result))
+            levels = ", ".join(f"{float(level):.6g}" for level in result.severities[1:])
+            console.print(f'{axis} = {{ use = "{result.name}", levels = [{levels}] }}   # for [space]', markup=False)
+    for one in drawn:
+        console.print(f"Wrote {one}", markup=False)
+    console.print(f"Saved in {path}", markup=False, soft_wrap=True)

@@ -1,0 +1,175 @@
+"""Operational testing: a trustworthy accuracy from few labels, and as many failures as possible."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError, suggest
+from testifai.operational.base import Estimate, Flags, Frame, Indices, Sample, Technique, conclude, draw
+from testifai.operational.surprise import combined, dsa, lsa
+
+# Where each is: one file and one line here, imported when it is asked for.
+TECHNIQUES = {
+    "balanced": "testifai.operational.balanced:Balanced",
+    "ces": "testifai.operational.ces:CrossEntropy",
+    "combined": "testifai.operational.deepest:Combined",
+    "confidence": "testifai.operational.deepest:Confidence",
+    "css": "testifai.operational.css:Stratified",
+    "dsa": "testifai.operational.deepest:DistanceSurprise",
+    "lsa": "testifai.operational.deepest:LikelihoodSurprise",
+    "srs": "testifai.operational.srs:SimpleRandom",
+}
+
+__all__ = [
+    "TECHNIQUES", "Estimate", "Frame", "Sample", "Technique", "combined", "conclude", "draw", "dsa", "estimate",
+    "frame", "lsa", "resolve",
+]  # fmt: skip
+
+
+def estimate(
+    technique: str | Technique,
+    *,
+    failed: ArrayLike | Callable[[int], Any],
+    risk: ArrayLike | None = None,
+    features: ArrayLike | None = None,
+    predicted: ArrayLike | None = None,
+    size: int | None = None,
+    tests: int = 200,
+    threshold: float | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> Estimate:
+    """Choose examples, have them labelled, and estimate the accuracy on all examples.
+
+    `failed` says for each example whether the model is wrong on it: an array, or a function that is asked about one
+    example at a time and only about those chosen. `risk` has a value per example, higher where more suspicious:
+    1 - confidence for "confidence" and "css", surprise for "dsa" and "lsa", `combined(...)` for "combined"; "srs" needs
+    none and "ces" needs `features` instead. Where nothing else tells the number of examples, give `size`. None as
+    threshold means the technique's own rule; further options are the technique's.
+
+    >>> confidence = np.linspace(0.4, 1, 1000)
+    >>> answer = estimate("confidence", risk=1 - confidence, failed=confidence < 0.5, tests=100)
+    >>> answer.failures, round(answer.accuracy, 2), answer.low < 0.833 < answer.high
+    (32, 0.84, True)
+    """
+    chosen = resolve(technique, threshold=threshold, **options)
+    known = None if callable(failed) else _outcomes(failed)
+    if known is not None and size not in (None, len(known)):
+        raise InputError(f"size: {size}, but failed has {len(known)} examples")
+    whole = frame(risk=risk, features=features, predicted=predicted, size=size if known is None else len(known))
+    check_tests(tests, whole.size)
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed: {seed!r}; expected a whole number from 0")
+    if known is not None:
+        label: Callable[[Indices], Flags] = known.__getitem__
+    else:
+        label = _asking(cast(Callable[[int], Any], failed))
+    return conclude(chosen, whole, draw(chosen, whole, tests, np.random.default_rng(seed), label))
+
+
+def resolve(technique: str | Technique, **options: Any) -> Technique:
+    """A technique by name, with its options (None means its default), or as an object.
+
+    >>> resolve("confidence", threshold=0.5).threshold
+    0.5
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if not isinstance(technique, str):
+        if not isinstance(technique, Technique):
+            raise InputError(f"technique: expected one of {', '.join(TECHNIQUES)} or an object with plan and estimate")
+        if given:
+            raise InputError(f"{next(iter(given))}: is set on the technique itself when that is given as an object")
+        return technique
+    if technique not in TECHNIQUES:
+        raise InputError(f"technique: no technique {technique!r}; {suggest(technique, TECHNIQUES)}")
+    module, name = TECHNIQUES[technique].split(":")
+    made: Any = getattr(importlib.import_module(module), name)
+    accepted = inspect.signature(made).parameters
+    for option in given:
+        if option not in accepted:
+            takes = f"takes {', '.join(sorted(accepted))}" if accepted else "takes no options"
+            raise InputError(f"{option}: technique {technique!r} {takes}")
+    return cast(Technique, made(**given))
+
+
+def frame(
+    *,
+    risk: ArrayLike | None = None,
+    features: ArrayLike | None = None,
+    predicted: ArrayLike | None = None,
+    size: int | None = None,
+) -> Frame:
+    """What is known of all examples, checked.
+
+    >>> frame(risk=[0.1, 0.9]).size
+    2
+    """
+    columns = {
+        "risk": _numbers("risk", risk),
+        "features": _numbers("features", features),
+        "predicted": None if predicted is None else np.asarray(predicted),
+    }
+    lengths = {name: len(values) for name, values in columns.items() if values is not None}
+    examples = size if size is not None else next(iter(lengths.values()), 0)
+    for name, length in lengths.items():
+        if length != examples:
+            raise InputError(f"{name}: {length} rows, but there are {examples} examples; give one per example")
+    if examples < 1:
+        raise InputError("size: no examples; give risk, features, an array of outcomes, or the number of examples")
+    if columns["risk"] is not None and columns["risk"].ndim != 1:
+        raise InputError(f"risk: shape {columns['risk'].shape}; expected one value per example")
+    return Frame(examples, columns["risk"], columns["features"], columns["predicted"])
+
+
+def check_tests(tests: int, size: int) -> None:
+    """A budget that cannot be spent is a mistake."""
+    if isinstance(tests, bool) or not isinstance(tests, int | np.integer) or tests < 1:
+        raise InputError(f"tests: {tests!r}; expected a whole number from 1 to {size}")
+    if tests > size:
+        raise InputError(f"tests: {tests} is more than the {size} examples there are; give at most {size}")
+
+
+def _numbers(name: str, values: ArrayLike | None) -> NDArray[Any] | None:
+    if values is None:
+        return None
+    try:
+        numbers = np.asarray(values, np.float64 if name == "risk" else None)
+        finite = np.isfinite(numbers)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: expected numbers, one row per example") from None
+    if numbers.ndim == 0:
+        raise InputError(f"{name}: a single number; expected one row per example")
+    if not finite.all():
+        where = int(np.argmin(finite.reshape(len(finite), -1).all(axis=1)))
+        raise InputError(f"{name}: not a finite number at example {where}; give it a value or leave it out")
+    return numbers
+
+
+def _outcomes(failed: ArrayLike) -> Flags:
+    values = np.asarray(failed)
+    if values.ndim != 1:
+        raise InputError(f"failed: shape {values.shape}; expected True or False for each example, or a function")
+    if values.dtype != bool:
+        if not np.isin(values, (0, 1)).all():
+            raise InputError("failed: expected True or False (1 or 0) for each example")
+        values = values.astype(bool)
+    return values
+
+
+def _asking(failed: Callable[[int], Any]) -> Callable[[Indices], Flags]:
+    """Ask about one example at a time, and never twice about the same."""
+    answers: dict[int, bool] = {}
+
+    def label(batch: Indices) -> Flags:
+        for example in batch.tolist():
+            if example not in answers:
+                answers[example] = bool(failed(example))
+        return np.array([answers[example] for example in batch.tolist()], bool)
+
+    return label

@@ -1,0 +1,180 @@
+"""Auxiliary values: what a model lets one guess about each example before anybody labels it.
+
+One pass of the model over unlabelled data gives predicted classes, confidence and, from a named layer, activation
+traces; from these comes the risk that a technique draws by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.data import Inputs
+from testifai.engine.execute import default_workers, one_line
+from testifai.errors import InputError
+from testifai.models import check_outputs
+from testifai.operational import surprise as surprise_measures
+from testifai.operational.base import Floats
+from testifai.oracles import predicted as decide
+from testifai.rows import Batch
+from testifai.threads import one_blas_thread
+
+# What each technique draws by; the others draw by risk = 1 - confidence.
+NEEDS_TRAINING = ("combined", "dsa", "lsa")
+NEEDS_FEATURES = ("ces",)
+NEEDS_NOTHING = ("srs",)
+
+# The batches never depend on the machine, so neither do the last digits of the scores nor what is selected by them.
+BATCH_INPUTS, BATCH_BYTES = 256, 16 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """A model's view of all examples: classes (N,), confidence (N,) if it gives scores, traces (N, d) if asked for."""
+
+    predicted: NDArray[np.int64]
+    confidence: Floats | None = None
+    traces: NDArray[np.float32] | None = None
+    classes: int | None = None
+
+
+def confidence(scores: ArrayLike) -> Floats:
+    """The largest softmax probability per row; rows that are probabilities already are taken as they are.
+
+    >>> confidence([[0.0, 0.0], [0.0, np.log(3)]]).round(3).tolist()
+    [0.5, 0.75]
+    >>> confidence([[0.1, 0.9]]).tolist()
+    [0.9]
+    """
+    rows = np.asarray(scores, np.float64)
+    if rows.ndim != 2 or rows.shape[1] < 2:
+        raise InputError(f"scores: have shape {rows.shape}; confidence needs (N, classes) with at least two classes")
+    if not np.isfinite(rows).all():
+        raise InputError("scores: hold NaN or infinity; confidence needs finite numbers")
+    if _are_probabilities(rows):
+        return np.asarray(rows.max(axis=1))
+    return np.asarray(1 / np.exp(rows - rows.max(axis=1, keepdims=True)).sum(axis=1))
+
+
+def observe(
+    model: Any,
+    inputs: Inputs,
+    *,
+    traces: bool = False,
+    layer: str | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Observed:
+    """Run a model over unlabelled inputs; with `traces`, also keep what `layer` says (default: the features).
+
+    `progress` is told how many inputs are done.
+
+    >>> observe(lambda rows: rows * [1, 2], np.array([[0.0, 1.0], [1.0, 0.0]])).predicted.tolist()
+    [1, 0]
+    """
+    call = _tracer(model, layer) if traces else lambda batch: (model(batch), None)
+
+    def run(batch: Batch) -> tuple[NDArray[np.int64], Floats | None, NDArray[np.float32] | None, int | None]:
+        try:
+            outputs, rows = call(batch)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(f"model: raised {type(error).__name__}: {one_line(error)}") from error
+        outputs = check_outputs(outputs, len(batch), getattr(model, "name", "model"))
+        columns = outputs.shape[1] if outputs.ndim == 2 and outputs.shape[1] > 1 else None
+        return decide(outputs), None if columns is None else confidence(outputs), rows, columns
+
+    parts = []
+    done = 0
+    # The workers are the only parallelism: a thread pool of each of them would only fight the others'.
+    workers = default_workers(model)
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        for part in _in_order(pool, 2 * workers, run, _batches(inputs, getattr(model, "batch_size", None))):
+            parts.append(part)
+            done += len(part[0])
+            if progress is not None:
+                progress(done)
+    labels, confidences, rows, columns = zip(*parts, strict=True)
+    return Observed(_join(labels), _join(confidences), _join(rows), columns[0])
+
+
+def risk_of(technique: str, observed: Observed, training: Observed | None = None) -> Floats | None:
+    """What the technique draws by, higher where a failure is likelier; None for one that needs nothing.
+
+    `training` are traces of the inputs the model was trained on, for the techniques that measure surprise; their
+    classes are the predicted ones, so no labels are needed.
+    """
+    if technique in (*NEEDS_NOTHING, *NEEDS_FEATURES):
+        return None
+    if technique in NEEDS_TRAINING:
+        surprise = _surprise("lsa" if technique == "lsa" else "dsa", technique, observed, training)
+        if technique != "combined":
+            return surprise
+        return surprise_measures.combined(_confidence(technique, observed), surprise)
+    return np.asarray(1 - _confidence(technique, observed))
+
+
+def _confidence(technique: str, observed: Observed) -> Floats:
+    if observed.confidence is None:
+        raise InputError(
+            f"technique {technique!r}: needs a confidence, and the model returns labels alone; "
+            "let it return scores (N, classes), or use the technique srs"
+        )
+    return observed.confidence
+
+
+def _surprise(kind: str, technique: str, observed: Observed, training: Observed | None) -> Floats:
+    if training is None or training.traces is None or observed.traces is None:
+        raise InputError(f"technique {technique!r}: measures surprise against training data; name them with --train")
+    measure = surprise_measures.lsa if kind == "lsa" else surprise_measures.dsa
+    return _finite(measure(training.traces, training.predicted, observed.traces, observed.predicted))
+
+
+def _finite(surprise: Floats) -> Floats:
+    """Surprise without bound counts as the largest that has one: a risk is a number."""
+    bounded = surprise[np.isfinite(surprise)]
+    return np.nan_to_num(surprise, nan=np.nan, posinf=bounded.max(initial=0.0), neginf=bounded.min(initial=0.0))
+
+
+def _tracer(model: Any, layer: str | None) -> Callable[[Batch], tuple[Any, Any]]:
+    if not hasattr(model, "traced"):
+        name = getattr(model, "name", type(model).__name__)
+        raise InputError(f"layer: {name} does not show its layers; an ONNX file or a torch module does")
+    return lambda batch: model.traced(batch, layer)
+
+
+def _are_probabilities(rows: Floats) -> bool:
+    return bool((rows >= 0).all() and (np.abs(rows.sum(axis=1) - 1) < 1e-3).all())
+
+
+def _batches(inputs: Inputs, size: int | None) -> Iterator[Batch]:
+    if size is None:
+        size = BATCH_INPUTS
+        if not isinstance(inputs, list):
+            row_bytes = int(np.prod(inputs.shape[1:])) * inputs.dtype.itemsize
+            size = max(1, min(size, BATCH_BYTES // max(row_bytes, 1)))
+    for start in range(0, len(inputs), size):
+        part = inputs[start : start + size]
+        yield part if isinstance(part, list) else np.asarray(part)
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, ahead: int, run: Callable[[Batch], Any], batches: Iterator[Batch]
+) -> Iterator[Any]:
+    """Results in the order of the batches, with few batches in memory at a time."""
+    waiting = []
+    for batch in batches:
+        waiting.append(pool.submit(run, batch))
+        if len(waiting) > ahead:
+            yield waiting.pop(0).result()
+    for future in waiting:
+        yield future.result()
+
+
+def _join(parts: tuple[Any, ...]) -> Any:
+    return None if parts[0] is None else np.concatenate(parts)

@@ -1,0 +1,138 @@
+"""What every technique of operational testing shares: what is known before any label, what was drawn, the answer.
+
+A technique says which examples to label and turns their outcomes into an accuracy with an interval. It never sees a
+label it did not ask for, so the same object serves a table of known outcomes, a person at a keyboard and a file that
+comes back half filled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Facts = dict[str, NDArray[Any]]
+
+# Yields batches of examples to label, is sent whether each failed, returns the facts of all draws in drawing order.
+Plan = Generator[Indices, Flags, Facts]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What is known of all examples before any label.
+
+    `risk` is higher where a failure is more likely, `features` are the rows that a technique may compare examples
+    by, `predicted` the classes the model gave.
+    """
+
+    size: int
+    risk: Floats | None = None
+    features: NDArray[Any] | None = None
+    predicted: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What was drawn, in drawing order: example, outcome, and per draw the facts of the design (one array each)."""
+
+    selected: Indices
+    failed: Flags
+    facts: Facts = field(default_factory=dict)
+
+    def first(self, draws: int) -> Sample:
+        """The sample as it was after its first draws, as if the rest had not been labelled yet."""
+        facts = {name: values[:draws] for name, values in self.facts.items()}
+        return Sample(self.selected[:draws], self.failed[:draws], facts)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The accuracy with its interval, and what was labelled to get it."""
+
+    accuracy: float
+    low: float
+    high: float
+    failures: int
+    selected: Indices
+    failed: Flags
+    technique: str
+    size: int
+
+    @property
+    def labels(self) -> int:
+        """How many different examples were labelled."""
+        return len(np.unique(self.selected))
+
+    @property
+    def failing(self) -> Indices:
+        """The examples that failed, each once, in the order they were found."""
+        found = self.selected[self.failed]
+        _, first = np.unique(found, return_index=True)
+        return found[np.sort(first)]
+
+
+@runtime_checkable
+class Technique(Protocol):
+    """A way to choose examples and to estimate from them.
+
+    `plan` is a generator: one that needs no labels yields all its draws at once, an adaptive one yields what it
+    wants labelled next and looks at the outcomes sent back. `estimate` needs the frame and the sample (or the first
+    part of it) and returns accuracy, low and high.
+    """
+
+    name: str
+
+    def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
+        """Yield batches of examples to label; return the facts per draw."""
+        ...
+
+    def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
+        """Accuracy with the ends of its 95 % interval."""
+        ...
+
+
+def needed(frame: Frame, technique: str) -> Floats:
+    """The risks, for a technique that cannot do without."""
+    if frame.risk is None:
+        raise InputError(f"risk: technique {technique!r} needs one value per example, higher where more suspicious")
+    return frame.risk
+
+
+def draw(
+    technique: Technique, frame: Frame, tests: int, rng: np.random.Generator, label: Callable[[Indices], Flags]
+) -> Sample:
+    """Run a technique's plan, with `label` answering each batch.
+
+    >>> from testifai.operational.srs import SimpleRandom
+    >>> sample = draw(SimpleRandom(), Frame(100), 5, np.random.default_rng(0), lambda batch: batch < 50)
+    >>> len(sample.selected), bool((sample.failed == (sample.selected < 50)).all())
+    (5, True)
+    """
+    plan = technique.plan(frame, tests, rng)
+    batches: list[Indices] = []
+    outcomes: list[Flags] = []
+    batch = next(plan)
+    while True:
+        batches.append(np.asarray(batch, np.int64))
+        outcomes.append(np.asarray(label(batches[-1]), bool))
+        try:
+            batch = plan.send(outcomes[-1])
+        except StopIteration as end:
+            facts: Facts = end.value or {}
+            break
+    return Sample(np.concatenate(batches), np.concatenate(outcomes), facts)
+
+
+def conclude(technique: Technique, frame: Frame, sample: Sample) -> Estimate:
+    """The estimate from a sample or from the first part of one."""
+    accuracy, low, high = technique.estimate(frame, sample)
+    failures = len(np.unique(sample.selected[sample.failed]))
+    return Estimate(accuracy, low, high, failures, sample.selected, sample.failed, technique.name, frame.size)

@@ -1,0 +1,115 @@
+"""Stratified sampling by confidence.
+
+Li et al., "Boosting operational DNN testing efficiency through conditioning" (ESEC/FSE 2019), with the authors'
+figures: three strata, the most confident 80 %, the next 10 % and the last 10 %, get 20, 40 and 40 % of the labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from testifai.errors import InputError
+from testifai.operational import intervals
+from testifai.operational.base import Floats, Frame, Indices, Plan, Sample, needed
+
+# Shares of the examples from least to most risky, and of the labels.
+SHARES = (0.8, 0.1, 0.1)
+LABELS = (0.2, 0.4, 0.4)
+
+
+class Stratified:
+    """Examples in order of risk are cut into strata, and each is sampled at random without replacement.
+
+    Fact per draw: `stratum`. Draws take turns between strata, so that any first part keeps to the shares as nearly as
+    whole numbers can; given how many each stratum got, it is a stratified sample too.
+    """
+
+    name = "css"
+
+    def __init__(self, *, shares: Sequence[float] = SHARES, labels: Sequence[float] = LABELS) -> None:
+        for field, given in (("shares", shares), ("labels", labels)):
+            if len(given) != len(shares) or min(given) <= 0 or abs(sum(given) - 1) > 1e-9:
+                raise InputError(f"{field}: {list(given)}; expected a positive share per stratum, 1 in all")
+        self.shares = np.asarray(shares, float)
+        self.labels = np.asarray(labels, float)
+
+    def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
+        """All draws at once."""
+        strata = self.strata(needed(frame, self.name))
+        turns = _turns(self.labels, np.array([len(each) for each in strata]), tests)
+        selected = np.empty(tests, np.int64)
+        for number, each in enumerate(strata):
+            here = turns == number
+            selected[here] = rng.permutation(each)[: np.count_nonzero(here)]
+        yield selected
+        return {"stratum": turns}
+
+    def strata(self, risk: Floats) -> list[Indices]:
+        """The examples of each stratum, the least risky first (none in some, where there are few examples)."""
+        order = np.argsort(risk, kind="stable")
+        cuts = np.round(np.cumsum(self.shares)[:-1] * len(risk)).astype(int)
+        return np.split(order, cuts)
+
+    def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
+        """Rates of the strata, weighted by their sizes.
+
+        A stratum with failures, and the riskiest in any case, has an exact interval. Another without failures is
+        bounded by what its risks lead one to expect (see `_expected`): with no such trust the bound for the many
+        confident examples, of which few are labelled, would outweigh everything. Where a model may be confidently
+        wrong, as after a drift, this interval is too narrow, and that of simple random sampling the one to rely on.
+        """
+        risk = needed(frame, self.name)
+        strata = self.strata(risk)
+        draws, failures = _counts(sample, len(strata))
+        level = risk - min(risk.min(), 0.0)
+        expected = _expected(np.array([level[each].mean() if len(each) else 0.0 for each in strata]), draws, failures)
+        riskiest = max(number for number, members in enumerate(strata) if len(members))
+        parts = []
+        for number, members in enumerate(strata):
+            if draws[number]:
+                bounded = number != riskiest and not failures[number]
+                trust = expected[number] if bounded else None
+                parts.append(_part(int(failures[number]), int(draws[number]), len(members), trust))
+            else:  # Not reached yet, or empty.
+                parts.append((len(members) * float(sample.failed.mean()), 0.0, float(len(members))))
+        failing, fewest, most = intervals.total(parts)
+        return 1 - failing / frame.size, max(0.0, 1 - most / frame.size), min(1.0, 1 - fewest / frame.size)
+
+
+def _turns(labels: Floats, capacity: Indices, tests: int) -> Indices:
+    """Which stratum each draw is from: turns at even distances, the closer the larger a stratum's share."""
+    due = [(np.arange(min(room, tests)) + 0.5) / share for share, room in zip(labels, capacity, strict=True)]
+    strata = np.repeat(np.arange(len(due)), [len(each) for each in due])
+    return strata[np.argsort(np.concatenate(due), kind="stable")][:tests]
+
+
+def _counts(sample: Sample, strata: int) -> tuple[Floats, Floats]:
+    stratum = sample.facts["stratum"].astype(int)
+    draws = np.bincount(stratum, minlength=strata).astype(float)
+    return draws, np.bincount(stratum[sample.failed], minlength=strata).astype(float)
+
+
+def _expected(means: Floats, draws: Floats, failures: Floats) -> Floats:
+    """The failure rate of each stratum if rates grow as a power of the mean risk.
+
+    Factor and power are those under which the failures seen are most likely (as Poisson counts), with a normal prior
+    on the power of mean 1/2 and deviation 1/4: networks are sure of themselves more often than they are right, and
+    their failures thin out more slowly than their risks. Where none failed, as if one had.
+    """
+    level = np.log(np.maximum(means, 1e-12 * means.max())) if means.max() > 0 else np.zeros(len(means))
+    seen = failures if failures.any() else draws / draws.sum()
+    powers = np.linspace(0, 2, 81)
+    foreseen = np.exp(powers[:, None] * level) @ draws
+    evidence = powers * (seen @ level) - seen.sum() * np.log(foreseen) - 8 * (powers - 0.5) ** 2
+    best = int(np.argmax(evidence))
+    return np.asarray(np.minimum(np.exp(powers[best] * level) * seen.sum() / foreseen[best], 1.0))
+
+
+def _part(failures: int, draws: int, members: int, expected: float | None) -> intervals.Part:
+    """Failures in one stratum; with `expected`, bounded by the spread of a rate that high."""
+    low, high = intervals.hypergeometric(failures, draws, members)
+    if expected is not None:
+        high = min(high, intervals.DEVIATIONS * np.sqrt(expected / draws) * members)
+    return members * failures / draws, low, high

@@ -1,0 +1,226 @@
+"""DeepEST: adaptive sampling towards suspicious examples with an unbiased estimate.
+
+Guerriero, Pietrantuono and Russo, "Operation is the hardest teacher: estimating DNN accuracy looking for
+mispredictions" (ICSE 2021). Equation numbers are the paper's. As in its reference implementation, a link into an
+example weighs the example's risk if that exceeds a threshold and nothing otherwise. Every example drawn so far has
+the same link into a given one, so the weighted draw is simply proportional to risk among the suspicious examples not
+yet drawn: no matrix of weights is needed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from testifai.errors import InputError
+from testifai.operational import intervals
+from testifai.operational.base import Floats, Frame, Indices, Plan, Sample, needed
+
+# Probability of a weighted draw (Eq. 5).
+WEIGHTED = 0.8
+
+
+class Adaptive:
+    """The sampling scheme and estimator that the four variants share; they differ in risk and threshold.
+
+    Facts per draw: `chance`, the probability q of Eq. 5 with which it was made; `suspects`, how many suspicious
+    examples were left before it; `level`, 0 for an unsuspected example, 1 for one of the milder half of the suspects, 2
+    for one of the other half. Any first part of the draws is such a sample too.
+    """
+
+    name: str
+
+    def __init__(self, *, threshold: float | None = None) -> None:
+        if threshold is not None and not np.isfinite(threshold):
+            raise InputError(f"threshold: {threshold}; expected a finite number, or None for the technique's own rule")
+        self.threshold = threshold
+
+    def rule(self, risk: Floats) -> float:
+        """The published threshold for these risks."""
+        raise NotImplementedError
+
+    def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
+        """All draws at once: they depend on each other, but on no label."""
+        weights = self.weights(needed(frame, self.name))
+        selected = _draws(weights, tests, rng)
+        suspect = weights > 0
+        middle = np.median(weights[suspect]) if suspect.any() else 0.0
+        level = suspect.astype(np.int64) + (weights > middle)
+        drawn = suspect[selected]
+        suspects = np.asarray(np.count_nonzero(suspect) - (np.cumsum(drawn) - drawn))
+        yield selected
+        return {"chance": _chances(weights, selected), "level": level[selected], "suspects": suspects}
+
+    def weights(self, risk: Floats) -> Floats:
+        """The weight of a link into each example: its risk if suspicious, else nothing.
+
+        Where a suspicious risk is not positive (LSA is a logarithm) all are counted from the lowest instead.
+        """
+        suspect = risk > (self.rule(risk) if self.threshold is None else self.threshold)
+        weight = risk if not suspect.any() or risk[suspect].min() > 0 else risk - risk.min()
+        return np.where(suspect, weight, 0.0)
+
+    def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
+        """The published estimate (Eq. 7), unbiased and so, for a handful of labels, not always within 0 and 1.
+
+        The paper gives no interval, and the spread of its z_k tells little: a rare failure among the unsuspected
+        weighs several hundred times an ordinary one, and is mostly not in the sample. But the unsuspected
+        examples drawn are a simple random sample of the unsuspected, which an exact interval can be had from, and
+        among the suspects the chances are known and alike: the two intervals are added. They make no use of the
+        published estimate, which can fall outside: the interval is then extended to it.
+        """
+        accuracy = 1 - _step_estimates(frame.size, sample).mean()
+        everything = int(sample.facts["suspects"][0])
+        parts = [_suspects(frame.size, sample)] if everything else []
+        if everything < frame.size:
+            parts.append(_unsuspected(frame.size - everything, sample))
+        _, fewest, most = intervals.total(parts)
+        inside = min(max(accuracy, 0.0), 1.0)
+        seen = int(sample.failed.sum())
+        low = 1 - min(most, frame.size - (len(sample.failed) - seen)) / frame.size
+        high = 1 - max(fewest, seen) / frame.size
+        return float(accuracy), min(low, inside), max(high, inside)
+
+
+class Confidence(Adaptive):
+    """DeepEST_CS: risk is 1 - confidence, suspicious above 0.3."""
+
+    name = "confidence"
+
+    def rule(self, risk: Floats) -> float:
+        """Confidence below 0.7 is suspicious."""
+        return 0.3
+
+
+class Combined(Adaptive):
+    """DeepEST_C: risk is 1 - confidence (1 - DSA / max DSA) (Eq. 4), suspicious above 0.3."""
+
+    name = "combined"
+
+    def rule(self, risk: Floats) -> float:
+        """A combined value below 0.7 is suspicious."""
+        return 0.3
+
+
+class DistanceSurprise(Adaptive):
+    """DeepEST_DSA: risk is the distance-based surprise, suspicious above mean + 2 standard deviations."""
+
+    name = "dsa"
+
+    def rule(self, risk: Floats) -> float:
+        """Mean + 2 standard deviations."""
+        return float(risk.mean() + 2 * risk.std())
+
+
+class LikelihoodSurprise(Adaptive):
+    """DeepEST_LSA: risk is the likelihood-based surprise, suspicious above mean + variance.
+
+    The published rule adds a variance to a mean: where surprises are spread wide nothing exceeds it, and the sample
+    is a simple random one. Give a threshold then.
+    """
+
+    name = "lsa"
+
+    def rule(self, risk: Floats) -> float:
+        """Mean + variance, as published."""
+        return float(risk.mean() + risk.var())
+
+
+def _draws(weights: Floats, tests: int, rng: np.random.Generator) -> Indices:
+    """Examples in drawing order (Algorithm 1).
+
+    Successive weighted draws without replacement come in the order of exponential arrival times with these rates, and
+    successive uniform draws in the order of a shuffle; either order stays right for the examples not yet drawn when
+    the other takes some away. Hence two orders beforehand, and each draw is the next one left of either.
+    """
+    suspects = np.flatnonzero(weights)
+    arrivals = rng.exponential(size=len(suspects)) / weights[suspects]
+    hunted = iter(suspects[np.argsort(arrivals)].tolist())
+    shuffled = iter(rng.permutation(len(weights)).tolist())
+    weighted = rng.random(tests) < WEIGHTED
+    weighted[0] = False
+    taken: dict[int, None] = {}
+    for turn in weighted.tolist():
+        order = hunted if turn else shuffled
+        chosen = next((each for each in order if each not in taken), None)
+        if chosen is None:  # No suspect is left.
+            chosen = next(each for each in shuffled if each not in taken)
+        taken[chosen] = None
+    return np.fromiter(taken, np.int64, tests)
+
+
+def _chances(weights: Floats, selected: Indices) -> Floats:
+    """The probability with which each draw was made, given those before it (Eq. 5)."""
+    drawn = weights[selected]
+    untouched = np.delete(weights, selected).sum()
+    # Summed from the end: what is left of a total after subtractions would drown in rounding.
+    left = untouched + np.cumsum(drawn[::-1])[::-1]
+    uniform = 1 / (len(weights) - np.arange(len(selected)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        chance = np.where(left > 0, WEIGHTED * drawn / left + (1 - WEIGHTED) * uniform, uniform)
+    chance[0] = uniform[0]
+    return chance
+
+
+def _step_estimates(size: int, sample: Sample) -> Floats:
+    """The failure rate as estimated at each draw: z_k of Eq. 6 (the first draw is uniform, and z_1 its outcome)."""
+    failed = sample.failed.astype(float)
+    before = np.cumsum(failed) - failed
+    return np.asarray((before + failed / sample.facts["chance"]) / size)
+
+
+def _unsuspected(population: int, sample: Sample) -> intervals.Part:
+    """Failures among the unsuspected examples: those drawn are a simple random sample of them.
+
+    If they fail no more often than the milder suspects, the outcomes of both together bound their rate from above, too.
+    As in any interval here, the high limit has the whole error rate where none failed and the low limit is certain.
+    """
+    level = sample.facts["level"]
+    failed = sample.failed[level == 0]
+    failures, draws = int(failed.sum()), len(failed)
+    low, high = intervals.hypergeometric(failures, draws, population)
+    centre = population * failures / draws if draws else (low + high) / 2
+    both = sample.failed[level <= 1]
+    if not len(both):
+        return centre, low, high
+    one_sided = failures == 0 and both.any()
+    confidence = 2 * intervals.CONFIDENCE - 1 if one_sided else intervals.CONFIDENCE
+    _, rate = intervals.beta(float(both.mean()), len(both), confidence)
+    return centre, low, max(min(high, rate * population), centre)
+
+
+def _suspects(size: int, sample: Sample) -> intervals.Part:
+    """Failures among the suspicious examples.
+
+    Given that a draw is of a suspect, the chance of this very one is known; failures seen before + outcome / chance is
+    unbiased for the failures among suspects, at each draw, whatever came before. Their mean, with weights that favour
+    draws when few were left to be uncertain about, has the variance of a sum of uncorrelated terms.
+    """
+    suspect = sample.facts["level"] > 0
+    everything = float(sample.facts["suspects"][0])
+    draws = int(suspect.sum())
+    if not draws:
+        return everything / 2, 0.0, everything
+    failed = sample.failed[suspect].astype(float)
+    left = sample.facts["suspects"][suspect].astype(float)
+    chance = sample.facts["chance"][suspect] / _suspect_share(size, sample)[suspect]
+    each = np.cumsum(failed) - failed + failed / chance
+    trust = 1 / left**2
+    # As many simple random draws with replacement would be as precise if all chances were equal.
+    equal = everything**2 * trust.sum()
+    trust /= trust.sum()
+    seen, unseen = failed.sum(), everything - draws
+    centre = float(np.clip(trust @ each, seen, seen + unseen))
+    rate = centre / everything
+    variance = float((trust**2) @ (each - centre) ** 2) * draws / max(draws - 1, 1)
+    spread = rate * (1 - rate) * everything**2
+    effective = spread / max(variance, spread / equal) if spread > 0 else equal
+    low, high = intervals.beta(rate, effective)
+    return centre, max(low * everything, seen), min(high * everything, seen + unseen)
+
+
+def _suspect_share(size: int, sample: Sample) -> Floats:
+    """The probability that each draw is of a suspect, whichever."""
+    left = sample.facts["suspects"].astype(float)
+    share = left / (size - np.arange(len(left)))
+    share[1:] = np.where(left[1:] > 0, WEIGHTED + (1 - WEIGHTED) * share[1:], 0.0)
+    return share

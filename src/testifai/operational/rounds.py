@@ -1,0 +1,286 @@
+"""The files of a selection: written a round at a time, found again when they come back.
+
+`to_label.csv` goes out to be filled in, with `to_label.html` to look at; `to_label.selection.npz` stays and knows the
+rest. A technique that looks at labels before it asks for more gets `to_label.2.csv` and so on. Nothing that exists is
+ever overwritten.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from testifai.data import Data
+from testifai.data.folder import ImageFiles
+from testifai.errors import InputError
+from testifai.operational import sheet
+from testifai.operational.labelling import (
+    ID,
+    LABEL,
+    SELECTION,
+    WHERE,
+    Filled,
+    read_filled,
+    selection_of,
+    table,
+    write_new,
+)
+from testifai.operational.selection import SUFFIX, Selection, Standing, data_fingerprint, read
+from testifai.perturb.preview import read_image
+from testifai.rows import take
+
+_TEXT_LIMIT = 30_000  # characters; a cell of a spreadsheet takes little more
+_TABLE_LIMIT = 64  # columns; wider rows say nothing to a reader
+
+
+@dataclass(frozen=True)
+class Written:
+    """A round that went out: its number from 1, its file, its sheet of images if there is one, how many rows."""
+
+    number: int
+    path: Path
+    sheet: Path | None
+    examples: int
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """What came back: the selection, its labels from all files, all examples that have a row, where they are."""
+
+    selection: Selection
+    labels: dict[int, int]
+    examples: frozenset[int]
+    where: dict[int, str] = field(default_factory=dict)
+
+    def failed(self) -> dict[int, bool]:
+        """Whether the model was wrong, for every labelled example."""
+        predicted = self.selection.frame.predicted
+        assert predicted is not None
+        return {example: bool(predicted[example] != label) for example, label in self.labels.items()}
+
+    @cached_property
+    def standing(self) -> Standing:
+        """How far the labels reach."""
+        return self.selection.replay(self.failed())
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds went out, whatever files their rows are in now."""
+        standing = self.standing
+        out = [not self.examples.isdisjoint(standing.new_in(batch)) for batch in range(len(standing.batches))]
+        return out.index(False) if False in out else len(out)
+
+
+def selection_path(out: Path) -> Path:
+    """Where the selection of a file to fill in is kept."""
+    return out.with_name(out.stem + SUFFIX)
+
+
+def round_path(out: Path, number: int) -> Path:
+    """The file of a round; the first is the one that was named."""
+    return out if number == 1 else out.with_name(f"{out.stem}.{number}{out.suffix}")
+
+
+def sheet_path(path: Path) -> Path:
+    """Where the images of a round are shown."""
+    return path.with_suffix(".html")
+
+
+def check_out(out: Path) -> None:
+    """Refuse a place where nothing can be written."""
+    if out.suffix.lower() != ".csv":
+        raise InputError(f"out: {out.name!r} is not accepted; a name that ends in .csv is")
+    if not out.parent.is_dir():
+        raise InputError(f"out: the folder {out.parent} does not exist")
+    pictures = sheet_path(out)
+    if pictures.exists() and not selection_path(out).exists():
+        raise InputError(f"out: {pictures} exists and is never overwritten; choose another name with -o")
+
+
+def write_first(selection: Selection, data: Data, out: Path, known: Mapping[int, int] | None = None) -> Written:
+    """Write the first round, and beside it the selection; `known` labels are filled in already."""
+    place = selection_path(out)
+    if place.exists() and read(place).tag != selection.tag:
+        raise InputError(
+            f"out: {place} belongs to another selection and is never overwritten; choose another name with -o"
+        )
+    examples = selection.replay({}).new_in(0)
+    pictures = _write_sheet(selection, data, out, examples)
+    # Before the table: rows without their selection would be of no use.
+    if not place.exists():
+        write_new(place, selection.save())
+    _write_table(selection, data, out, examples, known or {})
+    return Written(1, out, pictures, len(examples))
+
+
+def write_next(collected: Collected, data: Data, out: Path, known: Mapping[int, int] | None = None) -> Written:
+    """Write the next round of a technique that was waiting for labels."""
+    standing = collected.standing
+    number = collected.rounds + 1
+    if standing.complete:
+        raise InputError(
+            f"out: {out} exists and has all its labels (testifai estimate {out}); for another selection choose another "
+            "name with -o"
+        )
+    if len(standing.batches) < number:
+        empty = [example for batch in standing.batches for example in batch.tolist() if example not in collected.labels]
+        raise InputError(
+            f"out: {out} exists and waits for labels: {len(set(empty))} are empty, the first is id {empty[0]}; "
+            "fill it in, or choose another name with -o"
+        )
+    path, examples = round_path(out, number), standing.new_in(number - 1)
+    pictures = _write_sheet(collected.selection, data, path, examples)
+    _write_table(collected.selection, data, path, examples, known or {})
+    return Written(number, path, pictures, len(examples))
+
+
+def continued(out: Path, described: Mapping[str, Any], tests: int, seed: int, model: Any, data: Data) -> Collected:
+    """The selection whose first round exists already, if what is asked for now is the same."""
+    place = selection_path(out)
+    if not place.is_file():
+        raise InputError(f"out: {out} exists and is never overwritten; choose another name with -o")
+    stored = read(place)
+    asked = {
+        "technique": (dict(stored.described), dict(described)),
+        "tests": (stored.tests, tests),
+        "seed": (stored.seed, seed),
+        "model": (stored.model, str(getattr(model, "fingerprint", ""))),
+        "data": (stored.data, data_fingerprint(data)),
+    }
+    for name, (before, now) in asked.items():
+        if before != now:
+            change = f"{name} was {before}, now {now}" if name in ("tests", "seed", "technique") else f"another {name}"
+            raise InputError(f"out: {out} belongs to another selection ({change}); choose another name with -o")
+    return collect([out], place)
+
+
+def collect(paths: Sequence[Path], selection_file: Path | None = None) -> Collected:
+    """Read filled files back; further rounds beside the first file are found without being named."""
+    place = selection_file or _find_selection(paths[0])
+    selection = read(place)
+    out = place.with_name(place.name.removesuffix(SUFFIX) + ".csv")
+    files = [_read(path, selection, place) for path in paths]
+    for path in _rounds_beside(out):
+        if path.resolve() in {given.resolve() for given in paths}:
+            continue
+        found = _read(path, selection, place)
+        # The original of a round whose copy was handed over is passed over.
+        if not found.examples & {example for one in files for example in one.examples}:
+            files.append(found)
+    labels: dict[int, int] = {}
+    where: dict[int, str] = {}
+    holder: dict[int, Path] = {}
+    for one in files:
+        for example in sorted(one.examples):
+            if example in holder:
+                raise InputError(f"{one.path.name}: id {example} is in {holder[example].name} too; keep one of them")
+            holder[example] = one.path
+        labels |= one.labels
+        where |= one.where
+    collected = Collected(selection, labels, frozenset(holder), where)
+    _check_examples(collected, files)
+    return collected
+
+
+def _read(path: Path, selection: Selection, place: Path) -> Filled:
+    tag = selection_of(path)
+    if tag is not None and tag != selection.tag:
+        raise InputError(
+            f"{path.name}: belongs to selection {tag!r}, but {place.name} is {selection.tag!r}; "
+            "name its own with --selection"
+        )
+    return read_filled(path, selection.classes)
+
+
+def _check_examples(collected: Collected, files: Sequence[Filled]) -> None:
+    """Refuse rows that were never asked for: their labels would be lost without a word."""
+    asked = {int(example) for batch in collected.standing.batches for example in batch}
+    for one in files:
+        strange = sorted(one.examples - asked)
+        if strange:
+            raise InputError(
+                f"{one.path.name}: id {strange[0]} ({len(strange)} in all) is not among the examples of the selection; "
+                "leave the ids as they are"
+            )
+
+
+def _find_selection(path: Path) -> Path:
+    """The selection of a filled file: the one named alike, else the one beside it that the rows name."""
+    stem = re.sub(r"\.\d+$", "", path.stem)
+    tag = selection_of(path)
+    named = [path.with_name(name + SUFFIX) for name in dict.fromkeys((path.stem, stem))]
+    others = sorted(path.parent.glob("*" + SUFFIX)) if tag is not None else []
+    existing = [place for place in (*named, *others) if place.is_file()]
+    for place in existing:
+        if tag is None or read(place).tag == tag:
+            return place
+    wanted = f"selection {tag!r}" if tag is not None else named[0].name
+    raise InputError(f"{path.name}: its {wanted} is not beside it; name the file that select wrote with --selection")
+
+
+def _rounds_beside(out: Path) -> list[Path]:
+    found: list[Path] = []
+    while (path := round_path(out, len(found) + 1)).is_file():
+        found.append(path)
+    return found
+
+
+def _write_sheet(selection: Selection, data: Data, path: Path, examples: list[int]) -> Path | None:
+    """The images of a round, where the inputs are images."""
+    if not sheet.is_image(data.inputs):
+        return None
+    cards = [
+        sheet.Card(example, picture, *selection.opinion(example), place)
+        for example, picture, place in zip(examples, _pictures(data, examples), _places(data, examples), strict=True)
+    ]
+    title = f"{len(examples)} examples of {data.name} to label"
+    write_new(sheet_path(path), sheet.page(title, path.name, cards, selection.classes.names or ()))
+    return sheet_path(path)
+
+
+def _write_table(selection: Selection, data: Data, path: Path, examples: list[int], known: Mapping[int, int]) -> None:
+    """The file to fill in."""
+    places, shown = _places(data, examples), _shown(_taken(data, examples))
+    header = [ID, WHERE, *(["input"] if shown else []), "predicted", "confidence", LABEL, SELECTION]
+    rows: list[list[object]] = []
+    for row, example in enumerate(examples):
+        predicted, sure = selection.opinion(example)
+        label = selection.classes.text(known[example]) if example in known else ""
+        confidence = "" if sure is None else f"{sure:.4f}"
+        rows.append([example, places[row], *shown[row : row + 1], predicted, confidence, label, selection.tag])
+    write_new(path, table(header, rows))
+
+
+def _taken(data: Data, examples: list[int]) -> Any:
+    wanted = np.array(examples, np.intp)
+    return take(data.inputs, wanted) if isinstance(data.inputs, list) else data.inputs[wanted]
+
+
+def _pictures(data: Data, examples: list[int]) -> list[Any]:
+    """The images as people should see them: files as they are, not in the size that the model takes."""
+    if not isinstance(data.inputs, ImageFiles):
+        return list(_taken(data, examples))
+    return [read_image(data.inputs.files[example]) for example in examples]
+
+
+def _places(data: Data, examples: list[int]) -> list[str]:
+    """Where each example is found: its file, or its row in the data's file."""
+    if not isinstance(data.inputs, ImageFiles):
+        return [f"{data.name}[{example}]" for example in examples]
+    files, folder = data.inputs.files, data.inputs.folder
+    return [Path(data.name, files[example].relative_to(folder)).as_posix() for example in examples]
+
+
+def _shown(inputs: Any) -> list[str]:
+    """Inputs that can be read in a cell: texts, and short rows of numbers."""
+    if isinstance(inputs, list):
+        return [text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + "…" for text in inputs]
+    if inputs.ndim <= 2 and inputs[0].size <= _TABLE_LIMIT:
+        return ["[" + ", ".join(f"{value:.6g}" for value in np.ravel(row)) + "]" for row in inputs]
+    return []

@@ -1,0 +1,236 @@
+"""What `select` does: run the model over unlabelled data, choose what to label, keep all that the estimate will need.
+
+A selection is the frame (what is known of every example), the technique and the seed. What was drawn is not kept but
+drawn again: plans are deterministic, so the same labels always lead to the same next question and the same estimate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import string
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from testifai.data import Data
+from testifai.data.fingerprint import fingerprint
+from testifai.errors import InputError
+from testifai.operational import check_tests, resolve
+from testifai.operational import frame as make_frame
+from testifai.operational.auxiliary import NEEDS_FEATURES, NEEDS_TRAINING, Observed, observe, risk_of
+from testifai.operational.base import Flags, Floats, Frame, Indices, Sample, Technique, draw
+from testifai.operational.labelling import Classes
+
+FORMAT = 1
+SUFFIX = ".selection.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """What was known when the examples were chosen, and how they were chosen.
+
+    `described` is the technique's name under `use` with its options; `model` and `data` are fingerprints.
+    """
+
+    described: Mapping[str, Any]
+    tests: int
+    seed: int
+    frame: Frame
+    classes: Classes
+    confidence: Floats | None = None
+    model: str = ""
+    data: str = ""
+    first: Indices | None = None  # what was asked first, to notice when a plan can no longer be repeated
+
+    @cached_property
+    def technique(self) -> Technique:
+        return make_technique(self.described)
+
+    @cached_property
+    def tag(self) -> str:
+        """Eight letters that tell this selection from others; spreadsheets would change what looks like a number."""
+        digest = hashlib.blake2b(json.dumps(self._facts(), sort_keys=True).encode(), digest_size=8)
+        for array in (self.frame.risk, self.frame.features, self.frame.predicted):
+            if array is not None:
+                digest.update(np.ascontiguousarray(array).data)
+        number = int.from_bytes(digest.digest(), "big")
+        return "".join(string.ascii_lowercase[number // 26**place % 26] for place in range(8))
+
+    def opinion(self, example: int) -> tuple[str, float | None]:
+        """What the model says an example is, and how sure it is."""
+        assert self.frame.predicted is not None
+        predicted = self.classes.text(int(self.frame.predicted[example]))
+        return predicted, None if self.confidence is None else float(self.confidence[example])
+
+    def replay(self, failed: Mapping[int, bool]) -> Standing:
+        """Draw again with the outcomes that are known; an unknown one ends what can be told."""
+        batches: list[Indices] = []
+
+        def label(batch: Indices) -> Flags:
+            batches.append(batch)
+            return np.array([failed.get(int(example), False) for example in batch], bool)
+
+        sample = draw(self.technique, self.frame, self.tests, np.random.default_rng(self.seed), label)
+        if self.first is not None and not np.array_equal(batches[0], self.first):
+            raise InputError(
+                "selection: this version of testifai draws other examples than the one that made the selection; "
+                "use that version, or select again"
+            )
+        known = np.array([int(example) in failed for example in sample.selected], bool)
+        labelled = len(known) if known.all() else int(np.argmin(known))
+        # A batch is asked for once all earlier ones are answered; what the plan would want later is not known yet.
+        ends = np.cumsum([len(batch) for batch in batches])
+        asked = batches[: int(np.searchsorted(ends, labelled, side="right")) + 1]
+        return Standing(tuple(asked), sample.first(labelled), len(sample.selected))
+
+    def save(self) -> bytes:
+        """The selection as an npz file: numbers and text, the same bytes for the same selection."""
+        arrays = {
+            "facts": np.array(json.dumps(self._facts(), sort_keys=True)),
+            "risk": self.frame.risk,
+            "features": self.frame.features,
+            "predicted": self.frame.predicted,
+            "confidence": self.confidence,
+            "first": self.first,
+        }
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **{name: array for name, array in arrays.items() if array is not None})  # type: ignore[arg-type]
+        return buffer.getvalue()
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT, "technique": dict(self.described), "tests": self.tests, "seed": self.seed,
+            "size": self.frame.size, "classes": self.classes.names, "class_count": self.classes.count,
+            "model": self.model, "data": self.data,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """How far the labelling is.
+
+    `batches` are the examples that can be asked for by now (the last batch may be partly labelled), `sample` the
+    draws that are labelled without a gap, `draws` how many there will be in all.
+    """
+
+    batches: tuple[Indices, ...]
+    sample: Sample
+    draws: int
+
+    @property
+    def complete(self) -> bool:
+        return len(self.sample.selected) == self.draws
+
+    def new_in(self, batch: int) -> list[int]:
+        """The examples that a batch asks for first, each once, in drawing order."""
+        earlier = {int(example) for one in self.batches[:batch] for example in one}
+        return [example for example in dict.fromkeys(self.batches[batch].tolist()) if example not in earlier]
+
+
+def make_technique(described: Mapping[str, Any]) -> Technique:
+    """The technique of that name with its options."""
+    options = {name: value for name, value in described.items() if name != "use"}
+    return resolve(described["use"], **options)
+
+
+def choose(
+    model: Any,
+    data: Data,
+    *,
+    technique: str | Mapping[str, Any] = "balanced",
+    tests: int = 200,
+    seed: int = 0,
+    classes: tuple[str, ...] | None = None,
+    training: Data | None = None,
+    layer: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Selection:
+    """Run the model and choose; labels are neither needed nor looked at.
+
+    `classes` names the model's classes where neither the data nor the model do. `training` and `layer` are for the
+    techniques that measure surprise (layer also for ces); `progress` is told (inputs done, inputs in all).
+    """
+    described = {"use": technique} if isinstance(technique, str) else dict(technique)
+    made = make_technique(described)
+    check_tests(tests, len(data))
+    if made.name in NEEDS_TRAINING and training is None:
+        raise InputError(f"technique {made.name!r}: measures surprise against training data; name them with --train")
+    check_names(classes, getattr(model, "classes", None))
+    total = len(data) + (len(training) if training is not None and made.name in NEEDS_TRAINING else 0)
+
+    def show(done: int) -> None:
+        if progress is not None:
+            progress(done, total)
+
+    traces = made.name in (*NEEDS_TRAINING, *NEEDS_FEATURES)
+    seen = observe(model, data.inputs, traces=traces, layer=layer, progress=show)
+    seen_training = None
+    if training is not None and made.name in NEEDS_TRAINING:
+        seen_training = observe(
+            model, training.inputs, traces=True, layer=layer, progress=lambda done: show(len(data) + done)
+        )
+    risk = risk_of(made.name, seen, seen_training)
+    features = seen.traces if made.name in NEEDS_FEATURES else None
+    selection = Selection(
+        described, tests, seed, make_frame(risk=risk, features=features, predicted=seen.predicted),
+        name_classes(model, data, seen, classes), seen.confidence,
+        str(getattr(model, "fingerprint", "")), data_fingerprint(data),
+    )  # fmt: skip
+    first = selection.replay({}).batches[0]
+    return replace(selection, first=first)
+
+
+def read(path: Path) -> Selection:
+    """A selection from its file."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        facts = json.loads(str(arrays["facts"]))
+        if facts["format"] != FORMAT:
+            raise InputError(f"{path.name}: was made by another version of testifai; use that one, or select again")
+        names = facts["classes"]
+        return Selection(
+            facts["technique"], facts["tests"], facts["seed"],
+            Frame(facts["size"], arrays.get("risk"), arrays.get("features"), arrays.get("predicted")),
+            Classes(None if names is None else tuple(names), facts["class_count"]),
+            arrays.get("confidence"), facts["model"], facts["data"], arrays.get("first"),
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise InputError(f"selection: {path} does not exist") from None
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"selection: {path} is not a file that testifai select made") from None
+
+
+def name_classes(model: Any, data: Data, seen: Observed, given: tuple[str, ...] | None) -> Classes:
+    """How the model's classes are written: as told, as the model calls them, or as the data do."""
+    values = getattr(model, "class_values", None)
+    count = seen.classes or getattr(model, "classes", None)
+    names = given or (tuple(str(value) for value in values) if values is not None else data.classes)
+    if names is None:
+        return Classes(None, count)
+    check_names(names, count if given else max(count or 0, int(seen.predicted.max()) + 1), exactly=bool(given))
+    return Classes(names, len(names))
+
+
+def check_names(names: tuple[str, ...] | None, count: int | None, *, exactly: bool = True) -> None:
+    """Refuse names that do not fit the model's classes."""
+    if names is None:
+        return
+    if len(set(names)) < len(names):
+        raise InputError("classes: a name stands there twice; every class needs its own")
+    if count is not None and (len(names) < count or (exactly and len(names) != count)):
+        raise InputError(f"classes: {len(names)} names for a model with {count} classes; one name per class is needed")
+
+
+def data_fingerprint(data: Data) -> str:
+    """Of the inputs alone: labels that turn up later change nothing."""
+    return fingerprint(data.inputs)

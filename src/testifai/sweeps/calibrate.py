@@ -1,0 +1,144 @@
+"""`calibrate`: the levels of a perturbation at which accuracy has fallen by given amounts, as a severity table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from testifai.errors import InputError
+from testifai.perturb import Perturbation
+from testifai.perturb.registry import resolve
+from testifai.sweeps import checks
+from testifai.sweeps.model import TARGET, Given, Task
+from testifai.sweeps.probe import Measured
+from testifai.sweeps.result import Sweep
+
+DROPS = (0.01, 0.05, 0.1, 0.2, 0.4)
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated(Perturbation):
+    """A perturbation whose severity s, counted from 1, is the level at which accuracy has fallen by `drops[s − 1]`.
+
+    It can be used as an axis like any other. `accuracy` is that on the clean inputs; `brackets` are the levels between
+    which each level was found; `unreached` are the drops that the strongest level does not reach; `sweeps` are the
+    sweeps, one per drop that was asked for, and `inferences` is what they took together.
+    """
+
+    accuracy: float = float("nan")
+    drops: tuple[float, ...] = ()
+    brackets: tuple[tuple[float, float], ...] = ()
+    unreached: tuple[float, ...] = ()
+    sweeps: tuple[Sweep, ...] = ()
+    inferences: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The table as plain data for JSON."""
+        return {
+            "name": self.name,
+            "accuracy": self.accuracy,
+            "drops": list(self.drops),
+            "levels": [float(level) for level in self.severities[1:]],
+            "brackets": [list(ends) for ends in self.brackets],
+            "unreached": list(self.unreached),
+            "inferences": self.inferences,
+        }
+
+
+def calibrate(
+    model: Any,
+    data: Any,
+    perturbation: Given,
+    drops: Sequence[float] = DROPS,
+    *,
+    curvature: float | str = "auto",
+    points: int = 1024,
+    levels: tuple[float, float] | None = None,
+    integer: bool = False,
+    confidence: float | None = 0.95,
+    target: float = TARGET,
+    oracle: Any = "label",
+    batch_size: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    recorded: Iterable[Measured] = (),
+    on_batch: Callable[[Measured], None] | None = None,
+) -> Calibrated:
+    """The perturbation with a severity for every drop of accuracy: severities placed where they matter.
+
+    The clean accuracy is measured on all inputs, the levels by one sweep with a threshold for every drop; where the
+    curve crosses one several times, the first crossing counts. Drops that no level reaches are left out of the table.
+
+    >>> import numpy as np, testifai as ta
+    >>> rows = np.linspace(0, 1, 1001)[:, None]
+    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.5], levels=(0.0, 0.5))
+    >>> table = calibrate(lambda x: (x[:, 0] > 0.5).astype(int), (rows, rows[:, 0] > 0.5), shift, [0.1, 0.2, 0.7])
+    >>> [round(level, 2) for level in table.severities], table.unreached
+    ([0.0, 0.1, 0.2], (0.7,))
+    >>> ta.Space({"shift": table}).shape
+    (3,)
+    """
+    wanted = _drops(drops)
+    chosen = resolve(perturbation)
+    task = Task.checked(
+        model, data, chosen, levels=levels, integer=integer, oracle=oracle, batch_size=batch_size, seed=seed,
+        workers=workers, population="data", recorded=recorded, on_batch=on_batch,
+    )  # fmt: skip
+    accuracy = task.accuracy(task.scale.ends[0])
+    setting = task.setting(
+        tuple(max(0.0, accuracy - drop) for drop in wanted),
+        "asap",
+        checks.curvature(curvature),
+        checks.whole("points", points, 2),
+        checks.confidence(confidence),
+        checks.target(target),
+    )
+    sweeps = task.run(setting)
+    found = {drop: _first_below(sweep) for drop, sweep in zip(wanted, sweeps, strict=True)}
+    reached = {drop: place for drop, place in found.items() if place is not None}
+    if not reached:
+        raise InputError(
+            f"drops: accuracy never falls by {min(wanted):g} between the levels {task.scale.ends[0]:g} and "
+            f"{task.scale.ends[1]:g} of {chosen.name}; give smaller drops or a wider span of levels"
+        )
+    return Calibrated(
+        chosen.name,
+        chosen.function,
+        [task.scale.ends[0], *(place.level for place in reached.values())],
+        chosen.summary,
+        chosen.boxes,
+        growing=True,
+        levels=chosen.levels,
+        accuracy=accuracy,
+        drops=tuple(reached),
+        brackets=tuple(place.bracket for place in reached.values()),
+        unreached=tuple(drop for drop, place in found.items() if place is None),
+        sweeps=sweeps,
+        inferences=sweeps[0].inferences,
+    )
+
+
+class _Place(NamedTuple):
+    """A level and the measured levels around it."""
+
+    level: float
+    bracket: tuple[float, float]
+
+
+def _drops(given: Any) -> tuple[float, ...]:
+    """Amounts between 0 and 1 in ascending order, each once."""
+    listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else []
+    found = sorted({checks.number("drops", one) for one in listed})
+    if not found or found[0] <= 0 or found[-1] >= 1:
+        raise InputError(f"drops: give amounts of accuracy between 0 and 1, such as [0.05, 0.2], got {given!r}")
+    return tuple(found)
+
+
+def _first_below(sweep: Sweep) -> _Place | None:
+    """Where accuracy first falls below the threshold, None where it never does."""
+    below = sweep.accuracies < sweep.threshold
+    if not below.any():
+        return None
+    after = int(below.argmax())
+    return _Place(sweep.crossings[0], (float(sweep.levels[after - 1]), float(sweep.levels[after])))

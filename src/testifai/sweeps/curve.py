@@ -1,0 +1,96 @@
+"""`sweep`: the robustness of any curve of accuracies that can be evaluated level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from testifai.errors import InputError
+from testifai.sweeps import asap, checks, comparators
+from testifai.sweeps.build import Points, Scale, Setting, results
+from testifai.sweeps.result import SweepError
+
+Accuracy = Callable[[float], float]
+
+
+def sweep(
+    accuracy: Accuracy,
+    low: float,
+    high: float,
+    threshold: Any = 0.8,
+    curvature: float | str = 128,
+    points: int = 1024,
+    method: str = "asap",
+    *,
+    integer: bool = False,
+    seed: int = 0,
+    repetitions: int = 1,
+    name: str = "",
+) -> Any:
+    """The share of the levels low … high at which accuracy(level) is at least the threshold, with a bound.
+
+    Several thresholds give a result each and share the evaluations. `curvature` is in the level's own units, accuracy
+    per level²; "auto" finds it from the curve. `points` sets the finest step, (high − low) / points; for `uniform`
+    and `random` (with its seed and repetitions) it is the number of levels, for `quad` the most. With `integer` only
+    whole levels are evaluated. A level is evaluated once. When the curve fails, the SweepError holds what was measured.
+
+    >>> found = sweep(lambda level: 1 - level / 200, 0, 100, threshold=0.75, curvature="auto")
+    >>> round(found.robustness, 2), found.evaluations, [round(level) for level in found.crossings]
+    (0.5, 24, [50])
+    """
+    if not callable(accuracy):
+        raise InputError(f"accuracy: {accuracy!r} cannot be called; f(level) -> accuracy is accepted")
+    ends = checks.span(low, high, integer=integer)
+    bend = checks.curvature(curvature)
+    setting = Setting(
+        scale=Scale(ends, ends),
+        thresholds=checks.thresholds(threshold),
+        method=checks.method(method),
+        curvature=bend,
+        bend=bend,
+        points=checks.whole("points", points, 2),
+        name=name,
+    )
+    grid = asap.Grid(*ends, setting.points, integer)
+    repetitions = checks.whole("repetitions", repetitions, 1)
+    known: dict[float, float] = {}
+
+    def evaluate(level: float) -> float:
+        if level not in known:
+            known[level] = checks.accuracy(accuracy(level), level)
+        return known[level]
+
+    try:
+        compared = run(evaluate, known, grid, setting, seed=checks.whole("seed", seed, 0), repetitions=repetitions)
+    except Exception as error:
+        raise unfinished(error, setting, Points.exact(known, setting.bend)) from error
+    found = results(setting, Points.exact(known, setting.bend), compared)
+    return found[0] if np.ndim(threshold) == 0 else found
+
+
+def run(
+    evaluate: Accuracy, known: dict[float, float], grid: asap.Grid, setting: Setting, *, seed: int, repetitions: int
+) -> comparators.Compared | None:
+    """Evaluate what the method asks for; what a comparator found, None for asap."""
+    if setting.method == "asap":
+        asap.explore(evaluate, known, grid, setting.thresholds, setting.bend)
+        return None
+    if setting.method == "random":
+        return comparators.random(evaluate, grid, setting.thresholds, seed=seed, repetitions=repetitions)
+    method = comparators.uniform if setting.method == "uniform" else comparators.quad
+    return method(evaluate, grid, setting.thresholds)
+
+
+def unfinished(error: Exception, setting: Setting, points: Points) -> InputError:
+    """The error to raise when a sweep breaks off: one line, with what was measured until then."""
+    reason = " ".join(str(error).split()) or "no message"
+    if not isinstance(error, InputError):
+        reason = f"accuracy: raised {type(error).__name__}: {reason}"
+    count = len(points.levels)
+    if not count:
+        return SweepError(reason)
+    made = SweepError(f"{reason} (the {count} levels measured before are kept in .partial)")
+    made.partial = results(setting, points)
+    return made

@@ -1,0 +1,192 @@
+"""`sweep_model`: the robustness of a model over the continuous level of a perturbation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from testifai.errors import InputError
+from testifai.perturb import Perturbation
+from testifai.perturb.registry import resolve
+from testifai.session import Session
+from testifai.space import Space
+from testifai.sweeps import asap, checks, curve, sampled
+from testifai.sweeps.build import Points, Scale, Setting, results
+from testifai.sweeps.probe import Measured, Probe
+from testifai.sweeps.result import Sweep
+
+Given = str | Perturbation
+
+TARGET = 0.005
+
+
+def sweep_model(
+    model: Any,
+    data: Any,
+    perturbation: Given,
+    threshold: Any = 0.8,
+    curvature: float | str = "auto",
+    points: int = 1024,
+    method: str = "asap",
+    *,
+    levels: tuple[float, float] | None = None,
+    integer: bool = False,
+    confidence: float | None = 0.95,
+    target: float = TARGET,
+    population: str = "data",
+    oracle: Any = "label",
+    batch_size: int | None = None,
+    seed: int = 0,
+    repetitions: int = 1,
+    workers: int | None = None,
+    recorded: Iterable[Measured] = (),
+    on_batch: Callable[[Measured], None] | None = None,
+) -> Any:
+    """The share of a perturbation's levels at which a model's accuracy is at least the threshold, with a bound.
+
+    Levels run from off to strongest, or over `levels`, and count as 0..1: a curvature means the same for every
+    perturbation. The accuracy at a level is measured on as many inputs as it takes to tell its side of the threshold
+    with this confidence, until the bound is at most the target or steps of 1/points are reached; with confidence=None,
+    and by the methods other than asap, it is measured on all inputs. Several thresholds share the measurements and
+    give a result each. `on_batch` gets every batch measured; what it was given may be handed back as `recorded`, and
+    is then not measured again.
+
+    >>> import numpy as np, testifai as ta
+    >>> rows = np.random.default_rng(0).uniform(size=(2000, 1))
+    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.5], levels=(0.0, 0.5))
+    >>> found = sweep_model(lambda x: (x[:, 0] > 0.5).astype(int), (rows, rows[:, 0] > 0.5), shift)
+    >>> found.bound <= 0.005, abs(found.robustness - 0.4) < 0.05, found.inferences < 2000 * 20
+    (True, True, True)
+    """
+    task = Task.checked(
+        model, data, perturbation, levels=levels, integer=integer, oracle=oracle, batch_size=batch_size, seed=seed,
+        workers=workers, population=population, recorded=recorded, on_batch=on_batch,
+    )  # fmt: skip
+    setting = task.setting(
+        checks.thresholds(threshold),
+        checks.method(method),
+        checks.curvature(curvature),
+        checks.whole("points", points, 2),
+        checks.confidence(confidence),
+        checks.target(target),
+    )
+    found = task.run(setting, repetitions=checks.whole("repetitions", repetitions, 1))
+    return found[0] if np.ndim(threshold) == 0 else found
+
+
+@dataclass(frozen=True)
+class Task:
+    """One model, one perturbation: all that stays the same between sweeps."""
+
+    probe: Probe
+    scale: Scale
+    integer: bool
+    population: str
+    seed: int
+    name: str
+
+    @classmethod
+    def checked(
+        cls,
+        model: Any,
+        data: Any,
+        perturbation: Given,
+        *,
+        levels: tuple[float, float] | None,
+        integer: bool,
+        recorded: Iterable[Measured],
+        on_batch: Callable[[Measured], None] | None,
+        **options: Any,
+    ) -> Task:
+        chosen = resolve(perturbation)
+        ends = _ends(chosen, levels, integer)
+        session = Session(model, data, Space({"level": chosen}), strategy="full", **options)
+        probe = Probe(session, chosen, ends, recorded, on_batch)
+        scale = Scale(ends, (0.0, abs(ends[1] - ends[0]) if integer else 1.0))
+        return cls(probe, scale, integer, session.population, session.seed, chosen.name)
+
+    def setting(
+        self,
+        thresholds: tuple[float, ...],
+        method: str,
+        curvature: float | str,
+        points: int,
+        confidence: float | None,
+        target: float,
+    ) -> Setting:
+        """What to sweep for; a curvature is for levels from 0 to 1, whatever they are worked with."""
+        return Setting(
+            scale=self.scale,
+            thresholds=thresholds,
+            method=method,
+            curvature=curvature,
+            bend=curvature if isinstance(curvature, str) else curvature / self.scale.work[1] ** 2,
+            points=points,
+            confidence=confidence if method == "asap" else None,
+            population=self.population,
+            target=target,
+            name=self.name,
+        )
+
+    def accuracy(self, level: float) -> float:
+        """The accuracy at one of the perturbation's levels, on all inputs."""
+        with self.probe:
+            parts = [passed for _, passed in self.probe.measure([sampled.Ask(level, 0, self.probe.inputs)])]
+        return float(np.concatenate(parts).mean())
+
+    def run(self, setting: Setting, *, repetitions: int = 1) -> tuple[Sweep, ...]:
+        """Measure what the setting asks for; what was measured before an error is in the SweepError."""
+        grid = asap.Grid(*self.scale.work, setting.points, self.integer)
+        inputs = self.probe.inputs
+        # All inputs are the sample of the methods without a confidence: what they measure is exact for the data.
+        population = self.population if setting.confidence is not None else "data"
+        samples = sampled.Samples(self._measure, inputs, setting.confidence or 0.5, population, grid)
+        known: dict[float, float] = {}
+
+        def evaluate(place: float) -> float:
+            if place not in known:
+                samples.grow({place: inputs})
+                known[place] = float(np.concatenate(samples.passed[place]).mean())
+            return known[place]
+
+        compared = None
+        try:
+            with self.probe:
+                if setting.confidence is not None:
+                    sampled.explore(samples, setting.thresholds, setting.bend, setting.target)
+                else:
+                    compared = curve.run(evaluate, known, grid, setting, seed=self.seed, repetitions=repetitions)
+        except Exception as error:
+            raise curve.unfinished(error, setting, self._points(samples, setting)) from error
+        return results(setting, self._points(samples, setting), compared)
+
+    def _points(self, samples: sampled.Samples, setting: Setting) -> Points:
+        return replace(samples.points(setting.bend), inferences=self.probe.inferences)
+
+    def _measure(self, asks: list[sampled.Ask]) -> Iterable[tuple[float, sampled.Bits]]:
+        """Asks in the units of the work as asks at the perturbation's levels, and back."""
+        places = {self.scale.shown(ask.level): ask.level for ask in asks}
+        for level, passed in self.probe.measure([ask._replace(level=self.scale.shown(ask.level)) for ask in asks]):
+            yield places[level], passed
+
+
+def _ends(perturbation: Perturbation, levels: Any, integer: bool) -> tuple[float, float]:
+    """The first and the last level of the sweep."""
+    given = perturbation.levels if levels is None else levels
+    if given is None:
+        raise InputError(
+            f"perturbation '{perturbation.name}': it has no continuous level; "
+            "give levels=(first, last) where its function takes any number between them"
+        )
+    try:
+        first, last = (checks.number("levels", end) for end in given)
+    except (TypeError, ValueError):
+        first = last = 0.0
+    if first == last:
+        raise InputError(f"levels: give two different numbers (first, last), got {given!r}")
+    if integer and not (first.is_integer() and last.is_integer()):
+        raise InputError(f"levels: must be whole numbers when integer is set, got {given!r}")
+    return first, last

@@ -1,0 +1,86 @@
+"""What a sweep found: the accuracies measured over one continuous level, the robustness and how far it may be off."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Robustness over one level: the share of `span` on which the accuracy is at least `threshold`.
+
+    `robustness` is within `bound` of the truth; NaN where a method has no bound. `levels` run from the first end of
+    the span to the second, with `accuracies` and, where they were measured on samples, their intervals
+    `lows` … `highs` from `trials` inputs each. `uncertain` are the stretches of levels whose side of the threshold is
+    not settled: their share is the bound. `low` and `high` limit the robustness.
+    """
+
+    span: tuple[float, float]
+    threshold: float
+    robustness: float
+    bound: float
+    low: float
+    high: float
+    levels: Floats
+    accuracies: Floats
+    lows: Floats
+    highs: Floats
+    trials: NDArray[np.int64] | None
+    evaluations: int
+    inferences: int
+    crossings: tuple[float, ...]
+    uncertain: tuple[tuple[float, float], ...]
+    method: str
+    curvature: float | str
+    points: int
+    confidence: float | None = None
+    population: str | None = None
+    timeout: bool = False
+    spread: float = math.nan
+    name: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain data for JSON; what is not known is None.
+
+        >>> from testifai.sweeps import sweep
+        >>> sweep(lambda level: 1 - level / 2, 0, 1).as_dict()["uncertain"]
+        [[0.39990234375, 0.400390625]]
+        """
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+    def plot(self, path: str | PathLike[str]) -> None:
+        """Draw the curve, the threshold, the levels measured and the uncertain stretches as .png or .jpg."""
+        from testifai.sweeps.plot import draw
+
+        draw(self, path)
+
+    def __repr__(self) -> str:
+        of = f" of {self.name}" if self.name else ""
+        bound = "no bound" if math.isnan(self.bound) else f"± {self.bound:.4f}"
+        return (
+            f"<Sweep{of}: robustness {self.robustness:.4f} ({bound}) at {self.threshold:g}, {self.evaluations} levels>"
+        )
+
+
+class SweepError(InputError):
+    """A sweep that could not be finished; `partial` holds what was measured, one `Sweep` per threshold."""
+
+    partial: tuple[Sweep, ...] = ()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value

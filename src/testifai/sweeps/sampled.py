@@ -1,0 +1,162 @@
+"""ASAP on accuracies that are measured on growing samples of inputs.
+
+Each level has an interval that stays valid however often one looks (`intervals.confidence_sequence`). Its sample grows
+while the interval contains a threshold, or while noise rather than the distance of the levels lets the parabolas
+through the ends of the intervals reach it; otherwise intervals of levels are halved. The parabolas through the ends of
+the intervals decide what counts as settled, so Theorem 1's bound covers the noise of sampling too.
+
+All intervals hold at once with the stated confidence, whatever levels the measurements lead to: those levels come from
+a set that is fixed beforehand, and the error probability is divided over all of it, half over the first levels, half
+over those that may follow (`places`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.intervals import confidence_sequence
+from testifai.sweeps import asap, places
+from testifai.sweeps.build import Points
+from testifai.sweeps.curvature import local_curvature
+
+Floats = NDArray[np.float64]
+Bits = NDArray[np.bool_]
+Mask = NDArray[np.bool_]
+
+FIRST_SAMPLE = 64
+GROWTH = 1.5
+
+
+class Ask(NamedTuple):
+    """Outcomes wanted: of one level, on the inputs from place `start` to before `stop` of the visiting order."""
+
+    level: float
+    start: int
+    stop: int
+
+
+# Answers asks piece by piece: (level, outcomes), those of one level in the order of the places.
+Measure = Callable[[list[Ask]], Iterable[tuple[float, Bits]]]
+
+
+class Samples:
+    """The outcomes of each level on the first inputs of the visiting order, and what they say about its accuracy."""
+
+    def __init__(self, measure: Measure, inputs: int, confidence: float, population: str, grid: asap.Grid) -> None:
+        self.measure, self.inputs, self.grid = measure, inputs, grid
+        self.confidence, self.population = confidence, population
+        self.passed: dict[float, list[Bits]] = {}
+        self._first: frozenset[float] = frozenset()
+
+    def open(self, levels: list[float]) -> None:
+        """Take a first sample at some levels; those of the first call are the first levels."""
+        self._first = self._first or frozenset(levels)
+        self.grow({level: min(FIRST_SAMPLE, self.inputs) for level in levels})
+
+    def grow(self, sizes: dict[float, int]) -> None:
+        """Let the samples at these levels have so many inputs."""
+        asks = [Ask(level, self.trials(level), size) for level, size in sorted(sizes.items())]
+        for level, passed in self.measure([ask for ask in asks if ask.stop > ask.start]):
+            self.passed.setdefault(level, []).append(passed)
+
+    def trials(self, level: float) -> int:
+        """The size of the sample at a level."""
+        return sum(len(part) for part in self.passed.get(level, []))
+
+    def points(self, curvature: float | str) -> Points:
+        """Estimates and intervals at all levels measured so far."""
+        levels = np.array(sorted(level for level in self.passed if self.trials(level)), float)
+        outcomes = [np.concatenate(self.passed[float(level)]) for level in levels]
+        trials = np.array([len(passed) for passed in outcomes], np.int64)
+        accuracies = np.array([passed.mean() for passed in outcomes], float)
+        lows, highs = self._intervals(levels, np.array([passed.sum() for passed in outcomes], np.int64), trials)
+        bend: Floats | float = np.nan if isinstance(curvature, str) else curvature
+        if isinstance(curvature, str) and len(levels) > 1:
+            bend = local_curvature(levels, lambda places: common_accuracies([outcomes[place] for place in places]))
+        return Points(levels, accuracies, lows, highs, bend, trials, int(trials.sum()))
+
+    def _intervals(self, levels: Floats, passes: NDArray[np.int64], trials: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        population = self.inputs if self.population == "data" else None
+        limits = np.empty((2, len(levels)))
+        for i, level in enumerate(levels.tolist()):
+            first = 1 / len(self._first) if level in self._first else 0.0
+            share = max(first, places.share(level, self.grid)) / 2
+            confidence = 1 - (1 - self.confidence) * share
+            limits[:, i] = confidence_sequence(passes[i], trials[i], population, confidence)
+        return limits[0], limits[1]
+
+
+def common_accuracies(outcomes: list[Bits]) -> Floats:
+    """The accuracies of some levels on the inputs that all of them have in common.
+
+    An input is changed in the same way at every level, so that most outcomes of neighbouring levels are the same and
+    differences of these accuracies are far less noisy than the accuracies.
+    """
+    common = min(map(len, outcomes))
+    return np.array([passed[:common].mean() for passed in outcomes])
+
+
+def explore(samples: Samples, thresholds: tuple[float, ...], curvature: float | str, target: float) -> None:
+    """Measure until the bound is at most the target for every threshold, or nothing can be settled any more.
+
+    The widest unsettled intervals come first, so that what the target allows to stay open is near the crossings, where
+    it would cost most.
+    """
+    samples.open(samples.grid.first(curvature))
+    while True:
+        points = samples.points(curvature)
+        plan = _plan(points, thresholds, target, samples)
+        if plan.grow.any():
+            levels = points.levels[plan.grow].tolist()
+            samples.grow({level: min(samples.inputs, int(GROWTH * samples.trials(level))) for level in levels})
+        elif plan.divide:
+            samples.open(sorted(plan.divide))
+        else:
+            return
+
+
+class _Plan(NamedTuple):
+    """The levels whose samples should grow, and new levels."""
+
+    grow: Mask
+    divide: set[float]
+
+
+def _plan(points: Points, thresholds: tuple[float, ...], target: float, samples: Samples) -> _Plan:
+    """What to do next about the widest intervals that are not settled and can be."""
+    assert points.trials is not None
+    widths, trials = np.diff(points.levels), points.trials
+    growable = trials < samples.inputs
+    wide = samples.grid.wide(points.levels)
+    plan = _Plan(np.zeros(len(trials), bool), set())
+    for threshold in thresholds:
+        unsettled = asap.may_cross(points.levels, points.lows, points.highs, points.curvature, threshold)
+        if widths[unsettled].sum() <= target * widths.sum():
+            continue
+        straddles = (points.lows < threshold) & (points.highs >= threshold)
+        by_estimate = asap.may_cross(points.levels, points.accuracies, points.accuracies, points.curvature, threshold)
+        noisy = ~by_estimate & _noise_prevails(points)
+        # The smaller sample of the two has the wider interval.
+        left = growable[:-1] & (straddles[:-1] | (noisy & ((trials[:-1] <= trials[1:]) | ~growable[1:])))
+        right = growable[1:] & (straddles[1:] | (noisy & ((trials[1:] <= trials[:-1]) | ~growable[:-1])))
+        # Between two ends that stay open however many inputs there are, so does most of what lies there.
+        divide = wide & ~(straddles[:-1] & straddles[1:])
+        open_to = unsettled & (left | right | divide)
+        if not open_to.any():
+            continue
+        chosen = open_to & (widths >= widths[open_to].max() / 2)
+        plan.grow[:-1] |= chosen & left
+        plan.grow[1:] |= chosen & right
+        for pair in np.flatnonzero(chosen & divide & ~left & ~right):
+            plan.divide.update(places.within(points, int(pair), threshold, target, samples.grid))
+    return plan
+
+
+def _noise_prevails(points: Points) -> Mask:
+    """The pairs whose intervals reach farther than their parabolas: more inputs help more than another level."""
+    width = np.maximum(points.accuracies - points.lows, points.highs - points.accuracies)
+    return np.asarray(np.maximum(width[:-1], width[1:]) > points.curvature * np.diff(points.levels) ** 2 / 4)

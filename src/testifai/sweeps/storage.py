@@ -1,0 +1,83 @@
+"""Sweeps in a run file: every batch as it was measured, and what was found, beside the outcomes of a scan.
+
+A batch is a block of the array `sweep/NAME/LEVEL`, numbered by the place of its first input; the level is written so
+that it reads back as the same number, `clean` is what an oracle remembers of the clean inputs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from testifai.errors import InputError
+from testifai.store import Store, identity_changes
+from testifai.sweeps.probe import Measured
+from testifai.sweeps.result import Sweep
+
+PREFIX = "sweep/"
+CLEAN = "clean"
+SAVE_EVERY = 1.0  # seconds
+
+
+class Record:
+    """The part of a run file that belongs to the sweep of one perturbation."""
+
+    def __init__(self, store: Store, name: str, identity: dict[str, Any]) -> None:
+        self._store, self._name = store, name
+        self._waiting: list[Measured] = []
+        self._saved = time.monotonic()
+        stored = store.get(self._key("identity"))
+        changes = [] if stored is None else identity_changes(stored, identity)
+        if changes:
+            raise InputError(
+                f"run file: {store.path} holds a sweep of {name} from something else: {'; '.join(changes)}; "
+                "undo the change, or choose another file with --out"
+            )
+        if stored is None:
+            store.put(**{self._key("identity"): identity})
+
+    def batches(self) -> Iterator[Measured]:
+        """Everything measured so far, for `recorded` of the sweep that goes on with it."""
+        start = self._key("")
+        for name, block, array in self._store.get_blocks(start):
+            level = name.removeprefix(start)
+            if level == CLEAN:
+                yield Measured(None, block, np.zeros(0, bool), array)
+            else:
+                yield Measured(float(level), block, array.astype(bool))
+
+    @contextmanager
+    def saving(self) -> Iterator[None]:
+        """Within, `add` may be called; at the end, however it comes about, all of it is in the file."""
+        try:
+            yield
+        finally:
+            self._save()
+
+    def add(self, measured: Measured) -> None:
+        """Keep a batch; written at once or a moment later, together with others."""
+        self._waiting.append(measured)
+        if time.monotonic() - self._saved > SAVE_EVERY:
+            self._save()
+
+    def finish(self, found: list[Sweep]) -> None:
+        """Keep what was found, for reports."""
+        self._store.put(**{self._key("found"): [sweep.as_dict() for sweep in found]})
+
+    def _save(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._store.put_blocks(
+            (self._key(CLEAN if one.level is None else repr(one.level)), one.start, _array(one)) for one in waiting
+        )
+        self._saved = time.monotonic()
+
+    def _key(self, what: str) -> str:
+        return f"{PREFIX}{self._name}/{what}"
+
+
+def _array(measured: Measured) -> Any:
+    return measured.passed.astype(np.uint8) if measured.level is not None else measured.reference

@@ -1,0 +1,193 @@
+"""testifai sweep, through the entry point: tables, pictures, and a run file that loses nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+
+import numpy as np
+import pytest
+
+from testifai import assemble, cli
+from testifai.data.sample import demo_data, demo_model_path
+from testifai.spec import parse
+from testifai.store import Store
+from testifai.sweeps import storage
+
+SPEC = """
+[model]
+onnx = "lenet5.onnx"
+[data]
+npz = "digits.npz"
+[space]
+noise = "classic.gaussian_noise"
+zoom = "mnist_c.zoom"
+"""
+COUNT = 300
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory):
+    """A folder with a model, digits and a spec."""
+    folder = tmp_path_factory.mktemp("sweep")
+    shutil.copy(demo_model_path(), folder / "lenet5.onnx")
+    data = demo_data()
+    np.savez(folder / "digits.npz", x=data.inputs[:COUNT], y=data.labels[:COUNT])
+    (folder / "spec.toml").write_text(SPEC)
+    return folder
+
+
+@pytest.fixture
+def folder(ready, tmp_path, monkeypatch):
+    shutil.copytree(ready, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def command(capsys, folder):
+    """Run a command: exit code, standard output, standard error."""
+
+    def run(*arguments) -> tuple[int, str, str]:
+        capsys.readouterr()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.argv", ["testifai", *map(str, arguments)])
+            with pytest.raises(SystemExit) as left:
+                cli.main()
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
+        return left.value.code, printed.out, printed.err
+
+    return run
+
+
+def swept(command, *arguments):
+    code, out, _ = command("sweep", "spec.toml", *arguments, "--json")
+    assert code == 0
+    return json.loads(out)["sweeps"]
+
+
+def test_all_axes_with_a_level_are_swept_and_the_others_named(command, folder):
+    code, out, err = command("sweep", "spec.toml", "--threshold", "0.8", "--plot", "curve.png")
+    assert code == 0
+    assert "noise" in out
+    assert "zoom (mnist_c.zoom) has no continuous level" in err
+    assert (folder / "curve.png").stat().st_size > 1000
+    with Store.open("spec.db") as store:
+        [found] = store.get("sweep/classic.gaussian_noise/found")
+    assert found["threshold"] == 0.8
+    assert found["evaluations"] == len(found["levels"])
+
+
+def test_several_thresholds_and_perturbations_each_have_their_picture(command, folder):
+    found = swept(command, "-p", "noise", "-p", "classic.rotation", "-t", "0.8", "-t", "0.6", "--plot", "c.png")
+    assert {axis: [one["threshold"] for one in listed] for axis, listed in found.items()} == {
+        "noise": [0.8, 0.6],
+        "classic.rotation": [0.8, 0.6],
+    }
+    assert sorted(path.name for path in folder.glob("c-*.png")) == [
+        "c-classic.rotation-0.6.png", "c-classic.rotation-0.8.png", "c-noise-0.6.png", "c-noise-0.8.png",
+    ]  # fmt: skip
+
+
+def test_an_interrupted_sweep_goes_on_where_it_stopped(command, folder, monkeypatch):
+    whole = swept(command, "-p", "noise", "--out", "whole.db")
+    add, count = storage.Record.add, [0]
+
+    def interrupted(record, measured):
+        add(record, measured)
+        count[0] += 1
+        if count[0] == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(storage.Record, "add", interrupted)
+    code, _, err = command("sweep", "spec.toml", "-p", "noise")
+    assert code == cli.INTERRUPTED
+    assert "the same command continues" in err
+    monkeypatch.setattr(storage.Record, "add", add)
+    with Store.open("spec.db") as store:
+        kept = sum(len(array) for _, _, array in store.get_blocks("sweep/"))
+    measured = []
+    monkeypatch.setattr(storage.Record, "add", lambda record, one: (measured.append(one), add(record, one))[1])
+    assert swept(command, "-p", "noise") == whole
+    assert kept > 0
+    assert sum(len(one.passed) for one in measured) == whole["noise"][0]["inferences"] - kept
+
+
+def test_a_finished_sweep_costs_nothing_and_a_scan_shares_its_file(command, folder, monkeypatch):
+    first = swept(command, "-p", "noise")
+    assert command("run", "spec.toml")[0] == 0
+    measured = []
+    monkeypatch.setattr(storage.Record, "add", lambda record, one: measured.append(one))
+    assert swept(command, "-p", "noise") == first
+    assert not measured
+    assert command("query", "spec.db", "noise > 2")[0] == 0
+
+
+def test_a_sweep_of_something_else_is_not_continued(command, folder):
+    swept(command, "-p", "noise")
+    (folder / "spec.toml").write_text(SPEC + "[scan]\nseed = 3\n")
+    code, _, err = command("sweep", "spec.toml", "-p", "noise")
+    assert code == 2
+    assert "holds a sweep of classic.gaussian_noise from something else: seed was 0, now 3" in err
+
+
+def test_drops_make_an_axis_for_the_spec(command, folder):
+    code, out, _ = command("sweep", "spec.toml", "-p", "noise", "--drops", "0.03", "--drops", "0.1", "--drops", "0.9")
+    assert code == 0
+    assert "not reached" in out
+    line = next(line for line in out.splitlines() if line.startswith("noise = "))
+    spec = parse(tomllib.loads(SPEC.replace('noise = "classic.gaussian_noise"', line)))
+    space = assemble.space(spec, folder)
+    assert space.shape == (3, 6)
+    accuracies = [np.mean(demo_accuracy(space, severity)) for severity in range(3)]
+    assert accuracies[0] - accuracies[1] >= 0.02
+    assert accuracies[0] - accuracies[2] >= 0.09
+
+
+def demo_accuracy(space, severity):
+    from testifai.models.onnx import OnnxModel
+
+    data = demo_data()
+    images = space.axes[0].perturbation.apply(data.inputs[:COUNT], severity)
+    return OnnxModel(demo_model_path())(images).argmax(axis=1) == data.labels[:COUNT]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-p", "nois"], "perturbation 'nois' is not known"),
+        (["-p", "zoom"], "it has no continuous level"),
+        (["-p", "noise", "-t", "1.5"], "threshold: must be an accuracy between 0 and 1, got 1.5"),
+        (["-p", "noise", "--curvature", "steep"], "--curvature: expected a number"),
+        (["-p", "noise", "--curvature", "-1"], "curvature: must be a positive number"),
+        (["-p", "noise", "--method", "asp"], "method: 'asp' is not known"),
+        (["-p", "noise", "--levels", "1"], "--levels: expected FIRST,LAST"),
+        (["-p", "noise", "-p", "classic.rotation", "--levels", "0,1"], "name one with --perturbation"),
+        (["-p", "noise", "--points", "1"], "points: must be a whole number"),
+        (["-p", "noise", "--drops", "2"], "drops: give amounts of accuracy between 0 and 1"),
+        (["-p", "noise", "--drops", "0.1", "-t", "0.8"], "leave out --threshold"),
+        (["-p", "noise", "--out", "no/such/folder.db"], "does not exist"),
+    ],
+)
+def test_mistakes_are_one_line(command, arguments, message):
+    code, _, err = command("sweep", "spec.toml", *arguments)
+    assert code == 2
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("axis", "message"),
+    [
+        ('{ use = "mnist_c.zoom", levels = [0.5] }', "has no continuous level"),
+        ('{ use = "classic.gaussian_noise", levels = [0.7] }', "0.7 is not accepted"),
+        ('{ use = "classic.gaussian_noise", levels = [] }', "the list is empty"),
+    ],
+)
+def test_levels_of_an_axis_are_checked(command, folder, axis, message):
+    (folder / "spec.toml").write_text(SPEC.replace('"classic.gaussian_noise"', axis))
+    code, _, err = command("check", "spec.toml")
+    assert code == 2
+    assert message in err

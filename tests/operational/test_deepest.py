@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from testifai.errors import InputError
+from testifai.operational import deepest
+from testifai.operational.base import Frame, Sample, conclude, draw
+from testifai.operational.deepest import Combined, Confidence, DistanceSurprise, LikelihoodSurprise
+
+
+def links(risk, threshold):
+    """The whole matrix of the reference implementation: from any example into j."""
+    return np.where(risk > threshold, risk, 0.0)[None, :] * np.ones((len(risk), 1))
+
+
+def chance(matrix, before, chosen):
+    """Equation 5 as it stands, from the matrix of weights."""
+    size = len(matrix)
+    if not before:
+        return 1 / size
+    rest = [j for j in range(size) if j not in before]
+    into = {j: sum(matrix[i, j] for i in before) for j in rest}
+    total = sum(into.values())
+    if total == 0:
+        return 1 / len(rest)
+    return 0.8 * into[chosen] / total + 0.2 / len(rest)
+
+
+def exact(risk, threshold, tests):
+    """Every ordered sample with its probability."""
+    matrix = links(risk, threshold)
+    for order in itertools.permutations(range(len(risk)), tests):
+        steps = [chance(matrix, order[:k], order[k]) for k in range(tests)]
+        yield order, np.array(steps)
+
+
+RISK = np.array([0.9, 0.1, 0.4, 0.2, 0.35])
+FAILED = np.array([True, False, True, True, False])
+
+
+@pytest.mark.parametrize("tests", [1, 2, 3, 5])
+def test_published_estimate_is_exactly_unbiased(tests):
+    technique, frame, mean, total = Confidence(), Frame(5, RISK), 0.0, 0.0
+    for order, steps in exact(RISK, 0.3, tests):
+        chosen = np.array(order)
+        facts = {"chance": steps, "level": np.ones(tests, int), "suspects": np.full(tests, 5)}
+        mean += steps.prod() * technique.estimate(frame, Sample(chosen, FAILED[chosen], facts))[0]
+        total += steps.prod()
+    assert total == pytest.approx(1)
+    assert mean == pytest.approx(1 - FAILED.mean())
+
+
+def test_draws_have_the_probabilities_of_equation_5():
+    repetitions = 20_000
+    rng = np.random.default_rng(0)
+    weights = Confidence().weights(RISK)
+    seen: dict[tuple[int, ...], int] = {}
+    for _ in range(repetitions):
+        order = tuple(deepest._draws(weights, 4, rng).tolist())
+        seen[order] = seen.get(order, 0) + 1
+    for order, steps in exact(RISK, 0.3, 4):
+        probability = steps.prod()
+        deviation = np.sqrt(probability * (1 - probability) / repetitions)
+        assert abs(seen.get(order, 0) / repetitions - probability) < 4.5 * deviation
+
+
+@given(st.integers(2, 12), st.integers(0, 10**6), st.floats(0, 0.9))
+@settings(deadline=None)
+def test_recorded_chances_are_those_of_the_matrix(size, seed, threshold):
+    rng = np.random.default_rng(seed)
+    risk = rng.random(size) * rng.choice([1e-6, 1.0, 1e5], size)
+    sample = draw(Confidence(threshold=threshold), Frame(size, risk), size, rng, lambda i: i > 3)
+    order = sample.selected.tolist()
+    matrix = links(risk, threshold)
+    expected = [chance(matrix, order[:k], order[k]) for k in range(size)]
+    np.testing.assert_allclose(sample.facts["chance"], expected, rtol=1e-9)
+    suspect = risk > threshold
+    left = [sum(suspect[j] for j in range(size) if j not in order[:k]) for k in range(size)]
+    assert sample.facts["suspects"].tolist() == left
+    assert (sample.facts["level"] > 0).tolist() == suspect[order].tolist()
+
+
+def test_the_first_part_of_a_sample_estimates_as_a_shorter_one_would():
+    risk = np.random.default_rng(0).random(100)
+    long = draw(Confidence(), Frame(100, risk), 80, np.random.default_rng(1), lambda i: risk[i] > 0.8).first(20)
+    np.testing.assert_allclose(long.facts["chance"], deepest._chances(Confidence().weights(risk), long.selected))
+    answer = conclude(Confidence(), Frame(100, risk), long)
+    assert len(answer.selected) == 20
+    assert answer.low <= answer.high
+
+
+def population(size=3000, seed=0):
+    """Few risky examples that fail often, many that rarely do."""
+    rng = np.random.default_rng(seed)
+    risk = rng.beta(0.25, 3, size)
+    return risk, rng.random(size) < risk**1.5
+
+
+@pytest.mark.parametrize("tests", [20, 60, 200])
+def test_coverage_without_being_idle(tests):
+    risk, failed = population()
+    frame, technique, truth, repetitions = Frame(len(risk), risk), Confidence(), 1 - failed.mean(), 400
+    answers = []
+    for seed in range(repetitions):
+        sample = draw(technique, frame, tests, np.random.default_rng(seed), failed.__getitem__)
+        answers.append(technique.estimate(frame, sample))
+    accuracy, low, high = np.array(answers).T
+    covered = ((low <= truth) & (truth <= high)).mean()
+    assert covered >= 0.93 - 3 * np.sqrt(0.93 * 0.07 / repetitions)
+    assert (high - low).mean() < 4 * 2 * 1.96 * np.sqrt(((accuracy - truth) ** 2).mean())
+    assert abs(accuracy.mean() - truth) < 3.5 * accuracy.std() / np.sqrt(repetitions)
+
+
+@pytest.mark.parametrize("size", [1, 2, 50])
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_everything_labelled_leaves_little_or_no_doubt(size, wrong):
+    risk = np.linspace(0, 1, size)
+    answer = conclude(
+        Confidence(),
+        Frame(size, risk),
+        draw(Confidence(), Frame(size, risk), size, np.random.default_rng(0), lambda i: np.full(len(i), wrong == 1)),
+    )
+    assert answer.failures == wrong * size
+    assert answer.low <= 1 - wrong <= answer.high
+
+
+@pytest.mark.parametrize("risk", [np.zeros(200), np.full(200, 0.2), np.full(200, 0.9), np.full(200, -3.0)])
+@pytest.mark.parametrize("technique", [Confidence, Combined, DistanceSurprise, LikelihoodSurprise])
+def test_equal_risks_sample_uniformly(technique, risk):
+    failed = np.arange(200) < 20
+    answer = conclude(
+        technique(),
+        Frame(200, risk),
+        draw(technique(), Frame(200, risk), 60, np.random.default_rng(0), failed.__getitem__),
+    )
+    assert answer.low <= answer.accuracy <= answer.high
+    chances = deepest._chances(technique().weights(risk), answer.selected)
+    np.testing.assert_allclose(chances, 1 / (200 - np.arange(60)))
+
+
+def test_negative_surprises_are_counted_from_the_lowest():
+    risk = np.array([-50.0, -45, -20, -10])
+    assert LikelihoodSurprise(threshold=-30).weights(risk).tolist() == [0, 0, 30, 40]
+    assert LikelihoodSurprise(threshold=70).weights(risk + 100).tolist() == [0, 0, 80, 90]
+
+
+def test_thresholds_are_the_published_rules():
+    risk = np.array([0.0, 1.0, 2.0, 9.0])
+    assert (Confidence().rule(risk), Combined().rule(risk)) == (0.3, 0.3)
+    assert DistanceSurprise().rule(risk) == pytest.approx(3 + 2 * np.sqrt(12.5))
+    assert LikelihoodSurprise().rule(risk) == pytest.approx(3 + 12.5)
+
+
+def test_mistakes():
+    with pytest.raises(InputError, match="threshold: nan"):
+        Confidence(threshold=float("nan"))
+    with pytest.raises(InputError, match="risk: technique 'dsa'"):
+        next(DistanceSurprise().plan(Frame(10), 3, np.random.default_rng(0)))
