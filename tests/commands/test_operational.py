@@ -11,7 +11,6 @@ import types
 import numpy as np
 import pytest
 
-from testifai import cli
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.models.onnx import OnnxModel
 
@@ -36,30 +35,6 @@ def ready(tmp_path_factory):
     np.savez(folder / "stream.npz", x=demo_data().inputs[:COUNT])
     (folder / "spec.toml").write_text(SPEC)
     return folder
-
-
-@pytest.fixture
-def folder(ready, tmp_path, monkeypatch):
-    shutil.copytree(ready, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def command(capsys, folder):
-    """Run a command: exit code, standard output, standard error."""
-
-    def run(*arguments) -> tuple[int, str, str]:
-        capsys.readouterr()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("sys.argv", ["testifai", *map(str, arguments)])
-            with pytest.raises(SystemExit) as left:
-                cli.main()
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return left.value.code, printed.out, printed.err
-
-    return run
 
 
 def fill(path, rows=None, label=lambda example: int(demo_data().labels[example])):

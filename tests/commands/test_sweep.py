@@ -38,30 +38,6 @@ def ready(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def folder(ready, tmp_path, monkeypatch):
-    shutil.copytree(ready, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def command(capsys, folder):
-    """Run a command: exit code, standard output, standard error."""
-
-    def run(*arguments) -> tuple[int, str, str]:
-        capsys.readouterr()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("sys.argv", ["testifai", *map(str, arguments)])
-            with pytest.raises(SystemExit) as left:
-                cli.main()
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return left.value.code, printed.out, printed.err
-
-    return run
-
-
 def swept(command, *arguments):
     code, out, _ = command("sweep", "spec.toml", *arguments, "--json")
     assert code == 0
