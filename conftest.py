@@ -2,4 +2,9 @@
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("torch") else ["src/testifai/perturb/ops_torch/*"]
+NEED = {
+    "torch": ["src/testifai/perturb/ops_torch/*"],
+    "pyagrum": ["src/testifai/locality/network.py", "src/testifai/locality/inference.py"],
+}
+
+collect_ignore_glob = [pattern for library, patterns in NEED.items() if not find_spec(library) for pattern in patterns]

@@ -182,7 +182,7 @@ def test_parts_together_are_the_whole(tmp_path):
         ({"keep": ["values"]}, "keep: must be one of value, predicted, got 'values'"),
         ({"strategy": "orderd"}, "did you mean 'ordered'"),
         ({"surrogate": "forrest"}, "did you mean 'forest'"),
-        ({"surrogate": 3}, "surrogate: expected one of forest"),
+        ({"surrogate": 3}, "surrogate: expected one of bayes_net, forest"),
         ({"stopping": "windw"}, "did you mean 'window'"),
         ({"oracle": "labels"}, "did you mean 'label'"),
         ({"oracle": "tolerance"}, "eps"),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from testifai.intervals import confidence_sequence, wilson
 from testifai.outcomes import Bits, Ids, Outcomes
 from testifai.space import Space
 from testifai.surrogates import Surrogate, Trials, resolve
+
+if TYPE_CHECKING:
+    from testifai.locality.profile import Expected
 
 Floats = NDArray[np.float64]
 Sigma = tuple[int, ...]
@@ -190,6 +193,15 @@ class Tomogram:
         """The same answer with bounds for decisions: valid however often one looks, shared among `looks` questions."""
         confidence = 1 - 0.05 / looks
         return self._answer(self.select(expression), self._part(inputs), confidence, anytime=True)
+
+    def expected(self, profile: Any, given: Mapping[str, Any] | None = None) -> Expected:
+        """The robustness to expect in operation, tests weighted by how probable their conditions are.
+
+        See `testifai.locality.profile.expected`.
+        """
+        from testifai.locality.profile import expected
+
+        return expected(self, profile, given)
 
     def by_class(self) -> dict[str, Answer]:
         """For each class, the mean robustness over the measured tests."""

@@ -12,6 +12,7 @@ from testifai.surrogates.forest import Forest
 
 # Where each is: the mathematics of most is imported only when it is asked for.
 SURROGATES = {
+    "bayes_net": "testifai.surrogates.bayes_net:BayesNet",
     "forest": "testifai.surrogates.forest:Forest",
     "independence": "testifai.surrogates.independence:Independence",
     "pairwise": "testifai.surrogates.pairwise:Pairwise",

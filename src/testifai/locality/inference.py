@@ -1,0 +1,157 @@
+"""Exact inference in a network of named variables, by pyAgrum."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from testifai.errors import InputError, suggest
+from testifai.locality.statements import MOST_CELLS, Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A variable: its states, its parents and its table (parents in turn, then its own states)."""
+
+    name: str
+    states: tuple[Any, ...]
+    parents: tuple[str, ...]
+    table: Floats = field(repr=False)
+
+    def number(self, state: Any) -> int:
+        """Where a state stands."""
+        for words, word in ((self.states, state), (tuple(map(str, self.states)), str(state))):
+            if word in words:
+                return words.index(word)
+        listed = ", ".join(map(str, self.states[:12])) + (", ..." if len(self.states) > 12 else "")
+        raise InputError(f"given: {self.name} = {state!r}; accepted: {listed}")
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The joint probability of some variables: an array with one axis for each, and their states."""
+
+    names: tuple[str, ...]
+    states: tuple[tuple[Any, ...], ...]
+    probabilities: Floats
+
+    def ranked(self, most: int | None = None) -> list[tuple[dict[str, Any], float]]:
+        """The combinations that can be, most probable first."""
+        flat = self.probabilities.reshape(-1)
+        order = np.argsort(-flat, kind="stable")[:most]
+        found = []
+        for place in order[flat[order] > 0].tolist():
+            at = np.unravel_index(place, self.probabilities.shape)
+            words = {name: states[i] for name, states, i in zip(self.names, self.states, at, strict=True)}
+            found.append((words, float(flat[place])))
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        ranked = self.ranked()
+        return {"names": list(self.names), "probabilities": [{"states": words, "p": p} for words, p in ranked]}
+
+
+class Inference:
+    """A network as its variables, parents before children.
+
+    >>> fog = Node("fog", (0, 1), (), np.array([0.75, 0.25]))
+    >>> wet = Node("wet", (True, False), ("fog",), np.array([[0.1, 0.9], [0.7, 0.3]]))
+    >>> Inference([fog, wet]).posterior(["fog"], {"wet": True}).probabilities.round(2).tolist()
+    [0.3, 0.7]
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = {node.name: node for node in nodes}
+
+    def node(self, name: str) -> Node:
+        """A variable by its name."""
+        if name not in self.nodes:
+            raise InputError(f"given: no variable {name!r}; {suggest(name, self.nodes)}")
+        return self.nodes[name]
+
+    def posterior(self, names: Sequence[str], given: Mapping[str, Any] | None = None) -> Posterior:
+        """The joint probability of some variables given the states of others; a list of states leaves these open."""
+        if not names or len(set(names)) < len(names):
+            raise InputError(f"names: {', '.join(names) or 'none'}; accepted: one or more different variables")
+        targets = [self.node(name) for name in names]
+        evidence = {name: self._likelihood(name, state) for name, state in (given or {}).items()}
+        cells = math.prod(len(node.states) for node in targets)
+        if cells > MOST_CELLS:
+            raise InputError(f"names: {cells:,} combinations of {', '.join(names)}; accepted: up to {MOST_CELLS:,}")
+        probabilities = self._infer(targets, evidence)
+        if probabilities is None:
+            said = ", ".join(f"{name} = {state}" for name, state in (given or {}).items())
+            raise InputError(f"given: {said} has probability 0 under the profile; accepted: what it allows to happen")
+        return Posterior(tuple(names), tuple(node.states for node in targets), probabilities)
+
+    @cached_property
+    def graph(self) -> Any:
+        """The network as a pyAgrum.BayesNet, for its own tools; names and states are called as here."""
+        gum = _pyagrum()
+        graph = gum.BayesNet("testifai")
+        for node in self.nodes.values():
+            graph.add(gum.LabelizedVariable(node.name, node.name, _labels(node.states)))
+        for node in self.nodes.values():
+            for parent in node.parents:
+                graph.addArc(parent, node.name)
+            names = [*node.parents, node.name]
+            table = np.zeros([graph.variable(name).domainSize() for name in names])
+            table[..., 0] = 1  # of states that are there only to make two
+            table[tuple(slice(0, size) for size in node.table.shape)] = node.table
+            # pyAgrum's axes are a table's names from last to first.
+            order = [names.index(name) for name in reversed(graph.cpt(node.name).names)]
+            graph.cpt(node.name)[:] = np.ascontiguousarray(table.transpose(order))
+        return graph
+
+    def _likelihood(self, name: str, state: Any) -> list[float]:
+        node = self.node(name)
+        several = isinstance(state, list | set | frozenset | range)
+        chosen = {node.number(one) for one in (state if several else [state])}
+        if not chosen:
+            raise InputError(f"given: {name} has no state left; accepted: at least one")
+        return [float(n in chosen) for n in range(self.graph.variable(name).domainSize())]
+
+    def _infer(self, targets: Sequence[Node], evidence: Mapping[str, list[float]]) -> Floats | None:
+        """The posterior of the targets; None where the evidence cannot be."""
+        gum = _pyagrum()
+        engine = gum.LazyPropagation(self.graph)
+        engine.setNumberOfThreads(1)  # sums in one order: the same bits each time
+        for name, likelihood in evidence.items():
+            engine.addEvidence(name, likelihood)
+        names = {node.name for node in targets}
+        if len(names) == 1:
+            engine.addTarget(targets[0].name)
+        else:
+            engine.addJointTarget(names)
+        try:
+            engine.makeInference()
+            if evidence and not engine.evidenceProbability() > 0:
+                return None
+            found = engine.posterior(targets[0].name) if len(names) == 1 else engine.jointPosterior(names)
+        except gum.IncompatibleEvidence:
+            return None
+        axes = list(reversed(found.names))
+        array = found.toarray().transpose([axes.index(node.name) for node in targets])
+        return np.ascontiguousarray(array[tuple(slice(0, len(node.states)) for node in targets)])
+
+
+def _labels(states: Sequence[Any]) -> list[str]:
+    """What pyAgrum may call states: all different, and never a single one."""
+    labels = [str(state) for state in states]
+    if len(set(labels)) < len(labels):
+        labels = [f"{label} ({place})" for place, label in enumerate(labels)]
+    return [*labels, "nothing else"] if len(labels) == 1 else labels
+
+
+def _pyagrum() -> Any:
+    try:
+        return importlib.import_module("pyagrum")
+    except ImportError:
+        raise InputError("network: needs pyAgrum; install it with: pip install 'testifai[bayes]'") from None

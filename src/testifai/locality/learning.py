@@ -1,0 +1,229 @@
+"""What a model answers, for every class and every combination of severities: tables learned from outcomes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError, suggest
+from testifai.locality.local import Local
+from testifai.locality.scanned import Scanned, joined
+from testifai.locality.statements import MOST_CELLS, Floats
+from testifai.tomogram import Tomogram
+
+TOGETHER = ("product", "worst")
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """P(answer | class, severities): axes class, one per property (0 = off first), answer.
+
+    `trials` (class, severities) counts what each row was measured on: 0 where it is assumed. The first answers are the
+    classes, in their order. `notes` say in words what was assumed.
+    """
+
+    classes: tuple[str, ...]
+    outputs: tuple[str, ...]
+    properties: tuple[str, ...]
+    severities: tuple[tuple[int, ...], ...]  # of each property, 0 first
+    answers: Floats = field(repr=False)
+    trials: NDArray[Any] = field(repr=False)
+    notes: tuple[str, ...] = ()
+    weights: Floats | None = field(default=None, repr=False)  # of the classes; None: all alike
+
+    def __post_init__(self) -> None:
+        shape = (len(self.classes), *map(len, self.severities), len(self.outputs))
+        if self.answers.shape != shape or self.trials.shape != shape[:-1]:
+            raise InputError(
+                f"answers: shape {self.answers.shape}; accepted: (class, severities ..., answer) = {shape}"
+            )
+        if not (self.answers >= 0).all() or not np.allclose(self.answers.sum(axis=-1), 1, rtol=0, atol=1e-9):
+            raise InputError("answers: rows that are no probabilities; accepted: from 0 up, adding up to 1")
+
+    def row(self, true_class: str, severities: Mapping[str, int] | None = None) -> dict[str, float]:
+        """The probability of each answer; properties not named are off.
+
+        >>> local = Local.from_counts(["cat", "dog"], ["fog"], [[1]], [[[[17, 3], [1, 19]]]])
+        >>> {name: round(p, 3) for name, p in learn(local).row("cat", {"fog": 1}).items()}
+        {'cat': 0.833, 'dog': 0.167}
+        """
+        if true_class not in self.classes:
+            raise InputError(f"class: no class {true_class!r}; {suggest(true_class, self.classes)}")
+        at = [0] * len(self.properties)
+        for name, severity in (severities or {}).items():
+            if name not in self.properties:
+                raise InputError(f"severities: no property {name!r}; {suggest(name, self.properties)}")
+            place = self.properties.index(name)
+            if severity not in self.severities[place]:
+                accepted = ", ".join(map(str, self.severities[place]))
+                raise InputError(f"severities: {name} = {severity!r}; accepted: {accepted}")
+            at[place] = self.severities[place].index(severity)
+        row = self.answers[(self.classes.index(true_class), *at)]
+        return dict(zip(self.outputs, row.tolist(), strict=True))
+
+
+def learn(local: Local, scan: Tomogram | None = None, *, prior: float = 0.5, together: str = "product") -> Tables:
+    """Tables from local robustness and, for several properties at once, from a scan that combined them.
+
+    The Dirichlet prior has `prior` trials right and as many wrong, these spread over the other answers: with 0.5 the
+    rate of right answers has Jeffreys' prior, however many classes there are.
+
+    Of combinations that were not measured, `together="product"` takes it that each property is survived for itself
+    (noisy-AND) and that a failure is the doing of each property in proportion to how often it fails alone;
+    `"worst"` that the most harmful alone decides, which is optimistic. Where a scan has trials, what is assumed counts
+    as much as the prior. A scan that keeps "predicted" also tells which wrong answers were given.
+
+    >>> local = Local.from_counts(["cat", "dog"], ["fog", "snow"], [[1], [1]],
+    ...                           [[[[18, 2], [0, 20]]], [[[15, 5], [0, 20]]]])
+    >>> tables = learn(local, prior=0)
+    >>> round(tables.row("cat", {"fog": 1, "snow": 1})["cat"], 3)
+    0.675
+    """
+    _check(prior, together)
+    levels = tuple((0, *severities) for severities in local.severities)
+    shape = (len(local.classes), *map(len, levels), len(local.outputs))
+    if math.prod(shape) > MOST_CELLS:
+        raise InputError(
+            f"properties: the table of answers has {math.prod(shape):,} numbers ({' x '.join(map(str, shape))}); "
+            f"accepted: up to {MOST_CELLS:,}, with fewer properties, severities or classes at once"
+        )
+    scanned = None if scan is None else Scanned(local, levels, scan)
+    clean = np.eye(shape[0], shape[-1])
+    if scanned is not None and local.among == "all":
+        clean = scanned.posterior(clean, scanned.counts(0), 2 * prior)
+    alone = _alone(local, clean, prior)
+    answers = _product(alone) if together == "product" else _worst(alone)
+    trials = _single_trials(local)
+    if scanned is not None:
+        _update(scanned, 2 * prior, answers, trials)
+    notes = _clean_note(local, scanned), _joint_note(trials, together), _empty_note(trials)
+    said = tuple(note for note in notes if note)
+    return Tables(local.classes, local.outputs, local.properties, levels, answers, trials, said, local.weights)
+
+
+# -- from one property at a time ------------------------------------------------------------------------------------
+
+
+def _alone(local: Local, clean: Floats, prior: float) -> list[Floats]:
+    """For each property (class, severity with 0 first, answer)."""
+    classes, outputs = len(local.classes), len(local.outputs)
+    own = np.eye(classes, outputs, dtype=bool)
+    pseudo = np.where(own, prior, prior / max(outputs - 1, 1))
+    made = []
+    for place, severities in enumerate(local.severities):
+        counts = np.moveaxis(local.confusion[place, : len(severities)], 1, 0) + pseudo[:, None, :]
+        total = counts.sum(axis=-1, keepdims=True)
+        if not (total > 0).all():
+            at = np.argwhere(total[..., 0] <= 0)[0]
+            raise InputError(
+                f"prior: 0, but {local.classes[at[0]]} has no trials under {local.properties[place]} at severity "
+                f"{severities[at[1]]}; accepted: a prior above 0"
+            )
+        made.append(np.concatenate([clean[:, None, :], counts / total], axis=1))
+    return made
+
+
+def _single_trials(local: Local) -> NDArray[Any]:
+    """(class, severities): what was tried under one property at a time."""
+    trials = np.zeros((len(local.classes), *(1 + len(one) for one in local.severities)), local.trials.dtype)
+    for place, severities in enumerate(local.severities):
+        at = tuple(slice(1, None) if j == place else 0 for j in range(len(local.severities)))
+        trials[(slice(None), *at)] = local.trials[:, place, : len(severities)]
+    return trials
+
+
+def _spread(table: Floats, place: int, count: int) -> Floats:
+    """A property's table (class, severity, ...) shaped to spread over the grid (class, severities, ...)."""
+    shape = [table.shape[0], *[1] * count, *table.shape[2:]]
+    shape[1 + place] = table.shape[1]
+    return table.reshape(shape)
+
+
+def _rights(alone: list[Floats]) -> list[Floats]:
+    """Each property's rates of right answers, to spread over the grid."""
+    rates = [np.diagonal(table[:, :, : len(table)], axis1=0, axis2=2).T.copy() for table in alone]
+    return [_spread(rate, place, len(alone)) for place, rate in enumerate(rates)]
+
+
+def _product(alone: list[Floats]) -> Floats:
+    """A right answer survives every property; a wrong one is each property's in proportion to its failures.
+
+    With r_0 the clean rate: r = r_0 Π r_i / r_0, and in the shares of wrong answers what is wrong without any property
+    counts once.
+    """
+    rights = _rights(alone)
+    classes, outputs = alone[0].shape[0], alone[0].shape[2]
+    own = np.eye(classes, outputs, dtype=np.bool_)
+    off = rights[0][:, :1]
+    # A class that is never right when nothing is on stays so.
+    beyond = [rate / np.where(off > 0, off, 1) for rate in rights[1:]]
+    right = np.clip(math.prod(beyond, start=rights[0]), 0, 1)
+    failures = [np.where(own[:, None, :], 0.0, table) for table in alone]
+    wrong = sum(_spread(table - table[:, :1], place, len(alone)) for place, table in enumerate(failures))
+    return joined(right, np.maximum(wrong + _spread(failures[0][:, :1], 0, len(alone)), 0))
+
+
+def _worst(alone: list[Floats]) -> Floats:
+    """The row of the property that alone does most harm."""
+    rights = _rights(alone)
+    for place, rate in enumerate(rights):
+        off: Any = (slice(None), *[0] * (place + 1))
+        rate[off] = np.inf  # what is off does none
+    shape = np.broadcast_shapes(*(rate.shape for rate in rights))
+    worst = np.stack([np.broadcast_to(rate, shape) for rate in rights]).argmin(axis=0)
+    answers = np.zeros((*shape, alone[0].shape[2]))
+    for place, table in enumerate(alone):
+        answers = np.where((worst == place)[..., None], _spread(table, place, len(alone)), answers)
+    return answers
+
+
+def _update(scanned: Scanned, strength: float, answers: Floats, trials: NDArray[Any]) -> None:
+    """Take the scan's outcomes into the rows with two or more properties on, in place."""
+    for at, counts in scanned.combinations():
+        here: Any = (slice(None), *at)
+        answers[here] = scanned.posterior(answers[here], counts, strength)
+        trials[here] += counts.sum(axis=1)
+
+
+# -- what was assumed -----------------------------------------------------------------------------------------------
+
+
+def _check(prior: float, together: str) -> None:
+    if isinstance(prior, bool) or not isinstance(prior, int | float) or not 0 <= prior < math.inf:
+        raise InputError(f"prior: {prior!r}; accepted: a number of trials, 0 or more")
+    if together not in TOGETHER:
+        raise InputError(f"together: {together!r}; {suggest(together, TOGETHER)}")
+
+
+def _orders(trials: NDArray[Any]) -> NDArray[np.intp]:
+    """How many properties are on, shaped as the grid of severities."""
+    return np.asarray(np.count_nonzero(np.indices(trials.shape[1:]), axis=0))
+
+
+def _clean_note(local: Local, scanned: Scanned | None) -> str:
+    if local.among == "correct":
+        return "with everything off every answer is right: only inputs that the model gets right were sampled"
+    if scanned is not None:
+        return ""
+    return "with everything off every answer is taken to be right: it was not measured"
+
+
+def _joint_note(trials: NDArray[Any], together: str) -> str:
+    joint = trials[:, _orders(trials) >= 2]
+    if not joint.size:
+        return ""
+    how = "the product of single properties" if together == "product" else "the most harmful property alone"
+    assumed = int((joint == 0).sum())
+    return f"of {joint.size:,} rows with several properties on {joint.size - assumed:,} were measured" + (
+        f", {assumed:,} are assumed: {how}" if assumed else ""
+    )
+
+
+def _empty_note(trials: NDArray[Any]) -> str:
+    empty = int((trials[:, _orders(trials) == 1] == 0).sum())
+    return f"{empty} rows of a class under one property have no trials: they are the prior's" if empty else ""

@@ -1,0 +1,232 @@
+"""A Bayesian network from conditions to answers: it predicts, and traces what went wrong back to its causes.
+
+    context -> severity of each property -> predicted <- class        correct: predicted is the class
+    predicted of every part -> output; class of every part -> expected        composed: output is expected
+
+The structure is given, the tables come from outcomes (`learning`) and from the stated profile. Inference is exact.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from testifai.errors import InputError, suggest
+from testifai.locality.context import Known, Profile
+from testifai.locality.inference import Inference, Node, Posterior
+from testifai.locality.learning import Tables, learn
+from testifai.locality.local import Local
+from testifai.locality.statements import MOST_CELLS, Floats
+from testifai.locality.system import Combine, Expected, adder, build, values
+from testifai.tomogram import Tomogram
+
+SHARES = ("nothing", "context", "severities")
+OUTCOMES = (True, False)
+OTHER = "something the system never answers"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A part's class under a property and severity, as the cause of something wrong.
+
+    `probability`: that this part was wrong, had this class and this severity, given what is known. `lift`: how many
+    times as probable class and severity are than without knowing any answer or outcome.
+    """
+
+    part: int  # from 1
+    true_class: str
+    property: str
+    severity: int
+    probability: float
+    lift: float
+
+
+class Network:
+    """Class, context, severities, answers and outcome of one model, or of a system that combines several answers.
+
+    Variables of one model: the profile's, `class`, a severity by the name of each property, `predicted` and `correct`.
+    A system, made with `combine` (as in `compose`; None: the adder) or an `arity`, has parts whose variables end in
+    _1, _2, ...; and `expected`, `output` and `composed`: whether these two are equal. `share` says what parts have in
+    common: "nothing", the profile's "context" but not the severities, or context and "severities". Without a profile
+    one property is on at a time, all severities equally probable.
+
+    Probabilities are those of the tables, without intervals; `notes` say what the tables assume.
+
+    >>> local = Local.from_counts(["cat", "dog"], ["fog"], [[1, 2]], [[[[18, 2], [1, 19]], [[12, 8], [3, 17]]]])
+    >>> network = Network(learn(local, prior=0))
+    >>> round(network.predict({"class": "cat", "fog": 2}), 3)
+    0.6
+    >>> worst = network.diagnose()[0]
+    >>> worst.true_class, worst.property, worst.severity, round(worst.probability, 3)
+    ('cat', 'fog', 2, 0.571)
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        profile: Profile | Mapping[str, Any] | None = None,
+        *,
+        combine: Combine | None = None,
+        arity: int | None = None,
+        expected: Expected | None = None,
+        share: str = "context",
+    ) -> None:
+        self.tables = tables
+        self.arity = (1 if combine is None else 2) if arity is None else arity
+        self.composed = combine is not None or arity is not None
+        system = build(tables.classes, tables.outputs, combine, self.arity, expected) if self.composed else None
+        known = _known(tables, profile)
+        self._shared = self._common(known, share)
+        self._nodes: list[Node] = []
+        self._conditions: set[str] = set()  # variables that are no answers nor made of them
+        for part in range(1, self.arity + 1):
+            self._add_part(known, part)
+        if system is not None:
+            self._add_system(system.codes, system.right, combine or adder)
+        self.inference = Inference(self._nodes)
+
+    @classmethod
+    def of(
+        cls,
+        local: Local,
+        profile: Profile | Mapping[str, Any] | None = None,
+        *,
+        scan: Tomogram | None = None,
+        prior: float = 0.5,
+        together: str = "product",
+        **options: Any,
+    ) -> Network:
+        """The network of a measured model: `learn` with what it takes, then the options of the network itself."""
+        return cls(learn(local, scan, prior=prior, together=together), profile, **options)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the tables assume, in words."""
+        return self.tables.notes
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        """The variables by name, parents before children."""
+        return self.inference.nodes
+
+    @property
+    def outcome(self) -> str:
+        """The variable that says whether the whole was right."""
+        return "composed" if self.composed else "correct"
+
+    # -- questions ----------------------------------------------------------------------------------------------
+
+    def predict(self, given: Mapping[str, Any] | None = None) -> float:
+        """The probability that the answer, or the system's output, is right."""
+        return float(self.posterior(self.outcome, given=given).probabilities[0])
+
+    def diagnose(self, given: Mapping[str, Any] | None = None) -> list[Cause]:
+        """Which class, property and severity are behind something wrong, most probable first.
+
+        `given` adds what is known, such as the class of a part or the system's output. Where several properties are on
+        at once each is listed, and the probabilities add up to more than that of the part's failure.
+        """
+        evidence = {self.outcome: False, **(given or {})}
+        conditions = {name: state for name, state in evidence.items() if name in self._conditions}
+        causes = []
+        for part, name in itertools.product(range(1, self.arity + 1), self.tables.properties):
+            names = [self._own(what, part) for what in ("class", name)]
+            before = self.posterior(*names, given=conditions).probabilities
+            after = self.posterior(*names, self._own("correct", part), given=evidence).probabilities
+            for c, s in np.argwhere(after[..., 1] > 0).tolist():
+                if s:  # 0 is off
+                    words = part, self.tables.classes[c], name, self.nodes[names[1]].states[s]
+                    causes.append(Cause(*words, float(after[c, s, 1]), float(after[c, s].sum() / before[c, s])))
+        return sorted(causes, key=lambda cause: -cause.probability)
+
+    def blame(self, given: Mapping[str, Any] | None = None) -> dict[tuple[int, ...], float]:
+        """Which parts were wrong, given that the output is: their numbers from 1 -> probability, highest first."""
+        if not self.composed:
+            raise InputError("blame: this network has no parts; accepted: one made with combine or arity")
+        names = [self._own("correct", part) for part in range(1, self.arity + 1)]
+        found = self.posterior(*names, given={self.outcome: False, **(given or {})})
+        return {
+            tuple(part for part, name in enumerate(names, start=1) if not words[name]): probability
+            for words, probability in found.ranked()
+        }
+
+    def posterior(self, *names: str, given: Mapping[str, Any] | None = None) -> Posterior:
+        """The joint probability of some variables given the states of others; a list of states leaves these open."""
+        return self.inference.posterior(names, given)
+
+    # -- building -----------------------------------------------------------------------------------------------
+
+    def _own(self, name: str, part: int) -> str:
+        """What a part's variable is called: shared ones have one name for all."""
+        return f"{name}_{part}" if self.composed and name not in self._shared else name
+
+    def _common(self, known: Known, share: str) -> frozenset[str]:
+        if share not in SHARES:
+            raise InputError(f"share: {share!r}; {suggest(share, SHARES)}")
+        if not self.composed:
+            return frozenset()
+        names = {"nothing": (), "context": known.context, "severities": (*known.context, *known.properties)}
+        common = frozenset(names[share])
+        for variable in known.variables:
+            apart = sorted(set(variable.parents) - common)
+            if variable.name in common and apart:
+                raise InputError(
+                    f"share: {variable.name} is to be common to all parts but depends on {', '.join(apart)}, which "
+                    f"each has for itself; accepted: share = 'nothing'"
+                )
+        return common
+
+    def _add_part(self, known: Known, part: int) -> None:
+        tables = self.tables
+        for variable in known.variables:
+            if part == 1 or variable.name not in self._shared:
+                parents = [self._own(parent, part) for parent in variable.parents]
+                self._add(self._own(variable.name, part), variable.states, parents, variable.table)
+                self._conditions.add(self._own(variable.name, part))
+        conditions = [self._own(name, part) for name in ("class", *tables.properties)]
+        predicted = self._own("predicted", part)
+        self._add(predicted, tables.outputs, conditions, tables.answers)
+        right = np.eye(len(tables.classes), len(tables.outputs))
+        self._add(self._own("correct", part), OUTCOMES, [conditions[0], predicted], np.stack([right, 1 - right], -1))
+
+    def _add_system(self, codes: Any, right: Any, combine: Callable[..., Any]) -> None:
+        """The system's answers as variables; `codes` and `right` number them, -1 for what is never answered."""
+        labels = values(self.tables.outputs)
+        first = np.unravel_index(np.unique(codes, return_index=True)[1], codes.shape)
+        answers = [combine(*(labels[place] for place in places)) for places in zip(*first, strict=True)]
+        size = len(answers)
+        if codes.size * size > MOST_CELLS:
+            raise InputError(
+                f"combine: a table of {codes.size:,} combinations and {size:,} answers; accepted: up to "
+                f"{MOST_CELLS:,} numbers, with fewer parts or classes"
+            )
+        for name, source, table in (("expected", "class", right), ("output", "predicted", codes)):
+            parents = [self._own(source, part) for part in range(1, self.arity + 1)]
+            # -1 picks the last row: the state that stands for all other answers.
+            self._add(name, [*answers, OTHER], parents, np.eye(size + 1)[table])
+        same = np.eye(size + 1)
+        same[-1, -1] = 0
+        self._add("composed", OUTCOMES, ["expected", "output"], np.stack([same, 1 - same], axis=-1))
+
+    def _add(self, name: str, states: Sequence[Any], parents: Sequence[str], table: Floats) -> None:
+        if any(node.name == name for node in self._nodes):
+            raise InputError(f"profile: a property or context is called {name!r}, which the network uses itself")
+        self._nodes.append(Node(name, tuple(states), tuple(parents), table))
+
+
+def _known(tables: Tables, profile: Profile | Mapping[str, Any] | None) -> Known:
+    """The profile over the tables' properties and classes; classes weigh as they were sampled if it does not say."""
+    severities = dict(zip(tables.properties, tables.severities, strict=True))
+    if "class" in severities:
+        raise InputError("properties: one is called 'class', which the network uses itself; accepted: other names")
+    if profile is None:
+        profile = Profile.single(severities)
+    stated = profile if isinstance(profile, Profile) else Profile(profile)
+    known = stated.over(severities, classes=tables.classes)
+    if tables.weights is not None and all(name != "class" for name, _ in stated.statements):
+        known.by_name["class"].table[:] = tables.weights
+    return known
