@@ -286,9 +286,9 @@ def test_plain_data_can_be_written_as_json():
 
 def test_a_forest_on_1296_tests_takes_seconds():
     tomogram = measured(GRID, product, Ordered(max_order=3, extra=600), inputs=100, surrogate="forest")
-    start = time.perf_counter()
+    start = time.process_time()  # of this process alone: a busy machine must not fail it
     assess(tomogram)
-    assert time.perf_counter() - start < 10  # measured: 2.3 s on one core; this guards against another order of growth
+    assert time.process_time() - start < 10  # measured: 2.3 s on one core; this guards against another order of growth
 
 
 class Constant:

@@ -82,15 +82,33 @@ def test_evidence_on_a_grid_is_the_normal_density_and_its_gradient_the_differenc
     covariance = prior.kernel(parameters, places, places) + 0.01 * np.eye(len(places))
     density = multivariate_normal(np.zeros(len(places)), covariance).logpdf(values)
     density += 0.5 * len(places) * np.log(2 * np.pi)
+    noise = np.full(len(places), 0.01)
     for evidence in (
-        grid_evidence(prior, values, 0.01),
-        dense_evidence(prior, places, values, np.full(len(places), 0.01)),
+        grid_evidence(prior, values, noise),
+        grid_evidence(prior, values, np.diag(noise)),
+        dense_evidence(prior, places, values, noise),
+        dense_evidence(prior, places, values, np.diag(noise)),
     ):
         value, gradient = evidence(parameters)
         assert value == pytest.approx(density, abs=1e-8)
         steps = 1e-5 * np.eye(len(parameters))
         quotients = [(evidence(parameters + h)[0] - evidence(parameters - h)[0]) / 2e-5 for h in steps]
         np.testing.assert_allclose(gradient, quotients, atol=1e-6)
+
+
+def test_noise_on_a_grid_counts_with_its_variance_in_the_effects_of_each_set_of_axes():
+    """Noise with effects of one axis alone, whose variances are known: the same density as in full."""
+    from scipy.stats import multivariate_normal
+
+    rng = np.random.default_rng(2)
+    prior = Prior([[0, 1, 2], [0, 1, 2, 3]])
+    places = grid(3, 4)
+    first, second = (places[:, j][:, None] == places[:, j] for j in (0, 1))
+    noise = 0.01 * np.eye(12) + 0.02 * first + 0.03 * second + 0.05
+    covariance = prior.kernel(prior.mean, places, places) + noise
+    values = rng.normal(size=12) * 0.2
+    density = multivariate_normal(np.zeros(12), covariance).logpdf(values) + 6 * np.log(2 * np.pi)
+    assert grid_evidence(prior, values, noise)(prior.mean)[0] == pytest.approx(density, abs=1e-8)
 
 
 # -- same inputs ----------------------------------------------------------------------------------------------------
@@ -113,9 +131,28 @@ def test_same_input_correlation_is_found():
     outcomes = population(rates, 4000, rng, within=0.5)
     _, _, single = counted(outcomes, *random_design(12, 4000, 2000, rng))
     residuals = (single.passed - rates[single.test]) / np.sqrt(rates * (1 - rates))[single.test]
-    found = fit_same_input(single, residuals, np.linspace(0, 1, 12)[:, None], hermite(rates), seed=0)
-    apart = found.strength * (found.common + (1 - found.common) * np.exp(-found.scales[0] * 0.5))
-    assert apart == pytest.approx(0.5, abs=0.03)  # 100,000 pairs: standard error .005
+    places = np.arange(12)[:, None]
+    found = fit_same_input(single, residuals, places, hermite(rates), [12], seed=0)
+    apart = np.exp(-np.abs(found.positions[0][2] - found.positions[0][8]))
+    # 100,000 pairs: standard error .005
+    assert found.strength * (found.common + (1 - found.common) * apart) == pytest.approx(0.5, abs=0.03)
+
+
+def test_same_input_correlation_may_fall_off_at_one_step_only():
+    rng = np.random.default_rng(1)
+    from scipy.special import ndtri
+
+    rates = np.array([0.8, 0.7, 0.6, 0.5])
+    groups = rng.normal(size=(2, 5000))[[0, 0, 1, 1]]  # levels 0 and 1, and 2 and 3, have their inputs' ease in common
+    outcomes = 0.8**0.5 * groups + 0.2**0.5 * rng.normal(size=(4, 5000)) < ndtri(rates)[:, None]
+    _, _, single = counted(outcomes, np.repeat(np.arange(4), 5000), np.tile(np.arange(5000), 4))
+    residuals = (single.passed - rates[single.test]) / np.sqrt(rates * (1 - rates))[single.test]
+    found = fit_same_input(single, residuals, np.arange(4)[:, None], hermite(rates), [4], seed=0)
+    ones = np.ones((1, 4))
+    latent = found.correlation(np.arange(4)[:, None], np.arange(4)[:, None], ones, ones)
+    # 30,000 pairs, 5,000 for each pair of levels: standard error .02; some pull towards moderate values
+    np.testing.assert_allclose(latent[[0, 2], [1, 3]], 0.8, atol=0.08)
+    np.testing.assert_allclose(latent[[0, 1], [2, 3]], 0.0, atol=0.08)
 
 
 def test_pairs_are_all_pairs_of_trials_of_one_input():
@@ -126,15 +163,12 @@ def test_pairs_are_all_pairs_of_trials_of_one_input():
     }
 
 
-def brute_information(single, tests, correlation, eta):
+def brute_information(single, tests, correlation, deviations):
     """One covariance matrix of all trials, inverted."""
     same = single.place[:, None] == single.place
-    covariance = np.where(same, correlation[np.ix_(single.test, single.test)], 0.0) / 4
+    inverse = np.linalg.inv(np.where(same, correlation[np.ix_(single.test, single.test)], 0.0))
     choice = np.eye(tests)[single.test]
-    at = eta[single.test]
-    values = at + (single.passed - np.sin(at) ** 2) / np.sin(2 * at)
-    inverse = np.linalg.inv(covariance)
-    return choice.T @ inverse @ choice, choice.T @ inverse @ values
+    return choice.T @ inverse @ choice, choice.T @ inverse @ deviations
 
 
 def some_correlation(tests):
@@ -142,27 +176,30 @@ def some_correlation(tests):
     return 0.2 * np.eye(tests) + 0.5 * np.exp(-apart / 3) + 0.3
 
 
-def test_information_is_generalised_least_squares_on_all_trials():
+@pytest.mark.parametrize("tests", [6, 40])  # blocks of up to 6 are inverted together, larger ones one by one
+def test_information_is_generalised_least_squares_on_all_trials(tests):
     rng = np.random.default_rng(0)
-    outcomes = rng.random((6, 30)) < 0.7
-    _, _, single = counted(outcomes, *random_design(6, 30, 9, rng))
-    eta = np.linspace(0.5, 1.2, 6)
-    found = Information(single, 6, some_correlation(6))
-    precision, score = brute_information(single, 6, some_correlation(6), eta)
-    np.testing.assert_allclose(found.precision, precision, rtol=1e-9)
-    np.testing.assert_allclose(found.score(eta), score, rtol=1e-6)  # blocks are kept in single precision
+    outcomes = rng.random((tests, 30)) < 0.7
+    _, _, single = counted(outcomes, *random_design(tests, 30, 25, rng))
+    deviations = rng.normal(size=len(single.test))
+    found = Information(single, tests, some_correlation(tests))
+    precision, score = brute_information(single, tests, some_correlation(tests), deviations)
+    # Blocks are of single precision.
+    np.testing.assert_allclose(found.precision, precision, atol=1e-4 * precision.max())
+    np.testing.assert_allclose(found.covariance(), np.linalg.inv(precision), atol=1e-4)
+    np.testing.assert_allclose(found.score(deviations), score, atol=1e-4 * np.abs(score).max())
 
 
 def test_information_from_means_where_inputs_serve_many_tests(monkeypatch):
     rng = np.random.default_rng(0)
     outcomes = rng.random((6, 30)) < 0.7
-    eta = np.linspace(0.5, 1.2, 6)
     _, _, single = counted(outcomes, np.repeat(np.arange(6), 30), np.tile(np.arange(30), 6))
-    precision, score = brute_information(single, 6, some_correlation(6), eta)
+    deviations = rng.normal(size=180)
+    precision, score = brute_information(single, 6, some_correlation(6), deviations)
     monkeypatch.setattr("testifai.surrogates.process_inputs.EACH", 2)
     found = Information(single, 6, some_correlation(6))  # all inputs in all tests: means lose nothing
     np.testing.assert_allclose(found.precision, precision, rtol=1e-8)
-    np.testing.assert_allclose(found.score(eta), score, rtol=1e-8)
+    np.testing.assert_allclose(found.score(deviations), score, rtol=1e-8)
 
 
 # -- the posterior --------------------------------------------------------------------------------------------------
@@ -178,7 +215,7 @@ def test_posterior_is_the_best_linear_prediction_of_the_rates_on_these_inputs():
     covariance = process.covariance(sigmas)
 
     kernel = process.prior_.kernel(process.parameters_, sigmas, sigmas)
-    correlation = process._correlation(sigmas, sigmas)
+    correlation = process._correlation(process._parts[0], sigmas, sigmas)
     at = np.ix_(single.test, single.test)
     same = single.place[:, None] == single.place
     of_trials = kernel[at] + np.where(same, correlation[at], 0) / 4
@@ -186,13 +223,15 @@ def test_posterior_is_the_best_linear_prediction_of_the_rates_on_these_inputs():
     between = of_means[:, single.test]  # an input's deviation is 1/25 of that of the mean
     expected = of_means - between @ np.linalg.solve(of_trials, between.T)
     rates, variance = process.predict(sigmas)
-    slope = 2 * np.sqrt(rates * (1 - rates))
+    slope = np.sin(2 * process._values(sigmas)[0])
     np.testing.assert_allclose(covariance, slope[:, None] * expected * slope, atol=1e-9)
     np.testing.assert_allclose(np.sqrt(variance), slope * np.sqrt(np.diag(expected)), rtol=0.1)
 
-    eta = np.arcsin(np.sqrt(rates))
+    eta = process._values(sigmas)[0]
+    rates, slope = np.sin(eta) ** 2, np.sin(2 * eta)
     values = eta[single.test] + (single.passed - rates[single.test]) / slope[single.test]
-    fixed_point = process._level + between @ np.linalg.solve(of_trials, values - process._level)
+    level = process._parts[0].level
+    fixed_point = level + between @ np.linalg.solve(of_trials, values - level)
     np.testing.assert_allclose(eta, fixed_point, atol=2e-3)  # three rounds of scoring
 
 

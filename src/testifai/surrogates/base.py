@@ -29,10 +29,10 @@ class Surrogate(Protocol):
     """scikit-learn-shaped: fit on counts per configuration, predict rates and, where there are any, variances.
 
     Features are severities, one row per configuration (`space.matrix`). One that `wants_trials` is handed `single`
-    too; one that is `plain_only` cannot take spaces in which the order of application counts. One that `pools`
-    estimates every test from all trials, also those that were tried themselves; it knows how its errors hang together
-    and has `region(features, confidence) -> (estimate, low, high)`, the mean rate over configurations, and
-    `bounds(features, confidence) -> (low, high)` for each.
+    too, and one that `takes_scores` makes use of its values; one that is `plain_only` cannot take spaces in which the
+    order of application counts. One that `pools` estimates every test from all trials, also those that were tried
+    themselves; it knows how its errors hang together and has `region(features, confidence) -> (estimate, low, high)`,
+    the mean rate over configurations, and `bounds(features, confidence) -> (low, high)` for each.
     """
 
     name: str

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.surrogates.base import Trials
-from testifai.surrogates.process_evidence import Objective, dense_evidence, grid_evidence, maximise
-from testifai.surrogates.process_inputs import Information, SameInput, fit_same_input, hermite
-from testifai.surrogates.process_kernel import Floats, Ints, Prior
+from testifai.surrogates.process_evidence import best_parameters
+from testifai.surrogates.process_inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
+from testifai.surrogates.process_kernel import REMAINDER, Floats, Ints, Prior
+from testifai.surrogates.process_part import Part, Scatter
+from testifai.surrogates.process_scale import inside, moments, quantile, rate
+from testifai.surrogates.process_scores import EXPLAINED, Scores, read_scores
 
-EDGE = 0.06  # trials are linearised, and slopes taken, at values of eta this far from 0 and pi/2
 LARGEST = 2_000  # tests used in a fit
-PARAMETER_TESTS = 400  # tests used for the parameters where the grid has holes
-UNEVEN = 8  # largest ratio of trials for which the coefficients of a grid are taken as independent
+FIRST_STEPS = (15, 25)  # of the optimiser: parameters need not be exact for a surface that is not
+STEPS = 60
 ROUNDS = 3  # of Fisher scoring
 ROWS = 2_000  # configurations predicted at a time
 
@@ -45,6 +47,7 @@ class Process:
     name = "process"
     pools = True
     wants_trials = True
+    takes_scores = True
     plain_only = True
 
     def __init__(self, levels: Sequence[Sequence[int]] | None = None, seed: int = 0, population: bool = True) -> None:
@@ -60,12 +63,13 @@ class Process:
         self._take(rows, passes, trials, single)
         self.parameters_ = self.prior_.mean
         eta = np.full(len(self._places), self._level)
-        for steps in (15, 25, 60):  # parameters need not be exact for a surface that is not
-            if self.prior_.active:
-                self.parameters_ = maximise(self.prior_, self._evidence(eta), self.parameters_, steps)
+        for steps in FIRST_STEPS:
+            values, noise = self._rough_values(eta)
+            self.parameters_ = self._best(self.prior_, self.parameters_, values, noise, steps)
             eta = self._smooth(eta)
+        self._split(self._scores(eta))
         self.same_input_ = self._same_input(eta)
-        self._condition()
+        self._condition(eta, learn=True)
         return self
 
     def update(
@@ -76,9 +80,13 @@ class Process:
         eta = np.full(len(self._places), self._level)
         for _ in range(ROUNDS):
             eta = self._smooth(eta)
+        parts, scores = self._parts, self._scores(eta) if len(self._parts) > 1 else None
+        self._split(scores)
+        for new, old in zip(self._parts, parts if scores else (), strict=False):
+            new.parameters, new.level = old.parameters, old.level
         if self.same_input_ is None:
             self.same_input_ = self._same_input(eta)
-        self._condition()
+        self._condition(eta, learn=False)
         return self
 
     def _levels(self, rows: NDArray[np.int64]) -> list[list[int]]:
@@ -103,169 +111,210 @@ class Process:
         if len(used) > LARGEST:
             used = np.sort(np.random.default_rng(self.seed).permutation(used)[:LARGEST])
         self._places, self._won, self._tried = places[used], won[used], tried[used]
+        self._numbers = {place.tobytes(): i for i, place in enumerate(self._places)}
         self._level = float(np.arcsin(np.sqrt((self._won.sum() + 0.5) / (self._tried.sum() + 1))))
-        self._single = None if single is None else _selected(single, used, len(rows))
-        inputs = single.inputs if single is not None and self.population else 0
-        self._share = 0.25 / inputs if inputs else 0.0  # variance of an input's deviation, averaged over all inputs
-        complete = np.flatnonzero(self._tried == inputs)
-        self._complete = {self._places[i].tobytes(): self._won[i] / self._tried[i] for i in complete}
+        if single is None:
+            self._single, self._share = None, 0.0
+            self._test, self._passed = np.arange(len(used)), self._won / self._tried
+        else:
+            self._single = selected(single, used, len(rows))
+            self._share = 1 / single.inputs if self.population else 0.0
+            self._test, self._passed = self._single.test, self._single.passed.astype(np.float64)
+        self._complete = self._tried * self._share == 1
 
-    def _pseudo_values(self, eta: Floats) -> tuple[Floats, Floats]:
-        """One value per test, less the overall level, and its variance."""
-        at = _inside(eta)
+    def _rough_values(self, eta: Floats) -> tuple[Floats, Floats]:
+        """One pseudo-value per test, less the overall level, and its variance, as if no inputs were shared."""
+        at = inside(eta)
         values = at + (self._won / self._tried - np.sin(at) ** 2) / np.sin(2 * at)
         return values - self._level, 0.25 / self._tried
 
-    def _evidence(self, eta: Floats) -> Objective:
-        values, noise = self._pseudo_values(eta)
-        prior, places = self.prior_, self._places
-        if len(places) == np.prod(prior.sizes) and noise.max() <= UNEVEN * noise.min():
-            order = np.lexsort(places.T[::-1])
-            return grid_evidence(prior, values[order], float(noise.mean()))
-        some = np.random.default_rng(self.seed).permutation(len(places))[:PARAMETER_TESTS]
-        return dense_evidence(prior, places[some], values[some], noise[some])
+    def _best(self, prior: Prior, start: Floats, values: Floats, noise: Floats, steps: int) -> Floats:
+        return best_parameters(prior, self._places, values, noise, start, steps, self.seed)
 
     def _smooth(self, eta: Floats) -> Floats:
-        """The surface at the tests, as if every trial had its own input."""
+        """The surface at the tests, as if every trial had its own input; kept to tell how outcomes are distributed."""
         from scipy.linalg import cho_factor, cho_solve
 
-        self._kernel = self.prior_.kernel(self.parameters_, self._places, self._places)
-        values, noise = self._pseudo_values(eta)
-        factor = cho_factor(self._kernel + np.diag(noise), lower=True, check_finite=False)
-        self._independent: Floats = cho_solve(factor, values, check_finite=False)
-        smoothed: Floats = self._level + self._kernel @ self._independent
+        kernel = self.prior_.kernel(self.parameters_, self._places, self._places)
+        values, noise = self._rough_values(eta)
+        factor = cho_factor(kernel + np.diag(noise), lower=True, check_finite=False)
+        weights: Floats = cho_solve(factor, values, check_finite=False)
+        smoothed: Floats = self._level + kernel @ weights
+        self._rough = self.parameters_, weights, kernel
+        self._coefficients = hermite(np.sin(inside(smoothed)) ** 2)
         return smoothed
 
-    def _same_input(self, eta: Floats) -> SameInput | None:
-        single = self._single
-        if single is None or len(single.test) == 0:
-            return None
-        rates = np.sin(_inside(eta)) ** 2
-        residuals = ((single.passed - rates[single.test]) / np.sqrt(rates * (1 - rates))[single.test]).astype(
-            np.float64
-        )
-        return fit_same_input(single, residuals, self._positions(self._places), hermite(rates), self.seed)
-
-    def _condition(self) -> None:
-        """The posterior: weights of the tests' values, and a root V of (K + noise)^-1 = V V'."""
-        from scipy.linalg import cholesky, solve_triangular
-
-        tests = len(self._places)
-        kernel = self._kernel
-        correlation = self._correlation(self._places, self._places)
-        information = None
+    def _scores(self, eta: Floats) -> Scores | None:
+        """What the oracle's values explain, where there are any."""
         if self._single is None:
-            noise_root = np.diag(2 * np.sqrt(self._tried))
-        else:
-            information = Information(self._single, tests, correlation)
-            noise_root = cholesky(information.precision, lower=True, check_finite=False)
-        inner = noise_root.T @ kernel @ noise_root
-        inner[np.diag_indices(tests)] += 1
-        factor = cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
-        self._root: Floats = solve_triangular(factor, noise_root.T, lower=True, check_finite=False).T
-        self._cross = cross = kernel + self._share * correlation
-        eta = self._level + kernel @ self._independent
+            return None
+        return read_scores(self._single, inside(eta), self._rough[2], self._coefficients)
+
+    def _split(self, scores: Scores | None) -> None:
+        """One surface, or that which values explain and the remainder."""
+        self._read = scores
+        self._parts = [Part(self.prior_, self.parameters_, Scatter())]
+        if scores is not None:
+            prior = Prior([axis.tolist() for axis in self.prior_.levels], REMAINDER)
+            rest = Part(prior, prior.mean, Scatter(first=EXPLAINED, scale=scores.rest_scale))
+            self._parts = [Part(self.prior_, self.parameters_, Scatter(last=EXPLAINED, scale=scores.scale)), rest]
+
+    def _trials(self, eta: Floats) -> list[tuple[Floats, Floats]]:
+        """For each part the trials as deviations from a reference for each test, linearised at eta."""
+        at, test = inside(eta), self._test
+        deviations = (self._passed - (np.sin(at) ** 2)[test]) / np.sin(2 * at)[test]
+        if (scores := self._read) is None:
+            return [(at, deviations)]
+        rest = at - scores.reference, deviations - scores.deviations
+        return [(scores.reference, scores.deviations), rest]
+
+    def _same_input(self, eta: Floats) -> SameInput | None:
+        single, prior = self._single, self.prior_
+        if single is None or len(single.test) == 0 or not prior.active:
+            return None
+        sd, rows = self._parts[0].scatter(self._coefficients)
+        residuals = self._trials(eta)[0][1] / sd[single.test]
+        sizes = [prior.sizes[j] for j in prior.active]
+        return fit_same_input(single, residuals, self._places[:, prior.active], rows, sizes, self.seed)
+
+    def _condition(self, eta: Floats, *, learn: bool) -> None:
+        """The posterior of every part."""
+        self._last: tuple[Ints, Floats, Floats] | None = None
+        trials = self._trials(eta)
+        for part, deviations in zip(self._parts, trials, strict=True):
+            sd, _ = part.scatter(self._coefficients)
+            correlation = self._correlation(part, self._places, self._places)
+            part.see(self._information(part, correlation), sd, self._test)
+            if learn:
+                values, noise = part.data(*deviations)
+                part.level = float(values.mean())
+                part.parameters = self._best(part.prior, part.parameters, values - part.level, noise, STEPS)
+            kernel = part.prior.kernel(part.parameters, self._places, self._places)
+            part.condition(kernel, self._share * correlation * np.multiply.outer(sd, sd))
+        if learn and self._read is None:
+            self.parameters_ = self._parts[0].parameters
         for _ in range(ROUNDS):
-            at = _inside(eta)
-            if information is None:
-                score = self._pseudo_values(at)[0] * 4 * self._tried
-            else:
-                score = information.score(at) - self._level * information.precision.sum(axis=1)
-            whitened = solve_triangular(noise_root, score, lower=True, check_finite=False)
-            self._weights: Floats = self._root @ solve_triangular(factor, whitened, lower=True, check_finite=False)
-            eta = self._level + cross @ self._weights
+            for part, deviations in zip(self._parts, self._trials(eta), strict=True):
+                part.learn(part.values(*deviations))
+            eta = sum((part.level + part.cross @ part.weights for part in self._parts), np.zeros(len(eta)))
+
+    def _information(self, part: Part, correlation: Floats) -> Information | Independent:
+        tests = len(self._places)
+        if self._single is None:
+            return Independent(self._test, self._tried, tests)
+        if self.same_input_ is None or part.scatter.first:
+            return Independent(self._test, np.ones(len(self._test)), tests)
+        return Information(self._single, tests, correlation)
 
     # -- what is known ------------------------------------------------------------------------------------------
 
     def predict(self, features: ArrayLike) -> tuple[Floats, Floats]:
         """The rate of each configuration and the variance of its error."""
         eta, variance = self._values(self._places_of(_severities(features)))
-        # The variance of sin^2 of a normal variable: unlike a slope, it does not vanish at rates 0 and 1.
-        once = np.exp(-2 * variance)
-        spread = (1 + np.cos(4 * eta) * once**4) / 8 - (np.cos(2 * eta) * once) ** 2 / 4
-        return _rates(eta), np.where(variance > 0, np.maximum(spread, 0), 0)
+        return moments(eta, variance)
 
     def bounds(self, features: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper bound of each rate, made on the scale of eta."""
         eta, variance = self._values(self._places_of(_severities(features)))
-        half = _quantile(confidence) * np.sqrt(variance)
-        return _rates(eta - half), _rates(eta + half)
+        half = quantile(confidence) * np.sqrt(variance)
+        return rate(eta - half), rate(eta + half)
 
     def region(self, features: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
         """The mean rate over these configurations, with bounds from the covariance of all their errors."""
         places = self._places_of(_severities(features))
-        eta, _ = self._values(places)
+        eta, own = self._values(places)
         slope = self._slope(places, eta) / len(places)
-        prior, spent = 0.0, np.zeros(self._root.shape[1])
-        for some in _chunks(len(places)):
-            prior += float(slope[some] @ self._among(places[some], places) @ slope)
-            spent += (slope[some] @ self._with_data(places[some])) @ self._root
-        estimate = float(_rates(eta).mean())
-        half = _quantile(confidence) * max(prior - float(spent @ spent), 0.0) ** 0.5
+        variance = 0.0
+        for part in self._parts:
+            spent = np.zeros(part.root.shape[1])
+            for some in _chunks(len(places)):
+                variance += float(slope[some] @ self._among(part, places[some], places) @ slope)
+                spent += (slope[some] @ self._among(part, places[some], self._places)) @ part.root
+            variance -= float(spent @ spent)
+        estimate = float(moments(eta, own)[0].mean())
+        half = quantile(confidence) * max(variance, 0.0) ** 0.5
         return estimate, max(estimate - half, 0.0), min(estimate + half, 1.0)
 
     def covariance(self, features: ArrayLike) -> Floats:
         """The covariance of the errors of these configurations' rates (delta method)."""
         places = self._places_of(_severities(features))
-        eta, _ = self._values(places)
-        spent = self._with_data(places) @ self._root
-        slope = self._slope(places, eta)
-        covariance: Floats = slope[:, None] * (self._among(places, places) - spent @ spent.T) * slope
-        return covariance
+        slope = self._slope(places, self._values(places)[0])
+        total = np.zeros((len(places), len(places)))
+        for part in self._parts:
+            spent = self._among(part, places, self._places) @ part.root
+            total += self._among(part, places, places) - spent @ spent.T
+        return slope[:, None] * total * slope
 
     def _values(self, places: Ints) -> tuple[Floats, Floats]:
-        """Estimate and variance of each eta."""
-        eta, variance = np.empty(len(places)), np.empty(len(places))
-        for some in _chunks(len(places)):
-            cross = self._with_data(places[some])
-            eta[some] = self._level + cross @ self._weights
-            variance[some] = self.prior_.variance(self.parameters_, places[some]) + self._share
-            variance[some] -= ((cross @ self._root) ** 2).sum(axis=1)
-        for i, place in enumerate(places) if self._complete else ():
-            if (key := place.tobytes()) in self._complete:
-                eta[i], variance[i] = np.arcsin(np.sqrt(self._complete[key])), 0.0
-        return np.clip(eta, 0, np.pi / 2), np.maximum(variance, 0)
+        """Estimate and variance of each eta; the last ones are kept, since rates and bounds are asked for in turn."""
+        if self._last is not None and np.array_equal(self._last[0], places):
+            return self._last[1:]
+        eta, variance = np.zeros(len(places)), np.zeros(len(places))
+        for part in self._parts:
+            for some in _chunks(len(places)):
+                cross = self._among(part, places[some], self._places)
+                eta[some] += part.level + cross @ part.weights
+                variance[some] += part.prior.variance(part.parameters, places[some])
+                if self._share:
+                    variance[some] += self._share * part.scatter(self._hermite(places[some]))[0] ** 2
+                variance[some] -= ((cross @ part.root) ** 2).sum(axis=1)
+        known, number = self._known(places)
+        eta[known], variance[known] = np.arcsin(np.sqrt(self._won[number] / self._tried[number])), 0.0
+        self._last = places, np.clip(eta, 0, np.pi / 2), np.maximum(variance, 0)
+        return self._last[1:]
 
     def _slope(self, places: Ints, eta: Floats) -> Floats:
         """The derivative of each rate by its eta; none where the rate is known."""
-        slope = np.sin(2 * _inside(eta))
-        if self._complete:
-            slope[[place.tobytes() in self._complete for place in places]] = 0
+        slope = np.sin(2 * inside(eta))
+        slope[self._known(places)[0]] = 0
         return slope
 
-    def _with_data(self, places: Ints) -> Floats:
-        """The covariance of configurations' values with those of the tests, inputs in common included."""
-        if np.array_equal(places, self._places):
-            return self._cross
-        return self._among(places, self._places)
+    def _known(self, places: Ints) -> tuple[Ints, Ints]:
+        """Which of the configurations were measured on all inputs, and as which tests."""
+        if not self._complete.any():
+            return np.empty(0, np.intp), np.empty(0, np.intp)
+        number = self._numbered(places)
+        known = np.flatnonzero((number >= 0) & self._complete[number])
+        return known, number[known]
 
-    def _among(self, rows: Ints, columns: Ints) -> Floats:
+    def _numbered(self, places: Ints) -> Ints:
+        """The tests that configurations are; -1 where they are none."""
+        return np.array([self._numbers.get(place.tobytes(), -1) for place in places], np.intp)
+
+    def _among(self, part: Part, rows: Ints, columns: Ints) -> Floats:
         """The prior covariance of the values of configurations, for the inputs at hand where asked for."""
-        kernel = self.prior_.kernel(self.parameters_, rows, columns)
-        return kernel + self._share * self._correlation(rows, columns) if self._share else kernel
+        left = self._numbered(rows)
+        right = np.arange(len(columns)) if columns is self._places else self._numbered(columns)
+        if (left >= 0).all() and (right >= 0).all():
+            whole = np.array_equal(left, np.arange(len(part.cross)))
+            wide = part.cross if whole else part.cross[left]
+            return wide if columns is self._places else wide[:, right]
+        kernel = part.prior.kernel(part.parameters, rows, columns)
+        if self._share:
+            sd = [part.scatter(self._hermite(places))[0] for places in (rows, columns)]
+            kernel += self._share * self._correlation(part, rows, columns) * np.multiply.outer(*sd)
+        return kernel
 
-    def _correlation(self, rows: Ints, columns: Ints) -> Floats:
-        """How outcomes of one input under two configurations are correlated."""
-        if self.same_input_ is None:
+    def _correlation(self, part: Part, rows: Ints, columns: Ints) -> Floats:
+        """How trials of one input under two configurations are correlated."""
+        if self.same_input_ is None or part.scatter.first:
             correlation = np.zeros((len(rows), len(columns)))
         else:
-            left, right = self._hermite(rows), self._hermite(columns)
-            correlation = self.same_input_.correlation(self._positions(rows), self._positions(columns), left, right)
+            left, right = (part.scatter(self._hermite(places))[1] for places in (rows, columns))
+            active = self.prior_.active
+            correlation = self.same_input_.correlation(rows[:, active], columns[:, active], left, right)
         correlation[_equal(rows, columns)] = 1
         return correlation
 
     def _hermite(self, places: Ints) -> Floats:
-        if np.array_equal(places, self._places):
-            kernel = self._kernel
-        else:
-            kernel = self.prior_.kernel(self.parameters_, places, self._places)
-        return hermite(np.sin(_inside(self._level + kernel @ self._independent)) ** 2)
-
-    def _positions(self, places: Ints) -> Floats:
-        """Severities on the learned scales of their axes, from 0 to 1."""
-        prior = self.prior_
-        columns = [prior.axis(self.parameters_, j).positions[places[:, j]] for j in prior.active]
-        return np.array(columns).reshape(len(columns), len(places)).T
+        if places is self._places:
+            return self._coefficients
+        number = self._numbered(places)
+        if (number >= 0).all():
+            return self._coefficients[:, number]
+        parameters, weights, _ = self._rough
+        eta = self._level + self.prior_.kernel(parameters, places, self._places) @ weights
+        return hermite(np.sin(inside(eta)) ** 2)
 
     def _places_of(self, rows: NDArray[np.int64]) -> Ints:
         levels = self.prior_.levels
@@ -274,7 +323,9 @@ class Process:
         places = self.prior_.places(rows)
         if (places < 0).any():
             i, j = np.argwhere(places < 0)[0]
-            raise InputError(f"features: severity {rows[i, j]} on axis {j}; accepted: {_listing(levels[j])}")
+            raise InputError(
+                f"features: severity {rows[i, j]} on axis {j}; accepted: {', '.join(map(str, levels[j].tolist()))}"
+            )
         return places
 
 
@@ -285,16 +336,6 @@ def _severities(features: ArrayLike) -> NDArray[np.int64]:
     return rows.astype(np.int64)
 
 
-def _selected(single: Trials, used: Ints, rows: int) -> Trials:
-    """The trials of some of the tests, which are renumbered."""
-    number = np.full(rows, -1, np.intp)
-    number[used] = np.arange(len(used))
-    test = number[single.test]
-    kept = test >= 0
-    value = None if single.value is None else single.value[kept]
-    return Trials(test[kept], np.asarray(single.place)[kept], np.asarray(single.passed)[kept], single.inputs, value)
-
-
 def _equal(rows: Ints, columns: Ints) -> tuple[Ints, Ints]:
     """Where the same configuration is in both."""
     at = {column.tobytes(): i for i, column in enumerate(columns)}
@@ -303,26 +344,5 @@ def _equal(rows: Ints, columns: Ints) -> tuple[Ints, Ints]:
     return found[:, 0], found[:, 1]
 
 
-def _inside(eta: Floats) -> Floats:
-    return np.clip(eta, EDGE, np.pi / 2 - EDGE)
-
-
-def _rates(eta: Floats) -> Floats:
-    rates: Floats = np.sin(np.clip(eta, 0, np.pi / 2)) ** 2
-    return rates
-
-
-def _quantile(confidence: float) -> float:
-    from scipy.special import ndtri
-
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence: {confidence!r}; accepted: above 0, below 1")
-    return float(ndtri(0.5 + confidence / 2))
-
-
 def _chunks(rows: int) -> Iterator[slice]:
     return (slice(start, start + ROWS) for start in range(0, rows, ROWS))
-
-
-def _listing(values: NDArray[Any]) -> str:
-    return ", ".join(map(str, values.tolist()))

@@ -11,7 +11,29 @@ from numpy.typing import NDArray
 
 from testifai.surrogates.process_kernel import CONSTANT, Floats, Ints, Prior, symmetric, unrelated
 
+PARAMETER_TESTS = 400  # tests used for the parameters where the grid has holes
+UNEVEN = 8  # largest ratio of variances for which the coefficients of a grid are taken as independent
+
 Objective = Callable[[Floats], tuple[float, Floats]]
+
+
+def best_parameters(
+    prior: Prior, places: Ints, values: Floats, noise: Floats, start: Floats, steps: int, seed: int
+) -> Floats:
+    """The parameters that explain values of tests best, with the noise's variances or covariance."""
+    if not prior.active:
+        return start
+    variances = noise if noise.ndim == 1 else np.diag(noise)
+    whole = len(places) == np.prod(prior.sizes) and variances.max() <= UNEVEN * variances.min()
+    used = np.lexsort(places.T[::-1]) if whole else np.random.default_rng(seed).permutation(len(places))
+    used = used if whole else used[:PARAMETER_TESTS]
+    within = noise[used] if noise.ndim == 1 else noise[used][:, used]
+    evidence = (
+        grid_evidence(prior, values[used], within)
+        if whole
+        else dense_evidence(prior, places[used], values[used], within)
+    )
+    return maximise(prior, evidence, start, steps)
 
 
 def maximise(prior: Prior, evidence: Objective, start: Floats, steps: int) -> Floats:
@@ -29,12 +51,12 @@ def maximise(prior: Prior, evidence: Objective, start: Floats, steps: int) -> Fl
     return found
 
 
-def grid_evidence(prior: Prior, values: Floats, noise: float) -> Objective:
-    """For values on the complete grid, all with the same noise variance: O(number of tests) each time.
+def grid_evidence(prior: Prior, values: Floats, noise: Floats) -> Objective:
+    """For values on the complete grid, with the noise's variances or covariance: O(number of tests) each time.
 
     All terms of the prior have the Kronecker product of the axes' eigenvectors as eigenvectors, so that the values'
-    coefficients in that basis are independent. With unequal noise of this mean the coefficients are no longer
-    independent but have the same variances: a composite likelihood, still right on average.
+    coefficients in that basis are independent. Noise makes them dependent unless it is the same and independent; it
+    counts with its mean variance within each set of axes: a composite likelihood, right on average.
     """
     sizes = [prior.sizes[j] for j in prior.active]
     tensor = values.reshape(sizes)
@@ -43,6 +65,7 @@ def grid_evidence(prior: Prior, values: Floats, noise: float) -> Objective:
     modelled = order <= prior.orders
     rough_shape = _outer([np.r_[n, np.full(n - 1, n / (n - 1))] for n in sizes])
     bases = {n: _contrasts(n) for n in set(sizes)}
+    own = _by_effect(noise, sizes)
 
     def evidence(parameters: Floats) -> tuple[float, Floats]:
         smooth, rough = prior.weights(parameters)
@@ -56,7 +79,7 @@ def grid_evidence(prior: Prior, values: Floats, noise: float) -> Objective:
         weight = np.where(modelled, smooth[used], 0.0)
         smooth_part = weight * _outer(factors)
         rough_part = np.where(modelled, rough[used], 0.0) * rough_shape
-        variance = smooth_part + rough_part + noise
+        variance = smooth_part + rough_part + own
         coefficients = tensor
         for vector in vectors:  # each turn moves the first axis to the end
             coefficients = np.tensordot(coefficients, vector, axes=(0, 0))
@@ -76,16 +99,16 @@ def grid_evidence(prior: Prior, values: Floats, noise: float) -> Objective:
             spread = np.moveaxis(1 / variance, at, 0)[1:].reshape(sizes[at] - 1, -1)
             inner = 0.5 * ((rows * w_others) @ rows.T - np.diag(spread @ w_others))
             outer = scales[at] * vectors[at][:, 1:] @ inner @ vectors[at][:, 1:].T
-            own = prior.slices[j]
-            gradient[own.start : own.stop - 1] = prior.axis_gradient(kernels[at], outer)
-            gradient[own.stop - 1] = float((outer * kernels[at].matrix).sum())
+            part = prior.slices[j]
+            gradient[part.start : part.stop - 1] = prior.axis_gradient(kernels[at], outer)
+            gradient[part.stop - 1] = float((outer * kernels[at].matrix).sum())
         return value, gradient
 
     return evidence
 
 
 def dense_evidence(prior: Prior, places: Ints, values: Floats, noise: Floats) -> Objective:
-    """For any configurations, each with its own noise variance: O(n^3) each time."""
+    """For any configurations, with the noise's variances or covariance: O(n^3) each time."""
     from scipy.linalg import cho_solve, cholesky
     from scipy.linalg.lapack import dpotri
 
@@ -102,7 +125,7 @@ def dense_evidence(prior: Prior, places: Ints, values: Floats, noise: Floats) ->
             for scale, kernel, j in zip(scales, kernels, prior.active, strict=True)
         ]
         terms = symmetric(factors, prior.orders)
-        covariance = np.diag(noise) + CONSTANT
+        covariance = (np.diag(noise) if noise.ndim == 1 else noise) + CONSTANT
         for o in range(1, prior.orders + 1):
             covariance += smooth[o] * terms[o]
         for weight, term in zip(rough[prior.first_rough :], rough_terms, strict=True):
@@ -127,12 +150,27 @@ def dense_evidence(prior: Prior, places: Ints, values: Floats, noise: Floats) ->
                 without = terms[o - 1] - factors[at] * without
                 slope += smooth[o] * without
             outer = scales[at] * choices[at].T @ (by_covariance * slope) @ choices[at]
-            own = prior.slices[j]
-            gradient[own.start : own.stop - 1] = prior.axis_gradient(kernels[at], outer)
-            gradient[own.stop - 1] = float((outer * kernels[at].matrix).sum())
+            part = prior.slices[j]
+            gradient[part.start : part.stop - 1] = prior.axis_gradient(kernels[at], outer)
+            gradient[part.stop - 1] = float((outer * kernels[at].matrix).sum())
         return value, gradient
 
     return evidence
+
+
+def _by_effect(noise: Floats, sizes: list[int]) -> Floats:
+    """The variance of noise in the coefficients of each set of axes, on average over those of the set."""
+    if noise.ndim == 1:
+        return np.full(sizes, noise.mean())
+    turns = [np.column_stack([np.full(n, n**-0.5), _contrasts(n)]) for n in sizes]
+    tensor = noise.reshape([*sizes, *sizes])
+    for turn in turns * 2:
+        tensor = np.tensordot(tensor, turn, axes=(0, 0))
+    variances = np.diag(tensor.reshape(noise.shape)).reshape(sizes)
+    for at, n in enumerate(sizes):
+        first, rest = np.split(variances, [1], axis=at)
+        variances = np.concatenate([first, np.repeat(rest.mean(axis=at, keepdims=True), n - 1, axis=at)], axis=at)
+    return variances
 
 
 def _outer(factors: list[NDArray[np.float64]]) -> Floats:

@@ -7,6 +7,7 @@ follows, all trials together count as one value per test, with precision matrix 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,27 +16,30 @@ from numpy.typing import NDArray
 from testifai.surrogates.base import Trials
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 Ints = NDArray[np.intp]
 
 TERMS = 8  # of the Hermite expansion; the next ones matter only for correlations near 1
 PAIRS = 100_000  # of trials of the same input, enough to fit a handful of numbers
 EACH = 70  # inputs tried on more tests than this are used through means per test
+SURE = 50_000  # pairs from which on their correlation is known well enough to build on it
 CHUNK = 4_000_000  # matrix entries at a time
+LOOPED = 24  # blocks of this size on are inverted one by one: slower to call, but half the work
 
 
 @dataclass(frozen=True)
 class SameInput:
-    """The latent correlation a (c + (1 - c) exp(-sum_j s_j |t_j - t_j'|)) of one input under two configurations."""
+    """The latent correlation a (c + (1 - c) exp(-sum_j |t_j - t_j'|)) of one input under two configurations."""
 
     strength: float  # a
     common: float  # c
-    scales: Floats  # s_j
+    positions: tuple[Floats, ...]  # t_j of the levels of each axis
 
-    def correlation(self, rows: Floats, columns: Floats, left: Floats, right: Floats) -> Floats:
-        """R, from positions and Hermite coefficients; 1 for a configuration with itself must be set by the caller."""
+    def correlation(self, rows: Ints, columns: Ints, left: Floats, right: Floats) -> Floats:
+        """R, from places and Hermite coefficients; 1 on the diagonal must be set by the caller."""
         latent = np.zeros((len(rows), len(columns)))
-        for scale, a, b in zip(self.scales, rows.T, columns.T, strict=True):
-            latent -= scale * np.abs(a[:, None] - b)
+        for levels, a, b in zip(self.positions, rows.T, columns.T, strict=True):
+            latent -= np.abs(levels[a][:, None] - levels[b])
         np.exp(latent, out=latent)
         latent *= self.strength * (1 - self.common)
         latent += self.strength * self.common
@@ -44,6 +48,16 @@ class SameInput:
             total += np.outer(a, b)
             total *= latent
         return total
+
+
+def selected(single: Trials, used: Ints, rows: int) -> Trials:
+    """The trials of some of the tests, which are renumbered."""
+    number = np.full(rows, -1, np.intp)
+    number[used] = np.arange(len(used))
+    test = number[single.test]
+    kept = test >= 0
+    value = None if single.value is None else single.value[kept]
+    return Trials(test[kept], np.asarray(single.place)[kept], np.asarray(single.passed)[kept], single.inputs, value)
 
 
 def hermite(rates: Floats) -> Floats:
@@ -67,20 +81,23 @@ def hermite(rates: Floats) -> Floats:
     return coefficients
 
 
-def fit_same_input(single: Trials, residuals: Floats, positions: Floats, coefficients: Floats, seed: int) -> SameInput:
+def fit_same_input(
+    single: Trials, residuals: Floats, places: Ints, coefficients: Floats, sizes: Sequence[int], seed: int
+) -> SameInput:
     """Least squares on products of two residuals (variance 1) of the same input, held near moderate values."""
     from scipy.optimize import minimize
 
     first, second = _pairs(single, seed)
     products = residuals[first] * residuals[second]
-    distances = np.abs(positions[single.test[first]] - positions[single.test[second]])
-    pairs = coefficients[:, single.test[first]] * coefficients[:, single.test[second]]
-    start = np.r_[1.0, 0.0, np.zeros(positions.shape[1])]
+    one, two = single.test[first], single.test[second]
+    crossed = _crossed(places[one], places[two], sizes)
+    pairs = coefficients[:, one] * coefficients[:, two]
+    start = np.r_[1.0, 0.0, [-np.log(size - 1) for size in sizes for _ in range(size - 1)]]
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         strength, common = 0.98 / (1 + np.exp(-parameters[:2]))
-        scales = np.exp(parameters[2:])
-        decay = np.exp(-distances @ scales)
+        steps = np.exp(parameters[2:])
+        decay = np.exp(-(crossed @ steps))
         shape = common + (1 - common) * decay
         latent = strength * shape
         value, slope = pairs[-1] * latent, pairs[-1].copy()  # Horner, with the derivative beside it
@@ -90,11 +107,11 @@ def fit_same_input(single: Trials, residuals: Floats, positions: Floats, coeffic
             value *= latent
         error = value - products
         by_latent = error * slope
-        by_decay = -strength * (1 - common) * scales * ((by_latent * decay) @ distances)
+        by_steps = -strength * (1 - common) * steps * ((by_latent * decay) @ crossed)
         gradient = np.r_[
             by_latent @ shape * strength * (1 - strength / 0.98),
             by_latent @ (1 - decay) * strength * common * (1 - common / 0.98),
-            by_decay,
+            by_steps,
         ]
         pull = parameters - start
         return 0.5 * float(error @ error + pull @ pull), gradient + pull
@@ -102,7 +119,19 @@ def fit_same_input(single: Trials, residuals: Floats, positions: Floats, coeffic
     bounds = [(-6, 6)] * len(start)
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40}).x
     strength, common = 0.98 / (1 + np.exp(-found[:2]))
-    return SameInput(float(strength), float(common), np.exp(found[2:]))
+    ends = np.cumsum([size - 1 for size in sizes])
+    steps = np.split(np.exp(found[2:]), ends[:-1])
+    return SameInput(float(strength), float(common), tuple(np.r_[0.0, np.cumsum(axis)] for axis in steps))
+
+
+def _crossed(one: Ints, two: Ints, sizes: Sequence[int]) -> Floats:
+    """Which steps between neighbouring levels lie between two configurations, a column for each step."""
+    columns = [
+        (np.minimum(one[:, j], two[:, j]) <= step) & (step < np.maximum(one[:, j], two[:, j]))
+        for j, size in enumerate(sizes)
+        for step in range(size - 1)
+    ]
+    return np.array(columns, np.float64).reshape(len(columns), len(one)).T
 
 
 def _pairs(single: Trials, seed: int) -> tuple[Ints, Ints]:
@@ -126,34 +155,59 @@ def _pairs(single: Trials, seed: int) -> tuple[Ints, Ints]:
     return np.concatenate([none, *first])[:PAIRS], np.concatenate([none, *second])[:PAIRS]
 
 
+class Independent:
+    """What trials of variance 1 say about the values of the tests, if each has its own input."""
+
+    sure = False
+
+    def __init__(self, test: Ints, weight: Floats, tests: int) -> None:
+        self._test, self.weight, self._tests = test, weight, tests
+        self.trials: Floats = np.bincount(test, weight, tests).astype(np.float64)
+
+    def covariance(self) -> Floats:
+        return np.diag(1 / self.trials)
+
+    def score(self, deviations: Floats) -> Floats:
+        return np.bincount(self._test, self.weight * deviations, self._tests).astype(np.float64)
+
+
 class Information:
-    """What single trials say about the values of the tests, given R: a precision matrix, and scores from outcomes."""
+    """What single trials of variance 1 say about the values of the tests, given R: a precision matrix P, and scores."""
 
     def __init__(self, single: Trials, tests: int, correlation: Floats) -> None:
-        order = np.argsort(single.place, kind="stable")
-        self._test, self._z = single.test[order], single.passed[order].astype(np.float64)
+        self._order = np.argsort(single.place, kind="stable")
+        self._test = single.test[self._order]
         tried = np.bincount(single.place)
         self._tests = tests
-        self._trials = np.bincount(single.test, minlength=tests).astype(np.float64)
+        self.weight = np.ones(len(single.test))
+        self.trials: Floats = np.bincount(single.test, minlength=tests).astype(np.float64)
+        self.sure = float((tried * (tried - 1) / 2).sum()) > SURE  # of how trials hang together
         self.precision = np.zeros((tests, tests))
-        self._groups: list[tuple[Ints, Floats]] = []  # trials of inputs with equally many, and their inverse blocks
+        self._groups: list[tuple[Ints, Singles]] = []  # trials of inputs with equally many, and their inverse blocks
         self._means = tried.max() > EACH
         if self._means:
             self._add_means(single, correlation)
         else:
             starts = np.cumsum(tried) - tried
+            table = correlation.astype(np.float32).ravel()
             for count in np.unique(tried[tried > 0]):
-                self._add_inputs(starts[tried == count], int(count), correlation)
+                self._add_inputs(starts[tried == count], int(count), table)
 
-    def _add_inputs(self, starts: Ints, count: int, correlation: Floats) -> None:
+    def _add_inputs(self, starts: Ints, count: int, correlation: Singles) -> None:
+        lower = np.flatnonzero(np.tri(count).ravel())
+        diagonal = lower % (count + 1) == 0
         for some in np.array_split(starts, 1 + len(starts) * count**2 // CHUNK):
             trials = some[:, None] + np.arange(count)
             tests = self._test[trials]
             flat = tests[:, :, None] * self._tests + tests[:, None, :]
-            blocks = np.linalg.inv(correlation.ravel().take(flat))
-            summed = np.bincount(flat.ravel(), blocks.ravel(), self._tests**2)
-            self.precision += 4 * summed.reshape(self.precision.shape)
-            self._groups.append((trials, blocks.astype(np.float32)))
+            blocks = _inverses(correlation.take(flat))
+            half = blocks.reshape(len(some), -1).take(lower, axis=1)
+            half[:, diagonal] /= 2
+            flat = flat.reshape(len(some), -1).take(lower, axis=1)
+            summed = np.bincount(flat.ravel(), half.ravel(), self._tests**2).reshape(self.precision.shape)
+            self.precision += summed
+            self.precision += summed.T
+            self._groups.append((trials, blocks))
 
     def _add_means(self, single: Trials, correlation: Floats) -> None:
         """One mean per test; means of two tests share the inputs that both were tried on."""
@@ -161,20 +215,42 @@ class Information:
 
         table = np.zeros((self._tests, single.inputs), np.float32)
         table[single.test, single.place] = 1
-        used = np.flatnonzero(self._trials)
-        trials = self._trials[used]
+        used = np.flatnonzero(self.trials)
+        trials = self.trials[used]
         shared = (table[used] @ table[used].T).astype(np.float64)
-        covariance = shared / np.outer(trials, trials) * correlation[np.ix_(used, used)] / 4
+        covariance = shared / np.outer(trials, trials) * correlation[np.ix_(used, used)]
         self.precision[np.ix_(used, used)] = inv(covariance, check_finite=False)
 
-    def score(self, eta: Floats) -> Floats:
-        """The precision times the tests' values, with pseudo-values taken at eta."""
-        residuals = (self._z - np.sin(eta[self._test]) ** 2) / np.sin(2 * eta[self._test])
-        total: Floats = self.precision @ eta
+    def covariance(self) -> Floats:
+        """The inverse of P."""
+        from scipy.linalg.lapack import dpotrf, dpotri
+
+        inverse = np.tril(dpotri(dpotrf(self.precision, lower=1)[0], lower=1)[0])
+        covariance: Floats = inverse + np.tril(inverse, -1).T
+        return covariance
+
+    def score(self, deviations: Floats) -> Floats:
+        """P times the tests' values, from the trials' deviations in units of their standard deviation."""
+        ordered = deviations[self._order]
         if self._means:
-            total += self.precision @ (np.bincount(self._test, residuals, self._tests) / np.maximum(self._trials, 1))
-            return total
+            means = np.bincount(self._test, ordered, self._tests) / np.maximum(self.trials, 1)
+            return np.asarray(self.precision @ means)
+        total = np.zeros(self._tests)
         for trials, blocks in self._groups:
-            solved = 4 * (blocks @ residuals[trials][:, :, None])[:, :, 0]
+            solved = (blocks @ ordered[trials][:, :, None].astype(np.float32))[:, :, 0]
             total += np.bincount(self._test[trials].ravel(), solved.ravel(), self._tests)
         return total
+
+
+def _inverses(blocks: Singles) -> Singles:
+    """The inverse of each of many symmetric positive definite matrices, in place."""
+    from scipy.linalg.lapack import spotrf, spotri
+
+    count = blocks.shape[-1]
+    if count < LOOPED:
+        return np.linalg.inv(blocks)
+    for block in blocks:
+        # The transpose is in Fortran's order, so that LAPACK works in place and fills the upper triangle of ours.
+        spotri(spotrf(block.T, lower=1, overwrite_a=1, clean=0)[0], lower=1, overwrite_c=1)
+    upper = np.triu(np.ones((count, count), bool))
+    return np.where(upper, blocks, blocks.transpose(0, 2, 1))

@@ -26,10 +26,23 @@ CONSTANT = 4.0  # prior variance of the mean level, on a scale that ends at pi/2
 ORDERS = 4  # effects of more than four axes at once are left to the rough terms of order four
 # Medians and spreads as found on five complete grids of 1,296 tests on 10,000 inputs, whose rough parts are next to
 # nothing; that of the prior is larger because intervals must hold on the sixth grid too.
-SMOOTH = (0.01, 0.0015, 0.0006, 0.0004)  # prior medians of w_o
-ROUGH = (3e-5, 3e-5, 3e-5, 3e-5)  # prior medians of u_o; order 1 only where there is one axis
-WIDTHS = {"length": 0.8, "step": 0.6, "scale": 0.9, "smooth": 1.2, "rough": 2.0}  # prior sd of the logarithms
+WIDTHS = {"length": 0.8, "step": 0.6, "scale": 0.9}  # prior sd of the logarithms
 LENGTH = 1.2  # prior median of the correlation length; an axis is 1 long
+
+
+@dataclass(frozen=True)
+class Medians:
+    """Prior medians of w_o and u_o (of order 1 only where there is one axis), and the prior sd of their logarithms."""
+
+    smooth: tuple[float, ...]
+    rough: tuple[float, ...]
+    smooth_sd: float
+    rough_sd: float
+
+
+SURFACE = Medians((0.01, 0.0015, 0.0006, 0.0004), (3e-5, 3e-5, 3e-5, 3e-5), 1.2, 2.0)
+# What margins leave unexplained of the surface.
+REMAINDER = Medians((3e-5, 1e-5, 6e-6, 6e-6), (1e-7, 1e-7, 1e-7, 1e-7), 2.0, 2.0)
 
 
 @dataclass(frozen=True)
@@ -57,7 +70,7 @@ class Prior:
     [[4.03], [3.98]]
     """
 
-    def __init__(self, levels: Sequence[Sequence[int]]) -> None:
+    def __init__(self, levels: Sequence[Sequence[int]], medians: Medians = SURFACE) -> None:
         self.levels = [np.asarray(axis) for axis in levels]
         self.sizes = tuple(len(axis) for axis in levels)
         self.active = [j for j, size in enumerate(self.sizes) if size > 1]
@@ -75,12 +88,12 @@ class Prior:
         # More axes make more effects of each order: keep their sum where four axes have it.
         share = [math.comb(4, o) / math.comb(max(k, 4), o) for o in range(1, self.orders + 1)]
         self.smooth = slice(len(mean), len(mean) + self.orders)
-        mean += [math.log(value * part) for value, part in zip(SMOOTH, share, strict=False)]
-        sd += [WIDTHS["smooth"]] * self.orders
+        mean += [math.log(value * part) for value, part in zip(medians.smooth, share, strict=False)]
+        sd += [medians.smooth_sd] * self.orders
         rough = range(self.first_rough, self.orders + 1) if k else range(0)
         self.rough = slice(len(mean), len(mean) + len(rough))
-        mean += [math.log(ROUGH[o - 1] * share[o - 1]) for o in rough]
-        sd += [WIDTHS["rough"]] * len(rough)
+        mean += [math.log(medians.rough[o - 1] * share[o - 1]) for o in rough]
+        sd += [medians.rough_sd] * len(rough)
         self.mean, self.sd = np.array(mean), np.array(sd)
 
     def density(self, parameters: Floats) -> tuple[float, Floats]:
