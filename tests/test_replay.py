@@ -97,7 +97,8 @@ def test_a_replay_finds_what_the_scan_found(recorded, grid, options):
 
 def test_the_strategys_own_surrogate_is_taken(recorded, grid):
     data = (demo_data().inputs[:DIGITS], demo_data().labels[:DIGITS])
-    scanned = ta.scan(str(recorded / "lenet5.onnx"), data, ta.Space(SPACE), seed=5, strategy="balanced", budget=500)
+    options = {"strategy": "balanced", "budget": 500, "seed": 5, "keep": ()}
+    scanned = ta.scan(str(recorded / "lenet5.onnx"), data, ta.Space(SPACE), **options)
     replayed = replay(grid, "balanced", seed=5, budget=500)
     assert replayed.surrogate == scanned.surrogate == "process"
     for name in ("trials", "estimate", "low", "high"):

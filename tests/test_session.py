@@ -123,6 +123,7 @@ def test_a_changed_run_is_refused_with_a_line_that_says_what_changed(changes, wo
         "model": decide,
         "data": DATA,
         "space": space(),
+        "strategy": "ordered",
         "stopping": {"use": "window", "batch": 20, "delta": 0.06},
     }
     before = ta.scan(**options, store=tmp_path / "run.db")
