@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from testifai import data, models, operational, oracles, perturb, testing
+    from testifai import data, locality, models, operational, oracles, perturb, testing
     from testifai.comparing import compare
     from testifai.engine import stopping
     from testifai.errors import InputError
@@ -32,6 +32,7 @@ _WHERE = {
     "calibrate": "testifai.sweeps.calibrate:calibrate",
     "compare": "testifai.comparing:compare",
     "data": "testifai.data",
+    "locality": "testifai.locality",
     "merge": "testifai.merging:merge",
     "models": "testifai.models",
     "open": "testifai.session:open_run",
@@ -47,9 +48,9 @@ _WHERE = {
 }
 
 __all__ = [
-    "Answer", "InputError", "Perturbation", "Space", "Tomogram", "apply", "calibrate", "compare", "data", "merge",
-    "models", "open", "operational", "oracles", "perturb", "perturbation", "scan", "stopping", "sweep", "sweep_model",
-    "testing",
+    "Answer", "InputError", "Perturbation", "Space", "Tomogram", "apply", "calibrate", "compare", "data",
+    "locality", "merge", "models", "open", "operational", "oracles", "perturb", "perturbation", "scan", "stopping",
+    "sweep", "sweep_model", "testing",
 ]  # fmt: skip
 
 

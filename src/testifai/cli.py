@@ -85,6 +85,9 @@ def run(
     spec: SpecFile,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run file; default: the spec's name.db.")] = None,
     part: Annotated[str | None, typer.Option(help="I/N: run only the I-th of N parts; see testifai merge.")] = None,
+    mlflow: Annotated[
+        bool, typer.Option("--mlflow", help="Log parameters, metrics and run file in MLflow.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a spec; the same command continues an interrupted run. Exit code 1 if a gate does not hold."""
@@ -111,6 +114,10 @@ def run(
             f"stopped: {done:,} of at most {most:,} inferences are in {path}; the same command continues"
         ) from None
     verdicts = gates.judge(read_spec.gate, tomogram)
+    if mlflow:
+        from testifai import tracking
+
+        tracking.log(tomogram, name=spec.stem, verdicts=verdicts, files=[path])
     if as_json:
         print_json({**_facts(tomogram), "run": str(path), "gates": [verdict.as_dict() for verdict in verdicts]})
     else:
@@ -172,7 +179,9 @@ def show(run_file: RunFile, as_json: Json = False) -> None:
 @app.command()
 def export(
     run_file: RunFile,
-    out: Annotated[Path, typer.Option("-o", "--out", help="table.csv, table.json, or .npz with --grid or --inputs.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="table.csv, .json, .parquet; .npz with --grid, --inputs.")
+    ],
     grid: Annotated[bool, typer.Option("--grid", help="Every outcome of a full run, as packed bits.")] = False,
     inputs: Annotated[
         str | None, typer.Option(help="SIGMA, such as 2,0,4: the inputs as that test shows them.")
@@ -192,6 +201,11 @@ def export(
     elif grid:
         files.write_grid(open_run(run_file), out)
         message = f"Wrote the grid to {out}"
+    elif out.suffix == ".parquet":
+        from testifai.frames import write_parquet
+
+        write_parquet(measured(open_run(run_file), run_file), out)
+        message = f"Wrote the table to {out}"
     else:
         files.write_table(measured(open_run(run_file), run_file), out)
         message = f"Wrote the table to {out}"

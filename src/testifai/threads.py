@@ -49,6 +49,7 @@ def one_opencv_thread() -> Iterator[None]:
 
 @cache
 def _controller() -> Any:
+    import scipy.linalg  # noqa: F401  it brings a BLAS of its own, which is only counted once it is loaded
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

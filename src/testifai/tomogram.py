@@ -18,6 +18,7 @@ from testifai.intervals import confidence_sequence, wilson
 from testifai.outcomes import Bits, Ids, Outcomes
 from testifai.space import Space
 from testifai.surrogates import Surrogate, Trials, resolve
+from testifai.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from testifai.locality.profile import Expected
@@ -46,6 +47,11 @@ class Answer:
     # the two cannot both be right.
     model_free: tuple[float, float, float] | None = None
     disagrees: bool = False
+
+    def _repr_html_(self) -> str:
+        from testifai import notebook
+
+        return notebook.answer_html(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, None for what does not exist."""
@@ -193,6 +199,23 @@ class Tomogram:
         """The same answer with bounds for decisions: valid however often one looks, shared among `looks` questions."""
         confidence = 1 - 0.05 / looks
         return self._answer(self.select(expression), self._part(inputs), confidence, anytime=True)
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with a row for every test (extra `pandas`)."""
+        from testifai import frames
+
+        return frames.to_pandas(self)
+
+    def to_xarray(self) -> Any:
+        """A Dataset whose dimensions are the axes of the space (extra `xarray`)."""
+        from testifai import frames
+
+        return frames.to_xarray(self)
+
+    def _repr_html_(self) -> str:
+        from testifai import notebook
+
+        return notebook.tomogram_html(self)
 
     def expected(self, profile: Any, given: Mapping[str, Any] | None = None) -> Expected:
         """The robustness to expect in operation, tests weighted by how probable their conditions are.
@@ -345,11 +368,12 @@ class Tomogram:
                 single = {}
                 if getattr(surrogate, "wants_trials", False):
                     single["single"] = self._single(self.measured_ids[used], among)
-                if hasattr(whole, "update"):
-                    # A part of the inputs has the same surface but for its values: its shape is known already.
-                    cache[key] = copy(whole).update(features, passes[used], trials[used], **single)
-                else:
-                    cache[key] = surrogate.fit(features, passes[used], trials[used], **single)
+                with one_blas_thread():
+                    if hasattr(whole, "update"):
+                        # A part of the inputs has the same surface but for its values: its shape is known already.
+                        cache[key] = copy(whole).update(features, passes[used], trials[used], **single)
+                    else:
+                        cache[key] = surrogate.fit(features, passes[used], trials[used], **single)
             else:
                 cache[key] = None
         return cache[key]

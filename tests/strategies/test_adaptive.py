@@ -12,7 +12,7 @@ import testifai as ta
 from testifai.engine.plan import Work
 from testifai.errors import InputError
 from testifai.outcomes import Outcomes
-from testifai.strategies.adaptive import Adaptive, _risk, _shared_out
+from testifai.strategies.adaptive import Adaptive, risk, shared_out
 from testifai.strategies.base import Progress
 
 
@@ -146,7 +146,7 @@ def test_shares_are_whole_fit_and_add_up(seed):
     rng = np.random.default_rng(seed)
     need, room = rng.exponential(size=30) * (rng.random(30) < 0.8), rng.integers(0, 40, 30)
     size = int(rng.integers(0, 1500))
-    shares = _shared_out(size, need, room)
+    shares = shared_out(size, need, room)
     assert shares.sum() == min(size, room.sum())
     assert (shares >= 0).all()
     assert (shares <= room).all()
@@ -160,6 +160,6 @@ def test_looking_again_and_again_errs_in_five_per_cent_at_most(growth):
     generator = np.random.default_rng(0)
     steps = generator.normal(size=(40_000, looks)) * np.sqrt(np.diff(information, prepend=0.0))
     values = np.abs(steps.cumsum(axis=1) / np.sqrt(information))
-    limits = norm.isf(np.array([_risk(look) for look in range(1, looks + 1)]) / 2)
+    limits = norm.isf(np.array([risk(look) for look in range(1, looks + 1)]) / 2)
     wrong = (values > limits).any(axis=1).mean()
     assert wrong < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40_000)

@@ -18,6 +18,7 @@ from testifai.strategies.balanced import pool_size, spread
 from testifai.strategies.base import Progress
 from testifai.strategies.full import MOST_TESTS
 from testifai.surrogates import resolve
+from testifai.threads import one_blas_thread
 
 # The half-width to reach where neither a budget nor a target is given; runs of so few inferences are done whole.
 TARGET = 0.02
@@ -118,19 +119,19 @@ class Adaptive(_Pooled):
         tests, target = len(weights), _target(progress)
         pool = pool_size(most, progress.inputs, tests)
         if number == 0:
-            even = round(EVEN_SHARE * most) if target is None else FIRST * tests
-            at_once = target is None and not FEW * tests <= even <= MANY * tests
+            begin = round(EVEN_SHARE * most) if target is None else FIRST * tests
+            at_once = target is None and not FEW * tests <= begin <= MANY * tests
             unasked = progress.target is None and progress.budget is None and most <= WHOLE
-            return _even(progress, most if at_once or unasked else min(most, even), pool)
+            return even(progress, most if at_once or unasked else min(most, begin), pool)
         if target is None and number > ROUNDS:
             return None
-        process = _fitted(progress, known)
+        process = fitted(progress, known)
         need = weights * np.sqrt(process.predict(progress.space.matrix(np.arange(tests)))[1])
         if target is None:
             size = (most - spent) // (ROUNDS + 1 - number)
         else:
             trials = known.counts(np.arange(tests))[1]
-            lacking = self._lacking(progress.space, process, target, trials, 1 - _risk(number))
+            lacking = self._lacking(progress.space, process, target, trials, 1 - risk(number))
             if not lacking.any():
                 return None
             need = need if self.for_queries else lacking
@@ -153,7 +154,7 @@ class Adaptive(_Pooled):
         return lacking
 
 
-def _risk(look: int) -> float:
+def risk(look: int) -> float:
     """The error that the look of this number may make, so that all of them together make 5 %.
 
     Looks at trials that accumulate are not independent (Pocock, Biometrika 64, 1977): ten of them, each with up to
@@ -201,15 +202,18 @@ def _scores(outcomes: Outcomes, test: int, places: Places) -> dict[str, NDArray[
     return {SCORE: outcomes.kept(test, SCORE)[places]} if SCORE in outcomes.kept_names() else {}
 
 
-def _fitted(progress: Progress, known: Outcomes) -> Any:
+def fitted(progress: Progress, known: Outcomes) -> Any:
+    """The process, fitted on what is known."""
     space = progress.space
     process: Any = resolve("process", progress.seed, [axis.severities for axis in space.axes])
     tests = np.array(sorted(known), np.int64)
     scored = SCORE if SCORE in known.kept_names() else None
-    return process.fit(space.matrix(tests), *known.counts(tests), single=known.single(tests, name=scored))
+    with one_blas_thread():
+        return process.fit(space.matrix(tests), *known.counts(tests), single=known.single(tests, name=scored))
 
 
-def _even(progress: Progress, budget: int, pool: int) -> Round:
+def even(progress: Progress, budget: int, pool: int) -> Round:
+    """The budget spread evenly over all tests, on inputs of the pool."""
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3]))
     return Round(*spread(progress.space.size, budget, pool, generator, whole_clean=progress.needs_clean))
 
@@ -224,7 +228,7 @@ def _where_needed(
     _, trials = known.counts(np.arange(len(need)))
     reach = int(trials[0]) if progress.needs_clean else progress.inputs
     pool = min(pool, reach)
-    shares = _shared_out(size, need, reach - trials)
+    shares = shared_out(size, need, reach - trials)
     if not shares.any():
         return None
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3 + number]))
@@ -238,7 +242,7 @@ def _where_needed(
     return Round(chosen, places)
 
 
-def _shared_out(size: int, need: NDArray[np.float64], room: NDArray[np.int64]) -> NDArray[np.int64]:
+def shared_out(size: int, need: NDArray[np.float64], room: NDArray[np.int64]) -> NDArray[np.int64]:
     """Whole shares in proportion to need, none above its room; what does not fit goes to the others."""
     shares = np.zeros(len(need), np.int64)
     left = min(size, int(room.sum()))

@@ -1,0 +1,265 @@
+"""The pytest plug-in: files `*.testifai.toml` are collected, and every gate in them is one test.
+
+Nothing of testifai's own machinery is imported before such a file, or the `testifai` fixture, is met.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from _pytest._code.code import ReprFileLocation, TerminalRepr
+
+from testifai.errors import InputError
+
+if TYPE_CHECKING:
+    from _pytest._io import TerminalWriter
+    from _pytest.terminal import TerminalReporter
+
+    from testifai.gating.measure import Measured
+    from testifai.spec import Gate, Spec
+    from testifai.tomogram import Tomogram
+
+SUFFIX = ".testifai.toml"
+CORRECTIONS = ("gates", "none")
+PROPERTY = "testifai_"  # what a gate's report says of it, for --junit-xml and for the summary
+MARK = re.compile(r"^\s*\[\[\s*gate\s*\]\]", re.MULTILINE)
+
+# What has been measured in this process, or why it could not be
+_RESULTS = pytest.StashKey[dict[Path, "Measured | InputError"]]()
+
+
+class GateError(Exception):
+    """A gate that fails or is undecided, with the page that says why."""
+
+    def __init__(self, line: str, page: str) -> None:
+        super().__init__(line)
+        self.page = page
+
+
+# -- options ----------------------------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("testifai", "robustness gates (files *.testifai.toml)")
+    group.addoption(
+        "--testifai-update", action="store_true", help="Measure again what the gates and the fixture ask for."
+    )
+    parser.addini(
+        "testifai_correction",
+        "'gates' (default): the gates of a file share its 5 % risk of a wrong decision; 'none': each has its own.",
+        default="gates",
+    )
+    parser.addini("testifai_cache", "Folder for what was measured; default: in pytest's own cache.", default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_RESULTS] = {}
+    chosen = config.getini("testifai_correction")
+    if chosen not in CORRECTIONS:
+        raise pytest.UsageError(f"testifai_correction: must be one of {', '.join(CORRECTIONS)}, got {chosen!r}")
+
+
+def _corrects(config: pytest.Config) -> bool:
+    return bool(config.getini("testifai_correction") == "gates")
+
+
+def _cache_folder(config: pytest.Config) -> Path:
+    chosen = config.getini("testifai_cache")
+    if chosen:
+        return Path(config.rootpath / chosen)
+    cache = getattr(config, "cache", None)  # there is none with -p no:cacheprovider
+    return Path(cache.mkdir("testifai")) if cache is not None else config.rootpath / ".testifai_cache"
+
+
+# -- measuring --------------------------------------------------------------------------------------------------------
+
+
+def _measured(config: pytest.Config, path: Path) -> Measured:
+    """What a spec file asks for, once per process and, but for --testifai-update, only if it is not in the cache."""
+    results = config.stash[_RESULTS]
+    path = path.resolve()
+    if path not in results:
+        results[path] = _measure(config, path)
+    found = results[path]
+    if isinstance(found, InputError):
+        raise found.with_traceback(None)
+    return found
+
+
+def _measure(config: pytest.Config, path: Path) -> Measured | InputError:
+    from testifai.gating.measure import measure
+    from testifai.spec import read
+
+    # Under pytest-xdist all processes of one call say the same word, so that only the first of them measures again.
+    word = getattr(config, "workerinput", {}).get("testrunuid") or uuid4().hex
+    again = word if config.getoption("testifai_update") else None
+    try:
+        name = path.name.removesuffix(".toml").removesuffix(".testifai")
+        folder = _cache_folder(config)
+        return measure(read(path), path.parent, folder, name=name, correct=_corrects(config), again=again)
+    except InputError as error:
+        return error
+
+
+@pytest.fixture
+def testifai(request: pytest.FixtureRequest) -> Callable[[str | Path], Tomogram]:
+    """`testifai("name.testifai.toml")` is the spec's tomogram, measured once; paths start at the test's folder."""
+
+    def tomogram(path: str | Path) -> Tomogram:
+        try:
+            return _measured(request.config, request.path.parent / path).tomogram
+        except InputError as error:
+            pytest.fail(f"testifai: {error}", pytrace=False)
+
+    return tomogram
+
+
+# -- collecting -------------------------------------------------------------------------------------------------------
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    return SpecFile.from_parent(parent, path=file_path) if file_path.name.endswith(SUFFIX) else None
+
+
+class SpecFile(pytest.File):
+    """A spec with gates."""
+
+    def collect(self) -> Iterable[GateItem]:
+        from testifai.spec import read
+
+        try:
+            spec = read(self.path)
+            _check(spec, self.path.parent)
+        except InputError as error:
+            line = str(error)
+            raise self.CollectError(line if line.startswith(self.path.name) else f"{self.path.name}: {line}") from None
+        text = self.path.read_text(encoding="utf-8")
+        lines = [text.count("\n", 0, mark.end()) for mark in MARK.finditer(text)]
+        names: list[str] = []
+        for number, gate in enumerate(spec.gate):
+            name = gate.name or gate.query
+            names.append(name)
+            same = names.count(name)
+            yield GateItem.from_parent(
+                self,
+                name=name if same == 1 else f"{name} ({same})",
+                gate=gate,
+                number=number,
+                line=lines[number] if len(lines) == len(spec.gate) else None,
+            )
+
+
+def _check(spec: Spec, folder: Path) -> None:
+    """Find mistakes that need no model and no data to be loaded, and files that are not there."""
+    from testifai import assemble
+    from testifai.gating.measure import check_modules, naming
+    from testifai.strategies.adaptive import selections
+
+    check_modules(spec, folder)
+    space = assemble.space(spec, folder)
+    for number, gate in enumerate(spec.gate, start=1):
+        with naming(gate, number):
+            selections(space, [gate.query])
+    # The loaders say best what is wrong with a file that is not there.
+    model, data = spec.model, spec.data
+    if _is_missing(folder, model.onnx, model.weights):
+        assemble.model(model, folder)
+    if _is_missing(folder, data.npz, data.idx, data.cifar, data.folder):
+        assemble.data(data, folder)
+
+
+def _is_missing(folder: Path, *sources: str | list[str] | None) -> bool:
+    files = [file for source in sources if source for file in ([source] if isinstance(source, str) else source)]
+    return not all((folder / file).exists() for file in files)
+
+
+class GateItem(pytest.Item):
+    """One gate: passes when it holds."""
+
+    def __init__(self, *, gate: Gate, number: int, line: int | None, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.gate, self.number, self.line = gate, number, line
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, self.line, self.name
+
+    def runtest(self) -> None:
+        from testifai.gating.page import line, page
+
+        measured = _measured(self.config, self.path)
+        verdict = measured.verdicts[self.number]
+        self._tell(measured)
+        if not verdict.holds:
+            raise GateError(line(verdict), page(measured, verdict))
+
+    def _tell(self, measured: Measured) -> None:
+        verdict = measured.verdicts[self.number]
+        facts = {
+            **{key: value for key, value in verdict.as_dict().items() if key not in {"name", "reason"}},
+            "confidence": measured.confidence,
+            "sharing": measured.sharing,
+            "inferences": measured.tomogram.inferences,
+            "new": measured.new,
+        }
+        self.user_properties += [(PROPERTY + key, value) for key, value in facts.items()]
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, GateError):
+            return _Page(self, str(excinfo.value), excinfo.value.page)
+        if isinstance(excinfo.value, InputError):
+            return _Page(self, str(excinfo.value), f"error: {excinfo.value}")
+        return super().repr_failure(excinfo, style)
+
+
+class _Page(TerminalRepr):
+    """A failure in words; its line stands in pytest's short summary."""
+
+    def __init__(self, item: GateItem, line: str, page: str) -> None:
+        self.page = page
+        self.reprcrash = ReprFileLocation(str(item.path), (item.line or 0) + 1, line)
+
+    def toterminal(self, tw: TerminalWriter) -> None:
+        tw.line(self.page)
+
+
+# -- reporting --------------------------------------------------------------------------------------------------------
+
+
+def _facts(report: Any) -> dict[str, Any]:
+    properties = getattr(report, "user_properties", ())
+    return {key.removeprefix(PROPERTY): value for key, value in properties if str(key).startswith(PROPERTY)}
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    undecided = report.when == "call" and report.failed and _facts(report).get("status") == "undecided"
+    return ("failed", "U", "UNDECIDED") if undecided else None
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    files: dict[str, list[dict[str, Any]]] = {}
+    for key in ("passed", "failed"):
+        for report in terminalreporter.stats.get(key, ()):
+            if facts := _facts(report):
+                files.setdefault(report.nodeid.partition("::")[0], []).append(facts)
+    if not files:
+        return
+    terminalreporter.section("testifai")
+    for name, listed in sorted(files.items()):
+        terminalreporter.line(_file_line(name, listed))
+
+
+def _file_line(name: str, listed: list[dict[str, Any]]) -> str:
+    """How a file's gates stand, what they cost, and how sure they are."""
+    counts = {status: sum(facts["status"] == status for facts in listed) for status in ("holds", "fails", "undecided")}
+    stand = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    # Under pytest-xdist one process measures and the others find the result in the cache.
+    spent, new = listed[0]["inferences"], max(facts["new"] for facts in listed)
+    cost = f"{spent:,} inferences, {'none' if not new else 'all' if new == spent else f'{new:,}'} of them new"
+    sharing = listed[0]["sharing"]
+    shared = f", 95 % shared among {sharing} gates (testifai_correction = none: not)" if sharing > 1 else ""
+    return f"{name}: {stand}; {cost}; bounds at {100 * listed[0]['confidence']:.4g} %{shared}"
