@@ -1,0 +1,263 @@
+"""`compose`: the global robustness of a composed system, predicted from local robustness alone.
+
+Global robustness is the probability that the system's answer on perturbed inputs of given classes is the expected one
+(Bayesian-network framework, Eq. 4). If the parts fail independently of each other, given classes, properties and
+severity, it is a sum over all combinations of answers that make the system right, errors that cancel among them:
+
+    GR = sum over combinations of product over parts of P(answer of part | its class, property, severity)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError, suggest
+from testifai.intervals import wilson
+from testifai.locality.local import Local, Rates
+from testifai.locality.spread import Arms, Floats, class_arms, coull_arms, together
+from testifai.locality.system import Combine, Expected, System, build
+
+
+@dataclass(frozen=True, eq=False)
+class Global:
+    """The global robustness of a composed system; arrays over (tuple of classes, condition, severity).
+
+    A condition is the property that every part is under, or "a+b" where the first part is under a, the second under b.
+    `mean` is over the severities, (tuple, condition); `by_condition` over the tuples as well; `overall` over all.
+    """
+
+    tuples: tuple[tuple[str, ...], ...]
+    conditions: tuple[str, ...]
+    severities: tuple[tuple[int, ...], ...]  # per condition, without 0
+    rate: Floats
+    low: Floats
+    high: Floats
+    mean: Rates
+    by_condition: Rates
+    overall: Rates
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as JSON values, null where there is no number."""
+        return {
+            "tuples": [list(one) for one in self.tuples],
+            "conditions": list(self.conditions),
+            "severities": [list(one) for one in self.severities],
+            **{name: plain(getattr(self, name)) for name in ("rate", "low", "high")},
+            **{
+                name: {end: plain(getattr(getattr(self, name), end)) for end in ("rate", "low", "high")}
+                for name in ("mean", "by_condition", "overall")
+            },
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction(Global):
+    """Predicted from local tables; the intervals allow for their finite trials (95 %, or as `at` was asked)."""
+
+    setting: Setting = field(repr=False)
+
+    def at(self, confidence: float) -> Prediction:
+        """The same with intervals of another confidence."""
+        return predict(self.setting, confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What is composed: a local table, the system, and the places of tuples and conditions looked at.
+
+    A condition has for every part the place of its property; severities are the same for all parts.
+    """
+
+    local: Local
+    system: System
+    tuples: list[tuple[int, ...]]
+    conditions: list[tuple[int, ...]]
+
+    @property
+    def severities(self) -> tuple[tuple[int, ...], ...]:
+        """Per condition the severities that all its properties have."""
+        return tuple(common_severities(self.local.severities, one) for one in self.conditions)
+
+    def cells(self) -> list[tuple[int, int, NDArray[np.intp]]]:
+        """(condition, place of the severity, per part the place in a flat (property, severity) array)."""
+        width = self.local.rate.shape[2]
+        return [
+            (which, level, np.array([part * width + self.local.severities[part].index(severity) for part in one]))
+            for which, one in enumerate(self.conditions)
+            for level, severity in enumerate(self.severities[which])
+        ]
+
+
+def compose(
+    local: Local,
+    combine: Combine | None = None,
+    arity: int = 2,
+    expected: Expected | None = None,
+    *,
+    conditions: Sequence[str | Sequence[str]] | None = None,
+    tuples: Sequence[Sequence[Any]] | None = None,
+) -> Prediction:
+    """The global robustness of a system of `arity` parts that `combine` makes one answer of (None: the sum of digits).
+
+    `combine` gets the parts' labels: whole numbers where all class names are such, else names. `expected`, a function
+    of the true labels or a mapping from tuples of them, says what is right (None: what `combine` makes of the true
+    labels). `conditions` names the property of every part, or a property for each ("noise", ("noise", "rotation"));
+    None: every property of the table on all parts. `tuples` are the combinations of classes, by default all of them;
+    combinations that differ in order alone count as one where the order changes nothing.
+
+    >>> table = Local.from_counts(["0", "1"], ["noise"], [[1]], [[[[90, 10], [20, 80]]]])
+    >>> found = compose(table)
+    >>> found.tuples, found.mean.rate[:, 0].round(3).tolist()  # 1 and 0 for 0 and 1 adds up to the same
+    ((('0', '0'), ('0', '1'), ('1', '1')), [0.81, 0.74, 0.64])
+    """
+    system = build(local.classes, local.outputs, combine, arity, expected)
+    chosen = read_conditions(local.properties, local.severities, conditions, system.arity)
+    same = all(len(set(one)) == 1 for one in chosen)
+    return predict(Setting(local, system, system.tuples(tuples, interchangeable=same), chosen))
+
+
+def read_conditions(
+    properties: tuple[str, ...], severities: tuple[tuple[int, ...], ...], given: Any, arity: int
+) -> list[tuple[int, ...]]:
+    """Per condition the places of the properties of its parts."""
+    places = {name: place for place, name in enumerate(properties)}
+    conditions = []
+    for one in properties if given is None else [given] if isinstance(given, str) else given:
+        names = (one,) * arity if isinstance(one, str) else tuple(one)
+        if len(names) != arity:
+            raise InputError(
+                f"conditions: {one!r} names {len(names)} properties; {arity} are needed, one for each part"
+            )
+        for name in names:
+            if name not in places:
+                raise InputError(f"conditions: {name!r} is not a property of the table; {suggest(name, places)}")
+        condition = tuple(places[name] for name in names)
+        if not common_severities(severities, condition):
+            raise InputError(f"conditions: {one!r} have no severity in common; accepted: properties that share some")
+        conditions.append(condition)
+    if not conditions:
+        raise InputError("conditions: is empty; accepted: at least one property, or None for all")
+    return conditions
+
+
+def common_severities(severities: tuple[tuple[int, ...], ...], condition: tuple[int, ...]) -> tuple[int, ...]:
+    """The severities that all properties of a condition have."""
+    first, *others = (severities[place] for place in condition)
+    return tuple(severity for severity in first if all(severity in other for other in others))
+
+
+def condition_name(properties: tuple[str, ...], condition: tuple[int, ...]) -> str:
+    """The property, or the parts' properties joined by +."""
+    names = [properties[place] for place in condition]
+    return names[0] if len(set(names)) == 1 else "+".join(names)
+
+
+def predict(setting: Setting, confidence: float = 0.95) -> Prediction:
+    """Rates from the shares of answers, intervals from how much each class's answers weigh in them."""
+    local, severities = setting.local, setting.severities
+    which, level, parts = (np.array(column) for column in zip(*setting.cells(), strict=True))
+    count, cells = len(severities), len(which)
+    # The mean over the severities of each condition, as weights of the cells.
+    share = (which == np.arange(count)[:, None]) / np.array([[len(one)] for one in severities])
+    rows = local.answers.reshape(len(local.classes), -1, len(local.outputs))
+    sides = [_halfway(local, side, confidence).reshape(rows.shape) for side in (0, 1)]
+    rates, arms = [], []
+    totals: list[dict[int, Floats]] = [{}, {}]
+    for classes in setting.tuples:
+        right = setting.system.answers_right(classes)
+        rates.append(np.prod(_chances(rows, classes, parts, right), axis=0).sum(axis=1))
+        gradients = [_gradients(nearby, classes, parts, right) for nearby in sides]
+        arms.append(_arms(local, gradients, np.vstack([np.eye(cells), share]), confidence))
+        for total, gradient in zip(totals, gradients, strict=True):
+            for one, part in gradient.items():
+                total[one] = total.get(one, 0) + part / len(setting.tuples)
+    rate = np.array(rates)
+    down, up = (np.array(side) for side in zip(*arms, strict=True))
+    single = _interval(rate, (down[:, :cells], up[:, :cells]))
+    mean = _interval(rate @ share.T, (down[:, cells:], up[:, cells:]))
+    weights = np.vstack([share, share.mean(axis=0)])  # every condition, then all of them
+    summed = _interval(weights @ rate.mean(axis=0), _arms(local, totals, weights, confidence))
+    ends = (summed.rate, summed.low, summed.high)
+
+    def grid(values: Floats) -> Floats:
+        array = np.full((len(rate), count, max(map(len, severities))), np.nan)
+        array[:, which, level] = values
+        return array
+
+    return Prediction(
+        tuple(tuple(local.classes[one] for one in classes) for classes in setting.tuples),
+        tuple(condition_name(local.properties, one) for one in setting.conditions),
+        severities,
+        grid(single.rate),
+        grid(single.low),
+        grid(single.high),
+        mean,
+        Rates(*(end[:-1] for end in ends)),
+        Rates(*(float(end[-1]) for end in ends)),
+        setting,
+    )
+
+
+def plain(values: Any) -> Any:
+    """Numbers as JSON values, None for NaN."""
+    array = np.asarray(values, float)
+    if array.ndim == 0:
+        return None if np.isnan(array) else float(array)
+    return [plain(part) for part in array]
+
+
+def _chances(rows: Floats, classes: tuple[int, ...], parts: NDArray[np.intp], right: NDArray[np.intp]) -> list[Floats]:
+    """Per part (cell, combination): the chance of its answer in every combination that makes the system right."""
+    return [rows[one][parts[:, [part]], right[:, part]] for part, one in enumerate(classes)]
+
+
+def _gradients(
+    rows: Floats, classes: tuple[int, ...], parts: NDArray[np.intp], right: NDArray[np.intp]
+) -> dict[int, Floats]:
+    """Per class (cell, flat cell of the table, output): how the rate changes with the share of an answer."""
+    found = {one: np.zeros((len(parts), *rows.shape[1:])) for one in set(classes)}
+    chances = _chances(rows, classes, parts, right)
+    for part, one in enumerate(classes):
+        others = np.prod([chance for other, chance in enumerate(chances) if other != part], axis=0)
+        places = (np.arange(len(parts))[:, None], parts[:, [part]], right[:, part][None])
+        np.add.at(found[one], places, np.broadcast_to(others, (len(parts), len(right))))
+    return found
+
+
+def _arms(local: Local, gradients: list[dict[int, Floats]], weights: Floats, confidence: float) -> Arms:
+    """Arms of weighted sums of cells, down with the first gradients and up with the second; classes are independent."""
+    shape = (len(weights), *local.rate.shape[1:], len(local.outputs))
+    down, up = (
+        together(
+            [
+                class_arms(local, one, np.tensordot(weights, part, 1).reshape(shape), confidence, coull_arms)
+                for one, part in gradient.items()
+            ]
+        )
+        for gradient in gradients
+    )
+    return down[0], up[1]
+
+
+def _halfway(local: Local, side: int, confidence: float) -> Floats:
+    """Shares of answers (class, property, severity, output) halfway to an end of the right one's interval.
+
+    A product bends: its slope on the way to the lower ends is not the one on the way to the upper ends, and where no
+    answer was right it is 0 at the estimate itself.
+    """
+    answers = np.nan_to_num(local.answers)
+    own = np.eye(len(local.classes), len(local.outputs))[:, None, None, :]
+    rate = (local.rate + wilson(local.passes, local.trials, None, confidence)[side]) / 2
+    wrong = answers * (1 - own)
+    total = wrong.sum(axis=-1, keepdims=True)
+    spread = np.where(total > 0, wrong / np.where(total > 0, total, 1), (1 - own) / max(1, len(local.outputs) - 1))
+    return np.asarray(own * rate[..., None] + spread * (1 - rate[..., None]))
+
+
+def _interval(rate: Any, arms: Arms) -> Rates:
+    return Rates(rate, np.clip(rate - arms[0], 0, 1), np.clip(rate + arms[1], 0, 1))

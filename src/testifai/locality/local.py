@@ -1,0 +1,318 @@
+"""Local robustness: how often, and how surely, each class survives each property at each severity.
+
+The arrays have named axes: `classes`, `properties`, and the severities of each property without 0 (padded with NaN
+rates and 0 trials where a property has fewer of them than another). Columns of the confusion are `outputs`: the
+classes themselves first, in the same order, then whatever else the model may answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError
+from testifai.intervals import wilson
+from testifai.locality.spread import Floats, class_arms, together
+
+Counts = NDArray[Any]  # whole numbers, or expected counts of a table that is given and not measured
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Rates with their 95 % intervals: numbers or arrays of the same shape."""
+
+    rate: Any
+    low: Any
+    high: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """The single inputs behind the counts.
+
+    `ids` are their numbers in the data, `classes` the places of their true classes, and `predicted` (input, property,
+    severity) the places of the answers among the outputs, -1 where an input was not tried.
+    """
+
+    ids: NDArray[np.intp]
+    classes: NDArray[np.intp]
+    predicted: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """The local robustness of a model: LR_{c,p} of the Bayesian-network framework (Eqs. 1-3), severity by severity.
+
+    >>> table = [[[[17, 3], [1, 19]]]]  # of 20 cats under fog 17 are right; of 20 dogs 19
+    >>> local = Local.from_counts(["cat", "dog"], ["fog"], [[1]], table)
+    >>> local.rate[:, 0, 0].tolist(), local.by_property().rate.round(3).tolist()
+    ([0.85, 0.95], [0.9])
+    """
+
+    classes: tuple[str, ...]
+    properties: tuple[str, ...]
+    severities: tuple[tuple[int, ...], ...]  # per property, without 0
+    outputs: tuple[str, ...]  # what the model may answer; begins with the classes
+    confusion: Counts  # (property, severity, true class, output)
+    confidence: Floats  # (class, property, severity): mean confidence, NaN where the model gives labels alone
+    available: NDArray[np.int64]  # (class): how many inputs each could have given
+    weights: Floats  # (class): adds up to 1; what means over classes are weighted by
+    per_class: int | None = None  # how many inputs of each class were asked for; None: all
+    among: str = "correct"  # sampled from the inputs the model gets right, or from "all"
+    seed: int | None = None
+    sampled: Sampled | None = field(default=None, repr=False)
+
+    # -- every class, property and severity by itself: arrays (class, property, severity) -----------------------------
+
+    @cached_property
+    def trials(self) -> Counts:
+        """How many inputs were tried."""
+        return np.moveaxis(self.confusion.sum(axis=-1), -1, 0)
+
+    @cached_property
+    def passes(self) -> Counts:
+        """How many of them the model got right."""
+        return np.moveaxis(np.diagonal(self.confusion, axis1=-2, axis2=-1)[..., : len(self.classes)], -1, 0)
+
+    @cached_property
+    def rate(self) -> Floats:
+        """The local robustness."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.passes / self.trials)
+
+    @cached_property
+    def low(self) -> Floats:
+        """The lower ends of its 95 % intervals, for new inputs like these (Wilson)."""
+        return wilson(self.passes, self.trials)[0]
+
+    @cached_property
+    def high(self) -> Floats:
+        """The upper ends."""
+        return wilson(self.passes, self.trials)[1]
+
+    @cached_property
+    def measured(self) -> NDArray[np.bool_]:
+        """Where there are trials."""
+        return np.asarray(self.trials > 0)
+
+    @cached_property
+    def answers(self) -> Floats:
+        """(class, property, severity, output): the share of each answer, P(predicted | class, property, severity)."""
+        with np.errstate(invalid="ignore"):
+            return np.moveaxis(self.confusion, 2, 0) / self.trials[..., None]
+
+    @property
+    def short(self) -> dict[str, int]:
+        """The classes that could not give as many inputs as were asked for, and how many they gave."""
+        if self.per_class is None or self.sampled is None:
+            return {}
+        given = np.bincount(self.sampled.classes, minlength=len(self.classes))
+        # With weights the classes give unequal numbers; one is short only where it gave all it had.
+        lacking = (given < self.per_class) & (given == self.available)
+        return {self.classes[place]: int(given[place]) for place in np.flatnonzero(lacking)}
+
+    def part(self, rows: ArrayLike) -> Local:
+        """The table of some of the sampled inputs, by row or mask; their mean confidence is not known.
+
+        >>> single = Sampled(np.arange(4), np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1], np.int32)[:, None, None])
+        >>> table = Local.from_counts(["cat", "dog"], ["fog"], [[1]], [[[[1, 1], [0, 2]]]], sampled=single)
+        >>> table.part([1, 2]).confusion.tolist()
+        [[[[0, 1], [0, 1]]]]
+        """
+        if self.sampled is None:
+            raise InputError("part: this table has counts alone; only one with the single inputs has parts")
+        chosen = np.asarray(rows)
+        taken = (self.sampled.ids[chosen], self.sampled.classes[chosen], self.sampled.predicted[chosen])
+        counts = count_answers(taken[2], taken[1], len(self.classes), len(self.outputs))
+        unknown = np.full_like(self.confidence, np.nan)
+        return replace(self, confusion=counts, confidence=unknown, sampled=Sampled(*taken), per_class=None)
+
+    # -- means --------------------------------------------------------------------------------------------------------
+
+    def by_class_and_property(self) -> Rates:
+        """LR_{c,p} as arrays (class, property): the mean over the severities (Eq. 2)."""
+        share = self._shares((2,))
+        cells = [self._mean(share * self._only(place, which)) for place, which in np.ndindex(share.shape[:2])]
+        return _rates(cells, share.shape[:2])
+
+    def by_property(self) -> Rates:
+        """LR_p as arrays (property): the mean over the classes (Eq. 3), weighted where the classes are."""
+        share = self._shares((2,)) * self._class_shares((0, 2))
+        return _rates([self._mean(share * self._only(None, which)) for which in range(len(self.properties))], -1)
+
+    def by_class(self) -> Rates:
+        """LR_c as arrays (class): the mean over the properties."""
+        share = self._shares((2,)) * self._shares((1,), severities=False)
+        return _rates([self._mean(share * self._only(place, None)) for place in range(len(self.classes))], -1)
+
+    def overall(self) -> Rates:
+        """The mean over classes, properties and severities: the grand mean, as numbers."""
+        share = self._shares((2,)) * self._shares((1,), severities=False)
+        mean = _rates([self._mean(share * self._class_shares((0, 1, 2)))], -1)
+        return Rates(float(mean.rate[0]), float(mean.low[0]), float(mean.high[0]))
+
+    def _only(self, place: int | None, which: int | None) -> Floats:
+        chosen = np.zeros(self.rate.shape)
+        chosen[slice(None) if place is None else place, slice(None) if which is None else which] = 1
+        return chosen
+
+    def _shares(self, axes: tuple[int, ...], *, severities: bool = True) -> Floats:
+        """Equal shares along the axis for what was measured; without severities, a property counts once."""
+        counted = self.measured if severities else self.measured.any(axis=2, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            share = counted / counted.sum(axis=axes, keepdims=True)
+        return np.broadcast_to(np.nan_to_num(share), self.rate.shape)
+
+    def _class_shares(self, axes: tuple[int, ...]) -> Floats:
+        weights = np.where(self.measured.any(axis=axes[1:], keepdims=True), self.weights[:, None, None], 0.0)
+        return np.broadcast_to(weights / weights.sum(axis=0, keepdims=True), self.rate.shape)
+
+    def _mean(self, share: Floats) -> tuple[float, float, float]:
+        """A weighted mean of the cells' rates and its interval; NaN where nothing of it was measured."""
+        if not share.any():
+            return float("nan"), float("nan"), float("nan")
+        arms = []
+        for place in map(int, np.flatnonzero(share.any(axis=(1, 2)))):
+            gradient = np.zeros((1, *share.shape[1:], len(self.outputs)))
+            gradient[0, ..., place] = share[place]
+            arms.append(class_arms(self, place, gradient))
+        mean = float((np.nan_to_num(self.rate) * share).sum())
+        down, up = together(arms)
+        return mean, max(0.0, mean - float(down[0])), min(1.0, mean + float(up[0]))
+
+    # -- writing down and reading back --------------------------------------------------------------------------------
+
+    @classmethod
+    def from_counts(
+        cls,
+        classes: Sequence[str],
+        properties: Sequence[str],
+        severities: Sequence[Sequence[int]],
+        confusion: ArrayLike,
+        *,
+        outputs: Sequence[str] | None = None,
+        confidence: ArrayLike | None = None,
+        available: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        per_class: int | None = None,
+        among: str = "correct",
+        seed: int | None = None,
+        sampled: Sampled | None = None,
+    ) -> Self:
+        """A table from counts (property, severity, true class, output), checked; expected counts may be fractions."""
+        outputs = tuple(map(str, classes if outputs is None else outputs))
+        classes = tuple(map(str, classes))
+        if not classes or outputs[: len(classes)] != classes or len(set(outputs)) < len(outputs):
+            raise InputError(f"outputs: {outputs} are not accepted; all different, the classes {classes} first")
+        levels = tuple(tuple(int(severity) for severity in one) for one in severities)
+        if not properties or len(levels) != len(properties) or not all(levels):
+            raise InputError(
+                f"severities: got {len(levels)} lists for {len(properties)} properties; one each is needed"
+            )
+        counts = _counts(confusion)
+        shape = (len(properties), max(map(len, levels)), len(classes), len(outputs))
+        if counts.shape != shape:
+            raise InputError(f"confusion: has shape {counts.shape}; (property, severity, class, output) = {shape} fits")
+        padding = np.array([[place >= len(one) for place in range(shape[1])] for one in levels])
+        if counts[padding].any():
+            raise InputError("confusion: has counts at severities that the property does not have; 0 is accepted there")
+        if not counts.any():
+            raise InputError("confusion: has no counts at all; at least one trial is needed")
+        cells = (shape[2], *shape[:2])
+        most = counts.sum(axis=-1).max(axis=(0, 1))
+        return cls(
+            classes,
+            tuple(map(str, properties)),
+            levels,
+            outputs,
+            counts,
+            _floats("confidence", np.full(cells, np.nan) if confidence is None else confidence, cells),
+            _floats("available", most if available is None else available, cells[:1]).astype(np.int64),
+            _weights(weights, shape[2]),
+            per_class,
+            among,
+            seed,
+            sampled,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as JSON values; `from_dict` reads it back."""
+        single = None
+        if self.sampled is not None:
+            single = {name: getattr(self.sampled, name).tolist() for name in ("ids", "classes", "predicted")}
+        confidence = [[[None if np.isnan(v) else v for v in row] for row in one] for one in self.confidence.tolist()]
+        return {
+            "classes": list(self.classes),
+            "properties": list(self.properties),
+            "severities": [list(one) for one in self.severities],
+            "outputs": list(self.outputs),
+            "confusion": self.confusion.tolist(),
+            "confidence": confidence,
+            "available": self.available.tolist(),
+            "weights": self.weights.tolist(),
+            "per_class": self.per_class,
+            "among": self.among,
+            "seed": self.seed,
+            "sampled": single,
+        }
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> Self:
+        """What `as_dict` wrote, checked."""
+        options = dict(table)
+        try:
+            required = [options.pop(name) for name in ("classes", "properties", "severities", "confusion")]
+            single = options.pop("sampled", None)
+            if single is not None:
+                types: dict[str, Any] = {"ids": np.intp, "classes": np.intp, "predicted": np.int32}
+                single = Sampled(**{name: np.array(single[name], kind) for name, kind in types.items()})
+            confidence = options.pop("confidence", None)
+            if confidence is not None:
+                options["confidence"] = np.array(confidence, float)  # None becomes NaN
+            return cls.from_counts(*required, sampled=single, **options)
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"local robustness: {error!r}; accepted: what as_dict() makes") from None
+
+
+def count_answers(
+    predicted: NDArray[np.int32], classes: NDArray[np.intp], rows: int, columns: int
+) -> NDArray[np.int64]:
+    """The confusion (property, severity, true class, output) of answers (input, property, severity); -1 is none."""
+    counts = np.zeros((*predicted.shape[1:], rows, columns), np.int64)
+    inputs, which, level = np.nonzero(predicted >= 0)
+    np.add.at(counts, (which, level, classes[inputs], predicted[inputs, which, level]), 1)
+    return counts
+
+
+def _counts(confusion: ArrayLike) -> Counts:
+    counts = np.asarray(confusion)
+    if counts.dtype.kind not in "iuf" or not np.isfinite(counts).all() or (counts < 0).any():
+        raise InputError(f"confusion: {counts.dtype} numbers, some below 0 or none at all; counts from 0 are accepted")
+    whole = counts.dtype.kind in "iu" or bool((counts == np.floor(counts)).all())
+    return counts.astype(np.int64 if whole else np.float64)
+
+
+def _floats(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    array = np.asarray(values, np.float64)
+    if array.shape != shape:
+        raise InputError(f"{name}: has shape {array.shape}; {shape} is accepted")
+    return array
+
+
+def _weights(weights: ArrayLike | None, classes: int) -> Floats:
+    array = _floats("weights", np.ones(classes) if weights is None else weights, (classes,))
+    if not np.isfinite(array).all() or (array < 0).any() or array.sum() <= 0:
+        raise InputError(f"weights: {array.tolist()} are not accepted; numbers from 0, one per class, not all 0")
+    return np.asarray(array / array.sum())
+
+
+def _rates(means: list[tuple[float, float, float]], shape: Any) -> Rates:
+    rate, low, high = (np.array(column).reshape(shape) for column in zip(*means, strict=True))
+    return Rates(rate, low, high)

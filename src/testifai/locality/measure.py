@@ -1,0 +1,269 @@
+"""`local`: measures local robustness with the same engine, and into the same kind of run file, as a scan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai import data as datasets
+from testifai import models
+from testifai.errors import InputError
+from testifai.locality.local import Local, Sampled, count_answers
+from testifai.locality.sampling import AMONG, PerClass, candidate_mask, class_weights, single_ids
+from testifai.locality.spread import Floats
+from testifai.oracles import Label, Outcome
+from testifai.outcomes import Outcomes
+from testifai.session import Session, Step, open_run
+from testifai.space import Space
+from testifai.store import Store
+
+Array = NDArray[Any]
+
+
+def local(
+    model: Any,
+    data: Any,
+    properties: Mapping[str, Any] | Space,
+    per_class: int | None = 200,
+    seed: int = 0,
+    store: str | os.PathLike[str] | None = None,
+    *,
+    among: str = "correct",
+    weights: Any = None,
+    exclude: ArrayLike | None = None,
+    inputs: ArrayLike | None = None,
+    batch_size: int | None = None,
+    workers: int | None = None,
+    progress: bool | Callable[[Step], None] = False,
+) -> Local:
+    """The local robustness of every class under every property and severity, with Wilson intervals.
+
+    `properties` are written as the axes of a space. From each class `per_class` inputs (None: all) are drawn at random
+    among those the model gets right (`among="all"`: whether or not it does). `weights` gives the classes shares of
+    the whole sample, and of means over classes: "data" as often as they are in the data, or a mapping from class to
+    weight as in operation, in which a class left out is not tested. `exclude` and `inputs` are numbers of inputs never
+    to draw, and the only ones to draw from.
+
+    >>> import numpy as np, testifai as ta
+    >>> rows = np.linspace(0, 1, 400)[:, None]
+    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1, 0.25])
+    >>> model = lambda x: (x[:, 0] > 0.5).astype(int)
+    >>> found = local(model, (rows, model(rows)), {"shift": shift}, per_class=None)
+    >>> found.rate[:, 0].tolist(), found.available.tolist()
+    ([[0.8, 0.5], [1.0, 1.0]], [200, 200])
+    """
+    whole = isinstance(per_class, int | np.integer) and not isinstance(per_class, bool)
+    if per_class is not None and (not whole or per_class < 1):
+        raise InputError(f"per_class: must be a whole number, at least 1, or None for all, got {per_class!r}")
+    per_class = None if per_class is None else int(per_class)
+    if among not in AMONG:
+        raise InputError(f"among: must be one of {', '.join(AMONG)}, got {among!r}")
+    model, data = models.wrap(model), datasets.wrap(data)
+    space = properties if isinstance(properties, Space) else Space(properties)
+    labels, names = known_classes(model, data)
+    sampling = PerClass(
+        labels,
+        dict(enumerate(names)),
+        per_class,
+        among,
+        class_weights(weights, labels, dict(enumerate(names))),
+        candidate_mask(len(data.inputs), exclude, inputs),
+    )
+    session = Session(
+        model, data, space, strategy=sampling, oracle=Confident(), seed=seed, batch_size=batch_size, workers=workers,
+        keep=("value", "predicted"),
+    )  # fmt: skip
+    notes = {
+        "names": names,
+        "numbers": sorted({(int(a), int(b)) for a, b in zip(np.asarray(data.labels), labels, strict=True)}),
+        "weights": None if sampling.weights is None else [[one, sampling.weights[one]] for one in sampling.classes],
+        "per_class": per_class,
+        "among": among,
+        # Of inputs the model gets right, the outcomes say how many there are.
+        "available": sorted(sampling.sample(session.outcomes, seed)[1].items()) if among == "all" else None,
+    }
+    _run(session, store, progress, {"locality": notes})
+    places, _ = sampling.sample(session.outcomes, seed)
+    return Record(space, session.outcomes, session.subject.order, labels, seed, notes).table(places)
+
+
+def from_run(path: str | os.PathLike[str]) -> Local:
+    """The local robustness in a run file: of `local`, or of any scan with labels that kept the predicted classes.
+
+    Of a scan, the inputs tried under a single perturbation that passed the clean test are looked at.
+    """
+    tomogram = open_run(path)
+    with Store.open(path) as store:
+        notes = store.get("locality")
+    outcomes, labels = tomogram.outcomes, tomogram.labels
+    if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iub":
+        raise InputError(f"run file: {path} has no single label per input; local robustness is by class")
+    if "predicted" not in outcomes.kept_names():
+        raise InputError(
+            f"run file: {path} did not keep the predicted classes; run it again with keep = ['predicted'] under [scan]"
+        )
+    numbers = labels.astype(np.intp)
+    if notes is None:
+        names = list(tomogram.classes or map(str, range(int(labels.max()) + 1)))
+        notes = {"names": names, "numbers": None, "weights": None, "per_class": None, "among": "correct"}
+        notes["available"] = None
+    else:
+        table = dict(notes["numbers"])
+        numbers = np.array([table[int(label)] for label in labels], np.intp)
+    record = Record(tomogram.space, outcomes, tomogram.order, numbers, tomogram.seed, notes)
+    everyone = np.arange(outcomes.inputs)
+    tried = np.any([outcomes.attempted(int(test), everyone) for test in single_ids(tomogram.space)], axis=0)
+    places = np.flatnonzero(tried & record.fit)
+    if not len(places):
+        raise InputError(f"run file: {path} has no input that was tried under a single perturbation and is right clean")
+    record.check_numbers(places, str(path))
+    return record.table(places)
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What a run says of single inputs; `labels` are as the model numbers its classes, notes as `local` wrote them."""
+
+    space: Space
+    outcomes: Outcomes
+    order: NDArray[np.intp]
+    labels: NDArray[np.intp]
+    seed: int
+    notes: Mapping[str, Any]
+
+    @property
+    def fit(self) -> NDArray[np.bool_]:
+        """By place: which inputs could be sampled."""
+        everyone = np.arange(self.outcomes.inputs)
+        return self.outcomes.passed(0, everyone) if self.notes["among"] == "correct" else everyone >= 0
+
+    def check_numbers(self, places: NDArray[np.intp], path: str) -> None:
+        """Refuse a run in which an outcome is not whether the predicted class is the label."""
+        labels = self.labels[self.order[places]]
+        for test in map(int, single_ids(self.space)):
+            tried = self.outcomes.attempted(test, places)
+            right = self.outcomes.kept(test, "predicted")[places] == labels
+            if (right != self.outcomes.passed(test, places))[tried].any():
+                raise InputError(
+                    f"run file: {path} was judged by another oracle than label, or labels and classes are numbered "
+                    "differently; measure it with testifai.locality.local"
+                )
+
+    def table(self, places: NDArray[np.intp]) -> Local:
+        """The outcomes of single perturbations on these inputs; classes in the order of their numbers."""
+        severities = [axis.severities[1:] for axis in self.space.axes]
+        predicted, sure = self._answers(places, [len(levels) for levels in severities])
+        available = self._available(places)
+        names = list(self.notes["names"])
+        names += [str(one) for one in range(len(names), int(predicted.max()) + 1)]
+        # Columns: the tested classes first, then the others.
+        tested = sorted(available)
+        sequence = [*tested, *(one for one in range(len(names)) if one not in available)]
+        columns = np.empty(len(names), np.int32)
+        columns[sequence] = np.arange(len(names))
+        predicted = np.where(predicted >= 0, columns[predicted], -1).astype(np.int32)
+        classes = columns[self.labels[self.order[places]]].astype(np.intp)
+        weights = dict(self.notes["weights"] or {})
+        return Local.from_counts(
+            [names[one] for one in tested],
+            self.space.names,
+            severities,
+            count_answers(predicted, classes, len(tested), len(names)),
+            outputs=[names[one] for one in sequence],
+            confidence=_class_means(sure, classes, len(tested)),
+            available=[available[one] for one in tested],
+            weights=[weights.get(one, 1.0) for one in tested],
+            per_class=self.notes["per_class"],
+            among=self.notes["among"],
+            seed=self.seed,
+            sampled=Sampled(self.order[places], classes, predicted),
+        )
+
+    def _available(self, places: NDArray[np.intp]) -> dict[int, int]:
+        """How many inputs each tested class could have given."""
+        if self.notes["available"] is not None:
+            return dict(self.notes["available"])
+        numbers = self.labels[self.order]
+        return {int(one): int((self.fit & (numbers == one)).sum()) for one in np.unique(numbers[places])}
+
+    def _answers(self, places: NDArray[np.intp], levels: list[int]) -> tuple[NDArray[np.int32], Floats]:
+        """Predicted classes and confidences (input, property, severity); -1 and NaN where there are none."""
+        shape = (len(places), len(levels), max(levels))
+        predicted, sure = np.full(shape, -1, np.int32), np.full(shape, np.nan)
+        # The values that a scan keeps are margins.
+        measured = self.notes["numbers"] is not None and "value" in self.outcomes.kept_names()
+        cells = [(which, level) for which, most in enumerate(levels) for level in range(most)]
+        for test, cell in zip(single_ids(self.space).tolist(), cells, strict=True):
+            tried = self.outcomes.attempted(test, places)
+            predicted[tried, *cell] = self.outcomes.kept(test, "predicted")[places[tried]]
+            if measured:
+                sure[tried, *cell] = self.outcomes.kept(test, "value")[places[tried]]
+        return predicted, sure
+
+
+class Confident(Label):
+    """Correct label; the value is how sure the model was of its answer, not the margin."""
+
+    def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
+        judged = super().judge(outputs, expected, clean)
+        sure = confidence(outputs) if outputs.ndim == 2 and outputs.shape[1] > 1 else None
+        return Outcome(judged.passed, sure)
+
+    def describe(self) -> dict[str, Any]:
+        return {"use": self.name, "value": "confidence"}
+
+
+def confidence(scores: Array) -> NDArray[np.float32]:
+    """The highest probability of each row: softmax of scores; a row that is a distribution is taken as it is.
+
+    >>> confidence(np.array([[0.75, 0.25], [0.0, 0.0]])).tolist()
+    [0.75, 0.5]
+    """
+    rows = scores.astype(np.float64)
+    # Row by row: whatever else is in the batch must not matter.
+    given = (rows >= 0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1) < 1e-3)
+    top = rows.max(axis=1, keepdims=True)
+    softmax = 1 / np.exp(rows - top).sum(axis=1)
+    sure: NDArray[np.float32] = np.where(given, top[:, 0], softmax).astype(np.float32)
+    return sure
+
+
+def known_classes(model: Any, data: datasets.Data) -> tuple[NDArray[np.intp], list[str]]:
+    """The inputs' classes as the model numbers them, and what the numbers stand for, as far as is known beforehand."""
+    Label().check(data.labels, None)
+    assert data.labels is not None
+    if data.labels.ndim != 1:
+        raise InputError("labels: several labels per input; local robustness is by class and needs one label each")
+    values = getattr(model, "class_values", None)
+    labels = np.asarray(models.align_labels(data.labels, data.classes, values), np.intp)
+    if values is not None:
+        return labels, [str(value) for value in values]
+    names = list(data.classes or ())
+    most = max(int(labels.max()) + 1, getattr(model, "classes", None) or 0)
+    return labels, names + [str(one) for one in range(len(names), most)]
+
+
+def _run(session: Session, store: Any, progress: bool | Callable[[Step], None], extra: dict[str, Any]) -> None:
+    if progress is True:
+        from testifai.progress import bar
+
+        with bar() as show:
+            session.run(store, show, extra)
+    else:
+        session.run(store, progress or None, extra)
+
+
+def _class_means(values: Floats, classes: NDArray[np.intp], rows: int) -> Floats:
+    """(class, property, severity): the mean of what is known, NaN where nothing is."""
+    means = np.full((rows, *values.shape[1:]), np.nan)
+    for place in range(rows):
+        mine = values[classes == place]
+        known = ~np.isnan(mine)
+        with np.errstate(invalid="ignore"):
+            means[place] = np.where(known, mine, 0).sum(axis=0) / known.sum(axis=0)
+    return means

@@ -1,0 +1,227 @@
+"""`composed`: the global robustness of a composed system, measured on real combinations of perturbed inputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai import data as datasets
+from testifai import models
+from testifai.errors import InputError
+from testifai.intervals import wilson
+from testifai.locality.compose import Global, Setting, condition_name, read_conditions
+from testifai.locality.local import Local, Rates, Sampled
+from testifai.locality.measure import known_classes, local
+from testifai.locality.spread import Floats, bounded_arms
+from testifai.locality.system import Combine, Expected, build
+from testifai.session import Step
+from testifai.space import Space
+
+Rows = NDArray[np.intp]  # (combination, part): rows of the sampled inputs
+
+
+@dataclass(frozen=True, eq=False)
+class Measured(Global):
+    """Measured (Eq. 5 of the Bayesian-network framework), with Wilson intervals for new combinations of new inputs.
+
+    Means over tuples have no interval: tuples share inputs. `trials` are combinations per tuple, `variance` that of a
+    combination's mean over the severities, `dropped` how many given combinations held an input that was not sampled.
+    """
+
+    passes: NDArray[np.int64]  # (tuple, condition, severity)
+    trials: NDArray[np.int64]  # (tuple)
+    variance: Floats  # (tuple, condition)
+    dropped: int = 0
+
+    def mean_at(self, confidence: float) -> Rates:
+        """The means over the severities with intervals of another confidence."""
+        return _means(self.mean.rate, self.variance, self.trials, confidence)
+
+
+def composed(
+    model: Any,
+    data: Any,
+    properties: Mapping[str, Any] | Space,
+    combine: Combine | None = None,
+    arity: int = 2,
+    expected: Expected | None = None,
+    *,
+    pairs: int | ArrayLike | None = 200,
+    conditions: Sequence[str | Sequence[str]] | None = None,
+    tuples: Sequence[Sequence[Any]] | None = None,
+    among: str = "correct",
+    exclude: ArrayLike | None = None,
+    seed: int = 0,
+    store: str | os.PathLike[str] | None = None,
+    batch_size: int | None = None,
+    workers: int | None = None,
+    progress: bool | Callable[[Step], None] = False,
+) -> Measured:
+    """Perturb real inputs, combine the model's answers on them, and count how often the system is right.
+
+    `pairs` is how many combinations of inputs each tuple of classes gets (None: as many as there are; no input twice
+    in a tuple), drawn at random; or the combinations themselves, rows of `arity` input numbers that belong together.
+    To check a prediction, `exclude` the inputs behind it: `prediction.setting.local.sampled.ids`. The rest as in
+    `local` and `compose`.
+
+    >>> import numpy as np, testifai as ta
+    >>> rows = np.linspace(0, 1, 400)[:, None]
+    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1])
+    >>> model = lambda x: (x[:, 0] > 0.5).astype(int)
+    >>> found = composed(model, (rows, model(rows)), {"shift": shift}, pairs=None)
+    >>> found.tuples[2], found.mean.rate[2].tolist(), found.trials.tolist()
+    (('1', '1'), [1.0], [100, 200, 100])
+    """
+    model, data = models.wrap(model), datasets.wrap(data)
+    space = properties if isinstance(properties, Space) else Space(properties)
+    number, given = _read_pairs(pairs, arity)
+    # What can be refused is refused before the model runs.
+    labels, names = known_classes(model, data)
+    tested = [names[one] for one in np.unique(labels if given is None else labels[given[given < len(labels)]])]
+    system = build(tested, [*tested, *(name for name in names if name not in tested)], combine, arity, expected)
+    read_conditions(space.names, tuple(axis.severities[1:] for axis in space.axes), conditions, arity)
+    system.tuples(tuples, interchangeable=True)
+    fresh = local(
+        model, data, space, None if number is None else number * arity, seed, store, among=among, exclude=exclude,
+        inputs=None if given is None else np.unique(given), batch_size=batch_size, workers=workers, progress=progress,
+    )  # fmt: skip
+    return paired(fresh, combine, arity, expected, pairs=pairs, conditions=conditions, tuples=tuples, seed=seed)
+
+
+def paired(
+    fresh: Local,
+    combine: Combine | None = None,
+    arity: int = 2,
+    expected: Expected | None = None,
+    *,
+    pairs: int | ArrayLike | None = None,
+    conditions: Sequence[str | Sequence[str]] | None = None,
+    tuples: Sequence[Sequence[Any]] | None = None,
+    seed: int = 0,
+) -> Measured:
+    """The same from inputs whose answers are known already, one by one, in a table that `local` made."""
+    if fresh.sampled is None:
+        raise InputError("local: this table has counts alone; combinations need the single inputs, as local() keeps")
+    system = build(fresh.classes, fresh.outputs, combine, arity, expected)
+    chosen = read_conditions(fresh.properties, fresh.severities, conditions, system.arity)
+    same = all(len(set(one)) == 1 for one in chosen)
+    wanted = system.tuples(tuples, interchangeable=same)
+    number, given = _read_pairs(pairs, arity)
+    usable, dropped = np.flatnonzero(_complete(fresh)), 0
+    if given is None:
+        groups = {classes: _draw(fresh.sampled, usable, classes, number, seed) for classes in wanted}
+    else:
+        rows, dropped = _rows(fresh.sampled, usable, given)
+        groups = _group(fresh.sampled, rows, wanted, swap=same and system.symmetric)
+    groups = {classes: rows for classes, rows in groups.items() if len(rows)}
+    if not groups:
+        raise InputError("pairs: no combination is left in which every input was sampled; accepted: at least one")
+    return _count(Setting(fresh, system, list(groups), chosen), list(groups.values()), dropped)
+
+
+def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measured:
+    sampled, severities = setting.local.sampled, setting.severities
+    assert sampled is not None
+    which, level, parts = (np.array(column) for column in zip(*setting.cells(), strict=True))
+    count, width = len(severities), max(map(len, severities))
+    share = (which == np.arange(count)[:, None]) / np.array([[len(one)] for one in severities])
+    answers = sampled.predicted.reshape(len(sampled.ids), -1)
+    passes = np.zeros((len(groups), count, width), np.int64)
+    mean, variance = np.empty((len(groups), count)), np.empty((len(groups), count))
+    for place, (classes, rows) in enumerate(zip(setting.tuples, groups, strict=True)):
+        given = tuple(answers[rows[:, [part]], parts[:, part]] for part in range(len(classes)))
+        right = setting.system.codes[given] == setting.system.right[classes]  # (combination, cell)
+        passes[place, which, level] = right.sum(axis=0)
+        each = right @ share.T
+        mean[place], variance[place] = each.mean(axis=0), each.var(axis=0)
+    trials = np.array([len(rows) for rows in groups])
+    measured = np.zeros((count, width), bool)
+    measured[which, level] = True
+    tried = np.where(measured, trials[:, None, None], 0)
+    with np.errstate(invalid="ignore"):
+        rate = passes / tried
+    low, high = wilson(passes, tried)
+    none = np.full(count, np.nan)
+    names = setting.local.classes
+    return Measured(
+        tuple(tuple(names[one] for one in classes) for classes in setting.tuples),
+        tuple(condition_name(setting.local.properties, one) for one in setting.conditions),
+        severities,
+        rate,
+        low,
+        high,
+        _means(mean, variance, trials, 0.95),
+        Rates(mean.mean(axis=0), none, none),
+        Rates(float(mean.mean()), float("nan"), float("nan")),
+        passes,
+        trials,
+        variance,
+        dropped,
+    )
+
+
+def _means(mean: Floats, variance: Floats, trials: NDArray[np.int64], confidence: float) -> Rates:
+    down, up = bounded_arms(mean, variance, np.broadcast_to(trials[:, None].astype(float), mean.shape), confidence)
+    return Rates(mean, np.clip(mean - down, 0, 1), np.clip(mean + up, 0, 1))
+
+
+def _complete(fresh: Local) -> NDArray[np.bool_]:
+    """Which of the sampled inputs were tried under every property and severity."""
+    assert fresh.sampled is not None
+    tried = [fresh.sampled.predicted[:, which, : len(levels)] >= 0 for which, levels in enumerate(fresh.severities)]
+    return np.asarray(np.concatenate(tried, axis=1).all(axis=1))
+
+
+def _draw(sampled: Sampled, usable: NDArray[np.intp], classes: tuple[int, ...], most: int | None, seed: int) -> Rows:
+    """Random combinations of inputs of these classes, no input twice."""
+    generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, *classes])))
+    columns: list[NDArray[np.intp]] = [np.empty(0, np.intp)] * len(classes)
+    for one in sorted(set(classes)):
+        own = generator.permutation(usable[sampled.classes[usable] == one])
+        seats = [part for part, other in enumerate(classes) if other == one]
+        for seat, rows in zip(seats, np.split(own[: len(own) // len(seats) * len(seats)], len(seats)), strict=True):
+            columns[seat] = rows
+    count = min(len(rows) for rows in columns)
+    return np.stack([rows[: count if most is None else min(count, most)] for rows in columns], axis=1)
+
+
+def _rows(sampled: Sampled, usable: NDArray[np.intp], given: Rows) -> tuple[Rows, int]:
+    """Given combinations as rows of the sampled inputs, and how many held another input."""
+    row_of = np.full(int(max(given.max(), sampled.ids.max())) + 1, -1, np.intp)
+    row_of[sampled.ids[usable]] = usable
+    rows = row_of[given]
+    known = (rows >= 0).all(axis=1)
+    return rows[known], int((~known).sum())
+
+
+def _group(sampled: Sampled, rows: Rows, wanted: list[tuple[int, ...]], *, swap: bool) -> dict[tuple[int, ...], Rows]:
+    """Combinations by their true classes."""
+    classes = sampled.classes[rows]
+    if swap:
+        order = np.argsort(classes, axis=1, kind="stable")
+        rows, classes = np.take_along_axis(rows, order, axis=1), np.take_along_axis(classes, order, axis=1)
+    return {one: rows[(classes == (sorted(one) if swap else one)).all(axis=1)] for one in wanted}
+
+
+def _read_pairs(pairs: Any, arity: int) -> tuple[int | None, Rows | None]:
+    """How many combinations of each tuple, or which ones."""
+    if pairs is None:
+        return None, None
+    try:
+        rows = np.asarray(pairs)
+    except ValueError:
+        rows = np.empty(0)
+    whole = rows.dtype.kind in "iu"
+    if rows.ndim == 0 and whole and rows >= 1:
+        return int(rows), None
+    if rows.ndim != 2 or rows.shape[1] != arity or not whole or not len(rows) or rows.min() < 0:
+        given = repr(pairs) if rows.ndim == 0 else f"shape {rows.shape} of {rows.dtype}"
+        raise InputError(
+            f"pairs: {given} is not accepted; a number from 1, rows of {arity} input numbers, or None for all are"
+        )
+    return None, rows.astype(np.intp)

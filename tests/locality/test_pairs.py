@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from testifai.errors import InputError
+from testifai.intervals import wilson
+from testifai.locality import compose, composed, paired
+
+from .synthetic import Known, confusions, drawn_table, expected_table
+
+
+def add(*labels):
+    return sum(labels)
+
+
+def test_given_combinations_are_counted_one_by_one():
+    table = drawn_table(confusions(0), 30, seed=0)
+    generator = np.random.default_rng(1)
+    pairs = generator.integers(0, 90, (400, 2))
+    found = paired(table, pairs=pairs)
+    single = table.sampled
+    for place, names in enumerate(found.tuples):
+        wanted = tuple(int(name) for name in names)
+        mine = [pair for pair in pairs if tuple(sorted(single.classes[pair])) == wanted]
+        assert found.trials[place] == len(mine)
+        for which, level in np.ndindex(2, 2):
+            right = [single.predicted[pair, which, level].sum() == sum(wanted) for pair in mine]
+            assert found.passes[place, which, level] == sum(right)
+            assert found.rate[place, which, level] == pytest.approx(np.mean(right))
+            low, high = map(float, wilson(sum(right), len(mine)))
+            assert (found.low[place, which, level], found.high[place, which, level]) == pytest.approx((low, high))
+    np.testing.assert_allclose(found.mean.rate, found.rate.mean(axis=2))
+    assert found.trials.sum() == 400
+
+
+def test_a_property_for_each_part_and_an_order_that_counts():
+    table = drawn_table(confusions(1), 30, seed=0)
+    pairs = np.array([[0, 40], [40, 0], [10, 70]])
+    found = paired(table, lambda a, b: a - b, pairs=pairs, conditions=[("p1", "p0")])
+    assert found.tuples == (("0", "1"), ("0", "2"), ("1", "0"))
+    answers = table.sampled.predicted
+    expected = [answers[0, 1, 1] - answers[40, 0, 1] == -1, answers[10, 1, 1] - answers[70, 0, 1] == -2]
+    assert found.passes[:2, 0, 1].tolist() == expected
+
+
+def test_drawn_combinations_use_no_input_twice_and_as_many_as_there_are():
+    table = drawn_table(confusions(2), 31, seed=0)
+    found = paired(table, arity=3)
+    assert found.trials[found.tuples.index(("0", "0", "0"))] == 10
+    assert found.trials[found.tuples.index(("0", "0", "1"))] == 15
+    assert found.trials[found.tuples.index(("0", "1", "2"))] == 31
+    assert paired(table, pairs=7).trials.tolist() == [7] * 6
+
+
+def test_measured_rates_are_those_of_the_table_on_average():
+    truth = confusions(3)
+    wanted = compose(expected_table(truth)).mean.rate
+    runs = 80
+    means, held = [], []
+    for seed in range(runs):
+        found = paired(drawn_table(truth, 60, seed, alike=0.5), seed=seed)
+        means.append(found.mean.rate)
+        held.append((found.mean.low <= wanted) & (wanted <= found.mean.high))
+    spread = np.std(means, axis=0) / np.sqrt(runs)
+    assert (np.abs(np.mean(means, axis=0) - wanted) < 4.5 * spread).all()
+    assert np.mean(held) > 0.95 - 3 * np.sqrt(0.05 * 0.95 / runs)
+
+
+def test_real_pairs_are_run_through_the_model_on_fresh_inputs(tmp_path):
+    truth = confusions(4)
+    model = Known(truth)
+    data = model.data(1500, wrong=0.2)
+    found = composed(model, data, model.properties(), pairs=500, exclude=np.arange(0, 4500, 2), store=tmp_path / "r.db")
+    wanted = compose(expected_table(truth)).mean.rate
+    assert found.trials.max() == 500
+    assert np.abs(found.mean.rate - wanted).max() < 4.5 * 0.5 / np.sqrt(found.trials.min())
+    again = composed(model, data, model.properties(), pairs=500, exclude=np.arange(0, 4500, 2), batch_size=100)
+    np.testing.assert_array_equal(found.passes, again.passes)
+
+
+def test_given_pairs_with_an_input_the_model_gets_wrong_are_dropped():
+    model = Known(confusions(5))
+    inputs, labels = model.data(20)
+    inputs[0, 0] += 0.5
+    pairs = [(0, 21), (1, 22), (2, 3)]
+    found = composed(model, (inputs, labels), model.properties(), pairs=pairs)
+    assert found.tuples == (("0", "0"), ("0", "1"))
+    assert found.trials.tolist() == [1, 1]
+    assert found.dropped == 1
+    assert composed(model, (inputs, labels), model.properties(), pairs=pairs, among="all").dropped == 0
+
+
+def test_tuples_keep_the_order_they_were_asked_in():
+    table = drawn_table(confusions(6), 30, seed=0)
+    given = paired(table, pairs=[(0, 40), (45, 1)], tuples=[("1", "0")])
+    assert given.tuples == (("1", "0"),)
+    assert given.trials.tolist() == [2]
+    assert compose(table, tuples=[("1", "0")]).tuples == given.tuples
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pairs": 0}, "pairs: 0 is not accepted"),
+        ({"pairs": True}, "pairs: True is not accepted"),
+        ({"pairs": "many"}, "pairs: 'many' is not accepted"),
+        ({"pairs": [(1, 2, 3)]}, "rows of 2 input numbers"),
+        ({"pairs": [(1, 2), (3,)]}, "rows of 2 input numbers"),
+        ({"pairs": [(1, 999)]}, "inputs: input numbers from 0 to 59"),
+        ({"arity": 0}, "arity"),
+        ({"combine": lambda a, b: [a]}, "combine: returned list"),
+        ({"combine": lambda a, b: 1 / 0}, "combine: raised ZeroDivisionError"),
+        ({"conditions": ["fog"]}, "conditions: 'fog'"),
+        ({"tuples": [("0", "9")]}, "tuples"),
+    ],
+)
+def test_mistakes_are_one_line_before_the_model_runs(options, message):
+    model = Known(confusions(7))
+
+    def never(batch):
+        raise AssertionError("the model ran")
+
+    with pytest.raises(InputError, match=message) as caught:
+        composed(never, model.data(20), model.properties(), **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_counts_alone_cannot_be_paired():
+    with pytest.raises(InputError, match="counts alone"):
+        paired(expected_table(confusions(8)))
