@@ -11,7 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from testifai.commands.common import Json, RunFile, SpecFile, Stopped, duration, measured, print_json, say_code
+from testifai.commands.errors import errors
 from testifai.commands.operational import estimate, select
+from testifai.commands.report import report
 from testifai.commands.sweep import sweep
 from testifai.errors import InputError
 
@@ -85,9 +87,7 @@ def run(
     spec: SpecFile,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run file; default: the spec's name.db.")] = None,
     part: Annotated[str | None, typer.Option(help="I/N: run only the I-th of N parts; see testifai merge.")] = None,
-    mlflow: Annotated[
-        bool, typer.Option("--mlflow", help="Log parameters, metrics and run file in MLflow.")
-    ] = False,
+    mlflow: Annotated[bool, typer.Option("--mlflow", help="Log parameters, metrics and run file in MLflow.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run a spec; the same command continues an interrupted run. Exit code 1 if a gate does not hold."""
@@ -179,9 +179,7 @@ def show(run_file: RunFile, as_json: Json = False) -> None:
 @app.command()
 def export(
     run_file: RunFile,
-    out: Annotated[
-        Path, typer.Option("-o", "--out", help="table.csv, .json, .parquet; .npz with --grid, --inputs.")
-    ],
+    out: Annotated[Path, typer.Option("-o", "--out", help="table.csv, .json, .parquet; .npz with --grid, --inputs.")],
     grid: Annotated[bool, typer.Option("--grid", help="Every outcome of a full run, as packed bits.")] = False,
     inputs: Annotated[
         str | None, typer.Option(help="SIGMA, such as 2,0,4: the inputs as that test shows them.")
@@ -195,7 +193,9 @@ def export(
     from testifai.session import open_run
 
     if inputs is not None:
-        session = _reopen(run_file, spec)
+        from testifai.reopen import reopen
+
+        session = reopen(run_file, spec)
         count = files.write_inputs(session.subject, _sigma(inputs), out, limit)
         message = f"Wrote {count:,} inputs of configuration {inputs} to {out}"
     elif grid:
@@ -344,7 +344,7 @@ def independence(
         typer.echo(line)
 
 
-for command in (sweep, select, estimate):
+for command in (report, errors, sweep, select, estimate):
     app.command()(command)
 
 
@@ -431,26 +431,6 @@ def _list_perturbations(found: list[Any]) -> None:
         for one in members:
             mark = " (moves boxes)" if one.boxes is not None else ""
             typer.echo(f"  {one.name:{width}}  0-{len(one.severities) - 1}  {one.summary}{mark}".rstrip())
-
-
-def _reopen(run_file: Path, spec: Path | None) -> Any:
-    """A session for a stored run, with its data and perturbations loaded."""
-    from testifai import assemble
-    from testifai.spec import parse, read
-    from testifai.store import Store, identity_changes
-
-    with Store.open(run_file) as store:
-        stored, folder, identity = store.get("spec"), store.get("folder"), store.get("identity")
-    if spec is None and stored is None:
-        raise InputError(f"export: {run_file} was not made from a spec; name one with --spec")
-    loaded = parse(stored) if spec is None else read(spec)
-    place = Path(folder or ".") if spec is None else spec.resolve().parent
-    session = assemble.session(loaded, place)
-    now = session.identity()
-    changes = identity_changes(*({key: whole[key] for key in ("data", "space")} for whole in (identity, now)))
-    if changes:
-        raise InputError(f"export: this is not what {run_file} was measured on: {changes[0]}")
-    return session
 
 
 def _sigma(text: str) -> tuple[int, ...]:

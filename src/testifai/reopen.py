@@ -1,0 +1,35 @@
+"""A stored run's model and data, loaded again from the spec that its file holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from testifai import assemble
+from testifai.errors import InputError
+from testifai.session import Session
+from testifai.spec import parse, read
+from testifai.store import Store, identity_changes
+
+
+def reopen(run_file: Path, spec: Path | None = None) -> Session:
+    """A session for a stored run, its model and data loaded and known to be those it was made with.
+
+    A spec that runs code is followed only where the user names it: a run file may come from someone else.
+    """
+    with Store.open(run_file) as store:
+        stored, folder, identity = store.get("spec"), store.get("folder"), store.get("identity")
+    if spec is None and stored is None:
+        raise InputError(f"run file: {run_file.name} was not made from a spec; name one with --spec")
+    loaded = parse(stored) if spec is None else read(spec)
+    if spec is None and loaded.runs_code():
+        raise InputError(
+            f"run file: the spec in {run_file.name} runs your own code ({', '.join(loaded.runs_code())}); "
+            "to allow that, name it with --spec"
+        )
+    session = assemble.session(loaded, Path(folder or ".") if spec is None else spec.resolve().parent)
+    now = session.identity()
+    kept = ("model", "preprocessing", "data", "space", "oracle", "seed")
+    changes = identity_changes(*({key: whole.get(key) for key in kept} for whole in (identity, now)))
+    if changes:
+        raise InputError(f"run file: this is not what {run_file.name} was measured on: {changes[0]}")
+    return session

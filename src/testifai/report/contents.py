@@ -1,0 +1,130 @@
+"""What a report says, gathered once for all its formats: page, Markdown, JUnit, JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testifai import gates
+from testifai.errors import InputError
+from testifai.reopen import reopen
+from testifai.report.dots import lowest
+from testifai.report.examples import Failures, failures
+from testifai.report.regions import Region, Search, standard_queries, worst_regions
+from testifai.report.sweeps import stored_sweeps
+from testifai.session import open_run
+from testifai.spec import Gate
+from testifai.tomogram import Answer, Tomogram
+from testifai.trust import Trust, assess
+
+WORST = 15
+
+
+@dataclass(frozen=True)
+class WorstTest:
+    """One test of the list of the worst."""
+
+    sigma: tuple[int, ...]
+    estimate: float
+    low: float
+    high: float
+    trials: int
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A run in numbers and words. The intervals of `standard` hold together, and so do those of `search`."""
+
+    run: str  # the file's name
+    tomogram: Tomogram
+    everything: Answer
+    by_order: dict[int, Answer]
+    by_class: dict[str, Answer]
+    standard: dict[str, Region]
+    search: Search
+    worst: tuple[WorstTest, ...]
+    verdicts: tuple[gates.Verdict, ...]
+    trust: Trust
+    sweeps: dict[str, list[dict[str, Any]]]
+    failures: tuple[Failures, ...]
+    failures_note: str | None  # why there are no failures to see
+
+    @property
+    def holds(self) -> bool:
+        """Whether every gate does."""
+        return all(verdict.holds for verdict in self.verdicts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        tomogram = self.tomogram
+        return {
+            "run": self.run,
+            "axes": {axis.name: list(axis.severities) for axis in tomogram.space.axes},
+            "tests": tomogram.space.size,
+            "measured": len(tomogram.outcomes),
+            "inputs": tomogram.outcomes.inputs,
+            "inferences": tomogram.inferences,
+            "base": None if tomogram.base != tomogram.base else tomogram.base,
+            "everything": self.everything.as_dict(),
+            "by_order": {str(order): found.as_dict() for order, found in self.by_order.items()},
+            "by_class": {name: found.as_dict() for name, found in self.by_class.items()},
+            "standard_queries": {name: asked.as_dict() for name, asked in self.standard.items()},
+            "worst_regions": [region.as_dict() for region in self.search.regions],
+            "regions_searched": self.search.searched,
+            "gates": [verdict.as_dict() for verdict in self.verdicts],
+            "trust": self.trust.as_dict(),
+            "sweeps": self.sweeps,
+            "failures_shown": sum(len(one.examples) for one in self.failures),
+            "failures_note": self.failures_note,
+        }
+
+
+def gather(run_file: Path, *, spec: Path | None = None, examples: int = 6) -> Contents:
+    """Everything a report says about a run. `examples` are the failing inputs shown of each test; 0 shows none."""
+    tomogram = open_run(run_file)
+    if not len(tomogram.outcomes):
+        raise InputError(f"run file: {run_file} holds no outcome yet; continue it with: testifai run SPEC.toml")
+    everything = tomogram.query("order >= 0")
+    queries = standard_queries(tomogram.space)
+    asked = tomogram.queries(list(queries.values()))
+    shown, note = _failures(run_file, spec, tomogram, examples)
+    return Contents(
+        run=run_file.name,
+        tomogram=tomogram,
+        everything=everything,
+        by_order=tomogram.by_order(),
+        by_class=tomogram.by_class(),
+        standard={name: Region(queries[name], answer) for name, answer in zip(queries, asked, strict=True)},
+        search=worst_regions(tomogram),
+        worst=_worst(tomogram),
+        verdicts=tuple(gates.judge([Gate(**gate) for gate in tomogram.provenance.get("gates") or ()], tomogram)),
+        trust=assess(tomogram) if everything.inferred else Trust(),
+        sweeps=stored_sweeps(run_file),
+        failures=shown,
+        failures_note=note,
+    )
+
+
+def _worst(tomogram: Tomogram) -> tuple[WorstTest, ...]:
+    arrays = (tomogram.estimate, tomogram.low, tomogram.high, tomogram.trials)
+    ids = lowest(tomogram, WORST)
+    return tuple(
+        WorstTest(tomogram.space.configuration(i), float(e), float(lo), float(hi), int(tried))
+        for i, e, lo, hi, tried in zip(ids.tolist(), *(array.reshape(-1)[ids] for array in arrays), strict=True)
+    )
+
+
+def _failures(
+    run_file: Path, spec: Path | None, tomogram: Tomogram, examples: int
+) -> tuple[tuple[Failures, ...], str | None]:
+    """Failing inputs to look at, or why there are none: a report must not fail for want of its data."""
+    if examples == 0:
+        return (), "left out, as asked"
+    try:
+        found = failures(reopen(run_file, spec).subject, tomogram, each=examples)
+    except InputError as error:
+        if spec is not None:  # which the user named for this
+            raise
+        return (), str(error)
+    return found, None if found else "no input failed any test"

@@ -1,0 +1,68 @@
+"""A run's gates as JUnit XML, which continuous integration shows as tests."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from testifai.gates import Verdict
+from testifai.report.contents import Contents
+from testifai.tables import interval, rate, sigma_text
+
+# What XML 1.0 cannot hold, not even escaped.
+FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(contents: Contents) -> str:
+    """Every gate as a test case; one that fails or is undecided is a failure, with its reason and the worst tests."""
+    verdicts = contents.verdicts
+    failed = str(sum(not verdict.holds for verdict in verdicts))
+    counts = {"tests": str(len(verdicts)), "failures": failed, "errors": "0", "skipped": "0"}
+    root = ElementTree.Element("testsuites", {"name": "testifai", **counts})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": clean(contents.run), **counts})
+    properties = ElementTree.SubElement(suite, "properties")
+    tomogram = contents.tomogram
+    for name, value in {
+        "clean_accuracy": rate(tomogram.base),
+        "robustness": rate(contents.everything.robustness),
+        "tests": str(tomogram.space.size),
+        "inferences": str(tomogram.inferences),
+    }.items():
+        ElementTree.SubElement(properties, "property", {"name": name, "value": value})
+    for number, verdict in enumerate(verdicts, start=1):
+        _case(suite, contents, number, verdict)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, "unicode", xml_declaration=False).join(
+        ('<?xml version="1.0" encoding="UTF-8"?>\n', "\n")
+    )
+
+
+def clean(text: str) -> str:
+    """Text without the characters that XML cannot hold.
+
+    >>> clean("a\\x00b")
+    'a�b'
+    """
+    return FORBIDDEN.sub("\ufffd", text)
+
+
+def _case(suite: ElementTree.Element, contents: Contents, number: int, verdict: Verdict) -> None:
+    gate, answer = verdict.gate, verdict.answer
+    where = f" for inputs {gate.inputs}" if gate.inputs else ""
+    name = f"{gate.name or f'gate {number}'}: {gate.query}{where} >= {gate.at_least:g}"
+    case = ElementTree.SubElement(suite, "testcase", {"classname": clean(contents.run), "name": clean(name)})
+    if verdict.holds:
+        return
+    message = f"{verdict.status}: {verdict.reason}"
+    failure = ElementTree.SubElement(case, "failure", {"type": verdict.status, "message": clean(message)})
+    lines = [
+        f"query      {gate.query}{where}",
+        f"required   {gate.at_least:g} by the {'lower bound' if gate.basis == 'bound' else 'estimate'}",
+        f"estimate   {rate(answer.robustness)} ({interval(answer.low, answer.high)})",
+        "worst tests",
+        *(
+            f"  {sigma_text(contents.tomogram.space, sigma)}: {rate(estimate)} ({interval(low, high)})"
+            for sigma, estimate, low, high in answer.worst
+        ),
+    ]
+    failure.text = clean("\n".join(lines))

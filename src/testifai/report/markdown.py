@@ -1,0 +1,115 @@
+"""A report as Markdown, short enough for a comment on a pull request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from testifai.report import words
+from testifai.report.contents import Contents
+from testifai.tables import interval, rate, sigma_text, signed
+
+MOST = 60_000  # characters: what code hosts take in a comment, with some room
+MOST_TESTS = 5
+SIGNS = {"holds": "✅ holds", "fails": "❌ fails", "undecided": "⚠️ undecided"}
+
+
+def markdown(contents: Contents) -> str:
+    """Summary, gates, queries, worst regions and tests."""
+    space = contents.tomogram.space
+    gates = [
+        (
+            SIGNS[verdict.status],
+            escape(verdict.gate.name or ""),
+            code(verdict.gate.query + (f" for {verdict.gate.inputs}" if verdict.gate.inputs else "")),
+            f"{verdict.gate.at_least:g}",
+            rate(verdict.answer.robustness),
+            escape(verdict.reason),
+        )
+        for verdict in contents.verdicts
+    ]
+    asked = [
+        (name, code(one.query), rate(one.answer.robustness), interval(one.answer.low, one.answer.high),
+         signed(one.answer.drop), f"{one.answer.tests:,}", f"{one.answer.measured:,}")
+        for name, one in contents.standard.items()
+    ]  # fmt: skip
+    regions = [
+        (
+            code(one.query),
+            rate(one.answer.robustness),
+            interval(one.answer.low, one.answer.high),
+            f"{one.answer.tests:,}",
+        )
+        for one in contents.search.regions
+    ]
+    worst = [
+        (escape(sigma_text(space, test.sigma)), rate(test.estimate), interval(test.low, test.high), f"{test.trials:,}")
+        for test in contents.worst[:MOST_TESTS]
+    ]
+    parts = [
+        f"## Robustness: {code(contents.run)}",
+        "\n".join(escape(line) for line in words.summary(contents)),
+        table(("verdict", "gate", "query", "at least", "estimate", "why"), gates),
+        _folded("Standard queries", words.together_line(contents), table(
+            ("", "query", "robustness", "interval", "drop", "tests", "measured"), asked)),
+        _folded("Worst regions", words.searched_line(contents), table(
+            ("region", "robustness", "interval", "tests"), regions)),
+        _folded("Worst tests", "", table(("test", "robustness", "95 % interval", "trials"), worst)),
+        _folded("How far to trust this", "", "\n".join(
+            f"- {escape(line)}" for line in (*words.how(contents), *contents.trust.lines()))),
+    ]  # fmt: skip
+    return _limited([part for part in parts if part])
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table, or nothing where there are no rows.
+
+    >>> print(table(("a", "b"), [("1", "2")]))
+    | a | b |
+    | --- | --- |
+    | 1 | 2 |
+    """
+    lines = [" | ".join(row) for row in rows]
+    return (
+        "\n".join(f"| {line} |" for line in (" | ".join(head), " | ".join("---" for _ in head), *lines))
+        if lines
+        else ""
+    )
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is, on one line.
+
+    >>> escape("a_b | <img> [x](y) @team #1")
+    'a\\\\_b \\\\| &lt;img&gt; \\\\[x\\\\](y) @\\u200bteam #\\u200b1'
+    """
+    plain = " ".join(str(text).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # An @ or # before a word would call people or link to other threads.
+    return re.sub(r"([@#])(?=\w)", "\\1\u200b", re.sub(r"([\\`*_\[\]|~])", r"\\\1", plain))
+
+
+def code(text: str) -> str:
+    """Text as code, whatever is in it.
+
+    >>> code("a | b"), code("a `b`")
+    ('`a \\\\| b`', "`a 'b'`")
+    """
+    return "`" + " ".join(text.split()).replace("`", "'").replace("|", "\\|") + "`"
+
+
+def _folded(title: str, note: str, content: str) -> str:
+    if not content:
+        return ""
+    inner = "\n\n".join(part for part in (escape(note), content) if part)
+    return f"<details><summary>{title}</summary>\n\n{inner}\n\n</details>"
+
+
+def _limited(parts: list[str]) -> str:
+    """As many whole parts as a comment has room for."""
+    text = ""
+    for number, part in enumerate(parts):
+        longer = f"{text}{part}\n\n"
+        if len(longer) > MOST:
+            return f"{text}_{len(parts) - number} more parts are left out here; see the full report._\n"
+        text = longer
+    return text.rstrip() + "\n"

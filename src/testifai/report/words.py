@@ -1,0 +1,164 @@
+"""What a report says in sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testifai.report.contents import Contents
+from testifai.report.projection import project
+from testifai.tables import interval, rate, sigma_text
+from testifai.tomogram import Answer
+
+
+def summary(contents: Contents) -> list[str]:
+    """The run in a few sentences with their numbers."""
+    tomogram, everything = contents.tomogram, contents.everything
+    space = tomogram.space
+    lines = [
+        f"On clean inputs the model passes {rate(tomogram.base)}. Over all {space.size:,} combinations of "
+        f"{listing(list(space.names))} it passes {with_interval(everything)} on average: {loss(everything.drop)}."
+    ]
+    orders = {order: found for order, found in contents.by_order.items() if order}
+    if len(orders) > 1:
+        steps = ", ".join(f"{rate(found.robustness)} with {order}" for order, found in orders.items())
+        lines.append(f"By the number of perturbations that act at once: {steps}.")
+    strongest = _strongest(contents)
+    if strongest:
+        lines.append(strongest)
+    if contents.search.regions:
+        region = contents.search.regions[0]
+        lines.append(
+            f"The largest weak region found is {region.query}: {with_interval(region.answer)} "
+            f"over {region.answer.tests:,} tests."
+        )
+    if contents.worst:
+        test = contents.worst[0]
+        lines.append(f"The worst single test is {sigma_text(space, test.sigma)}: {rate(test.estimate)} "
+                     f"({interval(test.low, test.high)}).")  # fmt: skip
+    lines.append(gates_line(contents))
+    lines.append(
+        f"{tomogram.inferences:,} inferences were spent on {len(tomogram.outcomes):,} of the tests and "
+        f"{tomogram.outcomes.inputs:,} inputs; {everything.measured:,} tests rest on their own trials alone, "
+        f"{everything.inferred:,} use predictions."
+    )
+    return lines
+
+
+def gates_line(contents: Contents) -> str:
+    """How the gates stand, in a sentence."""
+    verdicts = contents.verdicts
+    if not verdicts:
+        return "No gate was set."
+    statuses = [verdict.status for verdict in verdicts]
+    words = [f"{statuses.count('holds')} of {len(verdicts)} gates hold"]
+    words += [
+        f"{statuses.count(status)} {word}"
+        for status, word in (("fails", "failed"), ("undecided", "undecided"))
+        if status in statuses
+    ]
+    return ", ".join(words) + "."
+
+
+def how(contents: Contents) -> list[str]:
+    """How the estimates were made."""
+    tomogram, identity = contents.tomogram, contents.tomogram.provenance.get("identity") or {}
+    future = tomogram.population == "future"
+    lines = [
+        f"Strategy {_name(identity.get('strategy'))}, surrogate {_name(identity.get('surrogate'))}, "
+        f"oracle {_name(identity.get('oracle'))}, seed {tomogram.seed}.",
+        "Intervals are at 95 % and for the rate on "
+        + ("new inputs like those tried." if future else "the inputs of this run: they close once all were tried."),
+    ]
+    if tomogram.stopped_early:
+        lines.append("Tests were ended by a stopping rule; their bounds stay valid however often one looked.")
+    if contents.everything.inferred:
+        lines.append(
+            f"{contents.everything.inferred:,} of {contents.everything.tests:,} estimates use the surrogate, that is, "
+            "the trials of other tests too. What is predicted without an interval is said to have none."
+        )
+    else:
+        lines.append("Every estimate rests on its own trials alone; nothing was predicted.")
+    free = contents.everything.model_free
+    if free is not None:
+        verdict = "disagree: do not trust the smooth surface" if contents.everything.disagrees else "agree"
+        lines.append(
+            f"From the tests' own trials alone, without the surrogate, the mean over all tests is {rate(free[0])} "
+            f"({interval(free[1], free[2])}); the two {verdict}."
+        )
+    return lines
+
+
+def searched_line(contents: Contents) -> str:
+    """What to keep in mind about regions that were searched for."""
+    known = any(region.answer.low == region.answer.low for region in contents.search.regions)
+    allowed = (
+        "Their intervals allow for that: they hold for all regions searched, at once."
+        if known
+        else "They hold predictions without intervals, so how much is not known."
+    )
+    return (
+        f"These regions were searched for among {contents.search.searched:,} (ranges of severities on up to three "
+        f"axes), so they look bad partly by chance. {allowed} Estimates of what was picked for being low tend to be a "
+        "little too low."
+    )
+
+
+def together_line(contents: Contents) -> str:
+    """What the columns of the standard queries mean."""
+    known = any(asked.answer.low == asked.answer.low for asked in contents.standard.values())
+    together = f"The intervals of these {len(contents.standard)} queries hold together, all at once, at 95 %. "
+    return (
+        f"{together if known else ''}A measured test rests on its own trials alone, a predicted one on those of other "
+        "tests too."
+    )
+
+
+def with_interval(answer: Answer) -> str:
+    """A rate with its bounds."""
+    return f"{rate(answer.robustness)} ({interval(answer.low, answer.high)})"
+
+
+def listing(words: list[str]) -> str:
+    """Words with commas and an "and".
+
+    >>> listing(["fog", "rain", "night"])
+    'fog, rain and night'
+    """
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def loss(drop: float) -> str:
+    """A drop in words.
+
+    >>> loss(-0.25), loss(0.01)
+    ('0.250 less than on clean inputs', '0.010 more than on clean inputs')
+    """
+    if drop != drop:
+        return "how much less than on clean inputs is not known"
+    return f"{abs(drop):.3f} {'less' if drop <= 0 else 'more'} than on clean inputs"
+
+
+def _strongest(contents: Contents) -> str | None:
+    """Which axis costs most at its highest severity, by itself."""
+    tomogram = contents.tomogram
+    names = tomogram.space.names
+    alone = {
+        name: project(tomogram, [name], at={other: 0 for other in names if other != name}).estimate for name in names
+    }
+    fall = {name: float(curve[0] - curve[-1]) for name, curve in alone.items() if curve[0] - curve[-1] > 0}
+    if not fall:
+        return None
+    name = max(fall, key=lambda one: fall[one])
+    top = tomogram.space.axes[names.index(name)].severities[-1]
+    return f"By itself, {name} costs most: at severity {top} the model passes {rate(float(alone[name][-1]))}."
+
+
+def _name(value: Any) -> str:
+    """A choice by its name, with its options where there are any."""
+    if isinstance(value, dict):
+        named = value.get("use") or value.get("name") or "own"
+        options = ", ".join(
+            f"{key} {one}" for key, one in value.items() if key not in ("use", "name") and one is not None
+        )
+        return f"{named} ({options})" if options else str(named)
+    return "none" if value is None else str(value)

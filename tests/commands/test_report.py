@@ -1,0 +1,198 @@
+"""testifai report, through the entry point: all formats, and one line for whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from testifai import cli
+from testifai.data.sample import demo_data, demo_model_path
+from testifai.report.pdf import VARIABLE
+from testifai.store import Store
+
+SPEC = """
+[model]
+onnx = "lenet5.onnx"
+[data]
+npz = "digits.npz"
+[space]
+zoom = { use = "mnist_c.zoom", severities = [0, 2, 5] }
+blur = { use = "mnist_c.motion_blur", severities = [0, 2, 4] }
+[scan]
+strategy = "full"
+[[gate]]
+name = "too much"
+query = "order == 2"
+at_least = 0.999
+"""
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    shutil.copy(demo_model_path(), folder / "lenet5.onnx")
+    data = demo_data()
+    np.savez(folder / "digits.npz", x=data.inputs[:50], y=data.labels[:50])
+    (folder / "spec.toml").write_text(SPEC)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["testifai", "run", str(folder / "spec.toml"), "--json"])
+        with pytest.raises(SystemExit):
+            cli.main()
+    return folder
+
+
+@pytest.fixture
+def folder(ready, tmp_path, monkeypatch):
+    shutil.copytree(ready, tmp_path, dirs_exist_ok=True)
+    with Store.create_or_open(tmp_path / "spec.db") as store:
+        store.put(folder=str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def command(capsys, folder):
+    """Run a command: exit code, standard output, standard error."""
+
+    def run(*arguments) -> tuple[int, str, str]:
+        capsys.readouterr()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.argv", ["testifai", *map(str, arguments)])
+            with pytest.raises(SystemExit) as left:
+                cli.main()
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
+        return left.value.code, printed.out, printed.err
+
+    return run
+
+
+def test_all_formats(command, folder):
+    code, out, _ = command("report", "spec.db", "-o", "r.html", "--md", "r.md", "--junit", "r.xml")
+    assert code == 0
+    assert [line.split()[1] for line in out.splitlines()] == ["r.html", "r.md", "r.xml"]
+    assert (folder / "r.html").stat().st_size < 8_000_000
+    assert "taken for" in (folder / "r.html").read_text(encoding="utf-8")
+    assert "❌ fails" in (folder / "r.md").read_text(encoding="utf-8")
+    assert ElementTree.parse(folder / "r.xml").getroot().get("failures") == "1"
+
+
+def test_json_and_default_name(command, folder):
+    code, out, _ = command("report", "spec.db", "--json", "--examples", 0)
+    assert code == 0
+    found = json.loads(out)
+    assert found["written"] == ["spec.html"]
+    assert (folder / "spec.html").is_file()
+    assert found["gates"][0]["status"] == "fails"
+    assert found["tests"] == found["everything"]["measured"] == 9
+    assert found["failures_note"] == "left out, as asked"
+    assert "taken for" not in (folder / "spec.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("missing", ["digits.npz", "lenet5.onnx"])
+def test_missing_files_leave_the_rest(command, folder, missing):
+    (folder / missing).unlink()
+    code, _, err = command("report", "spec.db")
+    assert code == 0
+    assert len(err.splitlines()) == 1
+    assert missing in err
+    page = (folder / "spec.html").read_text(encoding="utf-8")
+    assert "Not shown: " in page
+    assert "Standard queries" in page
+
+
+def test_moved_data_are_found_by_the_spec(command, folder):
+    moved = folder / "elsewhere"
+    moved.mkdir()
+    for name in ("digits.npz", "lenet5.onnx", "spec.toml"):
+        shutil.move(folder / name, moved / name)
+    assert command("report", "spec.db")[2]
+    code, _, err = command("report", "spec.db", "--spec", moved / "spec.toml")
+    assert (code, err) == (0, "")
+    (moved / "digits.npz").unlink()
+    assert command("report", "spec.db", "--spec", moved / "spec.toml")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-o", "r.pdf"], "must end in .html"),
+        (["-o", "no/r.html"], "folder no does not exist"),
+        (["-o", "r.html", "--md", "r.html"], "named twice"),
+        (["--junit", "spec.db"], "named twice"),
+        (["--pdf", "r.png"], "must end in .pdf"),
+        (["--md", "no/r.md"], "does not exist"),
+    ],
+)
+def test_bad_names_are_refused_before_any_work(command, folder, arguments, words):
+    before = sorted(folder.iterdir())
+    code, _, err = command("report", "spec.db", *arguments)
+    assert code == 2
+    assert len(err.splitlines()) == 1
+    assert words in err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_pdf_without_a_browser(command, folder, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "no-such-browser")
+    code, _, err = command("report", "spec.db", "--pdf", "r.pdf")
+    assert code == 2
+    assert "no Chromium was found (no-such-browser)" in err
+    assert not (folder / "spec.html").exists()
+
+
+def newer(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+
+
+def half_written(path):
+    path.write_bytes(path.read_bytes()[:9000])
+
+
+def without_outcomes(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM kept")
+        connection.execute("DELETE FROM outcomes")
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def something_else(path):
+    path.write_text("not a run at all, but long enough to be taken for a file" * 40)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (newer, "install a newer testifai"),
+        (half_written, "damaged"),
+        (without_outcomes, "holds no outcome yet"),
+        (empty, "holds no run yet"),
+        (something_else, "damaged"),
+        (lambda path: path.unlink(), "does not exist"),
+    ],
+)
+def test_spoilt_runs(command, folder, spoil, words):
+    spoil(folder / "spec.db")
+    code, out, err = command("report", "spec.db")
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert words in err
+    assert not (folder / "spec.html").exists()
+
+
+def test_an_interrupted_run_is_reported_as_far_as_it_got(command, folder):
+    with sqlite3.connect(folder / "spec.db") as connection:
+        connection.execute("DELETE FROM kept WHERE configuration > 4")
+        connection.execute("DELETE FROM outcomes WHERE configuration > 4")
+    code, out, _ = command("report", "spec.db", "--json")
+    assert code == 0
+    assert json.loads(out)["measured"] == 5
