@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from testifai.locality.comparison import Agreement, agreement
 from testifai.locality.compose import Global, Prediction, compose
+from testifai.locality.context import Profile
+from testifai.locality.explain import Explanation, Trend, explain
+from testifai.locality.failures import export_failures
+from testifai.locality.learning import Tables, learn
 from testifai.locality.local import Local, Rates, Sampled
 from testifai.locality.measure import from_run, local
+from testifai.locality.network import Network
 from testifai.locality.pairs import Measured, composed, paired
+from testifai.locality.profile import Expected, expected
 from testifai.locality.system import adder
 
 __all__ = [
-    "Agreement", "Global", "Local", "Measured", "Prediction", "Rates", "Sampled", "adder", "agreement", "compose",
-    "composed", "from_run", "local", "paired",
+    "Agreement", "Expected", "Explanation", "Global", "Local", "Measured", "Network", "Prediction", "Profile", "Rates",
+    "Sampled", "Tables", "Trend", "adder", "agreement", "compose", "composed", "expected", "explain",
+    "export_failures", "from_run", "learn", "local", "paired",
 ]  # fmt: skip

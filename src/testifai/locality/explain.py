@@ -1,0 +1,312 @@
+"""`explain`: from the failures of a system back to their causes, merged into trends and ranked by what fixing gives.
+
+The error summary of the Bayesian-network framework (its section G): wrong combined output, wrong constituent, its class
+and property, the class it is confused with, systematic trend, proposed adjustment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from testifai.errors import InputError
+from testifai.locality import wording
+from testifai.locality.compose import Prediction, compose, plain
+from testifai.locality.gains import Composition, cell_weights, local_gain
+from testifai.locality.local import Local, Rates
+from testifai.locality.spread import Floats
+from testifai.locality.system import Combine, Expected, values
+from testifai.locality.trends import Mask, Pattern, Search, counts, search, wrong_answers
+from testifai.space import Axis, Space
+
+MOST_TRACES = 50  # listed as plain data
+ENDS = ("rate", "low", "high")
+
+
+@dataclass(frozen=True, eq=False)
+class Trend:
+    """Failures that are more than chance and have one cause.
+
+    `kind` is "confusion" (a class read as another), "sink" (most classes read as one) or "class" (a class that fails
+    more often than others and is read as several). `answers` are what it is read as, most frequent first. Gains are
+    upper bounds, the trend entirely fixed; among the intervals shown for trends, 95 % hold on average although the
+    trends were picked (false coverage rate: Benjamini and Yekutieli, 2005).
+    """
+
+    kind: str
+    classes: tuple[str, ...]  # the one with most failures first
+    by_class: tuple[float, ...]  # their failures
+    property: str
+    severities: tuple[int, ...]
+    where: str  # the severities in words
+    answers: tuple[str, ...]
+    failures: float
+    trials: float  # tries of these classes at these severities
+    chance: float  # failures to be expected by chance
+    p_value: float  # corrected for all tests
+    share: float  # of the system's failures, or of all where there is no system, it has a part in so many
+    local_gain: Rates
+    composed_gain: Rates | None
+    perturbation: str  # what to augment with, as far as it is known
+    mask: Mask = field(repr=False)  # (class, property, severity, output)
+
+    @cached_property
+    def gain(self) -> Rates:
+        """Of the system, where there is one, else of the local robustness."""
+        return self.local_gain if self.composed_gain is None else self.composed_gain
+
+    @cached_property
+    def text(self) -> str:
+        """The trend in a sentence."""
+        return wording.sentence(self)
+
+    @cached_property
+    def advice(self) -> str:
+        """What to train with."""
+        return wording.advice(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        gains = {"local_gain": self.local_gain, "composed_gain": self.composed_gain}
+        return {
+            "kind": self.kind,
+            "classes": list(self.classes),
+            "by_class": list(self.by_class),
+            "property": self.property,
+            "severities": list(self.severities),
+            "answers": list(self.answers),
+            "failures": self.failures,
+            "trials": self.trials,
+            "chance": self.chance,
+            "p_value": self.p_value,
+            "share": self.share,
+            **{name: None if one is None else _numbers(one) for name, one in gains.items()},
+            "text": self.text,
+            "advice": self.advice,
+        }
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One way to fail: a class under a property at a severity, read as another.
+
+    `share` is how many of the system's failures have such a part; `part` is None where all are alike.
+    """
+
+    part: int | None
+    true_class: str
+    property: str
+    severity: int
+    answer: str
+    failures: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Failures under a property that belong to no trend, and their share of all failures under it."""
+
+    property: str
+    failures: float
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why a model, or a system built on it, fails: trends ranked by gain, every single cause, and what is left."""
+
+    local: Local
+    composed: Prediction | None
+    trends: tuple[Trend, ...]
+    traces: tuple[Trace, ...]
+    rest: tuple[Rest, ...]
+    tests: int  # that the correction is for
+    alpha: float
+
+    def lines(self) -> list[str]:
+        """The summary for people."""
+        return wording.lines(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; of the single causes only the first."""
+        return {
+            "local": _numbers(self.local.overall()),
+            "composed": None if self.composed is None else _numbers(self.composed.overall),
+            "trends": [one.as_dict() for one in self.trends],
+            "traces": [vars(one) for one in self.traces[:MOST_TRACES]],
+            "without_trend": [vars(one) for one in self.rest],
+            "tests": self.tests,
+            "alpha": self.alpha,
+            "classes": list(self.local.classes),
+            "properties": {
+                name: list(levels) for name, levels in zip(self.local.properties, self.local.severities, strict=True)
+            },
+            "rates": _numbers(self.local.by_class_and_property()),
+        }
+
+
+def explain(
+    local: Local,
+    combine: Combine | None = None,
+    arity: int = 2,
+    expected: Expected | None = None,
+    *,
+    conditions: Sequence[str | Sequence[str]] | None = None,
+    tuples: Sequence[Sequence[Any]] | None = None,
+    properties: Any = None,
+    alpha: float = 0.05,
+) -> Explanation:
+    """Rank the causes of failures, test which are more than chance, and say what fixing each would give.
+
+    The system is described as for `compose`; with arity 1, or class names that are no numbers and no `combine`, it is
+    the model alone. `properties`, as given to `local`, lets the advice name perturbations and their parameters.
+    `alpha` bounds the chance of any false trend at all.
+
+    >>> table = [[[[190, 5, 5], [4, 150, 46], [5, 5, 190]]]]  # of 200 ones under noise, 46 are read as 2
+    >>> found = explain(Local.from_counts(["0", "1", "2"], ["noise"], [[1]], table))
+    >>> [(one.classes, one.property, one.answers) for one in found.trends]
+    [(('1',), 'noise', ('2',))]
+    >>> round(found.trends[0].local_gain.rate, 4), found.trends[0].composed_gain.rate > 0.08
+    (0.0767, True)
+    """
+    if not isinstance(alpha, int | float) or not 0 < alpha < 1:
+        raise InputError(f"alpha: must be between 0 and 1, got {alpha!r}")
+    axes = matching_axes(local, properties)
+    composed = _composed(local, combine, arity, expected, conditions, tuples)
+    composition = None if composed is None else Composition.of(composed.setting)
+    found = search(local, alpha)
+    # Picking r of m: intervals at 1 - 0.05 r/m keep the share of false ones among those picked at 0.05.
+    confidence = 1 - 0.05 * max(1, len(found.patterns)) / max(found.tests, 1, len(found.patterns))
+    trends = [_trend(local, composition, one, axes, confidence) for one in found.patterns]
+    shown = [one for one in trends if one.share > 0]
+    shown.sort(key=lambda one: (-one.gain.rate, -one.failures))
+    return Explanation(
+        local,
+        composed,
+        tuple(shown),
+        _traces(local, composition),
+        _rest(local, found),
+        found.tests,
+        alpha,
+    )
+
+
+def _composed(local: Local, combine: Any, arity: int, expected: Any, conditions: Any, tuples: Any) -> Prediction | None:
+    """The system, or None where the model alone is looked at."""
+    alone = arity == 1 or isinstance(values(local.outputs)[0], str)
+    if combine is None and expected is None and alone:
+        if conditions is not None or tuples is not None:
+            raise InputError("conditions, tuples: these are of a composed system; give combine, or leave them out")
+        return None
+    return compose(local, combine, arity, expected, conditions=conditions, tuples=tuples)
+
+
+def _trend(
+    local: Local, composition: Composition | None, pattern: Pattern, axes: dict[str, Axis], confidence: float
+) -> Trend:
+    name = local.properties[pattern.which]
+    table = counts(local) * pattern.mask
+    severities = tuple(local.severities[pattern.which][level] for level in pattern.levels)
+    by_answer = table.sum(axis=(0, 1, 2))
+    answers = [local.outputs[place] for place in np.argsort(-by_answer, kind="stable") if by_answer[place] > 0]
+    cells = pattern.mask.any(axis=-1)
+    by_class = {place: _plain(table[place].sum()) for place in pattern.classes}
+    classes = sorted(by_class, key=lambda place: -by_class[place])
+    return Trend(
+        pattern.kind,
+        tuple(local.classes[place] for place in classes),
+        tuple(by_class[place] for place in classes),
+        name,
+        severities,
+        wording.severity_range(severities, local.severities[pattern.which]),
+        tuple(answers),
+        _plain(table.sum()),
+        _plain(local.trials[cells].sum()),
+        float(_chance(local, pattern)[cells].sum()),
+        pattern.p_value,
+        _local_share(local, pattern.mask) if composition is None else composition.share(pattern.mask),
+        local_gain(local, pattern.mask, confidence),
+        None if composition is None else composition.gain(pattern.mask, confidence),
+        wording.perturbation(axes[name], severities) if name in axes else "",
+        pattern.mask,
+    )
+
+
+def _chance(local: Local, pattern: Pattern) -> Floats:
+    """(class, property, severity): the failures by chance: as the other classes fail, or spread over all answers."""
+    failures = local.trials - local.passes
+    if pattern.answer is not None:
+        return np.asarray(failures / (len(local.outputs) - 1))
+    place = pattern.classes[0]
+    with np.errstate(invalid="ignore"):
+        others = np.delete(failures, place, axis=0).sum(axis=0) / np.delete(local.trials, place, axis=0).sum(axis=0)
+    return np.asarray(local.trials * others)
+
+
+def _local_share(local: Local, mask: Mask) -> float:
+    failing = cell_weights(local)[..., None] * np.nan_to_num(local.answers) * wrong_answers(local)
+    return float((failing * mask).sum() / failing.sum())
+
+
+def _traces(local: Local, composition: Composition | None) -> tuple[Trace, ...]:
+    """Every single cause, those with a part in most failures first."""
+    table, wrong = counts(local), wrong_answers(local)
+    if composition is None:
+        involved = (cell_weights(local)[..., None] * np.nan_to_num(local.answers))[None]
+        alike, failing = True, float((involved * wrong).sum())
+    else:
+        setting = composition.setting
+        alike = setting.system.symmetric and all(len(set(one)) == 1 for one in setting.conditions)
+        involved = composition.involved().reshape(-1, *wrong.shape)
+        failing = 1 - composition.overall(composition.rows)[0]
+    if alike:
+        involved = involved.sum(axis=0, keepdims=True)
+    found = []
+    for part, place, which, level, answer in np.argwhere((involved > 0) & wrong).tolist():
+        found.append(
+            Trace(
+                None if alike else part + 1,
+                local.classes[place],
+                local.properties[which],
+                local.severities[which][level],
+                local.outputs[answer],
+                _plain(table[place, which, level, answer]),
+                float(involved[part, place, which, level, answer] / failing),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: -one.share))
+
+
+def _rest(local: Local, found: Search) -> tuple[Rest, ...]:
+    failing = counts(local) * wrong_answers(local)
+    left = failing * ~np.any([np.zeros(failing.shape, bool), *(one.mask for one in found.patterns)], axis=0)
+    rows = zip(local.properties, failing.sum(axis=(0, 2, 3)), left.sum(axis=(0, 2, 3)), strict=True)
+    return tuple(Rest(name, _plain(some), float(some / all_)) for name, all_, some in rows if all_ > 0)
+
+
+def matching_axes(local: Local, properties: Any) -> dict[str, Axis]:
+    """The axes that a table was measured on, by name; refused where others are given."""
+    if properties is None:
+        return {}
+    space = properties if isinstance(properties, Space) else Space(properties)
+    axes = {axis.name: axis for axis in space.axes}
+    for name, levels in zip(local.properties, local.severities, strict=True):
+        if name not in axes or not set(levels) <= set(axes[name].severities):
+            raise InputError(
+                f"properties: {name!r} with severities {', '.join(map(str, levels))} is not among them; "
+                "accepted: those the table was measured with"
+            )
+    return axes
+
+
+def _numbers(rates: Rates) -> dict[str, Any]:
+    return {name: plain(getattr(rates, name)) for name in ENDS}
+
+
+def _plain(count: Any) -> float:
+    """Whole where it is whole."""
+    return int(count) if count == int(count) else float(count)

@@ -1,0 +1,182 @@
+"""The error summary: the published example, real digits, words built from numbers, and bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import testifai as ta
+from testifai.errors import InputError
+from testifai.locality import Local, compose, from_run, local
+from testifai.locality.explain import explain
+
+from .synthetic import Known, confusions, expected_table
+
+SHARED = Path(os.environ.get("TESTIFAI_DATA", "../shared"))
+
+
+def worked_example(trials=200):
+    """5 and 0 under noise and rotation, LR 85, 78, 90 and 88 %; noisy fives are read as 6, all else as anything."""
+    outputs = ["0", "5", "1", "2", "3", "4", "6", "7", "8", "9"]
+    truth = np.zeros((2, 1, 2, 10))
+    for which, rates in enumerate([(0.90, 0.85), (0.88, 0.78)]):
+        for place, rate in enumerate(rates):
+            truth[which, 0, place] = (1 - rate) / 9
+            truth[which, 0, place, place] = rate
+    truth[0, 0, 1] = 0
+    truth[0, 0, 1, [1, outputs.index("6")]] = 0.85, 0.15
+    return Local.from_counts(["0", "5"], ["noise", "rotation"], [[1], [1]], truth * trials, outputs=outputs)
+
+
+def test_the_published_example_names_class_5_noise_and_the_confusion_with_6():
+    found = explain(worked_example(), tuples=[("5", "0")], conditions=["noise"])
+    np.testing.assert_allclose(found.local.by_class_and_property().rate, [[0.90, 0.88], [0.85, 0.78]])
+    assert found.composed.overall.rate == pytest.approx(0.85 * 0.9, abs=1e-12)
+    [trend] = found.trends
+    assert (trend.kind, trend.classes, trend.property, trend.answers) == ("confusion", ("5",), "noise", ("6",))
+    assert trend.failures == 30
+    assert trend.p_value < 1e-6
+    assert (found.traces[0].true_class, found.traces[0].answer) == ("5", "6")
+    repaired = Local.from_counts(["0", "5"], ["noise"], [[1]], _repaired(), outputs=worked_example().outputs)
+    after = compose(repaired, tuples=[("5", "0")])
+    assert trend.composed_gain.rate == pytest.approx(after.overall.rate - found.composed.overall.rate, abs=1e-12)
+    assert trend.local_gain.rate == pytest.approx(0.15 / 4)
+    text = "\n".join(found.lines())
+    assert "class 5 under noise at severity 1 is read as 6: 30 of 200 tries (15.0%)" in text
+    assert "add class 5 under noise at severity 1 to training, and class 6 under the same" in text
+
+
+def _repaired():
+    """Under noise, with every 5 right."""
+    table = worked_example().confusion[:1].copy()
+    table[0, 0, 1] = 0
+    table[0, 0, 1, 1] = 200
+    return table
+
+
+def test_the_example_is_named_first_without_being_asked_for_it():
+    for trials in (100, 200):
+        assert [one.classes + one.answers for one in explain(worked_example(trials)).trends] == [("5", "6")]
+
+
+def test_with_more_trials_rotated_fives_are_seen_to_fail_more_too():
+    kinds = [(one.kind, one.classes, one.property) for one in explain(worked_example(2000)).trends]
+    assert ("confusion", ("5",), "noise") in kinds
+    assert ("class", ("5",), "rotation") in kinds
+
+
+def test_trends_are_ranked_by_what_fixing_them_gives_the_system():
+    truth = np.tile(np.eye(4) * 0.96 + 0.01, (2, 2, 1, 1))
+    for which, place, answer, share in ((0, 1, 2, 0.3), (1, 0, 3, 0.15), (1, 3, 2, 0.5)):
+        truth[which, :, place, [place, answer]] += np.array([[-share], [share]])
+    found = explain(expected_table(truth, 200))
+    assert [(one.property, one.classes[0], one.answers[0]) for one in found.trends] == [
+        ("p1", "3", "2"), ("p0", "1", "2"), ("p1", "0", "3"),
+    ]  # fmt: skip
+    gains = [one.gain.rate for one in found.trends]
+    assert gains == sorted(gains, reverse=True)
+    for one in found.trends:
+        assert 0 < one.gain.low <= one.gain.rate <= one.gain.high
+        assert one.local_gain.low <= one.local_gain.rate <= one.local_gain.high
+        assert 0 < one.share < 1
+
+
+def test_parts_are_told_apart_where_they_are_not_alike():
+    local = expected_table(confusions(1), 100)
+    same = explain(local)
+    assert {one.part for one in same.traces} == {None}
+    other = explain(local, lambda a, b: a - b)
+    assert {one.part for one in other.traces} == {1, 2}
+    assert sum(one.share for one in other.traces) >= 1
+    shares = [one.share for one in other.traces]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_classes_with_names_are_explained_without_a_system_or_with_their_own():
+    table = [[[[80, 10, 10], [2, 60, 38], [10, 10, 80]]]]
+    local = Local.from_counts(["cat", "dog", "fox"], ["fog"], [[1]], table)
+    found = explain(local)
+    assert found.composed is None
+    assert found.trends[0].gain is found.trends[0].local_gain
+    assert found.trends[0].share == pytest.approx(38 / 80)
+    assert sum(one.share for one in found.traces) == pytest.approx(1)
+    herd = explain(local, lambda a, b: frozenset((a, b)))
+    assert herd.trends[0].composed_gain.rate > herd.trends[0].local_gain.rate
+
+
+def test_the_advice_names_the_perturbation_and_its_parameters():
+    truth = np.tile(np.eye(3) * 0.97 + 0.01, (1, 3, 1, 1))
+    truth[0, 1:, 1, [1, 2]] += np.array([[-0.4], [0.4]])
+    local = expected_table(truth, 100)
+    noise = {"p0": ("classic.gaussian_noise", [0, 1, 2, 3])}
+    [trend] = explain(local, properties=noise).trends
+    assert trend.severities == (2, 3)
+    assert "from severity 2 is read as 2" in trend.text
+    assert "p0 at severities 2 to 3 (classic.gaussian_noise, parameter 0.2 to 0.3)" in trend.advice
+
+
+def test_without_a_trend_it_says_so():
+    truth = np.tile(np.eye(4) * 0.6 + 0.1, (1, 2, 1, 1))
+    found = explain(expected_table(truth, 50))
+    assert found.trends == ()
+    assert any(line.startswith("no trend: none of") for line in found.lines())
+    assert found.rest[0].share == 1
+    perfect = explain(expected_table(np.tile(np.eye(4), (1, 2, 1, 1)), 50))
+    assert "no failure at all" in perfect.lines()
+    assert perfect.traces == ()
+
+
+def test_everything_is_plain_data():
+    found = explain(worked_example())
+    told = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert told["trends"][0]["answers"] == ["6"]
+    assert told["trends"][0]["composed_gain"]["rate"] == found.trends[0].composed_gain.rate
+    np.testing.assert_allclose(told["rates"]["rate"], [[0.9, 0.88], [0.85, 0.78]])
+
+
+def test_a_stored_run_and_a_scan_are_explained_as_well(tmp_path):
+    truth = np.tile(np.eye(3) * 0.94 + 0.02, (2, 2, 1, 1))
+    truth[1, 1, 0, [0, 1]] += [-0.6, 0.6]
+    model = Known(truth)
+    data, space = model.data(80), ta.Space(model.properties())
+    direct = explain(local(model, data, space, per_class=80, store=tmp_path / "run.db"))
+    assert [(one.classes, one.property, one.severities, one.answers) for one in direct.trends] == [
+        (("0",), "p1", (2,), ("1",))
+    ]
+    ta.scan(model, data, space, strategy="full", store=tmp_path / "scan.db", keep=["predicted"])
+    for path in ("run.db", "scan.db"):
+        assert explain(from_run(tmp_path / path)).as_dict()["trends"] == direct.as_dict()["trends"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 0}, "alpha: must be between 0 and 1"),
+        ({"arity": 0}, "arity: must be a whole number"),
+        ({"arity": 1, "tuples": [("5",)]}, "these are of a composed system"),
+        ({"conditions": ["fog"]}, "'fog' is not a property"),
+        ({"combine": lambda a: a}, "combine: raised TypeError"),
+        ({"properties": {"noise": "classic.gaussian_noise"}}, "properties: 'rotation' with severities 1"),
+    ],
+)
+def test_mistakes_are_one_line(options, message):
+    with pytest.raises(InputError, match=message) as caught:
+        explain(worked_example(), **options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(not (SHARED / "models/mnist_lenet5.onnx").is_file(), reason="needs the shared models and data")
+def test_digits_in_noise_look_like_eights_to_lenet():
+    from testifai.data import load
+    from testifai.models.onnx import OnnxModel
+
+    model, data = OnnxModel(SHARED / "models/mnist_lenet5.onnx"), load("npz", SHARED / "data/mnist_test.npz")
+    properties = {"noise": ("classic.gaussian_noise", [0, 3, 5]), "rotation": ("classic.rotation", [0, 4])}
+    found = explain(local(model, data, properties, per_class=60), properties=properties)
+    first = found.trends[0]
+    assert (first.kind, first.property, first.answers) == ("sink", "noise", ("8",))
+    assert first.classes[0] == "1"
