@@ -4,9 +4,9 @@
 
 First the local robustness of every digit, 200 inputs each. Then the global robustness of an adder of two digits for all
 55 pairs of classes: predicted from the local tables alone, and measured on fresh inputs; once through the engine, and
-then for other random divisions of the same answers into the 200 per class and the rest. Then the weakest class and
-property is trained on (needs the extra torch), and local robustness measured again on inputs that neither found the
-weakness nor were trained on.
+then for other random divisions of the same answers into the 200 per class and the rest. Then the advice of the first
+trend is followed in training (needs the extra torch), and local robustness measured again on inputs that neither found
+the weakness nor were trained on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import testifai as ta
 from testifai.data import load
-from testifai.locality import Agreement, Local, agreement, compose, composed, local, paired
+from testifai.locality import Agreement, Local, Trend, agreement, compose, composed, explain, local, paired
 from testifai.models.onnx import OnnxModel
 
 PROPERTIES = {
@@ -125,7 +125,7 @@ def other_splits(model: Any, data: Any, splits: int) -> None:
     report("divisions in which a dependence is claimed", false_alarms / splits, "", 0.05 + 2 * (0.0475 / splits) ** 0.5)
 
 
-# -- the loop closed: the weakest class and property trained on, and measured again -----------------------------------
+# -- the loop closed: the first trend trained on, and measured again --------------------------------------------------
 
 IMAGES = 20_000  # of the training set, each under the weak property and once more under another one or none
 EPOCHS = 4
@@ -144,14 +144,10 @@ class Weakness:
     confused_with: str
 
 
-def weakest(table: Local) -> Weakness:
-    """The class and property with the lowest local robustness, from the severity on at which it is below 95 %."""
-    rate = table.by_class_and_property().rate
-    place, which = map(int, np.unravel_index(np.argmin(rate), rate.shape))
-    first = int(np.argmax(table.high[place, which] < 0.95))
-    wrong = table.confusion[which, first:, place].sum(axis=0)
-    wrong[place] = 0
-    return Weakness(place, which, first, table.outputs[int(wrong.argmax())])
+def weakness(trend: Trend, table: Local) -> Weakness:
+    """The class that a trend names first, and what it is under."""
+    place, which = table.classes.index(trend.classes[0]), table.properties.index(trend.property)
+    return Weakness(place, which, table.severities[which].index(trend.severities[0]), trend.answers[0])
 
 
 def close_the_loop(model_path: Path, model: Any, data: Any, table: Local) -> None:
@@ -161,10 +157,9 @@ def close_the_loop(model_path: Path, model: Any, data: Any, table: Local) -> Non
         print("\nthe loop is not closed: training needs the extra torch")
         return
     (train_path,) = need("data/mnist_train.npz")
-    found = weakest(table)
-    name, digit = table.properties[found.which], table.classes[found.place]
-    first = table.severities[found.which][found.first]
-    print(f"\nweakest: class {digit} under {name} from severity {first}, read as {found.confused_with}")
+    trend = explain(table).trends[0]
+    found = weakness(trend, table)
+    print(f"\nfirst trend: {trend.text}\nadvice: {trend.advice}")
     begin = time.perf_counter()
     better = trained(model_path, load("npz", train_path), table, found)
     seconds = time.perf_counter() - begin

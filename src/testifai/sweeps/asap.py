@@ -11,7 +11,6 @@ the limits nearer to the threshold, so that what is settled is settled for every
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,8 +71,7 @@ def may_cross(levels: Floats, lows: Floats, highs: Floats, curvature: Floats | f
     both_above, both_below = above[:-1] & above[1:], below[:-1] & below[1:]
     reach = curvature * np.diff(levels) ** 2
     dips = _vertex(lows[:-1] - threshold, lows[1:] - threshold, reach) < 0
-    # "Not below zero" after turning the picture upside down: on the threshold is above it.
-    peaks = _vertex(threshold - highs[:-1], threshold - highs[1:], reach) <= 0
+    peaks = _vertex(threshold - highs[:-1], threshold - highs[1:], reach) < 0
     return np.asarray(~(both_above | both_below) | (both_above & dips) | (both_below & peaks))
 
 
@@ -127,31 +125,6 @@ def crossings(levels: Floats, accuracies: Floats, threshold: float) -> tuple[flo
         share = (threshold - accuracies[i]) / (accuracies[i + 1] - accuracies[i])
         found.append(float(levels[i] + share * (levels[i + 1] - levels[i])))
     return tuple(found)
-
-
-def explore(
-    evaluate: Callable[[float], float],
-    known: dict[float, float],
-    grid: Grid,
-    thresholds: tuple[float, ...],
-    curvature: float | str,
-) -> None:
-    """Fill `known` with the accuracies ASAP asks for; several thresholds share them.
-
-    Halving all intervals of a round before looking again finds the same levels as Algorithm 1's recursion, since
-    whether an interval is halved depends on its ends alone (with "auto", on its neighbours too).
-    """
-    wanted = grid.first(curvature)
-    while wanted:
-        for level in wanted:
-            if level not in known:
-                known[level] = evaluate(level)
-        levels, accuracies = arrays(known)
-        bend = curvatures(levels, accuracies, curvature)
-        pairs = np.zeros(len(levels) - 1, bool)
-        for threshold in thresholds:
-            pairs |= may_cross(levels, accuracies, accuracies, bend, threshold)
-        wanted = grid.middles(levels, pairs)
 
 
 def arrays(known: dict[float, float]) -> tuple[Floats, Floats]:

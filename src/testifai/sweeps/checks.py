@@ -79,7 +79,7 @@ def confidence(given: Any) -> float | None:
 def target(given: Any) -> float:
     """A wanted bound; 0 asks for the finest steps."""
     if isinstance(given, bool) or not isinstance(given, _NUMBER) or not 0 <= given < 1:
-        raise InputError(f"target: must be a wanted bound between 0 and 1, such as 0.005, got {given!r}")
+        raise InputError(f"target: must be a wanted bound between 0 and 1, such as 0.01, got {given!r}")
     return float(given)
 
 

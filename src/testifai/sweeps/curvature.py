@@ -2,16 +2,15 @@
 
 Theorem 1 of ASAP needs an â with which the accuracy between two neighbouring levels lies between the parabolas through
 them: |f(x) − chord(x)| ≤ â (x − a)(b − x). The paper leaves its choice to the user. Here every pair of neighbours has
-its own: a multiple of the larger of the second divided differences of the pair with a level before and with one after
-it, which is exactly the leading coefficient where f is a parabola. These levels are about as far away as the pair is
-wide: the steps of 1/N of an accuracy measured on N inputs, or a curve's ripples, count at their own scale.
+its own: how much the slope of f changes from before the pair to the pair and from there to behind it, over the width of
+the pair. If f has a kink between a and b at which its slope changes by s, the parabolas need â = s / (b − a), and that
+is what comes out; where f is a parabola and the levels are evenly spaced, it is four times its leading coefficient.
+The slopes before and behind are taken over about the width of the pair, so that the steps of 1/N of an accuracy that
+was measured on N inputs, or small ripples, count at their own scale only.
 
-The multiple covers what a second difference misses. If f has a kink between a and b whose slopes differ by s, the
-parabolas need â = s / (b − a), while the larger of the two differences may be as small as s / (2 (b − a + d)), d being
-the distance to the next level: d ≤ 2 (b − a) gives 6. The least curvature and the first levels decide how narrow a dip
-may be before it can hide between two levels. Where levels are closer than the first ones the curve has been looked at,
-and the least curvature falls with their distance. The first levels are unevenly spaced, or a regular wave could be
-measured at the same phase every time and look flat.
+A wave as short as the distance of the first levels looks smoother than it is, and a dip narrower than it may hide. So
+pairs that wide get a margin and a least curvature, which both fall as the levels become closer. And the first levels
+are unevenly spaced, or a regular wave could be measured at the same phase every time and look flat.
 """
 
 from __future__ import annotations
@@ -23,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Look = Callable[[tuple[int, int, int]], Floats]
+Look = Callable[[tuple[int, int, int]], list[float]]
 
-FIRST = 15
-MULTIPLE = 6.0
+FIRST = 13
+MARGIN = 4.0
+COARSE = 8.0  # the margin is gone where levels are closer than an eighth of the first ones' mean distance
 LEAST = 48.0  # with levels rescaled to 0..1
 _UNEVEN = 0.6
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -52,18 +52,26 @@ def local_curvature(levels: Floats, accuracies: Floats | Look) -> Floats:
 
     >>> levels = np.linspace(0, 1, 5)
     >>> local_curvature(levels, 0.9 - 10 * levels**2).round(6).tolist()
-    [60.0, 60.0, 60.0, 60.0]
+    [160.0, 160.0, 160.0, 160.0]
     """
-    widths, span = np.diff(levels), levels[-1] - levels[0]
-    look = accuracies if callable(accuracies) else lambda places: accuracies[list(places)]
+    widths, span = np.diff(levels), float(levels[-1] - levels[0])
+    places = levels.tolist()
+    look = accuracies if callable(accuracies) else _reader(accuracies)
     before, after = _scale_neighbours(levels, widths)
-    bends = np.zeros(len(widths))
-    for i in range(len(widths)):
-        triples = [(before[i], i, i + 1)] if before[i] >= 0 else []
-        triples += [(i, i + 1, after[i])] if after[i] < len(levels) else []
-        bends[i] = max((_second_difference(levels[list(three)], look(three)) for three in triples), default=0.0)
-    least = LEAST / span**2 * np.minimum(1.0, widths * (FIRST - 1) / span)
-    return np.maximum(MULTIPLE * bends, least)
+    changes = []
+    for i, (first, last) in enumerate(zip(before, after, strict=True)):
+        triples = [(first, i, i + 1)] if first >= 0 else []
+        triples += [(i, i + 1, last)] if last < len(places) else []
+        found = [_change_of_slope([places[k] for k in three], look(three)) for three in triples]
+        changes.append(2 * sum(found) / max(1, len(found)))
+    coarse = widths * (FIRST - 1) / span
+    margin = np.clip(COARSE * coarse, 1.0, MARGIN)
+    return np.asarray(np.maximum(margin * changes / widths, LEAST / span**2 * np.minimum(1.0, coarse)))
+
+
+def _reader(accuracies: Floats) -> Look:
+    listed = accuracies.tolist()
+    return lambda three: [listed[place] for place in three]
 
 
 def _scale_neighbours(levels: Floats, widths: Floats) -> tuple[list[int], list[int]]:
@@ -79,7 +87,7 @@ def _scale_neighbours(levels: Floats, widths: Floats) -> tuple[list[int], list[i
     return before.tolist(), after.tolist()
 
 
-def _second_difference(levels: Floats, accuracies: Floats) -> float:
-    """The leading coefficient of the parabola through three points, without its sign."""
-    first, second = np.diff(accuracies) / np.diff(levels)
-    return float(abs(second - first) / (levels[2] - levels[0]))
+def _change_of_slope(levels: list[float], accuracies: list[float]) -> float:
+    """How much the slope changes from the first to the second of two intervals."""
+    before = (accuracies[1] - accuracies[0]) / (levels[1] - levels[0])
+    return abs((accuracies[2] - accuracies[1]) / (levels[2] - levels[1]) - before)

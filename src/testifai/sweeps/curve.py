@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.sweeps import asap, checks, comparators
+from testifai.sweeps import asap, checks, comparators, exact
 from testifai.sweeps.build import Points, Scale, Setting, results
 from testifai.sweeps.result import SweepError
 
@@ -38,7 +38,7 @@ def sweep(
 
     >>> found = sweep(lambda level: 1 - level / 200, 0, 100, threshold=0.75, curvature="auto")
     >>> round(found.robustness, 2), found.evaluations, [round(level) for level in found.crossings]
-    (0.5, 24, [50])
+    (0.5, 21, [50])
     """
     if not callable(accuracy):
         raise InputError(f"accuracy: {accuracy!r} cannot be called; f(level) -> accuracy is accepted")
@@ -75,7 +75,7 @@ def run(
 ) -> comparators.Compared | None:
     """Evaluate what the method asks for; what a comparator found, None for asap."""
     if setting.method == "asap":
-        asap.explore(evaluate, known, grid, setting.thresholds, setting.bend)
+        exact.explore(evaluate, known, grid, setting.thresholds, setting.bend)
         return None
     if setting.method == "random":
         return comparators.random(evaluate, grid, setting.thresholds, seed=seed, repetitions=repetitions)

@@ -1,4 +1,4 @@
-"""Where a sampled sweep measures next, from a set of levels that is known beforehand.
+"""Where a sweep that chooses its own curvature measures next, from a set of levels that is known beforehand.
 
 The levels after the first ones are whole multiples of span / 2ᵈ: the wider the interval to be divided, the smaller d.
 Depth d has 2ᵈ⁻¹ levels that no smaller depth has. Each depth gets the same share of the error probability and divides
@@ -16,7 +16,9 @@ import numpy as np
 
 from testifai.sweeps.asap import Grid
 from testifai.sweeps.build import Points
-from testifai.sweeps.curvature import MULTIPLE
+
+# How much larger than likely the curvature is with which intervals are settled.
+LIKELY = 4.0
 
 
 def depths(grid: Grid) -> int:
@@ -36,7 +38,7 @@ def share(level: float, grid: Grid) -> float:
     most = depths(grid)
     place = round((level - grid.low) / (grid.high - grid.low) * 2**most)
     depth = most - ((place & -place).bit_length() - 1) if place else 1
-    return 1 / most / 2 ** max(0, depth - 1)
+    return float(1 / most / 2 ** max(0, depth - 1))
 
 
 def within(points: Points, pair: int, threshold: float, target: float, grid: Grid) -> list[float]:
@@ -53,8 +55,8 @@ def _around_crossing(
 ) -> tuple[list[float], float] | None:
     """Levels on both sides of where the straight line crosses, and their distance from it; None: no such crossing.
 
-    The distance is what the curve may deviate from the line, judged by the second differences themselves, and no less
-    than the target leaves to each crossing.
+    The distance is what the curve is likely to deviate from the line, and no less than the target leaves to each
+    crossing. Missing the crossing costs a level, never the bound.
     """
     i, j = pair, pair + 1
     decided = points.highs[i] < threshold <= points.lows[j] or points.highs[j] < threshold <= points.lows[i]
@@ -63,12 +65,12 @@ def _around_crossing(
         return None
     a, b = float(points.levels[i]), float(points.levels[j])
     crossing = a + (threshold - points.accuracies[i]) / rise * (b - a)
-    bend = float(np.broadcast_to(points.curvature, len(points.levels) - 1)[pair]) / MULTIPLE
+    bend = float(np.broadcast_to(points.curvature, len(points.levels) - 1)[pair]) / LIKELY
     deviation = bend * (b - a) ** 3 / 4 / abs(rise)
     above = points.accuracies >= threshold
     crossings = int(np.sum(above[:-1] != above[1:]))
     span = grid.high - grid.low
-    distance = max(deviation, 0.4 * target * span / crossings, span / grid.points / 2)
+    distance = max(deviation, 0.4 * target * span / crossings, 0.45 * span / grid.points)
     if 4 * distance > b - a:
         return None
     return [
@@ -82,4 +84,4 @@ def _allowed(level: float, room: float, grid: Grid) -> float:
         return float(round(level))
     span = grid.high - grid.low
     depth = min(depths(grid), max(1, math.ceil(math.log2(2 * span / room))))
-    return grid.low + round((level - grid.low) / span * 2**depth) / 2**depth * span
+    return float(grid.low + round((level - grid.low) / span * 2**depth) / 2**depth * span)

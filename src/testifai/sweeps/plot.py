@@ -17,7 +17,7 @@ Picture = NDArray[np.uint8]
 Colour = tuple[int, int, int]
 
 WIDTH, HEIGHT = 960, 600
-LEFT, RIGHT, TOP, BOTTOM = 84, 28, 84, 70
+LEFT, RIGHT, TOP, BOTTOM = 84, 28, 100, 70
 # Drawn at twice the size and shrunk: OpenCV's letters and thin lines are rough otherwise.
 FINE = 2
 INK: Colour = (45, 45, 45)
@@ -105,7 +105,7 @@ class _Sheet:
         for accuracy in ticks(0, 1, 5):
             self._stroke([(self.x(self.span[0]), self.y(accuracy)), (self.x(self.span[1]), self.y(accuracy))], FAINT, 1)
             self.text(f"{accuracy:g}", FINE * (LEFT - 10), self.y(accuracy) + 5 * FINE, anchor="right")
-        for level in ticks(*sorted(self.span)):
+        for level in ticks(min(self.span), max(self.span)):
             self._stroke([(self.x(level), self.y(0)), (self.x(level), self.y(0) + 6 * FINE)], INK, 1)
             self.text(f"{level:g}", self.x(level), self.y(0) + 24 * FINE, anchor="middle")
         corners = [(self.span[0], 1), (self.span[0], 0), (self.span[1], 0)]

@@ -1,9 +1,9 @@
 """ASAP on accuracies that are measured on growing samples of inputs.
 
-Each level has an interval that stays valid however often one looks (`intervals.confidence_sequence`). Its sample grows
-while the interval contains a threshold, or while noise rather than the distance of the levels lets the parabolas
-through the ends of the intervals reach it; otherwise intervals of levels are halved. The parabolas through the ends of
-the intervals decide what counts as settled, so Theorem 1's bound covers the noise of sampling too.
+Each level has an interval that stays valid whenever one stops (`looks`). Its sample grows while the interval contains
+a threshold, or while noise rather than the distance of the levels lets the parabolas through the ends of the intervals
+reach it; otherwise intervals of levels are divided. The parabolas through the ends of the intervals decide what counts
+as settled, so Theorem 1's bound covers the noise of sampling too.
 
 All intervals hold at once with the stated confidence, whatever levels the measurements lead to: those levels come from
 a set that is fixed beforehand, and the error probability is divided over all of it, half over the first levels, half
@@ -18,17 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.intervals import confidence_sequence
-from testifai.sweeps import asap, places
+from testifai.sweeps import asap, looks, places
 from testifai.sweeps.build import Points
 from testifai.sweeps.curvature import local_curvature
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.bool_]
+Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-
-FIRST_SAMPLE = 64
-GROWTH = 1.5
 
 
 class Ask(NamedTuple):
@@ -49,55 +46,62 @@ class Samples:
     def __init__(self, measure: Measure, inputs: int, confidence: float, population: str, grid: asap.Grid) -> None:
         self.measure, self.inputs, self.grid = measure, inputs, grid
         self.confidence, self.population = confidence, population
-        self.passed: dict[float, list[Bits]] = {}
+        # Per level the number of passes among the first input, the first two, and so on.
+        self._passes: dict[float, Counts] = {}
         self._first: frozenset[float] = frozenset()
 
     def open(self, levels: list[float]) -> None:
         """Take a first sample at some levels; those of the first call are the first levels."""
         self._first = self._first or frozenset(levels)
-        self.grow({level: min(FIRST_SAMPLE, self.inputs) for level in levels})
+        self.grow({level: looks.sizes(self.inputs)[0] for level in levels})
 
     def grow(self, sizes: dict[float, int]) -> None:
         """Let the samples at these levels have so many inputs."""
         asks = [Ask(level, self.trials(level), size) for level, size in sorted(sizes.items())]
         for level, passed in self.measure([ask for ask in asks if ask.stop > ask.start]):
-            self.passed.setdefault(level, []).append(passed)
+            before = self._passes.get(level, np.zeros(0, np.int64))
+            so_far = int(before[-1]) if len(before) else 0
+            self._passes[level] = np.concatenate([before, so_far + np.cumsum(passed)])
 
     def trials(self, level: float) -> int:
         """The size of the sample at a level."""
-        return sum(len(part) for part in self.passed.get(level, []))
+        return len(self._passes.get(level, ()))
+
+    def accuracy(self, level: float, trials: int | None = None) -> float:
+        """The accuracy at a level on its sample, or on the first so many inputs."""
+        size = trials or self.trials(level)
+        return float(self._passes[level][size - 1]) / size
+
+    def next_size(self, level: float) -> int:
+        """The size at which the sample at a level is looked at next."""
+        return next((size for size in looks.sizes(self.inputs) if size > self.trials(level)), self.inputs)
 
     def points(self, curvature: float | str) -> Points:
         """Estimates and intervals at all levels measured so far."""
-        levels = np.array(sorted(level for level in self.passed if self.trials(level)), float)
-        outcomes = [np.concatenate(self.passed[float(level)]) for level in levels]
-        trials = np.array([len(passed) for passed in outcomes], np.int64)
-        accuracies = np.array([passed.mean() for passed in outcomes], float)
-        lows, highs = self._intervals(levels, np.array([passed.sum() for passed in outcomes], np.int64), trials)
+        known = sorted(level for level in self._passes if self.trials(level))
+        levels = np.array(known, float)
+        lows, highs = np.array([self._limits(level) for level in known], float).reshape(-1, 2).T
+        accuracies = np.array([self.accuracy(level) for level in known], float)
+        trials = np.array([self.trials(level) for level in known], np.int64)
         bend: Floats | float = np.nan if isinstance(curvature, str) else curvature
-        if isinstance(curvature, str) and len(levels) > 1:
-            bend = local_curvature(levels, lambda places: common_accuracies([outcomes[place] for place in places]))
+        if isinstance(curvature, str) and len(known) > 1:
+            bend = local_curvature(levels, lambda three: self._common([known[place] for place in three]))
         return Points(levels, accuracies, lows, highs, bend, trials, int(trials.sum()))
 
-    def _intervals(self, levels: Floats, passes: NDArray[np.int64], trials: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        population = self.inputs if self.population == "data" else None
-        limits = np.empty((2, len(levels)))
-        for i, level in enumerate(levels.tolist()):
-            first = 1 / len(self._first) if level in self._first else 0.0
-            share = max(first, places.share(level, self.grid)) / 2
-            confidence = 1 - (1 - self.confidence) * share
-            limits[:, i] = confidence_sequence(passes[i], trials[i], population, confidence)
-        return limits[0], limits[1]
+    def _limits(self, level: float) -> tuple[float, float]:
+        first = 1 / len(self._first) if level in self._first else 0.0
+        error = (1 - self.confidence) * max(first, places.share(level, self.grid)) / 2
+        passes = int(self._passes[level][-1])
+        return looks.interval(passes, self.trials(level), self.inputs, self.population, error)
 
+    def _common(self, levels: list[float]) -> list[float]:
+        """The accuracies of some levels on the inputs that all of them have in common.
 
-def common_accuracies(outcomes: list[Bits]) -> Floats:
-    """The accuracies of some levels on the inputs that all of them have in common.
-
-    An input is changed in the same way at every level, so that most outcomes of neighbouring levels are the same and
-    differences of these accuracies are far less noisy than the accuracies.
-    """
-    common = min(map(len, outcomes))
-    return np.array([passed[:common].mean() for passed in outcomes])
+        An input is changed in the same way at every level, so that most outcomes of neighbouring levels are the same
+        and differences of these accuracies are far less noisy than the accuracies.
+        """
+        common = min(map(self.trials, levels))
+        return [self.accuracy(level, common) for level in levels]
 
 
 def explore(samples: Samples, thresholds: tuple[float, ...], curvature: float | str, target: float) -> None:
@@ -112,7 +116,7 @@ def explore(samples: Samples, thresholds: tuple[float, ...], curvature: float | 
         plan = _plan(points, thresholds, target, samples)
         if plan.grow.any():
             levels = points.levels[plan.grow].tolist()
-            samples.grow({level: min(samples.inputs, int(GROWTH * samples.trials(level))) for level in levels})
+            samples.grow({level: samples.next_size(level) for level in levels})
         elif plan.divide:
             samples.open(sorted(plan.divide))
         else:
