@@ -24,8 +24,6 @@ Ints = NDArray[np.intp]
 
 CONSTANT = 4.0  # prior variance of the mean level, on a scale that ends at pi/2: knows nothing
 ORDERS = 4  # effects of more than four axes at once are left to the rough terms of order four
-# Medians and spreads as found on five complete grids of 1,296 tests on 10,000 inputs, whose rough parts are next to
-# nothing; that of the prior is larger because intervals must hold on the sixth grid too.
 WIDTHS = {"length": 0.8, "step": 0.6, "scale": 0.9}  # prior sd of the logarithms
 LENGTH = 1.2  # prior median of the correlation length; an axis is 1 long
 
@@ -40,8 +38,10 @@ class Medians:
     rough_sd: float
 
 
+# Medians and spreads as found on five complete grids of 1,296 tests on 10,000 inputs, whose rough parts are next to
+# nothing; that of the prior is larger because intervals must hold on the sixth grid too.
 SURFACE = Medians((0.01, 0.0015, 0.0006, 0.0004), (3e-5, 3e-5, 3e-5, 3e-5), 1.2, 2.0)
-# What margins leave unexplained of the surface.
+# What margins leave unexplained of the surface; spreads are wider because margins may be of any kind.
 REMAINDER = Medians((3e-5, 1e-5, 6e-6, 6e-6), (1e-7, 1e-7, 1e-7, 1e-7), 2.0, 2.0)
 
 
