@@ -49,6 +49,9 @@ bench: $(VENV)/installed-reference
 	$(BIN)/python benchmarks/published.py
 	$(BIN)/python benchmarks/perturbations.py
 	$(BIN)/python benchmarks/estimation.py --strategies balanced adaptive ordered --surrogates process pairwise forest --seeds 2
+	$(BIN)/python benchmarks/coverage.py --seeds 20 --surfaces smooth rough --plans "balanced 100" "target .05"
+	$(BIN)/python benchmarks/operational.py
+	$(BIN)/python benchmarks/locality.py --splits 5 --no-training
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
