@@ -49,7 +49,7 @@ class Balanced:
     >>> failed = rng.random(5000) < risk**8
     >>> technique, frame = Balanced(), Frame(5000, risk)
     >>> answer = conclude(technique, frame, draw(technique, frame, 200, rng, failed.__getitem__))
-    >>> answer.low < 1 - failed.mean() < answer.high, answer.failures > 2 * 200 * failed.mean()
+    >>> bool(answer.low < 1 - failed.mean() < answer.high), bool(answer.failures > 2 * 200 * failed.mean())
     (True, True)
     """
 
