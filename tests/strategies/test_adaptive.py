@@ -163,3 +163,29 @@ def test_looking_again_and_again_errs_in_five_per_cent_at_most(growth):
     limits = norm.isf(np.array([risk(look) for look in range(1, looks + 1)]) / 2)
     wrong = (values > limits).any(axis=1).mean()
     assert wrong < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40_000)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_rounds_are_planned_with_scores_where_the_run_keeps_them(kept, monkeypatch):
+    from testifai.surrogates.process import Process
+
+    seen = []
+    fit = Process.fit
+
+    def noting(process, *counts, single):
+        seen.append(single.value)
+        return fit(process, *counts, single=single)
+
+    monkeypatch.setattr(Process, "fit", noting)
+    passed = surface((4, 4), 400)
+    margins = np.random.default_rng(1).normal(np.where(passed, 1.0, -1.0), 0.2).astype(np.float32)
+    outcomes = Outcomes(400)
+    progress = Progress(space(), outcomes, budget=1200)
+    while (work := Adaptive().propose(progress)) is not None:
+        for test, places in zip(work.configurations.tolist(), work.places, strict=True):
+            values = {"value": margins[test, places]} if kept else None
+            outcomes.record(test, places, passed[test, places], values)
+    assert seen
+    assert all((values is not None) == kept for values in seen)
+    if kept:
+        assert all(np.isfinite(values).all() for values in seen)
