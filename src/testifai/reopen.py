@@ -16,8 +16,8 @@ from testifai.store import Store, identity_changes
 def reopen(run_file: Path, spec: Path | None = None) -> Session:
     """A session for a stored run, its model and data loaded and known to be those it was made with.
 
-    A spec that runs code is followed only where it is still in its folder or the user names it: a run file may come from
-    someone else.
+    A spec that runs code is followed only where it is still in its folder or the user names it: a run file may come
+    from someone else.
     """
     with Store.open(run_file) as store:
         stored, folder, identity = store.get("spec"), store.get("folder"), store.get("identity")
