@@ -272,7 +272,10 @@ def perturbations(
         if composites:
             sheets.draw_composites(composites, preview, shown)
         else:
-            sheets.draw(found, preview, shown)
+            pictured = [one for one in found if registry.suite_of(one.name) != "text"]
+            if not pictured:
+                raise InputError(f"--preview: the suite {suite!r} changes texts, which cannot be drawn")
+            sheets.draw(pictured, preview, shown)
     for problem in registry.suite_problems():
         typer.echo(f"note: {problem}", err=True)
     if as_json:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # A built-in suite is one file and one name here; it is imported when a name with its prefix is asked for.
 SUITES = {
-    suite: f"testifai.perturb.{suite}" for suite in ("classic", "cifar_c", "cure", "deeptest", "imagenet_c", "mnist_c")
+    suite: f"testifai.perturb.{suite}"
+    for suite in ("classic", "cifar_c", "cure", "deeptest", "imagenet_c", "mnist_c", "text")
 }
 # Second names of built-in perturbations.
 ALIASES = {"classic.noise": "classic.gaussian_noise"}

@@ -1,0 +1,120 @@
+"""How a number of edits of one kind is made in each text of a batch.
+
+A kind of edit says where it can be made and what it puts there. Its places do not overlap, so that a text allows
+exactly as many edits as it has places; each edit is a span of the original text and its replacement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.perturb.rng import Rng
+from testifai.perturb.texts.tokens import Place, shadow_of
+from testifai.rows import Batch
+
+# More edits than this would need more draws than come in one piece for all texts at once (two per edit, of FEW).
+MOST = 8
+
+
+class Edit(NamedTuple):
+    """A span of the original text, and what stands there instead."""
+
+    start: int
+    end: int
+    new: str
+
+
+def pick(places: Sequence[Place], number: int, draws: Sequence[float]) -> list[Place]:
+    """So many of the places, each equally likely, in the order of the text; all of them where there are fewer.
+
+    >>> pick([(0, 1), (2, 3), (4, 5)], 2, [0.9, 0.1])
+    [(2, 3), (4, 5)]
+    """
+    count = len(places)
+    if number == 1:
+        return [places[int(draws[0] * count)]] if count else []
+    if number >= count:
+        return list(places)
+    # The first steps of Fisher and Yates's shuffle; only what has moved is written down.
+    moved: dict[int, int] = {}
+    chosen = []
+    for step in range(number):
+        other = step + int(draws[step] * (count - step))
+        chosen.append(moved.get(other, other))
+        moved[other] = moved.get(step, step)
+    return [places[place] for place in sorted(chosen)]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of edit.
+
+    `places(text, shadow)` are the spans at which it can be made, none overlapping another, and each of them can be
+    changed; `change(text, shadow, place, draw)` is what then stands there, from a number between 0 and 1. `picked`
+    chooses the spans from the places.
+    """
+
+    places: Callable[[str, str], Sequence[Any]]
+    change: Callable[[str, str, Place, float], str]
+    picked: Callable[[Sequence[Any], int, Sequence[float]], list[Place]] = pick
+
+
+@dataclass(frozen=True, eq=False)
+class TextEdits:
+    """The function of a perturbation of texts: makes as many edits of one kind as its parameter says.
+
+    Where a text has fewer places than that, all of them are used; `edits` tells which texts these are.
+    """
+
+    kind: Kind
+
+    def __call__(self, batch: Batch, number: int, rng: Rng) -> Batch:
+        texts = check_texts(batch)
+        plans = zip(texts, self.plan(texts, number, rng), strict=True)
+        changed = [_written(text, made) if made else text for text, made in plans]
+        if isinstance(batch, list):
+            return changed
+        result: NDArray[Any] = np.empty(len(changed), dtype=object)
+        result[:] = changed
+        return result
+
+    def plan(self, texts: Sequence[str], number: int, rng: Rng) -> Iterator[list[Edit]]:
+        """The edits of each text, in order."""
+        if not 1 <= number <= MOST:
+            raise InputError(f"number of edits: {number!r} is not accepted; give 1 to {MOST}")
+        # One call draws for all texts: a generator for each would cost more than the edit.
+        table = rng.uniform((2, number)).tolist()
+        places, change, picked = self.kind.places, self.kind.change, self.kind.picked
+        for text, (where, what) in zip(texts, table, strict=True):
+            shadow = shadow_of(text)
+            chosen = picked(places(text, shadow), number, where)
+            yield [Edit(*place, change(text, shadow, place, draw)) for place, draw in zip(chosen, what, strict=False)]
+
+
+def check_texts(batch: Any) -> list[str]:
+    """The texts of a batch, or an InputError that says which of them is none."""
+    if not isinstance(batch, list | np.ndarray) or (isinstance(batch, np.ndarray) and batch.dtype.kind != "O"):
+        kind = f"an array of {batch.dtype}" if isinstance(batch, np.ndarray) else f"a {type(batch).__name__}"
+        raise InputError(f"texts: {kind} is not accepted; give a list of strings or an array of dtype object")
+    if isinstance(batch, np.ndarray) and batch.ndim != 1:
+        raise InputError(f"texts: an array of shape {batch.shape} is not accepted; give one text per input")
+    texts = list(batch)
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            shown = " ".join(repr(text).split())[:40]
+            raise InputError(f"texts[{place}]: {shown} is a {type(text).__name__}; give a string")
+    return texts
+
+
+def _written(text: str, made: list[Edit]) -> str:
+    pieces, done = [], 0
+    for edit in made:
+        pieces += [text[done : edit.start], edit.new]
+        done = edit.end
+    return "".join([*pieces, text[done:]])
