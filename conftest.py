@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 NEED = {
+    "dash": ["src/testifai/app/*"],
     "torch": ["src/testifai/perturb/ops_torch/*"],
     "pyagrum": ["src/testifai/locality/network.py", "src/testifai/locality/inference.py"],
 }

@@ -12,6 +12,7 @@ import typer
 
 from testifai.commands.common import Json, RunFile, SpecFile, Stopped, duration, measured, print_json, say_code
 from testifai.commands.errors import errors
+from testifai.commands.explore import explore
 from testifai.commands.operational import estimate, select
 from testifai.commands.report import report
 from testifai.commands.sweep import sweep
@@ -347,7 +348,7 @@ def independence(
         typer.echo(line)
 
 
-for command in (report, errors, sweep, select, estimate):
+for command in (report, explore, errors, sweep, select, estimate):
     app.command()(command)
 
 

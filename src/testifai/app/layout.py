@@ -1,0 +1,175 @@
+"""The page of the explorer: query, sliders and answer on the left, figures on the right, examples below."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testifai.app.state import EVERYTHING, VIEWS, Runs
+from testifai.extras import load
+from testifai.report.regions import standard_queries
+from testifai.report.theme import CONFIG
+from testifai.space import Axis
+
+dcc: Any = load("dash.dcc", extra="app")
+html: Any = load("dash.html", extra="app")
+
+TITLES = {
+    "space": "region",
+    "pairs": "pairs of axes",
+    "curves": "curves",
+    "tests": "worst tests",
+    "compare": "two runs",
+}
+MOST_NAME = 80
+
+
+def page(runs: Runs) -> Any:
+    """The whole page, still without anything in it: callbacks fill it from its address."""
+    return html.Div(
+        [
+            dcc.Location(id="url", refresh=False),
+            dcc.Store(id="asked"),
+            dcc.Store(id="answered"),
+            dcc.Store(id="test"),
+            dcc.Store(id="saved", storage_type="local", data=[]),
+            dcc.Download(id="download"),
+            html.Div(id="address", hidden=True),
+            _header(runs),
+            html.Div([_controls(runs), _figures(runs)], className="columns"),
+            html.Div(
+                html.P("Click a cell or a dot to see real inputs under that configuration.", className="facts"),
+                id="examples",
+            ),
+        ],
+        id="root",
+        className="light",
+    )
+
+
+def _header(runs: Runs) -> Any:
+    choices = [{"label": name, "value": number} for number, name in enumerate(runs.names)]
+    several = len(runs.files) > 1
+    return html.Header(
+        [
+            html.H1("testifai"),
+            _labelled("run", dcc.Dropdown(choices, 0, id="run", clearable=False, searchable=False), shown=several),
+            html.Span("" if several else runs.names[0], className="run-name"),
+            _labelled(
+                "against",
+                dcc.Dropdown(choices, min(1, len(choices) - 1), id="against", clearable=False, searchable=False),
+                shown=several,
+            ),
+            dcc.Checklist([{"label": "dark", "value": "dark"}], [], id="dark", className="choice"),
+        ]
+    )
+
+
+def _controls(runs: Runs) -> Any:
+    space = runs.space
+    words = [*space.names, *(f"{name} >= " for name in space.names), "order == ", "severity <= "]
+    standard = [{"label": f"{name}: {query}", "value": query} for name, query in standard_queries(space).items()]
+    return html.Section(
+        [
+            html.Label("query", htmlFor="query"),
+            dcc.Input(
+                id="query", value=EVERYTHING, type="text", list="words", autoComplete="off", spellCheck="false",
+                maxLength=2000, debounce=0.15,
+            ),
+            html.Datalist([html.Option(value=word) for word in words], id="words"),
+            html.Div(id="message", **{"aria-live": "polite"}),
+            html.Div(id="answer", **{"aria-live": "polite"}),
+            html.Div(id="difference", **{"aria-live": "polite"}),
+            html.H2("severities"),
+            *[_slider(axis) for axis in space.axes],
+            dcc.Dropdown(
+                [{"label": "everything", "value": EVERYTHING}, *standard], None, id="standard",
+                placeholder="standard queries …", searchable=False,
+            ),
+            _saving(),
+        ],
+        className="controls",
+        **{"aria-label": "query"},
+    )  # fmt: skip
+
+
+def _slider(axis: Axis) -> Any:
+    """Positions, not severities: those need not be evenly spaced."""
+    last = len(axis.severities) - 1
+    every = max(1, -(-len(axis.severities) // 12))
+    return html.Div(
+        [
+            html.Span(axis.name, className="axis"),
+            dcc.RangeSlider(
+                0, max(last, 1), 1, value=[0, max(last, 1)],
+                marks={place: str(axis.severities[place]) for place in range(0, last + 1, every)},
+                id={"type": "range", "axis": axis.name}, allowCross=False, allow_direct_input=False,
+                disabled=last < 1,
+            ),
+        ],
+        className="slider",
+    )  # fmt: skip
+
+
+def _saving() -> Any:
+    return html.Details(
+        [
+            html.Summary("saved queries and gates"),
+            html.Div(
+                [
+                    dcc.Input(id="name", type="text", placeholder="name", maxLength=MOST_NAME),
+                    dcc.Input(id="at-least", type="number", min=0, max=1, step=0.001, placeholder="at least, 0 … 1"),
+                    html.Button("save", id="save", type="button"),
+                ],
+                className="row",
+            ),
+            html.Div(id="saved-message"),
+            dcc.Dropdown([], None, id="recall", placeholder="saved queries …", searchable=False),
+            html.Div(
+                [
+                    html.Button("export as gates (TOML)", id="export", type="button"),
+                    html.Button("forget all", id="forget", type="button"),
+                ],
+                className="row",
+            ),
+        ]
+    )
+
+
+def _figures(runs: Runs) -> Any:
+    names = runs.space.names
+    views = [view for view in VIEWS if view != "compare" or len(runs.files) > 1]
+    pickers = [
+        dcc.Dropdown(list(names), name, id={"type": "axis", "place": place}, clearable=False, searchable=False)
+        for place, name in enumerate(names[:3])
+    ]
+    return html.Section(
+        [
+            dcc.RadioItems(
+                [{"label": TITLES[view], "value": view} for view in views], "space", id="view", className="choice"
+            ),
+            html.Div(
+                [html.Span("axes", className="facts"), *pickers],
+                id="pickers",
+                className="unseen",
+            ),
+            html.Div(id="figures", className="figures"),
+        ],
+        className="views",
+        **{"aria-label": "figures"},
+    )
+
+
+def graph(name: str, figure: dict[str, Any]) -> Any:
+    """A figure in its place."""
+    height = figure["layout"].get("height") or (560 if name == "voxels" else 430)
+    return dcc.Graph(
+        id={"type": "figure", "name": name},
+        figure=figure,
+        config=CONFIG,
+        style={"height": f"{height}px"},
+        className=f"figure {'wide' if name in ('voxels', 'worst') else ''}",
+    )
+
+
+def _labelled(words: str, part: Any, *, shown: bool) -> Any:
+    return html.Label([html.Span(words), part], className="labelled" if shown else "unseen")

@@ -1,0 +1,153 @@
+"""Answers, examples and comparisons as parts of the page. All text is given to Dash as text, never as mark-up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from testifai.app.state import Runs
+from testifai.comparing import Region
+from testifai.errors import InputError
+from testifai.extras import load
+from testifai.oracles import predicted
+from testifai.report.examples import LABELLED, Example, Thumb, class_name, examples, failing_places
+from testifai.tables import interval, rate, sigma_text, signed
+from testifai.tomogram import Answer
+
+html: Any = load("dash.html", extra="app")
+
+SHOWN = 8  # examples of a test
+FAILING = 6  # of them, at most, that fail, so that some pass
+MOST_CONFUSED = 64  # inputs over which the confusion of a test is counted
+
+
+def answer(found: Answer, query: str, name: str) -> Any:
+    """A query's answer, the number first."""
+    parts = [
+        html.Div(name, className="run-name"),
+        html.Div([html.Span(rate(found.robustness), className="big"), html.Span(_bounds(found), className="bounds")]),
+        html.Div(
+            f"{signed(found.drop)} against clean inputs · {found.tests:,} tests: {found.measured:,} measured, "
+            f"{found.inferred:,} predicted",
+            className="facts",
+        ),
+    ]
+    if found.model_free is not None:
+        estimate, low, high = found.model_free
+        verdict = "they disagree: spend more here before trusting either" if found.disagrees else "they agree"
+        parts.append(
+            html.Div(
+                f"from these tests' own trials alone: {rate(estimate)} ({interval(low, high)}); {verdict}",
+                className="facts warn" if found.disagrees else "facts",
+            )
+        )
+    return html.Div(parts, className="answer", title=query)
+
+
+def _bounds(found: Answer) -> str:
+    words = interval(found.low, found.high)
+    return f" {words}" if words in ("exact", "no interval") else f" 95 %: {words}"
+
+
+def message(text: str) -> Any:
+    """One line about what is wrong."""
+    return html.Div(text, className="warn", role="status")
+
+
+def difference(region: Region, names: tuple[str, str], notes: tuple[str, ...]) -> Any:
+    """How B differs from A over a query, and whether that is more than noise."""
+    if not region.compared:
+        return message(f"none of these {region.tests:,} tests was measured in both runs, so they cannot be compared")
+    verdicts = {
+        "better": "B is more robust: the difference is more than noise",
+        "worse": "B is less robust: the difference is more than noise",
+        "equal": "no difference: known exactly",
+        "undecided": "undecided: the difference may be noise",
+    }
+    sure = " and known exactly for these inputs" if region.low == region.high != 0 else ""
+    left_out = f"; {region.left_out:,} not measured in both are left out" if region.left_out else ""
+    low_high = "exact" if region.low == region.high else f"95 %: {region.low:+.3f} … {region.high:+.3f}"
+    return html.Div(
+        [
+            html.Div(f"B − A: {names[1]} − {names[0]}", className="run-name"),
+            html.Div(
+                [html.Span(signed(region.difference), className="big"), html.Span(f" {low_high}", className="bounds")]
+            ),
+            html.Div(verdicts[region.verdict] + sure, className=f"verdict {region.verdict}"),
+            html.Div(f"{region.compared:,} tests measured in both{left_out}", className="facts"),
+            *(html.Div(note, className="facts") for note in notes),
+        ],
+        className="answer",
+    )
+
+
+def test(runs: Runs, run: int, number: int) -> Any:
+    """Real inputs under one configuration, originals beside them, with what the model makes of them."""
+    tomogram = runs.tomogram(run)
+    estimate, low, high, trials = (
+        values.reshape(-1)[number] for values in (tomogram.estimate, tomogram.low, tomogram.high, tomogram.trials)
+    )
+    title = sigma_text(tomogram.space, tomogram.space.configuration(number))
+    source = f"{int(trials):,} trials" if trials else "predicted"
+    head = [
+        html.H2(f"{runs.names[run]}: {title}"),
+        html.Div(f"{rate(float(estimate))} ({interval(float(low), float(high))}), {source}", className="facts"),
+        html.Div("Of a cell that is the mean of several tests, the first is shown.", className="facts"),
+    ]
+    try:
+        subject = runs.session(run).subject
+        shown = examples(subject, tomogram, number, _places(tomogram, number))
+        body = [html.Div([_example(one) for one in shown], className="examples"), _confusion(subject, number)]
+    except InputError as error:
+        body = [message(f"Inputs cannot be shown: {error}")]
+    return html.Section([*head, *body], id="test-shown", **{"data-test": str(number)})
+
+
+def _places(tomogram: Any, number: int) -> Any:
+    """Some that fail, then some that pass, then whichever come first."""
+    failing = failing_places(tomogram, number, FAILING)
+    places = np.arange(tomogram.outcomes.inputs)
+    passing = places[tomogram.outcomes.passed(number, places)][:SHOWN]
+    listed = dict.fromkeys([*failing.tolist(), *passing.tolist(), *places[: 2 * SHOWN].tolist()])
+    return np.array(list(listed)[:SHOWN], np.intp)
+
+
+def _example(one: Example) -> Any:
+    mark = {True: "passes", False: "fails", None: "not tried"}[one.passed]
+    words = (
+        [] if one.predicted is None else [f"true {one.label}" if one.label is not None else "", f"→ {one.predicted}"]
+    )
+    return html.Figure(
+        [
+            html.Div([_thumb(one.original, "original"), _thumb(one.changed, "perturbed")], className="pair"),
+            html.Figcaption([f"#{one.number} ", *[f"{word} " for word in words], html.B(mark)]),
+        ],
+        className=f"example {mark.replace(' ', '-')}",
+    )
+
+
+def _thumb(thumb: Thumb, what: str) -> Any:
+    if thumb.picture is None:
+        return html.Blockquote(thumb.text, title=what)
+    return html.Img(src=thumb.picture, alt=what, title=what)
+
+
+def _confusion(subject: Any, number: int) -> Any:
+    """Which classes are taken for which, counted over the first inputs of the visiting order."""
+    if subject.oracle.name not in LABELLED or subject.labels is None:
+        return None
+    places = np.arange(min(MOST_CONFUSED, len(subject.order)))
+    classes = predicted(subject.infer(subject.composite(subject.space.configuration(number), places), number))
+    true = np.asarray(subject.labels)[subject.order[places]]
+    pairs = Counter(
+        (int(label), int(found)) for label, found in zip(true.tolist(), classes.tolist(), strict=True) if label != found
+    )
+    words = [
+        f"{class_name(subject, label)} → {class_name(subject, found)}: {count}"
+        for (label, found), count in pairs.most_common(8)
+    ]
+    return html.Div(
+        f"Confused, of the first {len(places)} inputs: {'; '.join(words) if words else 'none'}", className="facts"
+    )

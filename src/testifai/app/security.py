@@ -1,0 +1,74 @@
+"""Who may ask the explorer what: this machine only, or whoever holds the token; small requests; no other site."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+from typing import Any
+
+LARGEST_REQUEST = 1_000_000  # bytes
+COOKIE = "testifai_token"
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
+# Plotly compiles shaders' wrappers at run time, and Dash starts from a script inside the page.
+POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine alone.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("example.org")
+    (True, True, False, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def new_token() -> str:
+    """A secret nobody can guess."""
+    return secrets.token_urlsafe(24)
+
+
+def protect(server: Any, token: str | None) -> None:
+    """Guard a Flask server. Without a token it answers to this machine's own names only."""
+    import flask
+
+    server.config["MAX_CONTENT_LENGTH"] = LARGEST_REQUEST
+
+    @server.before_request  # type: ignore[untyped-decorator]
+    def check() -> Any:
+        if token is None:
+            # Another site could let its own name point here (DNS rebinding); a page of it must get nothing.
+            name = flask.request.host.rpartition(":")[0] or flask.request.host
+            return None if name in LOOPBACK_NAMES or is_loopback(name) else _refused(403, "unknown host name")
+        given = flask.request.args.get("token")
+        if given is not None and _same(given, token):
+            return None
+        if _same(flask.request.cookies.get(COOKIE, ""), token):
+            return None
+        return _refused(401, "a token is needed: open the address that testifai explore printed")
+
+    @server.after_request  # type: ignore[untyped-decorator]
+    def dress(response: Any) -> Any:
+        response.headers["Content-Security-Policy"] = POLICY
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        if token is not None and _same(flask.request.args.get("token", ""), token):
+            response.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
+        return response
+
+    def _refused(status: int, why: str) -> Any:
+        return flask.Response(f"{why}\n", status, mimetype="text/plain")
+
+
+def _same(given: str, token: str) -> bool:
+    """In a time that does not tell how much of it is right."""
+    return hmac.compare_digest(given.encode(), token.encode())

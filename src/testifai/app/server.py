@@ -1,0 +1,49 @@
+"""The explorer as a Dash application, and how it is served."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from testifai.app import callbacks, layout, security
+from testifai.app.state import Runs
+from testifai.errors import InputError
+from testifai.extras import load
+
+
+def build(runs: Runs, token: str | None = None) -> Any:
+    """The application. With a token, nobody is answered who does not have it."""
+    dash: Any = load("dash", extra="app")
+    app = dash.Dash(
+        "testifai",
+        title="testifai",
+        update_title=None,
+        assets_folder=str(Path(__file__).parent / "assets"),
+        serve_locally=True,
+        suppress_callback_exceptions=True,
+    )
+    security.protect(app.server, token)
+    app.layout = layout.page(runs)
+    callbacks.connect(app, runs)
+    return app
+
+
+def listen(app: Any, host: str, port: int) -> Any:
+    """A server that has its port, ready for `serve_forever`; port 0 takes any that is free."""
+    from werkzeug.serving import WSGIRequestHandler, make_server
+
+    class Quiet(WSGIRequestHandler):
+        def log_request(self, *_: Any) -> None:
+            """Requests are not listed: an address may hold the token."""
+
+    try:
+        return make_server(host, port, app.server, threaded=True, request_handler=Quiet)
+    except (OSError, SystemExit) as error:  # werkzeug itself ends the process when a port is taken
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "the port is taken"
+        raise InputError(f"--port: cannot listen on {host}:{port}: {why}; try --port 0 for any free one") from None
+
+
+def warm(runs: Runs) -> None:
+    """Begin to estimate while the browser still opens."""
+    threading.Thread(target=runs.warm, daemon=True).start()

@@ -1,0 +1,54 @@
+"""`testifai explore`: runs in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from testifai.errors import InputError
+from testifai.extras import load
+
+PORT = 8050
+
+
+def explore(
+    run_files: Annotated[list[Path], typer.Argument(help="Run files made by testifai run.", metavar="RUN.db…")],
+    host: Annotated[str, typer.Option(help="Address to serve on; any but this machine's own needs a token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")] = PORT,
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
+    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or runs code of yours.")] = None,
+) -> None:
+    """Look at one run, or compare several, in the browser. Ctrl-C ends it."""
+    load("dash", extra="app")
+    if len({path.resolve() for path in run_files}) < len(run_files):
+        raise InputError("run files: the same file is named twice")
+    if spec is not None:
+        from testifai.commands.common import say_code
+        from testifai.spec import read
+
+        say_code(read(spec))
+    from testifai.app.security import is_loopback, new_token
+    from testifai.app.server import build, listen, warm
+    from testifai.app.state import Runs
+
+    token = None if is_loopback(host) else new_token()
+    runs = Runs(run_files, spec)
+    warm(runs)
+    server = listen(build(runs, token), host, port)
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{server.port}/" + ("" if token is None else f"?token={token}")
+    typer.echo(f"Exploring {', '.join(runs.names)} at {address} (Ctrl-C ends it)")
+    if token is not None:
+        typer.echo("note: other machines can reach this; whoever has the token sees the runs' inputs", err=True)
+    if browser:
+        typer.launch(address)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        typer.echo("Stopped.")
+    finally:
+        server.server_close()

@@ -1,0 +1,231 @@
+"""The explorer in a real Chromium: query, slider, cells and their images, two runs, dark mode, random clicks."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import warnings
+
+import pytest
+
+pytest.importorskip("dash")
+
+from testifai.app.server import build, listen
+from testifai.report.pdf import find_chromium
+
+FLAGS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+# Plotly warns of its own use of a canvas, and software rendering of its slowness.
+HARMLESS = ("willReadFrequently", "GPU stall", "GL Driver Message")
+NUMBER = "document.querySelector('#answer .big').innerText"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        sync_playwright = None
+    missing = [name for name, found in (("playwright", sync_playwright), ("Chromium", find_chromium())) if not found]
+    if missing:
+        warnings.warn(f"no {' and no '.join(missing)} here: the explorer was NOT tested in a browser", stacklevel=1)
+        pytest.skip(f"no {' and no '.join(missing)}")
+    flags = [*FLAGS, "--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else FLAGS
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=find_chromium(), args=flags)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def address(runs):
+    server = listen(build(runs), "127.0.0.1", 0)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.port}/"
+    server.shutdown()
+    thread.join(10)
+    server.server_close()
+
+
+class Opened:
+    """The page, all it says on the console, and all it asks the network for."""
+
+    def __init__(self, browser, address, search=""):
+        context = browser.new_context(viewport={"width": 1300, "height": 900}, color_scheme="light")
+        self.page, self.said, self.asked = context.new_page(), [], []
+        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.address = address
+        self.go(search)
+
+    def go(self, search):
+        self.page.goto(self.address + search)
+        self.page.wait_for_selector("#figures .main-svg", timeout=60_000)
+        self.page.wait_for_function(f"() => {NUMBER} !== ''", timeout=60_000)
+
+    def until(self, condition):
+        self.page.wait_for_function(f"() => {condition}", timeout=20_000)
+
+    def answer(self):
+        return self.page.evaluate(NUMBER)
+
+    def problems(self):
+        return [line for line in self.said if not any(words in line for words in HARMLESS)]
+
+    def shown(self):
+        return self.page.evaluate("document.querySelector('#test-shown')?.dataset.test ?? null")
+
+    def click_cell(self, name, x, y):
+        """Click into a flat figure, at parts of its width and height."""
+        place = self.page.locator(f'[id*=\'"name":"{name}"\'] .nsewdrag').first
+        place.scroll_into_view_if_needed()
+        box = place.bounding_box()
+        self.page.mouse.click(box["x"] + box["width"] * x, box["y"] + box["height"] * y)
+
+
+@pytest.fixture(scope="module")
+def opened(browser, address):
+    """Opened once: drawing takes seconds without a graphics card. Each test leaves the page fit for the next."""
+    return Opened(browser, address)
+
+
+def rate(runs, run, query):
+    return f"{runs.answer(run, query).robustness:.3f}"
+
+
+def test_typing_a_query(opened, runs):
+    assert opened.answer() == rate(runs, 0, "order >= 0")
+    opened.page.fill("#query", "zoom >= 2 and order <= 2")
+    opened.until(f"{NUMBER} === '{rate(runs, 0, 'zoom >= 2 and order <= 2')}'")
+    opened.until("document.querySelectorAll('.slider')[1].querySelectorAll('[role=slider]')[0].ariaValueNow === '1'")
+    opened.until("new URL(location).searchParams.get('query') === 'zoom >= 2 and order <= 2'")
+    assert opened.problems() == []
+
+
+def test_a_wrong_query_is_told_as_text_and_changes_nothing(opened):
+    before = opened.answer()
+    opened.page.fill("#query", "zoom > <img src=x onerror=alert(1)>")
+    opened.until("document.querySelector('#message').innerText.includes(\"unexpected '<'\")")
+    assert opened.page.locator("#message img").count() == 0
+    assert opened.answer() == before
+    opened.page.fill("#query", "zom > 1")
+    opened.until("document.querySelector('#message').innerText.includes('did you mean')")
+    assert opened.problems() == []
+
+
+def test_axis_names_are_completed(opened, runs):
+    words = opened.page.evaluate("[...document.querySelector('#query').list.options].map(option => option.value)")
+    assert set(runs.space.names) <= set(words)
+
+
+def test_moving_a_slider_with_the_keyboard(opened, runs):
+    opened.page.fill("#query", "order <= 2")
+    opened.until(f"{NUMBER} === '{rate(runs, 0, 'order <= 2')}'")
+    opened.page.locator(".slider").nth(2).locator("[role=slider]").nth(1).focus()
+    opened.page.keyboard.press("ArrowLeft")
+    opened.until("document.querySelector('#query').value === 'order <= 2 and blur <= 2'")
+    opened.until(f"{NUMBER} === '{rate(runs, 0, 'order <= 2 and blur <= 2')}'")
+    assert opened.problems() == []
+
+
+def test_a_click_on_a_cell_shows_its_images(opened, runs):
+    opened.page.fill("#query", "order >= 0")
+    opened.until(f"{NUMBER} === '{rate(runs, 0, 'order >= 0')}'")
+    opened.page.wait_for_timeout(500)  # until it is drawn
+    opened.click_cell("heatmap", 0.95, 0.05)
+    opened.until("document.querySelectorAll('#test-shown img').length === 16")
+    assert runs.space.configuration(int(opened.shown())) == (5, 5, 0, 0)
+    assert "true" in opened.page.inner_text("#test-shown figcaption >> nth=0")
+    opened.until("[...document.querySelectorAll('#test-shown img')].every(image => image.naturalWidth === 28)")
+    assert opened.problems() == []
+
+
+def test_turning_and_clicking_the_voxel_view(opened):
+    page, before = opened.page, opened.shown()
+    view = """document.querySelector('[id*=\\'"voxels"\\'] .js-plotly-plot')"""
+    eye = f"JSON.stringify({view}._fullLayout.scene._scene.getCamera().eye)"
+    page.evaluate("window.scrollTo(0, 0)")
+    opened.until(f"{view}?._fullLayout?.scene?._scene")
+    was = page.evaluate(eye)
+    box = page.locator("[id*='\"voxels\"'] canvas").first.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.6
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 60, y + 10, steps=3)
+    page.mouse.up()
+    opened.until(f"{eye} !== '{was}'")
+    for step in range(6):  # until a cube lies under the mouse
+        page.mouse.move(x - 80 + 30 * step, y - 3)
+        page.wait_for_timeout(150)
+        page.mouse.move(x - 80 + 30 * step, y)
+        page.wait_for_timeout(300)
+        page.mouse.down()
+        page.wait_for_timeout(200)
+        page.mouse.up()
+        page.wait_for_timeout(400)
+        if opened.shown() != before:
+            break
+    assert opened.shown() != before
+    assert opened.problems() == []
+
+
+def test_two_runs_in_the_dark_by_address(opened, runs):
+    query = "zoom >= 2"
+    opened.go("?view=compare&dark=1&query=zoom+%3E%3D+2&axes=blur,zoom,noise&test=40")
+    opened.until("document.querySelectorAll('#test-shown[data-test=\"40\"] img').length === 16")
+    opened.until("document.querySelectorAll('#figures .main-svg').length >= 3")
+    opened.until("document.querySelector('#difference .verdict') !== null")
+    found = runs.comparison(0, 1, query).regions[0]
+    assert f"{found.difference:+.3f}" in opened.page.inner_text("#difference")
+    assert ("more than noise" in opened.page.inner_text("#difference .verdict")) == (
+        found.verdict in ("better", "worse")
+    )
+    assert rate(runs, 1, query) in opened.page.inner_text("#difference")
+    opened.until("document.querySelector('#root').className === 'dark'")
+    ground = "getComputedStyle(document.querySelector('#root')).backgroundColor"
+    assert opened.page.evaluate(ground) == "rgb(23, 27, 33)"
+    opened.page.locator("#dark input").click()
+    opened.until(f"{ground} === 'rgb(255, 255, 255)'")
+    assert opened.problems() == []
+
+
+def test_saving_a_query_and_exporting_gates(opened):
+    page = opened.page
+    page.locator("summary").click()
+    page.fill("#name", "blurred")
+    page.click("#save")
+    opened.until("document.querySelector('#saved-message').innerText.includes('at least')")
+    page.fill("#at-least", "0.5")
+    page.click("#save")
+    opened.until("(localStorage.getItem('saved') || '').includes('blurred')")
+    with page.expect_download() as download:
+        page.click("#export")
+    assert 'name = "blurred"\nquery = "zoom >= 2"\nat_least = 0.5' in download.value.path().read_text()
+    assert opened.problems() == []
+
+
+def test_random_clicks(opened, runs):
+    """Whatever is pressed in whatever order, nothing complains and the page still answers."""
+    page, draw = opened.page, random.Random(3)
+    for view in ("pairs of axes", "curves", "worst tests", "region"):
+        page.locator("#view label", has_text=view).first.click()
+        page.wait_for_timeout(300)
+        for _ in range(4):
+            page.mouse.click(draw.randint(400, 1280), draw.randint(150, 880))
+            page.wait_for_timeout(60)
+        page.keyboard.press("Escape")
+        thumbs = page.locator(".slider [role=slider]")
+        thumbs.nth(draw.randrange(thumbs.count())).focus()
+        page.keyboard.press(draw.choice(["ArrowLeft", "ArrowRight", "Home", "End"]))
+    page.fill("#query", "order == 1")
+    opened.until(f"{NUMBER} === '{rate(runs, 0, 'order == 1')}'")
+    assert opened.problems() == []
+
+
+def test_no_request_left_this_machine(opened):
+    away = [url for url in opened.asked if not url.startswith((opened.address, "data:", "blob:"))]
+    assert away == []
+    buttons = "[...document.querySelectorAll('.modebar-btn')].map(button => button.getAttribute('data-title'))"
+    assert not [title for title in opened.page.evaluate(buttons) if "cloud" in title.lower()]

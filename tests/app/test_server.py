@@ -1,0 +1,166 @@
+"""Who gets an answer, how large a request may be, and what the callbacks return to anyone who asks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+pytest.importorskip("dash")
+
+from testifai.app import callbacks, panels
+from testifai.app.security import COOKIE, LARGEST_REQUEST, is_loopback
+from testifai.app.server import build, listen
+from testifai.app.state import Runs
+from testifai.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def client(runs):
+    return build(runs).server.test_client()
+
+
+def ask(client, output, inputs, state=(), changed=None):
+    """Call a callback as the page does."""
+    body = {
+        "output": output,
+        "outputs": [],
+        "inputs": [{"id": i, "property": p, "value": v} for i, p, v in inputs],
+        "state": [{"id": i, "property": p, "value": v} for i, p, v in state],
+        "changedPropIds": [changed or f"{inputs[0][0]}.{inputs[0][1]}"],
+    }
+    single = not output.startswith("..")
+    outputs = [
+        {"id": part.rpartition(".")[0], "property": part.rpartition(".")[2]} for part in output.strip(".").split("...")
+    ]
+    body["outputs"] = outputs[0] if single else outputs
+    return client.post("/_dash-update-component", json=body)
+
+
+def test_the_answer(client, runs):
+    output = "..answer.children...answered.data.."
+    reply = ask(client, output, [("asked", "data", "zoom >= 2"), ("run", "value", 1)])
+    assert reply.status_code == 200
+    assert f"{runs.answer(1, 'zoom >= 2').robustness:.3f}" in reply.text
+    assert "b.db" in reply.text
+
+
+@pytest.mark.parametrize("run", ["../../etc/passwd", 7, -1, None, True, 0.5])
+def test_only_runs_of_the_command_line(client, run):
+    reply = ask(client, "..answer.children...answered.data..", [("asked", "data", "zoom >= 2"), ("run", "value", run)])
+    assert reply.status_code == 200
+    assert "is not one of those given on the command line" in reply.text
+
+
+def test_host_names(client):
+    assert client.get("/").status_code == 200
+    assert client.get("/", headers={"Host": "localhost:8050"}).status_code == 200
+    assert client.get("/", headers={"Host": "127.0.0.1:8050"}).status_code == 200
+    assert client.get("/", headers={"Host": "evil.example:8050"}).status_code == 403
+    assert client.get("/assets/../../state.py").status_code == 404
+
+
+def test_nothing_may_be_loaded_from_elsewhere(client):
+    reply = client.get("/")
+    assert "default-src 'none'" in reply.headers["Content-Security-Policy"]
+    assert "https://" not in reply.text
+
+
+def test_large_requests_are_refused(client):
+    reply = client.post("/_dash-update-component", data=b" " * (LARGEST_REQUEST + 1), content_type="application/json")
+    assert reply.status_code == 413
+
+
+def test_token(runs):
+    server = build(runs, "secret-token").server
+    stranger = server.test_client()
+    for path in ("/", "/_dash-layout", "/?token=wrong", "/?token=", "/?token=sécret"):
+        assert stranger.get(path).status_code == 401
+    stranger.set_cookie(COOKIE, "wrong")
+    assert stranger.get("/").status_code == 401
+    friend = server.test_client()
+    assert friend.get("/?token=secret-token").status_code == 200
+    assert friend.get("/_dash-layout").status_code == 200  # by the cookie from now on
+
+
+@pytest.mark.parametrize(
+    ("host", "local"), [("127.0.0.1", True), ("::1", True), ("127.9.9.9", True), ("0.0.0.0", False), ("", False)]
+)
+def test_loopback(host, local):
+    assert is_loopback(host) is local
+
+
+def test_a_taken_port_is_one_line(runs):
+    app = build(runs)
+    server = listen(app, "127.0.0.1", 0)
+    try:
+        with pytest.raises(InputError, match=f"--port: cannot listen on 127.0.0.1:{server.port}"):
+            listen(app, "127.0.0.1", server.port)
+    finally:
+        server.server_close()
+
+
+def test_text_stays_text(runs):
+    """What is typed comes back as a text node: nothing in the page takes mark-up."""
+    with pytest.raises(InputError) as wrong:
+        callbacks.checked(runs, "<img src=x onerror=alert(1)>")
+    shown = panels.message(str(wrong.value)).to_plotly_json()
+    assert isinstance(shown["props"]["children"], str)
+    page = json.dumps(build(runs).layout.to_plotly_json(), default=lambda part: part.to_plotly_json())
+    assert "dangerously" not in page
+    assert "Markdown" not in page
+
+
+@pytest.mark.parametrize("text", [None, "", "  ", 5, "zoom >", "zoom > 9", "(" * 500, "x" * 20_000])
+def test_a_bad_query_is_one_line(runs, text):
+    with pytest.raises(InputError) as wrong:
+        callbacks.checked(runs, text)
+    assert "\n" not in str(wrong.value)
+
+
+def test_moving_a_slider(runs):
+    assert callbacks.moved(runs, "order <= 2", [[0, 2], [1, 2], [0, 0], [0, 1]]) == (
+        "order <= 2 and zoom >= 2 and blur == 0"
+    )
+    assert callbacks.moved(runs, None, [[-3, 99], [0, 2], [0, 2], [0, 1]]) == "order >= 0"
+
+
+@pytest.mark.parametrize(
+    ("click", "test"),
+    [
+        ({"points": [{"customdata": 5}]}, 5),
+        *((bad, None) for bad in (None, {}, {"points": []}, {"points": [{}]}, [])),
+        *(({"points": [{"customdata": bad}]}, None) for bad in (-1, 54, True, "5", [5], None)),
+    ],
+)
+def test_clicks(runs, click, test):
+    assert callbacks.clicked(click, runs) == test
+
+
+def test_examples_are_the_inputs_of_that_test(runs):
+    words = json.dumps(panels.test(runs, 0, 53).to_plotly_json(), default=lambda part: part.to_plotly_json())
+    assert "brightness 5, zoom 5, blur 4, noise 5" in words
+    assert words.count("data:image/png;base64,") == 16
+    passed = int(runs.tomograms[0].passes.reshape(-1)[53])
+    assert 2 <= passed <= 54  # so that there are both kinds to see
+    assert (words.count('"fails"'), words.count('"passes"')) == (6, 2)
+    assert "Confused, of the first 60 inputs" in words
+
+
+def test_missing_data_is_told_in_the_page(folder, tmp_path):
+    shutil.copy(folder / "a.db", tmp_path / "a.db")
+    from testifai.store import Store
+
+    with Store.create_or_open(tmp_path / "a.db") as store:
+        store.put(folder=str(tmp_path))
+    words = str(panels.test(Runs([tmp_path / "a.db"]), 0, 3).to_plotly_json())
+    assert "Inputs cannot be shown: " in words
+    assert "0." in words  # the estimate is there all the same
+
+
+def test_comparison_in_words(runs):
+    found = runs.comparison(0, 1, "order == 0")
+    words = str(panels.difference(found.regions[0], ("a.db", "b.db"), found.notes).to_plotly_json())
+    assert f"{found.regions[0].difference:+.3f}" in words or found.regions[0].difference == 0
+    assert "noise" in words or "no difference" in words
