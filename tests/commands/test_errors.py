@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import numpy as np
 import pytest
 
 import testifai as ta
 from testifai import assemble
-from testifai.data.sample import demo_data, demo_model_path
 from testifai.locality import measure
 from testifai.spec import read
 
@@ -27,14 +25,8 @@ COUNT = 500
 
 
 @pytest.fixture(scope="module")
-def ready(tmp_path_factory):
-    """A folder with a model, digits and a spec."""
-    folder = tmp_path_factory.mktemp("errors")
-    shutil.copy(demo_model_path(), folder / "lenet5.onnx")
-    data = demo_data()
-    np.savez(folder / "digits.npz", x=data.inputs[:COUNT], y=data.labels[:COUNT])
-    (folder / "spec.toml").write_text(SPEC)
-    return folder
+def ready(digits):
+    return digits(SPEC, COUNT)
 
 
 def told(command, *arguments):

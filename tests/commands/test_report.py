@@ -7,11 +7,9 @@ import shutil
 import sqlite3
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
 from testifai import cli
-from testifai.data.sample import demo_data, demo_model_path
 from testifai.report.pdf import VARIABLE
 from testifai.store import Store
 
@@ -33,12 +31,8 @@ at_least = 0.999
 
 
 @pytest.fixture(scope="module")
-def ready(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("report")
-    shutil.copy(demo_model_path(), folder / "lenet5.onnx")
-    data = demo_data()
-    np.savez(folder / "digits.npz", x=data.inputs[:50], y=data.labels[:50])
-    (folder / "spec.toml").write_text(SPEC)
+def ready(digits):
+    folder = digits(SPEC, 50)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["testifai", "run", str(folder / "spec.toml"), "--json"])
         with pytest.raises(SystemExit):
@@ -53,23 +47,6 @@ def folder(ready, tmp_path, monkeypatch):
         store.put(folder=str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def command(capsys, folder):
-    """Run a command: exit code, standard output, standard error."""
-
-    def run(*arguments) -> tuple[int, str, str]:
-        capsys.readouterr()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("sys.argv", ["testifai", *map(str, arguments)])
-            with pytest.raises(SystemExit) as left:
-                cli.main()
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return left.value.code, printed.out, printed.err
-
-    return run
 
 
 def test_all_formats(command, folder):

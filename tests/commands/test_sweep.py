@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tomllib
 
 import numpy as np
@@ -28,14 +27,8 @@ COUNT = 300
 
 
 @pytest.fixture(scope="module")
-def ready(tmp_path_factory):
-    """A folder with a model, digits and a spec."""
-    folder = tmp_path_factory.mktemp("sweep")
-    shutil.copy(demo_model_path(), folder / "lenet5.onnx")
-    data = demo_data()
-    np.savez(folder / "digits.npz", x=data.inputs[:COUNT], y=data.labels[:COUNT])
-    (folder / "spec.toml").write_text(SPEC)
-    return folder
+def ready(digits):
+    return digits(SPEC, COUNT)
 
 
 def swept(command, *arguments):
