@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
-import warnings
 
 import pytest
 
 pytest.importorskip("dash")
 
 from testifai.app.server import build, listen
-from testifai.report.pdf import find_chromium
 
-FLAGS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 # Plotly warns of its own use of a canvas, and software rendering of its slowness.
 HARMLESS = ("willReadFrequently", "GPU stall", "GL Driver Message")
 NUMBER = "document.querySelector('#answer .big').innerText"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        sync_playwright = None
-    missing = [name for name, found in (("playwright", sync_playwright), ("Chromium", find_chromium())) if not found]
-    if missing:
-        warnings.warn(f"no {' and no '.join(missing)} here: the explorer was NOT tested in a browser", stacklevel=1)
-        pytest.skip(f"no {' and no '.join(missing)}")
-    flags = [*FLAGS, "--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else FLAGS
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=find_chromium(), args=flags)
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")

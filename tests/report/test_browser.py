@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import warnings
 
 import numpy as np
 import pytest
 
 from testifai.report.contents import gather
 from testifai.report.page import render
-from testifai.report.pdf import find_chromium
 from testifai.session import open_run
 from testifai.store import Store
 
-FLAGS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 # Plotly warns of its own use of a canvas, and software rendering of its slowness.
 HARMLESS = ("willReadFrequently", "GPU stall", "GL Driver Message")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        sync_playwright = None
-    missing = [name for name, found in (("playwright", sync_playwright), ("Chromium", find_chromium())) if not found]
-    if missing:
-        warnings.warn(f"no {' and no '.join(missing)} here: the page was NOT tested in a browser", stacklevel=1)
-        pytest.skip(f"no {' and no '.join(missing)}")
-    flags = [*FLAGS, "--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else FLAGS
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=find_chromium(), args=flags)
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")
