@@ -9,6 +9,8 @@ yet drawn: no matrix of weights is needed.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 
 from testifai.errors import InputError
@@ -19,7 +21,7 @@ from testifai.operational.base import Floats, Frame, Indices, Plan, Sample, need
 WEIGHTED = 0.8
 
 
-class Adaptive:
+class Adaptive(ABC):
     """The sampling scheme and estimator that the four variants share; they differ in risk and threshold.
 
     Facts per draw: `chance`, the probability q of Eq. 5 with which it was made; `suspects`, how many suspicious
@@ -34,9 +36,9 @@ class Adaptive:
             raise InputError(f"threshold: {threshold}; expected a finite number, or None for the technique's own rule")
         self.threshold = threshold
 
+    @abstractmethod
     def rule(self, risk: Floats) -> float:
         """The published threshold for these risks."""
-        raise NotImplementedError
 
     def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
         """All draws at once: they depend on each other, but on no label."""
