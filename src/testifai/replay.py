@@ -197,7 +197,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an npz file."""
     if not path.is_file():
         raise InputError(f"grid: {path} is not a file" if path.exists() else f"grid: {path} does not exist")
-    try:
+    try:  # zipfile calls a compression it does not know "not implemented"
         loaded = np.load(path, allow_pickle=False)
         if not isinstance(loaded, np.lib.npyio.NpzFile):
             raise ValueError("a single array")

@@ -24,7 +24,7 @@ from testifai.threads import one_blas_thread
 TARGET = 0.02
 WHOLE = 20_000
 # Trials per test to begin with where there is a target, and by how much, at least and at most, a round adds to what has
-# been spent. Half-widths shrink about with the cubic root of the trials (measured on five grids).
+# been spent. Half-widths shrink about with the cubic root of the trials (measured on the MNIST grid).
 FIRST = 10
 ADDS = 0.25, 9.0
 SHRINK = 3
