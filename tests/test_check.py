@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from testifai.check import estimate
+from testifai import data
+from testifai.check import Room, estimate
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.perturb import Perturbation
 from testifai.session import Session
@@ -92,3 +93,36 @@ def test_the_file_is_no_larger_than_said_and_not_a_tenth_of_it(tmp_path, keep):
     said = estimate(session).file_bytes
     Session(str(demo_model_path()), demo_data(), space, strategy="full", keep=keep).run(tmp_path / "run.db")
     assert said / 10 < (tmp_path / "run.db").stat().st_size <= said
+
+
+def test_the_file_is_no_larger_than_said_where_values_fill_half_a_page(tmp_path):
+    for inputs in (200, 250, 600):
+        data = (ROWS[:inputs], decide(ROWS[:inputs]))
+        sessions = [
+            Session(lambda rows: np.stack([1 - rows.mean(1), rows.mean(1)], 1), data, Space({"a": SHIFT, "b": SHIFT}))
+            for _ in range(2)
+        ]
+        said = estimate(sessions[0]).file_bytes
+        sessions[1].run(tmp_path / f"{inputs}.db")
+        assert said / 10 < (tmp_path / f"{inputs}.db").stat().st_size <= said
+
+
+def test_texts_without_a_place_are_counted():
+    texts = ["What is it?", "I don't know what is wrong.", "Hello", ""] * 5
+    pairs = [(text, "Hello") for text in texts]
+    for inputs in (texts, data.from_arrays(pairs, side="first"), data.from_arrays(pairs)):
+        own = Perturbation("own", lambda batch, by, rng: [text.upper() for text in batch], [0, 1])
+        space = Space({"short": ("text.contraction", [0, 2]), "typo": "text.typo", "own": own})
+        found = estimate(Session(lambda batch: np.zeros(len(batch)), inputs, space, oracle="consistency"))
+        assert set(found.room) == {"short", "typo"}
+        both = isinstance(inputs, data.Data) and inputs.side == "both"
+        assert found.room["short"] == Room(20, 2, 20 if both else 15, 10)
+        assert found.room["typo"].untouched == (0 if both else 5)
+        assert found.as_dict()["room"]["short"]["untouched"] == 10
+    less = "of 20 inputs, 10 have no place for an edit, 10 have some, but fewer than 2"
+    assert found.notes()[0] == f"short: {less}"
+
+
+def test_other_inputs_have_no_places():
+    assert estimate(session()).room == {}
+    assert estimate(session()).notes() == []

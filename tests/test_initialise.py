@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import testifai as ta
-from testifai import assemble
+from testifai import assemble, models
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.errors import InputError
 from testifai.initialise import write_spec
@@ -202,3 +202,115 @@ def test_every_line_that_is_commented_out_would_be_accepted(tmp_path):
         text = text.replace(f"# {option}", option)
     spec = parse(tomllib.loads(text))
     assert (spec.scan.target, spec.scan.budget, spec.scan.oracle) == (0.02, 100_000, "consistency")
+
+
+QUESTIONS = ["Is this the best way to ask?", "What do people think of the new car?", "Thank you, it is a good idea."]
+
+
+def table(path, rows, header="text,label") -> str:
+    path.write_text("\n".join([header, *rows]), encoding="utf-8")
+    return str(path)
+
+
+def python_model(folder, body: str) -> str:
+    """A module of its own name: modules stay known after a test."""
+    name = f"text_model_in_{folder.name}"
+    (folder / f"{name}.py").write_text(f"import numpy as np\n\n\ndef model(batch):\n    {body}\n")
+    return f"{name}:model"
+
+
+def test_a_table_of_texts_gets_axes_of_edits(own_modules):
+    model = python_model(own_modules, "return np.array(['thank' in text.lower() for text in batch]).astype(int)")
+    rows = [f'"{text}",{"yes" if "Thank" in text else "no"}' for text in QUESTIONS * 20]
+    found = write_spec(model, table(own_modules / "d.csv", rows), own_modules / "s.toml")
+    assert (found.kind, found.shape, found.accuracy, found.classes) == ("texts", (), 1.0, 2)
+    assert found.data == {"csv": "d.csv", "text": "text", "label": "label"}
+    assert found.lines()[0] == "Data: 60 texts, 2 classes. Model: returns one number or label per input."
+    assert not (own_modules / "perturbations.py").exists()
+    assert read(own_modules / "s.toml").runs_code() == ["model.python"]
+    tomogram = run(own_modules / "s.toml")
+    assert tomogram.base == 1.0
+    assert tomogram.space.names == ("typo", "synonym", "punctuation")
+    assert tomogram.space.shape == (6, 4, 3)
+    gate = [line for line in (own_modules / "s.toml").read_text().splitlines() if line.startswith("# query")]
+    assert tomogram.query(gate[0].split('"')[1]).tests > 1
+
+
+@pytest.mark.parametrize(
+    ("texts", "axes", "warned"),
+    [
+        (["שלום עולם מה שלומך", "מה קורה איתך היום"], ("typo", "punctuation", "whitespace"), False),
+        (["one", "two"], ("typo", "punctuation", "case"), False),
+        (["", ""], ("typo",), True),
+    ],
+)
+def test_axes_are_those_that_the_texts_have_places_for(own_modules, texts, axes, warned):
+    model = python_model(own_modules, "return np.array([len(text) for text in batch])")
+    rows = [f'"{text}"' for text in texts]
+    found = write_spec(model, table(own_modules / "d.csv", rows, "text"), own_modules / "s.toml")
+    assert found.axes == axes
+    assert any("no place for an edit" in note for note in found.notes) == warned
+    assert run(own_modules / "s.toml").space.names == axes
+
+
+def test_a_model_that_raises_is_one_line(own_modules):
+    model = python_model(own_modules, "return np.array([text.lower() for text in batch])")
+    data = table(own_modules / "d.csv", ["a,b,0"], "text1,text2,label")
+    with pytest.raises(InputError) as caught:
+        write_spec(model, data, own_modules / "s.toml")
+    expected = "model: raised AttributeError: 'tuple' object has no attribute 'lower' (batch of 1 pairs of texts)"
+    assert str(caught.value) == expected
+
+
+class Constant:
+    """Stands for a model of texts: every one of them is of the first class."""
+
+    fingerprint, outputs = "constant", "scores"
+
+    def __call__(self, batch):
+        return np.tile([0.9, 0.1], (len(batch), 1))
+
+
+@pytest.mark.parametrize(
+    ("model", "files", "entry"),
+    [
+        ("net", ["net/config.json"], {"transformers": "../net"}),
+        ("net", ["net/config.json", "net/modules.json", "head.npz"], {"encoder": "../net", "head": "../head.npz"}),
+        ("net", ["net/modules.json", "net/head.npz", "head.npz"], {"encoder": "../net", "head": "../net/head.npz"}),
+        ("net/m.onnx", ["net/m.onnx", "net/tokenizer.json"],
+         {"onnx": "../net/m.onnx", "tokenizer": "../net/tokenizer.json"}),
+    ],
+)  # fmt: skip
+def test_models_of_texts_are_known_by_their_files(tmp_path, monkeypatch, model, files, entry):
+    asked = []
+    monkeypatch.setattr(models, "load", lambda *told, **options: asked.append((told, options)) or Constant())
+    for name in ("net", "specs"):
+        (tmp_path / name).mkdir()
+    for name in files:
+        (tmp_path / name).touch()
+    data = table(tmp_path / "d.csv", ["a text,0", "another,0"])
+    found = write_spec(str(tmp_path / model), data, tmp_path / "specs" / "s.toml")
+    assert found.model == entry
+    (kind, source), *others = entry.items()
+    assert asked == [((kind, source), {"folder": tmp_path / "specs", **dict(others)})]
+    spec = read(tmp_path / "specs" / "s.toml")
+    assert spec.model.model_dump(exclude_none=True) == entry
+    assert spec.data.model_dump(exclude_none=True) == {"csv": "../d.csv", "text": "text", "label": "label"}
+
+
+@pytest.mark.parametrize(
+    ("model", "files", "words"),
+    [
+        ("net", ["net/modules.json"], "is a sentence encoder; put its head beside it as head.npz"),
+        ("net/m.onnx", ["net/m.onnx"], "needs a tokenizer for texts; put its tokenizer.json beside it"),
+        ("net", [], "nor a folder of a text model (config.json)"),
+    ],
+)
+def test_models_of_texts_that_lack_a_file(tmp_path, model, files, words):
+    (tmp_path / "net").mkdir()
+    for name in files:
+        (tmp_path / name).touch()
+    with pytest.raises(InputError) as caught:
+        write_spec(str(tmp_path / model), table(tmp_path / "d.csv", ["a text,0"]), tmp_path / "s.toml")
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -118,9 +118,15 @@ MISTAKES = [
     ({"gate": [{"query": "zoom > 1"}]}, "gate.0.at_least is missing"),
     ({"gate": [{"at_least": 0.5}]}, "gate.0.query is missing"),
     # exactly one of
-    ({"model": {}}, "model: needs exactly one of onnx, python, torch, got none of them"),
-    ({"model": {"onnx": "a", "torch": "b"}}, "model: needs exactly one of onnx, python, torch, got onnx and torch"),
-    ({"data": {"x": "images"}}, "data: needs exactly one of npz, idx, cifar, folder, python, got none of them"),
+    ({"model": {}}, "model: needs exactly one of onnx, transformers, encoder, python, torch, got none of them"),
+    (
+        {"model": {"onnx": "a", "torch": "b"}},
+        "model: needs exactly one of onnx, transformers, encoder, python, torch, got onnx and torch",
+    ),
+    (
+        {"data": {"x": "images"}},
+        "data: needs exactly one of npz, idx, cifar, folder, csv, tsv, jsonl, python, got none of them",
+    ),
     ({"data": {"npz": "a", "idx": "b"}}, "got npz and idx"),
     (axis(severities=[0, 1]), "space.zoom: needs exactly one of use, python, got none of them"),
     (axis(use="a", python="b:c"), "space.zoom: needs exactly one of use, python, got use and python"),
@@ -129,6 +135,8 @@ MISTAKES = [
     ({"model": {"onnx": "m", "threads": 0}}, "model.threads: should be greater than or equal to 1, got 0"),
     ({"model": {"onnx": "m", "layout": "NHCW"}}, "model.layout: should be 'NCHW', 'NHWC' or 'flat', got 'NHCW'"),
     ({"data": {"npz": "d", "grey": "maybe"}}, "data.grey: should be a valid boolean, got 'maybe'"),
+    ({"data": {"csv": "d", "side": "left"}}, "data.side: should be 'first', 'second' or 'both', got 'left'"),
+    ({"data": {"csv": "d", "text": 3}}, "data.text: should be a valid string, or a valid list, got 3"),
     ({"data": {"npz": "d", "size": [28, "x"]}}, "data.size.1: should be a valid integer, got 'x'"),
     ({"scan": {"budget": 0}}, "scan.budget: should be greater than or equal to 1, got 0"),
     ({"scan": {"budget": 1.5}}, "scan.budget: should be a valid integer, got 1.5"),

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from testifai.engine.plan import Work
 from testifai.outcomes import Outcomes
+from testifai.rows import take
 from testifai.session import Session
 from testifai.store import BLOCK
 
 SAMPLED_TESTS = 24
 FIRST_INPUTS = 16
 SECONDS = 2.0  # to spend on timing, about
+EDITED_INPUTS = 2000  # texts to look at for places
+# SQLite gives a row of more than a quarter of a page, which is as many values, a page of its own besides a part of one.
+UNSPILT_VALUES = 240
+SPILT_BYTES = 4900
+
+
+@dataclass(frozen=True)
+class Room:
+    """How many of some inputs have places for the edits that an axis of texts asks for at its highest severity."""
+
+    inputs: int
+    asked: int
+    short: int  # have places for fewer
+    untouched: int  # have none: the axis leaves them as they are
+
+    def __str__(self) -> str:
+        looked = f"of {self.inputs:,} inputs, {self.untouched:,} have no place for an edit"
+        return f"{looked}, {self.short - self.untouched:,} have some, but fewer than {self.asked}"
 
 
 @dataclass(frozen=True)
@@ -31,6 +50,11 @@ class Estimate:
     workers: int
     batch_size: int
     clean_accuracy: float | None
+    room: dict[str, Room] = field(default_factory=dict)  # of axes of texts
+
+    def notes(self) -> list[str]:
+        """What to know before a run besides what it costs."""
+        return [f"{axis}: {room}" for axis, room in self.room.items()]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -73,12 +97,33 @@ def estimate(session: Session) -> Estimate:
         workers=executor.workers,
         batch_size=executor.batch_size.next(),
         clean_accuracy=float(passes[0] / trials[0]) if trials[0] else None,
+        room=_room(session),
     )
+
+
+def _room(session: Session) -> dict[str, Room]:
+    """Whether the texts have places for what the axes do to them; where few have, an axis says little."""
+    data, found = session.data, {}
+    if not isinstance(data.inputs, list):
+        return {}
+    from testifai.perturb.texts.edits import TextEdits
+    from testifai.perturb.texts.report import edits
+
+    chosen = session.subject.order[:EDITED_INPUTS]
+    batch = take(data.inputs, chosen)
+    for axis in session.space.axes:
+        if isinstance(axis.perturbation.function, TextEdits):
+            report = edits(
+                axis.perturbation, batch, max(axis.severities), seed=session.seed, indices=chosen, side=data.side
+            )
+            found[axis.name] = Room(len(batch), report.asked, report.short, report.untouched)
+    return found
 
 
 def _file_bytes(tests: int, inputs: int, inferences: int, kept: int) -> int:
     """At the most: two bits and every kept value an outcome, some 50 bytes a row, a row for each block of a test."""
-    rows = tests * -(-inputs // BLOCK) * (1 + kept)
-    # Kept values spill over from one page of the file into others.
-    values = 4 * kept * inferences * 4 // 3
-    return 40_000 + 50 * rows + inferences // 4 + values
+    rows = tests * -(-inputs // BLOCK)
+    values = 4 * inferences * 4 // 3  # pages of the file are not filled to the end
+    if min(inputs, BLOCK) > UNSPILT_VALUES:
+        values = min(SPILT_BYTES * rows, SPILT_BYTES * inferences // UNSPILT_VALUES)
+    return 40_000 + 50 * rows * (1 + kept) + inferences // 4 + kept * values

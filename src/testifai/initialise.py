@@ -12,11 +12,14 @@ import numpy as np
 
 from testifai import data as datasets
 from testifai import models, oracles
+from testifai.data.tables import columns
+from testifai.engine.execute import one_line
 from testifai.errors import InputError
 from testifai.export import write_bytes
 from testifai.intervals import wilson
 from testifai.models.outputs import check_outputs
 from testifai.outcomes import visiting_order
+from testifai.rows import Batch, are_pairs, take
 
 TRIED_INPUTS = 500
 SCALES = ("unit", "signed", "raw")
@@ -33,19 +36,12 @@ def jitter(batch, share, rng):
     """Change every number by a random share of itself."""
     return (batch * (1 + share * rng.normal(batch.shape[1:]))).astype(batch.dtype)
 '''
-TEXT_STARTER = '''
-@ta.perturbation("drop_letters", severities=[0, 1, 2, 3])
-def drop_letters(batch, letters, rng):
-    """Leave out some letters of every text."""
-    texts = list(batch)
-    for _ in range(letters):
-        places = rng.uniform()
-        texts = [t[: int(p * len(t))] + t[int(p * len(t)) + 1 :] for t, p in zip(texts, places, strict=True)]
-    return texts
-'''
-
 # Colour images up to this side are like those of CIFAR-10, larger ones like those of ImageNet.
 _SMALL_PHOTOGRAPH = 64
+# Edits of texts, the most usual first; an axis is suggested where at least this share of the inputs has a place for it.
+_TEXT_AXES = ("typo", "synonym", "punctuation", "whitespace", "case")
+_WITH_PLACE = 0.5
+_WORDS = {"images": "images", "table": "rows", "texts": "texts", "pairs": "pairs of texts"}
 
 
 @dataclass
@@ -55,7 +51,7 @@ class Found:
     model: dict[str, Any]
     data: dict[str, Any]
     inputs: int
-    kind: str  # "images" | "table" | "texts"
+    kind: str  # "images" | "table" | "texts" | "pairs"
     shape: tuple[int, ...]
     classes: int | None
     outputs: str
@@ -64,13 +60,13 @@ class Found:
     tried: int
     spec: str
     notes: list[str] = field(default_factory=list)
+    axes: tuple[str, ...] = ()  # of texts, suggested
 
     def lines(self) -> list[str]:
         """The findings in words."""
-        what = {"images": "images", "table": "rows", "texts": "texts"}[self.kind]
-        size = "" if self.kind == "texts" else f" of {' x '.join(map(str, self.shape))}"
+        size = f" of {' x '.join(map(str, self.shape))}" if self.shape else ""
         classes = f", {self.classes} classes" if self.classes else ""
-        lines = [f"Data: {self.inputs:,} {what}{size}{classes}. Model: returns {self.outputs}."]
+        lines = [f"Data: {self.inputs:,} {_WORDS[self.kind]}{size}{classes}. Model: returns {self.outputs}."]
         if self.accuracy is not None:
             low, high = wilson(round(self.accuracy * self.tried), self.tried)
             lines.append(
@@ -97,14 +93,13 @@ def write_spec(model: str, data: str, out: Path) -> Found:
     kind = datasets.detect(data)
     loaded = datasets.load(kind, data)
     found = _look(model, loaded, folder)
-    found.data = {kind: _relative(data, folder)}
+    found.data = {kind: _relative(data, folder), **_columns(kind, data)}
     found.spec = str(out)
     files = {out: _spec_text(found)}
-    if found.kind != "images":
+    if found.kind == "table":
         starter = folder / "perturbations.py"
         if not starter.exists():
-            function = TEXT_STARTER if found.kind == "texts" else TABLE_STARTER
-            files[starter] = STARTER.format(function=function)
+            files[starter] = STARTER.format(function=TABLE_STARTER)
             found.notes.append(f"Wrote {starter.name} with a first perturbation of your own to edit.")
     for path, text in files.items():
         write_bytes(path, text.encode())
@@ -113,18 +108,19 @@ def write_spec(model: str, data: str, out: Path) -> Found:
 
 def _look(model: str, data: datasets.Data, folder: Path) -> Found:
     places = visiting_order(len(data), 0)[:TRIED_INPUTS]
-    batch = [data.inputs[i] for i in places] if isinstance(data.inputs, list) else data.inputs[places]
-    kind = "texts" if isinstance(batch, list) else "images" if np.asarray(batch).ndim >= 3 else "table"
+    batch = take(data.inputs, places) if isinstance(data.inputs, list) else data.inputs[places]
+    kind = _kind(batch)
     if kind == "images" and np.asarray(batch).dtype != np.uint8:
         raise InputError(f"data: images must be uint8 (0 to 255), got {np.asarray(batch).dtype}")
+    entry = _entry(model, folder, kind)
     labels = None if data.labels is None else data.labels[places]
     best: tuple[float, dict[str, Any], Any, Any] | None = None
     problem: InputError | None = None
     tried: list[str] = []
-    for options in _candidates(model, kind):
+    for options in [{"scale": scale} for scale in SCALES] if kind == "images" and "onnx" in entry else [{}]:
         try:
-            adapter = _load(model, folder, options)
-            outputs = check_outputs(adapter(batch), len(batch), Path(model).name)
+            adapter = _load({**entry, **options}, folder)
+            outputs = check_outputs(_called(adapter, batch, kind), len(batch), Path(model).name)
             score = -1.0 if labels is None else _accuracy(adapter, outputs, labels, data.classes)
         except InputError as error:
             problem = problem or error
@@ -138,9 +134,8 @@ def _look(model: str, data: datasets.Data, folder: Path) -> Found:
         raise problem or InputError(f"model: {model} cannot be used with these data")
     score, options, adapter, outputs = best
     accuracy = None if labels is None else score
-    entry = {"python" if ":" in model else "onnx": model if ":" in model else _relative(model, folder), **options}
     found = Found(
-        model=entry,
+        model={**entry, **options},
         data={},
         inputs=len(data),
         kind=kind,
@@ -151,33 +146,85 @@ def _look(model: str, data: datasets.Data, folder: Path) -> Found:
         accuracy=accuracy,
         tried=len(batch),
         spec="",
+        axes=_text_axes(batch) if isinstance(batch, list) else (),
     )
+    if isinstance(batch, list) and not found.axes:
+        found.axes = _TEXT_AXES[:1]
+        found.notes.append("Warning: most of these inputs have no place for an edit, of whichever kind.")
     if len(tried) > 1 and accuracy is not None:
         found.notes.append(f"Scales tried (accuracy): {', '.join(tried)}; took {options['scale']}.")
     if labels is None:
         found.notes.append("The data have no labels: the oracle is consistency with the clean output.")
     elif found.classes and score < 1 / found.classes + 0.1:
-        found.notes.append(
-            "Warning: that is near chance; check layout, scale, mean and std, and how the classes are numbered."
-        )
+        feeding = "which columns hold texts and labels" if found.axes else "layout, scale, mean and std"
+        found.notes.append(f"Warning: that is near chance; check {feeding}, and how the classes are numbered.")
     return found
 
 
-def _candidates(model: str, kind: str) -> list[dict[str, Any]]:
-    if ":" in model or kind != "images":
-        return [{}]
-    return [{"scale": scale} for scale in SCALES]
+def _kind(batch: Batch) -> str:
+    if isinstance(batch, list):
+        return "pairs" if are_pairs(batch) else "texts"
+    return "images" if np.asarray(batch).ndim >= 3 else "table"
 
 
-def _load(model: str, folder: Path, options: dict[str, Any]) -> Any:
-    if ":" in model and not Path(model).exists():
-        return models.load("python", model, folder=folder)
-    if Path(model).suffix.lower() != ".onnx":
+def _columns(kind: str, data: str) -> dict[str, Any]:
+    """Which columns of a table of texts are read, said so that it can be changed."""
+    if kind not in ("csv", "tsv", "jsonl"):
+        return {}
+    found = columns(kind, Path(data))
+    entry: dict[str, Any] = {"text": found.text[0] if len(found.text) == 1 else list(found.text)}
+    return entry if found.label is None else {**entry, "label": found.label}
+
+
+def _entry(model: str, folder: Path, kind: str) -> dict[str, Any]:
+    """The spec's lines for the model: what it is, and the files beside it that it needs."""
+    path = Path(model)
+    if ":" in model and not path.exists():
+        return {"python": model}
+    here = _relative(model, folder)
+    if path.is_dir() and (path / "modules.json").is_file():
+        heads = [head for head in (path / "head.npz", path.parent / "head.npz") if head.is_file()]
+        if not heads:
+            raise InputError(f"model: {model} is a sentence encoder; put its head beside it as head.npz")
+        return {"encoder": here, "head": _relative(str(heads[0]), folder)}
+    if path.is_dir() and (path / "config.json").is_file():
+        return {"transformers": here}
+    if path.suffix.lower() != ".onnx":
         raise InputError(
-            f"model: {model} is neither an .onnx file nor package.module:name; export it to ONNX, or write a spec "
-            "with torch = 'package.module:factory' and weights = 'file.safetensors'"
+            f"model: {model} is neither an .onnx file nor package.module:name nor a folder of a text model "
+            "(config.json); export it to ONNX, or write a spec with torch = 'package.module:factory' and "
+            "weights = 'file.safetensors'"
         )
-    return models.load("onnx", Path(model).resolve(), **options)
+    tokenizer = path.with_name("tokenizer.json")
+    if kind in ("texts", "pairs") and path.is_file():
+        if not tokenizer.is_file():
+            raise InputError(f"model: {model} needs a tokenizer for texts; put its tokenizer.json beside it")
+        return {"onnx": here, "tokenizer": _relative(str(tokenizer), folder)}
+    return {"onnx": here}
+
+
+def _load(entry: dict[str, Any], folder: Path) -> Any:
+    options = dict(entry)
+    kind = next(iter(options))
+    return models.load(kind, options.pop(kind), folder=folder, **options)
+
+
+def _text_axes(batch: Batch) -> tuple[str, ...]:
+    """Up to three kinds of edits for which these texts have places."""
+    from testifai.perturb.text import edits
+
+    reached = {name: 1 - edits(f"text.{name}", batch, 1).untouched / len(batch) for name in _TEXT_AXES}
+    return tuple(name for name, share in reached.items() if share >= _WITH_PLACE)[:3]
+
+
+def _called(adapter: Any, batch: Batch, kind: str) -> Any:
+    try:
+        return adapter(batch)
+    except InputError:
+        raise
+    except Exception as error:
+        what = f"{len(batch)} {_WORDS[kind]}"
+        raise InputError(f"model: raised {type(error).__name__}: {one_line(error)} (batch of {what})") from error
 
 
 def _accuracy(adapter: Any, outputs: Any, labels: Any, names: Any) -> float:
@@ -205,22 +252,37 @@ def _suite(shape: tuple[int, ...]) -> tuple[str, str]:
     return "cifar_c" if max(shape[:2]) <= _SMALL_PHOTOGRAPH else "imagenet_c", "contrast"
 
 
+def _space_text(found: Found) -> tuple[str, str]:
+    """The axes, and a query of mild conditions on them."""
+    if found.kind == "table":
+        return 'jitter = { python = "perturbations:jitter" }   # in perturbations.py beside this file', "jitter <= 2"
+    if found.axes:
+        suite, uses = "text", {name: name for name in found.axes}
+        all_of_them = "0 to 5 edits in each text"
+    else:
+        suite, second = _suite(found.shape)
+        uses = {"brightness": "brightness", second: second, "blur": "motion_blur"}
+        all_of_them = "all severities"
+    chosen = (None, "[0, 1, 3, 5]", "{ low = 1, high = 4 }")
+    lines = []
+    for (name, use), severities in zip(uses.items(), chosen, strict=False):
+        if severities is None:
+            lines.append(f'{name} = "{suite}.{use}"   # {all_of_them}; see: testifai perturbations {suite}')
+        else:
+            lines.append(f'{name} = {{ use = "{suite}.{use}", severities = {severities} }}')
+    mild = " and ".join(f"{name} <= {most}" for name, most in zip(uses, (2, 1), strict=False))
+    return "\n".join(lines), f"{mild} and order <= 2" if len(uses) > 1 else mild
+
+
 def _spec_text(found: Found) -> str:
     """The commented spec."""
     model = "\n".join(f"{key} = {_toml(value)}" for key, value in found.model.items())
+    if found.kind in ("images", "table"):
+        model += '\n# layout = "NCHW"   scale = "unit" (x/255) | "raw" | "signed"   mean = [...]   std = [...]'
     data = "\n".join(f"{key} = {_toml(value)}" for key, value in found.data.items())
-    if found.kind == "images":
-        suite, second = _suite(found.shape)
-        axes = (
-            f'brightness = "{suite}.brightness"   # all severities; see: testifai perturbations {suite}\n'
-            f'{second} = {{ use = "{suite}.{second}", severities = [0, 1, 3, 5] }}\n'
-            f'blur = {{ use = "{suite}.motion_blur", severities = {{ low = 1, high = 4 }} }}'
-        )
-        gate = f"brightness <= 2 and {second} <= 1 and order <= 2"
-    else:
-        function = "drop_letters" if found.kind == "texts" else "jitter"
-        axes = f'{function} = {{ python = "perturbations:{function}" }}   # in perturbations.py beside this file'
-        gate = f"{function} <= 2"
+    if found.kind == "pairs":
+        data += '\nside = "both"               # which text of a pair is perturbed: "first", "second" or "both"'
+    axes, gate = _space_text(found)
     # What was seen on a few inputs, with room for chance: a first run should not fail over it.
     floor = "1.0" if found.accuracy is None else f"{max(0.0, found.accuracy - 0.05):.2f}"
     oracle = f'oracle = "{found.oracle}"' if found.oracle != "label" else '# oracle = "consistency"   # needs no labels'
@@ -228,7 +290,6 @@ def _spec_text(found: Found) -> str:
 
 [model]
 {model}
-# layout = "NCHW"   scale = "unit" (x/255) | "raw" | "signed"   mean = [...]   std = [...]
 
 [data]
 {data}

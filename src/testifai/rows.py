@@ -1,14 +1,17 @@
-"""Batches of any kind of input: arrays whose first axis is the input, or lists of strings."""
+"""Batches of any kind of input: arrays whose first axis is the input, lists of texts, lists of pairs of texts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-Batch = NDArray[Any] | list[str]
+Pair = tuple[str, str]
+Batch = NDArray[Any] | list[str] | list[Pair]
+Side = Literal["first", "second", "both"]  # which text of a pair is perturbed
+SIDES: tuple[Side, ...] = ("first", "second", "both")
 
 
 def take(batch: Batch, rows: NDArray[np.intp]) -> Batch:
@@ -18,7 +21,7 @@ def take(batch: Batch, rows: NDArray[np.intp]) -> Batch:
     ['c', 'a']
     """
     if isinstance(batch, list):
-        return [batch[row] for row in rows]
+        return cast(Batch, [batch[row] for row in rows.tolist()])
     return batch[rows]
 
 
@@ -31,5 +34,14 @@ def concat(batches: Sequence[Batch]) -> Batch:
     if len(batches) == 1:
         return batches[0]
     if isinstance(batches[0], list):
-        return [text for batch in batches for text in batch]
+        return cast(Batch, [one for batch in batches for one in batch])
     return np.concatenate([np.asarray(batch) for batch in batches])
+
+
+def are_pairs(batch: Any) -> TypeGuard[list[Pair]]:
+    """Whether a batch is made of pairs of texts; the first of them tells.
+
+    >>> are_pairs([("a", "b")]), are_pairs(["a", "b"])
+    (True, False)
+    """
+    return isinstance(batch, list) and bool(batch) and isinstance(batch[0], tuple)

@@ -19,11 +19,16 @@ class _Part(BaseModel):
 
 
 class ModelPart(_Part):
-    """Where the model is and what it wants to be fed. Exactly one of onnx, python, torch."""
+    """Where the model is and what it wants to be fed. Exactly one of onnx, transformers, encoder, python, torch."""
 
     onnx: str | None = None
+    transformers: str | None = None
+    encoder: str | None = None
     python: str | None = None
     torch: str | None = None
+    head: str | None = None
+    tokenizer: str | None = None
+    max_length: Annotated[int, Field(ge=1, strict=True)] | None = None
     weights: str | None = None
     layout: Literal["NCHW", "NHWC", "flat"] | None = None
     scale: float | Literal["unit", "raw", "signed"] | None = None
@@ -35,7 +40,7 @@ class ModelPart(_Part):
     classes: Annotated[int, Field(ge=1)] | None = None
     threads: Annotated[int, Field(ge=1)] | None = None
 
-    KINDS: ClassVar = ("onnx", "python", "torch")
+    KINDS: ClassVar = ("onnx", "transformers", "encoder", "python", "torch")
 
     @model_validator(mode="after")
     def _one_kind(self) -> ModelPart:
@@ -44,19 +49,25 @@ class ModelPart(_Part):
 
 
 class DataPart(_Part):
-    """Where the inputs are. Exactly one of npz, idx, cifar, folder, python."""
+    """Where the inputs are. Exactly one of npz, idx, cifar, folder, csv, tsv, jsonl, python."""
 
     npz: str | None = None
     idx: str | list[str] | None = None
     cifar: str | list[str] | None = None
     folder: str | None = None
+    csv: str | None = None
+    tsv: str | None = None
+    jsonl: str | None = None
     python: str | None = None
+    text: str | list[str] | None = None
+    label: str | None = None
+    side: Literal["first", "second", "both"] | None = None
     x: str | None = None
     y: str | None = None
     size: list[int] | None = None
     grey: bool | None = None
 
-    KINDS: ClassVar = ("npz", "idx", "cifar", "folder", "python")
+    KINDS: ClassVar = ("npz", "idx", "cifar", "folder", "csv", "tsv", "jsonl", "python")
 
     @model_validator(mode="after")
     def _one_kind(self) -> DataPart:
@@ -95,6 +106,7 @@ class ScanPart(_Part):
     seed: Annotated[int, Field(ge=0, strict=True)] = 0
     workers: Annotated[int, Field(ge=1, strict=True)] | None = None
     keep: list[Literal["value", "predicted"]] | None = None
+    quality: str | dict[str, Any] | None = None
 
 
 class Gate(_Part):
@@ -141,6 +153,8 @@ class Spec(_Part):
         """The entries of the spec that import the user's code."""
         entries = [f"model.{kind}" for kind in ("python", "torch") if getattr(self.model, kind)]
         entries += ["data.python"] if self.data.python else []
+        quality = self.scan.quality
+        entries += ["scan.quality"] if isinstance(quality, dict) and "python" in quality else []
         return entries + [f"space.{name}" for name, part in self.axes().items() if part.python]
 
 

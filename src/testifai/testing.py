@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.perturb import Perturbation, describe, get, rebuild, resolve
-from testifai.rows import Batch, take
+from testifai.rows import Batch, are_pairs, take
 
 # Every severity is tried on these, the weakest and the strongest on the others.
 _MAIN_FORMS = [(28, 28), (32, 32, 3)]
@@ -287,9 +288,13 @@ def _same(one: Batch, other: Batch) -> bool:
 def _distance(changed: Batch, original: Batch) -> float:
     """Mean absolute difference of numbers, mean share of a text that differs."""
     if isinstance(original, list):
-        pairs = zip(original, changed, strict=True)
+        pairs = zip(_texts(original), _texts(changed), strict=True)
         return float(np.mean([1 - difflib.SequenceMatcher(None, *pair).ratio() for pair in pairs]))
     if original.dtype.kind in "biuf":
         difference = np.asarray(changed, dtype=np.float64) - np.asarray(original, dtype=np.float64)
         return float(np.nanmean(np.abs(difference)))
     return float(np.mean(np.asarray(changed) != original))
+
+
+def _texts(batch: Batch) -> Sequence[str]:
+    return [text for pair in batch for text in pair] if are_pairs(batch) else cast(list[str], batch)

@@ -35,9 +35,53 @@ def test_texts_of_any_kind_become_a_list():
         assert data.from_arrays(texts).inputs == words
 
 
+def test_pairs_of_texts_of_any_kind_become_a_list_of_tuples():
+    pairs = [("good", "bad"), ("", "ünïcode")]
+    ragged = np.empty(2, dtype=object)
+    ragged[:] = pairs
+    forms = (pairs, tuple(pairs), [list(pair) for pair in pairs], np.array(pairs), np.array(pairs, object), ragged)
+    for texts in (*forms, np.char.encode(np.array(pairs), "utf-8")):
+        made = data.from_arrays(texts, [1, 0])
+        assert made.inputs == pairs
+        assert all(type(pair) is tuple for pair in made.inputs)
+        assert made.side == "both"
+
+
+def test_fingerprints_know_pairs_and_sides():
+    pairs = [("a", "b"), ("c", "d")]
+    prints = {data.from_arrays(pairs, side=side).fingerprint for side in ("first", "second", "both")}
+    prints |= {data.from_arrays(other).fingerprint for other in (["a", "b", "c", "d"], [("b", "a"), ("c", "d")])}
+    assert len(prints) == 5
+    assert data.from_arrays(pairs).fingerprint == data.from_arrays([list(pair) for pair in pairs]).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("inputs", "side", "message"),
+    [
+        ([("a", "b")], "left", "data: side 'left' is not accepted; accepted: first, second, both"),
+        (["a", "b"], "first", "data: side 'first' is for pairs of texts; these inputs are none"),
+        (DIGITS, "second", "data: side 'second' is for pairs of texts; these inputs are none"),
+    ],
+)
+def test_sides_that_are_refused(inputs, side, message):
+    with pytest.raises(InputError) as caught:
+        data.from_arrays(inputs, side=side)
+    assert str(caught.value) == message
+
+
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
+        ([("a", "b"), ("c",)], "row 1 holds str; a pair of strings"),
+        ([("a", "b", "c")], "row 0 holds str, str, str; a pair"),
+        ([("a", "b"), ("c", None)], "row 1 holds str, NoneType; a pair"),
+        ([("a", "b"), ("c", float("nan"))], "row 1 holds str, float; a pair"),
+        ([("a", "b"), "c"], "row 1 holds str; a pair"),
+        ([("a", "b"), ()], "row 1 holds nothing; a pair"),
+        ([("a", 2)], "row 0 holds str, int; a pair"),
+        (np.array([["a", "b"], ["c", 2]], dtype=object), "row 1 holds str, int; a pair"),
+        (["a", float("nan")], "row 1 is a float; a string"),
+        (["a", ("b", "c")], "row 1 is a tuple; a string"),
         (np.empty((0, 3)), "has no rows"),
         ([], "has no rows"),
         (np.array([[0.0, np.nan], [1.0, 2.0], [np.inf, 0.0]]), r"2 of 3 hold NaN or infinity \(the first is row 0\)"),

@@ -23,6 +23,9 @@ LOADERS: dict[str, str] = {
     "idx": "testifai.data.idx:load_idx",
     "cifar": "testifai.data.cifar:load_cifar",
     "folder": "testifai.data.folder:load_folder",
+    "csv": "testifai.data.tables:load_csv",
+    "tsv": "testifai.data.tables:load_tsv",
+    "jsonl": "testifai.data.tables:load_jsonl",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,30 +14,42 @@ from testifai.data.fingerprint import chunks, fingerprint
 from testifai.data.labels import read_labels
 from testifai.data.lazy import LazyInputs
 from testifai.errors import InputError
+from testifai.rows import SIDES, Pair, Side, are_pairs
 
-Inputs = NDArray[Any] | list[str] | LazyInputs
+Inputs = NDArray[Any] | list[str] | list[Pair] | LazyInputs
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Inputs (first axis = input), their labels and the names of the classes."""
+    """Inputs (first axis = input), their labels and the names of the classes.
+
+    `side` says which text of each input is perturbed where the inputs are pairs of texts.
+    """
 
     inputs: Inputs
     labels: NDArray[Any] | None = None
     classes: tuple[str, ...] | None = None
     name: str = "data"
+    side: Side = "both"
 
     def __len__(self) -> int:
         return len(self.inputs)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes when inputs, labels or classes change; computed when first asked for."""
-        return fingerprint(self.inputs, self.labels, self.classes)
+        """Changes when inputs, labels, classes or the side change; computed when first asked for."""
+        return fingerprint(self.inputs, self.labels, self.classes, self.side)
 
 
-def from_arrays(inputs: Any, labels: Any = None, classes: Sequence[str] | None = None, *, name: str = "data") -> Data:
-    """A data set from arrays or lists, checked.
+def from_arrays(
+    inputs: Any,
+    labels: Any = None,
+    classes: Sequence[str] | None = None,
+    *,
+    name: str = "data",
+    side: Side = "both",
+) -> Data:
+    """A data set from arrays or lists, checked. A list of pairs of strings is a data set of pairs of texts.
 
     >>> data = from_arrays(np.zeros((2, 28, 28), np.uint8), ["seven", "two"])
     >>> len(data), data.labels.tolist(), data.classes
@@ -50,7 +62,11 @@ def from_arrays(inputs: Any, labels: Any = None, classes: Sequence[str] | None =
     array: NDArray[Any] | None = None
     if labels is not None:
         array, names = read_labels(labels, len(checked), names)
-    return Data(checked, array, names, name)
+    if side not in SIDES:
+        raise InputError(f"{name}: side {side!r} is not accepted; accepted: {', '.join(SIDES)}")
+    if side != "both" and not are_pairs(checked):
+        raise InputError(f"{name}: side {side!r} is for pairs of texts; these inputs are none")
+    return Data(checked, array, names, name, side)
 
 
 def _read_inputs(inputs: Any) -> Inputs:
@@ -58,8 +74,11 @@ def _read_inputs(inputs: Any) -> Inputs:
         return inputs
     if isinstance(inputs, str | bytes | dict | set | frozenset):
         raise InputError(f"inputs: {type(inputs).__name__} is not accepted; an array or a list of strings is")
-    if isinstance(inputs, list | tuple) and inputs and all(isinstance(text, str) for text in inputs):
-        return list(inputs)
+    if isinstance(inputs, list | tuple) and inputs:
+        if isinstance(inputs[0], str):
+            return _strings(inputs)
+        if _holds_text(inputs[0]):
+            return _pairs(inputs)
     try:
         array: NDArray[Any] = np.asanyarray(inputs)
     except ValueError:
@@ -75,17 +94,49 @@ def _read_inputs(inputs: Any) -> Inputs:
     return array
 
 
-def _texts(array: NDArray[Any]) -> list[str]:
+def _holds_text(row: Any) -> bool:
+    return isinstance(row, list | tuple) and any(isinstance(text, str) for text in row)
+
+
+def _strings(rows: Sequence[Any]) -> list[str]:
+    if not all(isinstance(text, str) for text in rows):
+        # NumPy would write a number, or a missing value, as a string.
+        place = next(place for place, text in enumerate(rows) if not isinstance(text, str))
+        raise InputError(f"inputs: row {place} is a {type(rows[place]).__name__}; a string is accepted, as before it")
+    return list(rows)
+
+
+def _pairs(rows: Sequence[Any]) -> list[Pair]:
+    pairs = [tuple(row) if isinstance(row, list | tuple) else (row,) for row in rows]
+    for place, pair in enumerate(pairs):
+        if len(pair) != 2 or not isinstance(pair[0], str) or not isinstance(pair[1], str):
+            found = ", ".join(type(one).__name__ for one in pair[:4]) or "nothing"
+            raise InputError(f"inputs: row {place} holds {found}; a pair of strings is accepted, (first, second)")
+    return cast(list[Pair], pairs)
+
+
+def _texts(array: NDArray[Any]) -> list[str] | list[Pair]:
+    if array.ndim == 2 and array.shape[1] == 2:
+        return _pairs(_decoded(array))
     if array.ndim != 1:
-        raise InputError(f"inputs: texts have shape {array.shape}; a list of strings is accepted")
-    try:
-        words = [word.decode() if isinstance(word, bytes) else word for word in array.tolist()]
-    except UnicodeDecodeError:
-        raise InputError("inputs: byte strings that are not UTF-8 text") from None
+        raise InputError(
+            f"inputs: texts have shape {array.shape}; a list of strings or of pairs (first, second) is accepted"
+        )
+    if array.dtype.kind == "O" and len(array) and _holds_text(array[0]):
+        return _pairs(array.tolist())
+    words = _decoded(array)
     for row, word in enumerate(words):
         if not isinstance(word, str):
             raise InputError(f"inputs: row {row} is a {type(word).__name__}; numbers or strings are accepted")
     return words
+
+
+def _decoded(array: NDArray[Any]) -> list[Any]:
+    try:
+        words = [word.decode() if isinstance(word, bytes) else word for word in array.ravel().tolist()]
+    except UnicodeDecodeError:
+        raise InputError("inputs: byte strings that are not UTF-8 text") from None
+    return words if array.ndim == 1 else list(zip(words[::2], words[1::2], strict=True))
 
 
 def _check_finite(array: NDArray[Any]) -> None:

@@ -7,7 +7,10 @@ from pathlib import Path
 from testifai.errors import InputError
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp"})
-_ACCEPTED = ".npz, MNIST IDX (also .gz), CIFAR .bin, or a folder of class folders of images"
+_SUFFIXES = {".npz": "npz", ".bin": "cifar", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_ACCEPTED = (
+    ".npz, MNIST IDX (also .gz), CIFAR .bin, a folder of class folders of images, or texts in .csv, .tsv or .jsonl"
+)
 
 
 def detect(path: str | Path) -> str:
@@ -22,13 +25,8 @@ def detect(path: str | Path) -> str:
 
 
 def _detect_file(path: Path) -> str | None:
-    if path.suffix == ".npz":
-        return "npz"
-    if path.suffix == ".bin":
-        return "cifar"
-    if is_idx(path):
-        return "idx"
-    return None
+    known = _SUFFIXES.get(path.suffix.lower())
+    return known or ("idx" if is_idx(path) else None)
 
 
 def _detect_folder(folder: Path) -> str | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data.lazy import LazyInputs
+from testifai.rows import Pair, Side, are_pairs
 
 _CHUNK_BYTES = 1 << 24
 
@@ -23,19 +24,25 @@ def chunks(inputs: NDArray[Any] | LazyInputs) -> Iterator[NDArray[Any]]:
 
 
 def fingerprint(
-    inputs: NDArray[Any] | list[str] | LazyInputs,
+    inputs: NDArray[Any] | list[str] | list[Pair] | LazyInputs,
     labels: NDArray[Any] | None = None,
     classes: tuple[str, ...] | None = None,
+    side: Side = "both",
 ) -> str:
-    """BLAKE2b over dtype, shape and contents of inputs and labels, little-endian.
+    """BLAKE2b over dtype, shape and contents of inputs and labels, little-endian; and the side, for pairs of texts.
 
     >>> fingerprint(["a", "bc"]) == fingerprint(["ab", "c"])
     False
     """
     digest = hashlib.blake2b(digest_size=16)
-    if isinstance(inputs, list):
+    if are_pairs(inputs):
+        digest.update(f"pairs {len(inputs)} {side}\n".encode())
+        for pair in inputs:
+            for text in pair:
+                _add_text(digest, text)
+    elif isinstance(inputs, list):
         digest.update(f"texts {len(inputs)}\n".encode())
-        for text in inputs:
+        for text in cast(list[str], inputs):
             _add_text(digest, text)
     elif isinstance(inputs, LazyInputs) and (identity := inputs.identity()) is not None:
         digest.update(identity)

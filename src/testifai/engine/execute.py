@@ -27,7 +27,7 @@ from testifai.errors import InputError
 from testifai.models.outputs import check_outputs
 from testifai.oracles import Oracle, predicted
 from testifai.outcomes import Outcomes, Places
-from testifai.rows import Batch, concat, take
+from testifai.rows import Batch, are_pairs, concat, take
 from testifai.space import Space
 from testifai.threads import one_blas_thread, one_opencv_thread
 
@@ -77,7 +77,9 @@ class Subject:
         chosen = self.space.axes[axis].perturbation
         # Two axes with the same perturbation draw their own numbers.
         twins = sum(other.perturbation.name == chosen.name for other in self.space.axes[:axis])
-        return chosen.apply(batch, severity, seed=self.seed, indices=self.order[places], occurrence=twins)
+        return chosen.apply(
+            batch, severity, seed=self.seed, indices=self.order[places], occurrence=twins, side=self.data.side
+        )
 
     def composite(self, sigma: tuple[int, ...], places: Places) -> Batch:
         """The inputs as the configuration shows them to the model."""
@@ -172,9 +174,11 @@ class BatchSize:
 
 
 def input_bytes(data: Data) -> int:
-    """The size of one input in memory."""
-    first = data.inputs[:1] if isinstance(data.inputs, list) else data.inputs[np.arange(min(1, len(data.inputs)))]
-    return sum(map(len, first)) if isinstance(first, list) else int(np.asarray(first).nbytes)
+    """The size of one input in memory; of texts, which differ, the mean."""
+    if isinstance(data.inputs, list):
+        texts = itertools.chain.from_iterable(data.inputs) if are_pairs(data.inputs) else data.inputs
+        return sum(map(len, texts)) // max(1, len(data.inputs))
+    return int(np.asarray(data.inputs[np.arange(min(1, len(data.inputs)))]).nbytes)
 
 
 class Executor:

@@ -33,7 +33,7 @@ from testifai.operational.labelling import (
 )
 from testifai.operational.selection import SUFFIX, Selection, Standing, data_fingerprint, read
 from testifai.perturb.preview import read_image
-from testifai.rows import take
+from testifai.rows import are_pairs, take
 
 _TEXT_LIMIT = 30_000  # characters; a cell of a spreadsheet takes little more
 _TABLE_LIMIT = 64  # columns; wider rows say nothing to a reader
@@ -280,7 +280,8 @@ def _places(data: Data, examples: list[int]) -> list[str]:
 def _shown(inputs: Any) -> list[str]:
     """Inputs that can be read in a cell: texts, and short rows of numbers."""
     if isinstance(inputs, list):
-        return [text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + "…" for text in inputs]
+        texts = [" / ".join(pair) for pair in inputs] if are_pairs(inputs) else inputs
+        return [text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + "…" for text in texts]
     if inputs.ndim <= 2 and inputs[0].size <= _TABLE_LIMIT:
         return ["[" + ", ".join(f"{value:.6g}" for value in np.ravel(row)) + "]" for row in inputs]
     return []

@@ -11,7 +11,7 @@ from testifai.errors import InputError
 from testifai.perturb.base import Perturbation, check_batch
 from testifai.perturb.registry import describe, get, names, perturbation, rebuild, resolve
 from testifai.perturb.rng import Rng
-from testifai.rows import Batch
+from testifai.rows import Batch, Side
 
 __all__ = [
     "Perturbation",
@@ -31,8 +31,12 @@ def apply(
     batch: Batch,
     seed: int = 0,
     indices: ArrayLike | None = None,
+    *,
+    side: Side = "both",
 ) -> Batch:
     """A composite of perturbations, in the order given, on a batch; the batch handed in stays as it is.
+
+    `side` says which texts are changed where inputs are pairs of texts.
 
     >>> import numpy as np
     >>> images = np.zeros((2, 28, 28), np.uint8)
@@ -48,6 +52,6 @@ def apply(
         step.check_severity(severity)
     uses: Counter[str] = Counter()
     for step, severity in steps:
-        batch = step.apply(batch, severity, seed=seed, indices=indices, occurrence=uses[step.name])
+        batch = step.apply(batch, severity, seed=seed, indices=indices, occurrence=uses[step.name], side=side)
         uses[step.name] += 1
     return batch

@@ -7,16 +7,18 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.perturb.rng import Rng
-from testifai.rows import Batch
+from testifai.rows import SIDES, Batch, Side, are_pairs
 
 Function = Callable[[Any, Any, Rng], Any]
+# What an input's draws follow besides the perturbation's name: seed, severity, inputs' numbers, occurrence.
+Key = tuple[int, int, NDArray[np.integer[Any]], int]
 # Where boxes go: f(boxes, parameter, rng, (height, width)) -> boxes, given the draws that moved the images.
 Boxes = Callable[[list[NDArray[np.float64]], Any, Rng, tuple[int, int]], list[NDArray[np.float64]]]
 
@@ -100,21 +102,31 @@ class Perturbation:
         seed: int = 0,
         indices: ArrayLike | None = None,
         occurrence: int = 0,
+        side: Side = "both",
     ) -> Batch:
         """The batch at this severity; the batch handed in stays as it is.
 
         `indices` are the inputs' numbers in the data set (default: 0, 1, 2, …): an input's random draws
-        follow its number. `occurrence` tells apart several uses of one perturbation on the same inputs.
+        follow its number. `occurrence` tells apart several uses of one perturbation on the same inputs. `side`
+        says which texts are changed where inputs are pairs of texts; the two of a pair have draws of their own.
         """
         severity = self.check_severity(severity)
         count = check_batch(batch)
+        side = check_side(side)
         if severity == 0:
             return batch
-        rng = self._rng(batch, seed, severity, check_indices(indices, count), occurrence)
-        return self._call(batch, self.severities[severity], rng, f"severity {severity}")
+        key = (check_seed(seed), severity, check_indices(indices, count), occurrence)
+        return self._run(batch, self.severities[severity], key, side, f"severity {severity}")
 
     def apply_level(
-        self, batch: Batch, level: float, *, seed: int = 0, indices: ArrayLike | None = None, occurrence: int = 0
+        self,
+        batch: Batch,
+        level: float,
+        *,
+        seed: int = 0,
+        indices: ArrayLike | None = None,
+        occurrence: int = 0,
+        side: Side = "both",
     ) -> Batch:
         """The batch at a continuous level of the parameter, between the two ends of `levels`.
 
@@ -127,11 +139,12 @@ class Perturbation:
         if not known or not low <= level <= high:
             raise InputError(f"perturbation '{self.name}': level {level!r} is not accepted; give {low:g} to {high:g}")
         count = check_batch(batch)
+        side = check_side(side)
         if level == self.levels[0]:
             return batch
         # No severity has this number: levels have draws of their own.
-        rng = self._rng(batch, seed, -1, check_indices(indices, count), occurrence)
-        return self._call(batch, float(level), rng, f"level {level:g}")
+        key = (check_seed(seed), -1, check_indices(indices, count), occurrence)
+        return self._run(batch, float(level), key, side, f"level {level:g}")
 
     def apply_boxes(
         self,
@@ -161,13 +174,15 @@ class Perturbation:
             raise InputError(f"perturbation '{self.name}' at severity {severity} returned boxes of another number")
         return moved
 
-    def _rng(self, batch: Any, seed: int, severity: int, indices: NDArray[np.integer[Any]], occurrence: int) -> Any:
-        key = (check_seed(seed), self.name, severity, indices, occurrence)
-        if is_tensor(batch):
-            from testifai.perturb.ops_torch.rng import TensorRng
-
-            return TensorRng(*key, device=batch.device)
-        return Rng(*key)
+    def _run(self, batch: Batch, parameter: Any, key: Key, side: Side, where: str) -> Batch:
+        if not are_pairs(batch):
+            return self._call(batch, parameter, _rng(batch, self.name, key), where)
+        firsts, seconds = [pair[0] for pair in batch], [pair[1] for pair in batch]
+        if side != "second":
+            firsts = cast(list[str], self._call(firsts, parameter, _rng(firsts, self.name, key), where))
+        if side != "first":
+            seconds = cast(list[str], self._call(seconds, parameter, _rng(seconds, second(self.name), key), where))
+        return list(zip(firsts, seconds, strict=True))
 
     def _call(self, batch: Batch, parameter: Any, rng: Rng, where: str) -> Batch:
         with self._blamed(where):
@@ -205,18 +220,24 @@ class Perturbation:
 def check_batch(batch: Any) -> int:
     """The number of inputs of a batch, or an InputError when there is none or it is no batch."""
     if isinstance(batch, list):
+        _check_rows(batch)
         shape: Sequence[int] = (len(batch),)
-        known = all(isinstance(text, str) for text in batch)
+    elif isinstance(batch, np.ndarray) or is_tensor(batch):
+        shape = batch.shape
     else:
-        known = isinstance(batch, np.ndarray) or is_tensor(batch)
-        shape = batch.shape if known else ()
-    if not known:
-        raise InputError(f"batch: {_kind(batch)} is not accepted; give an array or a list of strings")
+        raise InputError(f"batch: {_kind(batch)} is not accepted; give an array or a list of strings or of pairs")
     if len(shape) == 0:
         raise InputError("batch: a single number is not accepted; give an array whose first axis is the input")
     if 0 in shape:
         raise InputError("batch: it holds no inputs; at least one is needed")
     return len(batch)
+
+
+def check_side(side: Side) -> Side:
+    """Which text of a pair is meant, or an InputError."""
+    if side not in SIDES:
+        raise InputError(f"side: {side!r} is not accepted; accepted: {', '.join(SIDES)}")
+    return side
 
 
 def check_seed(seed: int) -> int:
@@ -239,10 +260,38 @@ def check_indices(indices: ArrayLike | None, count: int) -> NDArray[np.integer[A
     return numbers
 
 
+def second(name: str) -> str:
+    """The name that the draws of the second texts of pairs go by: equal texts are not changed alike."""
+    return f"{name} (second)"
+
+
 def is_tensor(batch: Any) -> bool:
     """Whether this is a torch tensor, found out without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(batch, torch.Tensor)
+
+
+def _rng(batch: Any, name: str, key: Key) -> Any:
+    seed, severity, indices, occurrence = key
+    if is_tensor(batch):
+        from testifai.perturb.ops_torch.rng import TensorRng
+
+        return TensorRng(seed, name, severity, indices, occurrence, device=batch.device)
+    return Rng(seed, name, severity, indices, occurrence)
+
+
+def _check_rows(rows: list[Any]) -> None:
+    """Strings all, or pairs all."""
+    pairs = are_pairs(rows)
+    known = list(map(_is_pair, rows)) if pairs else [isinstance(text, str) for text in rows]
+    if not all(known):
+        place = known.index(False)
+        wanted = "a list of pairs (first, second) of strings" if pairs else "an array, a list of strings or of pairs"
+        raise InputError(f"batch: its row {place} is {_kind(rows[place])}; give {wanted}")
+
+
+def _is_pair(one: Any) -> bool:
+    return isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], str)
 
 
 def _box_rows(rows: ArrayLike, place: int) -> NDArray[np.float64]:

@@ -174,7 +174,8 @@ class Probe:
     def _at(self, batch: Batch, level: float | None, indices: NDArray[np.intp]) -> Batch:
         if level is None or level == self._off:
             return batch
-        return self._perturbation.apply_level(batch, level, seed=self._subject.seed, indices=indices)
+        side = self._subject.data.side
+        return self._perturbation.apply_level(batch, level, seed=self._subject.seed, indices=indices, side=side)
 
     def _judge(self, job: _Job, outputs: Array) -> Bits:
         subject = self._subject

@@ -9,38 +9,49 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.perturb.base import Perturbation, check_batch, check_indices, check_seed
+from testifai.perturb.base import Perturbation, check_batch, check_indices, check_seed, check_side, second
 from testifai.perturb.registry import resolve
 from testifai.perturb.rng import Rng
 from testifai.perturb.texts.edits import Edit, TextEdits, check_texts
+from testifai.rows import Side, are_pairs
 
 
 @dataclass(frozen=True, eq=False)
 class Edits:
-    """The edits of each text by one perturbation at one severity."""
+    """The edits of each text by one perturbation at one severity.
+
+    Where both texts of pairs are edited, `made` has two entries for each input: its first text's, its second's.
+    """
 
     name: str
     asked: int
     made: tuple[tuple[Edit, ...], ...]
+    texts_each: int = 1  # of an input, that are edited
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """How many edits each text got."""
-        return np.array([len(edits) for edits in self.made], dtype=np.int64)
+        """How many edits each input got."""
+        counts: NDArray[np.int64] = self._by_text().sum(axis=1)
+        return counts
 
     @property
     def short(self) -> int:
-        """How many texts got fewer edits than asked for, for want of places."""
-        return int((self.counts < self.asked).sum())
+        """How many inputs have a text that got fewer edits than asked for, for want of places."""
+        return int((self._by_text() < self.asked).any(axis=1).sum())
 
     @property
     def untouched(self) -> int:
-        """How many texts have no place at all and stay as they are."""
+        """How many inputs have no place at all and stay as they are."""
         return int((self.counts == 0).sum()) if self.asked else 0
 
+    def _by_text(self) -> NDArray[np.int64]:
+        return np.array([len(edits) for edits in self.made], dtype=np.int64).reshape(-1, self.texts_each)
+
     def __str__(self) -> str:
-        texts = f"{self.name}: {self.asked} edits asked for in each of {len(self.made)} texts"
-        return f"{texts}; {self.short} had places for fewer, {self.untouched} of them for none"
+        what = "texts" if self.texts_each == 1 else "texts of pairs"
+        texts = f"{self.name}: {self.asked} edits asked for in each of {len(self.made)} {what}"
+        inputs = "" if self.texts_each == 1 else " pairs"
+        return f"{texts}; {self.short}{inputs} had places for fewer, {self.untouched} of them for none"
 
 
 def edits(
@@ -51,6 +62,7 @@ def edits(
     seed: int = 0,
     indices: ArrayLike | None = None,
     occurrence: int = 0,
+    side: Side = "both",
 ) -> Edits:
     """The edits that `apply` makes with the same arguments.
 
@@ -63,10 +75,21 @@ def edits(
     if not isinstance(subject.function, TextEdits):
         raise InputError(f"perturbation '{subject.name}' makes no edits of texts; give one of the suite 'text'")
     severity = subject.check_severity(severity)
-    count = check_batch(texts)
-    given = check_texts(texts)
-    rng = Rng(check_seed(seed), subject.name, severity, check_indices(indices, count), occurrence)
-    if severity == 0:
-        return Edits(subject.name, 0, ((),) * count)
-    number = subject.severities[severity]
-    return Edits(subject.name, number, tuple(map(tuple, subject.function.plan(given, number, rng))))
+    numbers = check_indices(indices, check_batch(texts))
+    key = (severity, numbers, occurrence)
+    number = subject.severities[severity] if severity else 0
+    plans = []
+    for name, given in _parts(subject.name, texts, check_side(side)):
+        rng = Rng(check_seed(seed), name, *key)
+        plans.append(subject.function.plan(given, number, rng) if severity else iter([[]] * len(given)))
+    made = tuple(tuple(edits) for row in zip(*plans, strict=True) for edits in row)
+    return Edits(subject.name, number, made, len(plans))
+
+
+def _parts(name: str, texts: Any, side: Side) -> list[tuple[str, list[str]]]:
+    """The texts that are edited, with the name that their draws go by."""
+    if not are_pairs(texts):
+        return [(name, check_texts(texts))]
+    firsts, seconds = [pair[0] for pair in texts], [pair[1] for pair in texts]
+    parts = {"first": (name, firsts), "second": (second(name), seconds)}
+    return [part for which, part in parts.items() if side in (which, "both")]
