@@ -177,3 +177,11 @@ def test_npz_files_are_numpys(tmp_path):
         for name, array in arrays.items():
             np.testing.assert_array_equal(read[name], array)
             assert read[name].dtype == array.dtype
+
+
+def test_half_a_surrogate_is_written_as_its_escape(tmp_path):
+    space = ta.Space({"marks": "text.punctuation"})
+    session = Session(lambda batch: [0] * len(batch), (["a \ud800 b", "c"], [0, 0]), space, strategy="full")
+    write_inputs(session.subject, (0,), tmp_path / "out.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [row["text"] for row in rows] == ["a \ud800 b", "c"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from testifai import data, locality, models, operational, oracles, perturb, testing
+    from testifai import data, locality, models, operational, oracles, perturb, quality, testing
     from testifai.comparing import compare
     from testifai.engine import stopping
     from testifai.errors import InputError
@@ -40,6 +40,7 @@ _WHERE = {
     "oracles": "testifai.oracles",
     "perturb": "testifai.perturb",
     "perturbation": "testifai.perturb:perturbation",
+    "quality": "testifai.quality",
     "scan": "testifai.session:scan",
     "stopping": "testifai.engine.stopping",
     "sweep": "testifai.sweeps:sweep",
@@ -49,8 +50,8 @@ _WHERE = {
 
 __all__ = [
     "Answer", "InputError", "Perturbation", "Space", "Tomogram", "apply", "calibrate", "compare", "data",
-    "locality", "merge", "models", "open", "operational", "oracles", "perturb", "perturbation", "scan", "stopping",
-    "sweep", "sweep_model", "testing",
+    "locality", "merge", "models", "open", "operational", "oracles", "perturb", "perturbation", "quality", "scan",
+    "stopping", "sweep", "sweep_model", "testing",
 ]  # fmt: skip
 
 

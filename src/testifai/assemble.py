@@ -8,6 +8,7 @@ from typing import Any
 
 from testifai import data as datasets
 from testifai import models
+from testifai.assess import Plan, plan
 from testifai.errors import InputError
 from testifai.models.python import import_object
 from testifai.perturb import Perturbation, resolve
@@ -21,7 +22,22 @@ def session(spec: Spec, folder: Path, *, part: tuple[int, int] | None = None) ->
     # The space is the cheapest to check, the data the dearest.
     chosen = space(spec, folder)
     options = spec.scan.model_dump()
-    return Session(model(spec.model, folder), data(spec.data, folder), chosen, part=part, **options)
+    inputs = data(spec.data, folder)
+    options["quality"] = quality(options["quality"], folder, inputs)
+    return Session(model(spec.model, folder), inputs, chosen, part=part, **options)
+
+
+def quality(setting: str | dict[str, Any] | None, folder: Path, inputs: datasets.Data) -> Plan | None:
+    """What the spec wants to know of the perturbed inputs' quality."""
+    if setting is None:
+        return None
+    if isinstance(setting, dict) and "python" in setting:
+        if "use" in setting:
+            raise InputError("scan.quality: needs exactly one of use, python, got use and python")
+        named = str(setting["python"])
+        rest = {key: value for key, value in setting.items() if key != "python"}
+        setting = {**rest, "use": import_object(named, folder=folder, field="scan.quality")}
+    return plan(setting, folder=folder, side=inputs.side)
 
 
 def space(spec: Spec, folder: Path) -> Space:

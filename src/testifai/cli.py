@@ -16,6 +16,7 @@ from testifai.commands.explore import explore
 from testifai.commands.operational import estimate, select
 from testifai.commands.report import report
 from testifai.commands.sweep import sweep
+from testifai.commands.validity import validity
 from testifai.errors import InputError
 
 app = typer.Typer(
@@ -66,8 +67,8 @@ def demo(as_json: Json = False) -> None:
 
 @app.command()
 def init(
-    model: Annotated[str, typer.Argument(help="An .onnx file, or package.module:name of a callable.")],
-    data: Annotated[str, typer.Argument(help="An .npz, IDX or CIFAR .bin file, a folder of class folders.")],
+    model: Annotated[str, typer.Argument(help="An .onnx file, a text model's folder, or package.module:name.")],
+    data: Annotated[str, typer.Argument(help="An .npz, IDX, CIFAR .bin, .csv, .tsv or .jsonl file, or class folders.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the spec.")] = Path("testifai.toml"),
     as_json: Json = False,
 ) -> None:
@@ -152,29 +153,60 @@ def query(
 
 
 @app.command()
-def show(run_file: RunFile, as_json: Json = False) -> None:
+def show(
+    run_file: RunFile,
+    by: Annotated[
+        str | None, typer.Option(help="Only one table, by: order, axis, severity (their sum), class.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """A run in a page: by order, by severity, by class, the worst tests."""
     from testifai import tables
     from testifai.session import open_run
 
     tomogram = open_run(run_file)
+    if by is not None:
+        _show_by(measured(tomogram, run_file), by, as_json)
+        return
     if not as_json:
         tables.summary(tables.console(), tomogram)
         return
-    by_severity = {
-        axis: {str(level): found.as_dict() for level, found in levels.items()}
-        for axis, levels in tomogram.by_severity().items()
-    }
     print_json(
         {
             **_facts(tomogram),
-            "by_order": {str(order): found.as_dict() for order, found in tomogram.by_order().items()},
-            "by_severity": by_severity,
-            "by_class": {name: found.as_dict() for name, found in tomogram.by_class().items()},
+            "by_order": _plain(tomogram.by_order()),
+            "by_severity": _plain(tomogram.by_severity()),
+            "by_class": _plain(tomogram.by_class()),
             "trust": tables.trust(tomogram),
             "environment": tomogram.provenance["environment"],
         }
     )
+
+
+def _show_by(tomogram: Any, by: str, as_json: bool) -> None:
+    """One table of a run."""
+    from testifai import tables
+
+    makers = {
+        "order": (tables.by_order, tomogram.by_order),
+        "axis": (tables.by_axis, tomogram.by_severity),
+        "severity": (tables.by_severity_sum, tomogram.by_severity_sum),
+        "class": (tables.by_class, tomogram.by_class),
+    }
+    if by not in makers:
+        raise InputError(f"--by: must be one of {', '.join(makers)}, got {by!r}")
+    draw, answers = makers[by]
+    if not as_json:
+        tables.console().print(draw(tomogram))
+        return
+    print_json({f"by_{by}": _plain(answers())})
+
+
+def _plain(found: Any) -> Any:
+    """Answers in tables of tables as plain data."""
+    if isinstance(found, dict):
+        return {str(key): _plain(value) for key, value in found.items()}
+    return found.as_dict()
 
 
 @app.command()
@@ -237,6 +269,8 @@ def check(spec: SpecFile, as_json: Json = False) -> None:
         f"inferences, about {duration(found.seconds)} with {found.workers} workers at {found.batch_size} a batch, "
         f"a run file of at most {found.file_bytes / 1e6:.1f} MB{accuracy}"
     )
+    for note in found.notes():
+        typer.echo(note)
 
 
 @app.command()
@@ -348,7 +382,7 @@ def independence(
         typer.echo(line)
 
 
-for command in (report, explore, errors, sweep, select, estimate):
+for command in (report, explore, errors, validity, sweep, select, estimate):
     app.command()(command)
 
 

@@ -26,6 +26,8 @@ def table(tomogram: Tomogram) -> tuple[list[str], list[list[Any]]]:
     space = tomogram.space
     places = [f"{name}_place" for name in space.names] if space.order_sensitive else []
     header = [*space.names, *places, "order", "passes", "trials", "estimate", "low", "high", "source"]
+    scores = tomogram.quality
+    header += [] if scores is None else ["quality", "quality_low", "quality_high", "quality_source"]
     ids = np.arange(space.size)
     sigmas = space.matrix(ids)
     orders = (sigmas[:, : len(space.names)] > 0).sum(axis=1)
@@ -39,6 +41,11 @@ def table(tomogram: Tomogram) -> tuple[list[str], list[list[Any]]]:
     ):
         source = "measured" if alone else "predicted" if not np.isnan(numbers[0]) else "unknown"
         rows.append([*sigma, order, passes, trials, *(None if np.isnan(x) else x for x in numbers), source])
+    if scores is not None:
+        known = np.isin(ids, scores.measured)
+        bounds = [array.reshape(-1).tolist() for array in (scores.estimate, scores.low, scores.high)]
+        for row, alone, *numbers in zip(rows, known.tolist(), *bounds, strict=True):
+            row += [*(None if np.isnan(x) else x for x in numbers), "measured" if alone else "predicted"]
     return header, rows
 
 
@@ -99,7 +106,9 @@ def write_inputs(subject: Subject, sigma: tuple[int, ...], path: Path, limit: in
         lines = [{"text": text} for text in batch]
         if labels is not None:
             lines = [{**line, "label": label} for line, label in zip(lines, labels.tolist(), strict=True)]
-        write_bytes(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode())
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        # Half a surrogate cannot be written as UTF-8; its escape means the same in JSON.
+        write_bytes(path, text.encode("utf-8", "backslashreplace"))
     else:
         if path.suffix != ".npz":
             raise InputError(f"export: arrays of inputs are written as .npz, got {path.name!r}")

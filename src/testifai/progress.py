@@ -34,6 +34,8 @@ def bar() -> Iterator[Callable[[Step], None]]:
                 first.append(step.done)
             elapsed = progress.tasks[0].elapsed or 0
             rate = f"{(step.done - first[0]) / elapsed:,.0f}/s" if elapsed > 0.5 else ""
+            if step.scored is not None:
+                rate = "quality of {:,} of {:,} tests".format(*step.scored)
             progress.update(task, completed=step.done, total=step.most, tests=step.tests, rate=rate)
 
         yield show

@@ -152,6 +152,20 @@ def _values(operand: Column | Constant | Choice, columns: Columns) -> Any:
     return operand.value
 
 
+def _without(node: Condition, name: str) -> Condition | None:
+    """The tree with comparisons that name a column taken as true; None: true altogether."""
+    if isinstance(node, Comparison):
+        return None if Column(name) in node.operands else node
+    if isinstance(node, Not):
+        part = _without(node.part, name)
+        return None if part is None else Not(part)
+    parts = [_without(part, name) for part in node.parts]
+    left = tuple(part for part in parts if part is not None)
+    if not left or (isinstance(node, Or) and len(left) < len(parts)):
+        return None
+    return left[0] if len(left) == 1 else type(node)(left)
+
+
 @dataclass(frozen=True)
 class _Token:
     kind: str  # one of _OPERANDS, of the values of _KINDS, or "end"
@@ -365,6 +379,15 @@ class Query:
     def evaluate(self, columns: Columns) -> NDArray[np.bool_]:
         """Where the query holds: a Boolean array, the broadcast of the columns it uses."""
         return _evaluate(self.tree, columns)
+
+    def without(self, name: str) -> Query | None:
+        """The query with every comparison that names a column taken as true; None where nothing is left to ask.
+
+        >>> str(compile("zoom > 2 and quality <= 0.06", ["zoom", "quality"]).without("quality"))
+        'zoom > 2'
+        """
+        tree = _without(self.tree, name)
+        return None if tree is None else Query(str(tree), tree, self.names - {name})
 
 
 def compile(  # noqa: A001 - the word for it, and always written query.compile

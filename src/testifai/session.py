@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from testifai import data as datasets
 from testifai import models, oracles, strategies, surrogates
+from testifai.assess import Assessment, plan, stored_scores
 from testifai.engine import stopping as stopping_rules
 from testifai.engine.execute import Executor, Measured, Subject
 from testifai.engine.plan import Work
@@ -40,11 +41,15 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "onnxruntime", "opencv-python-hea
 
 @dataclass(frozen=True)
 class Step:
-    """How far a session is: inferences done of at most `most`, and how many tests have outcomes."""
+    """How far a session is: inferences done of at most `most`, and how many tests have outcomes.
+
+    While quality is measured, `scored` says of how many tests, and of how many it will be.
+    """
 
     done: int
     most: int
     tests: int
+    scored: tuple[int, int] | None = None
 
 
 class Session:
@@ -67,6 +72,7 @@ class Session:
         seed: int = 0,
         workers: int | None = None,
         keep: tuple[str, ...] | list[str] | None = None,
+        quality: Any = None,
         part: tuple[int, int] | None = None,
     ) -> None:
         if not isinstance(space, Space):
@@ -123,6 +129,7 @@ class Session:
             seed=seed,
             keep=self.keep,
         )
+        self.assessment = None if quality is None else self._assessment(quality)
         self._warned = False
         # An event, not a method of this session: a cycle would keep the model's memory until the collector comes by.
         self._interrupted = threading.Event()
@@ -131,6 +138,16 @@ class Session:
         )
         self.outcomes = Outcomes(inputs)
         self._decided: dict[Any, Any] = {}
+
+    def _assessment(self, quality: Any) -> Assessment:
+        asked = plan(quality, side=self.data.side)
+        made = Assessment(self.subject, asked, every_test=self.strategy.name == "full")
+        if self.budget is not None and made.reserve >= self.budget:
+            raise InputError(
+                f"quality: {made.measure.name} on {len(made.wanted):,} tests may hand {made.reserve:,} inputs to the "
+                f"model, and the budget is {self.budget:,}; give it a smaller sample, or raise the budget"
+            )
+        return made
 
     def _labels(self) -> NDArray[Any] | None:
         """The labels as the model numbers its classes; refused where they cannot be judged."""
@@ -167,11 +184,15 @@ class Session:
         # Refuse an impossible plan before a file is made or an inference spent.
         self.strategy.propose(self.progress())
         if store is None:
-            self._run(None, progress)
+            with self._interrupts_wait():
+                self._assess(None, progress)
+                self._run(None, progress)
             return self.tomogram()
         with Store.create_or_open(store) as opened:
             self._attach(opened, extra or {})
-            self._run(opened, progress)
+            with self._interrupts_wait():
+                self._assess(opened, progress)
+                self._run(opened, progress)
         return self.tomogram()
 
     def progress(self) -> Progress:
@@ -179,13 +200,17 @@ class Session:
         return Progress(
             self.space,
             self.outcomes,
-            budget=self.budget,
+            budget=None if self.budget is None else self.budget - self._reserve,
             target=self.target,
             stopping=self.stopping,
             needs_clean=self.oracle.needs_clean,
             seed=self.seed,
             decided=self._decided,
         )
+
+    @property
+    def _reserve(self) -> int:
+        return 0 if self.assessment is None else self.assessment.reserve
 
     def identity(self) -> dict[str, Any]:
         """All that decides the outcomes and estimates; a run file is continued only if none of it changed."""
@@ -219,6 +244,7 @@ class Session:
             surrogate=self.surrogate,
             seed=self.seed,
             provenance={"identity": self.identity(), "environment": environment()},
+            quality=None if self.assessment is None else self.assessment.scores(),
         )
 
     def _attach(self, store: Store, extra: dict[str, Any]) -> None:
@@ -255,6 +281,21 @@ class Session:
         self._stopped_early = self._stopped_early or bool(store.get("stopped_early"))
         store.put(stopped_early=self._stopped_early, **extra)
 
+    def _assess(self, store: Store | None, progress: Callable[[Step], None] | None) -> None:
+        """Measure quality, before anything is tested: what a query with a limit on it selects is then known."""
+        # Parts of a run are tested apart; the merged run is assessed once, when it is continued.
+        if self.assessment is None or self.part is not None:
+            return
+        if store is not None:
+            self.assessment.attach(store)
+        most = self.strategy.expected(self.progress())
+
+        def show(scored: int, of: int) -> None:
+            if progress is not None:
+                progress(Step(self.outcomes.total(), most, len(self.outcomes), (scored, of)))
+
+        self.assessment.run(store, self._interrupted.is_set, show)
+
     def _run(self, store: Store | None, progress: Callable[[Step], None] | None) -> None:
         done = self.outcomes.total()
         most = self.strategy.expected(self.progress())
@@ -275,16 +316,15 @@ class Session:
             if measured.configuration == 0:
                 self._warn_near_chance()
 
-        with self._interrupts_wait():
-            try:
-                while (work := self.strategy.propose(self.progress())) is not None:
-                    before = done
-                    self.executor.run(self._own_part(work), self.outcomes, hand_over)
-                    if self.part is not None or done == before:
-                        break
-            finally:
-                if store is not None:
-                    store.save(self.outcomes, self.executor.references.values)
+        try:
+            while (work := self.strategy.propose(self.progress())) is not None:
+                before = done
+                self.executor.run(self._own_part(work), self.outcomes, hand_over)
+                if self.part is not None or done == before:
+                    break
+        finally:
+            if store is not None:
+                store.save(self.outcomes, self.executor.references.values)
 
     def _warn_near_chance(self) -> None:
         """A model no better than guessing on clean inputs has most likely been fed wrongly."""
@@ -304,9 +344,12 @@ class Session:
         chance = max(1 / classes, np.bincount(labels).max() / len(labels))
         if passes / trials < chance + 3 * np.sqrt(chance * (1 - chance) / trials):
             log.warning(
-                "clean accuracy is %.3f after %d inputs, near chance (%.3f): check the model's preprocessing "
-                "(layout, scale, mean, std) and that labels and classes are numbered alike",
+                "clean accuracy is %.3f after %d inputs, near chance (%.3f): check %sthat labels and classes are "
+                "numbered alike",
                 *(passes / trials, trials, chance),
+                ""
+                if isinstance(self.data.inputs, list)
+                else "the model's preprocessing (layout, scale, mean, std) and ",
             )
 
     def _own_part(self, work: Work) -> Work:
@@ -357,6 +400,7 @@ def scan(
     progress: bool | Callable[[Step], None] = False,
     workers: int | None = None,
     keep: tuple[str, ...] | list[str] | None = None,
+    quality: Any = None,
 ) -> Tomogram:
     """Test a model over a space of conditions.
 
@@ -383,6 +427,7 @@ def scan(
         seed=seed,
         workers=workers,
         keep=keep,
+        quality=quality,
     )
     if progress is True:
         from testifai.progress import bar
@@ -399,8 +444,9 @@ def open_run(path: str | os.PathLike[str]) -> Tomogram:
         if identity is None:
             raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
         inputs, classes = store.get("inputs"), store.get("classes")
+        space = Space.from_description(identity["space"])
         return Tomogram(
-            Space.from_description(identity["space"]),
+            space,
             store.load(inputs),
             visiting_order(inputs, identity["seed"]),
             labels=store.get_array("labels"),
@@ -416,6 +462,7 @@ def open_run(path: str | os.PathLike[str]) -> Tomogram:
                 "gates": store.get("gates"),
                 "path": str(Path(path)),
             },
+            quality=stored_scores(store, space, identity["seed"]),
         )
 
 

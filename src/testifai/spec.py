@@ -153,9 +153,14 @@ class Spec(_Part):
         """The entries of the spec that import the user's code."""
         entries = [f"model.{kind}" for kind in ("python", "torch") if getattr(self.model, kind)]
         entries += ["data.python"] if self.data.python else []
-        quality = self.scan.quality
-        entries += ["scan.quality"] if isinstance(quality, dict) and "python" in quality else []
+        entries += ["scan.quality"] if _runs_code(self.scan.quality) else []
         return entries + [f"space.{name}" for name, part in self.axes().items() if part.python]
+
+
+def _runs_code(quality: str | dict[str, Any] | None) -> bool:
+    """Whether a measure is a function of the user's, or computes its features with one."""
+    parts = [quality, quality.get("extractor")] if isinstance(quality, dict) else []
+    return any(isinstance(part, dict) and not {"python", "torch"}.isdisjoint(part) for part in parts)
 
 
 def read(path: str | os.PathLike[str]) -> Spec:

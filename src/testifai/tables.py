@@ -6,17 +6,20 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from testifai.demo import Demo
 from testifai.gates import Verdict
 from testifai.space import Space
-from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram import Answer, Excluded, Tomogram
 from testifai.trust import Trust, assess
 
 if TYPE_CHECKING:
+    from testifai.quality.scores import Scores
     from testifai.sweeps import Calibrated, Sweep
+    from testifai.validity import Limit
 
 
 def console() -> Console:
@@ -50,11 +53,24 @@ def answer(out: Console, space: Space, expression: str, found: Answer) -> None:
         f"{signed(found.drop)} against clean inputs; {found.tests} tests: "
         f"{found.measured} measured, {found.inferred} predicted"
     )
+    if found.excluded is not None:
+        out.print(excluded(found.excluded))
     if found.model_free is not None:
         estimate, low, high = found.model_free
         verdict = "they disagree: do not trust the smooth surface here, spend more" if found.disagrees else "they agree"
         out.print(f"{rate(estimate)}  ({interval(low, high)})  from these tests' own trials alone; {verdict}")
     out.print(worst(space, found))
+
+
+def excluded(found: Excluded) -> str:
+    """What a limit on quality left out, in words."""
+    if not found.tests:
+        words = "no test excluded as implausible"
+    else:
+        bounds = interval(found.low, found.high)
+        words = f"{found.tests:,} tests excluded as implausible: {rate(found.robustness)}  ({bounds})  on them"
+    doubt = f"; {found.doubtful:,} tests may be on either side of the limit" if found.doubtful else ""
+    return words + doubt
 
 
 def worst(space: Space, found: Answer) -> Table:
@@ -74,25 +90,82 @@ def summary(out: Console, tomogram: Tomogram) -> None:
     )
     if not len(tomogram.outcomes):
         return
-    table = _table("by order (perturbations at once)", "order", "tests", "measured", "robustness", "95 % interval")
-    for order, found in tomogram.by_order().items():
-        _add(table, str(order), found)
-    out.print(table)
-    table = _table("by axis and severity", ("axis", "left"), *map(str, _levels(tomogram)))
-    for name, found_by_level in tomogram.by_severity().items():
-        cells = [rate(found_by_level[s].robustness) if s in found_by_level else "" for s in _levels(tomogram)]
-        table.add_row(name, *cells)
-    out.print(table)
-    by_class = tomogram.by_class()
-    if by_class:
-        table = _table("by class, over the measured tests", ("class", "left"), "robustness", "95 % interval")
-        for name, found in by_class.items():
-            table.add_row(_escape(name), rate(found.robustness), interval(found.low, found.high))
-        out.print(table)
+    for part in (by_order(tomogram), by_axis(tomogram), by_class(tomogram)):
+        if part.row_count:
+            out.print(part)
     everything = tomogram.query("order >= 0")
     out.print(worst(space, everything))
     for line in trust(tomogram)["lines"]:
         out.print(line, markup=False)
+
+
+def by_order(tomogram: Tomogram) -> Table:
+    """Robustness by the number of perturbations at once."""
+    table = _table("by order (perturbations at once)", "order", "tests", "measured", "robustness", "95 % interval")
+    for order, found in tomogram.by_order().items():
+        bounds = interval(found.low, found.high)
+        table.add_row(str(order), f"{found.tests:,}", f"{found.measured:,}", rate(found.robustness), bounds)
+    return table
+
+
+def by_axis(tomogram: Tomogram) -> Table:
+    """Robustness by each axis's severity."""
+    levels = sorted({level for axis in tomogram.space.axes for level in axis.severities})
+    table = _table("by axis and severity", ("axis", "left"), *map(str, levels))
+    for name, found in tomogram.by_severity().items():
+        table.add_row(name, *(rate(found[level].robustness) if level in found else "" for level in levels))
+    return table
+
+
+def by_class(tomogram: Tomogram) -> Table:
+    """Robustness by class; no rows where inputs have no classes."""
+    table = _table("by class, over the measured tests", ("class", "left"), "robustness", "95 % interval")
+    for name, found in tomogram.by_class().items():
+        table.add_row(_escape(name), rate(found.robustness), interval(found.low, found.high))
+    return table
+
+
+def by_severity_sum(tomogram: Tomogram) -> Table:
+    """Robustness, drop and quality against the sum of severities: the first paper's Figure 9."""
+    scores = tomogram.quality
+    named = [] if scores is None else [scores.name, "its range"]
+    table = _table("by severity sum", "sum", "tests", "measured", "robustness", "95 % interval", "drop", *named)
+    sums = np.broadcast_to(tomogram.space.columns()["severity"], tomogram.space.shape)
+    for total, found in tomogram.by_severity_sum().items():
+        row = [str(total), f"{found.tests:,}", f"{found.measured:,}", rate(found.robustness)]
+        row += [interval(found.low, found.high), signed(found.drop)]
+        if scores is not None:
+            values = scores.estimate[sums == total]
+            row += [f"{values.mean():.4f}", f"{values.min():.4f} … {values.max():.4f}"]
+        table.add_row(*row)
+    return table
+
+
+def validity(out: Console, scores: Scores, limits: Iterable[Limit]) -> None:
+    """What each limit on quality leaves in and out."""
+    better = "higher is better" if scores.higher_is_better else "lower is better"
+    out.print(
+        f"{scores.name} of {scores.space.size:,} tests, {len(scores.measured):,} measured and the others predicted; "
+        f"{better}"
+    )
+    table = _table(
+        "robustness by limit on quality", ("limit", "left"), "plausible", "robustness", "95 % interval", "excluded",
+        "robustness", "95 % interval", "either",
+    )  # fmt: skip
+    for limit in limits:
+        asked = f"quality {scores.sign} {limit.value:g}"
+        inside = limit.inside
+        if inside is None or inside.excluded is None:
+            table.add_row(asked, "0", "–", "", f"{scores.space.size:,}", "", "", "")
+            continue
+        outside = inside.excluded
+        bounds = interval(outside.low, outside.high) if outside.tests else ""
+        table.add_row(
+            asked, f"{inside.tests:,}", rate(inside.robustness), interval(inside.low, inside.high),
+            f"{outside.tests:,}", rate(outside.robustness), bounds, f"{outside.doubtful:,}",
+        )  # fmt: skip
+    out.print(table)
+    out.print("either: tests whose score is not known well enough to tell on which side they are")
 
 
 def trust(tomogram: Tomogram) -> dict[str, Any]:
@@ -164,15 +237,6 @@ def calibrated(name: str, table: Calibrated) -> Table:
 
 def signed(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:+.3f}"
-
-
-def _levels(tomogram: Tomogram) -> list[int]:
-    return sorted({level for axis in tomogram.space.axes for level in axis.severities})
-
-
-def _add(table: Table, first: str, found: Answer) -> None:
-    bounds = interval(found.low, found.high)
-    table.add_row(first, f"{found.tests:,}", f"{found.measured:,}", rate(found.robustness), bounds)
 
 
 def _table(title: str, *columns: Any) -> Table:

@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 
 from testifai import modelfree
 from testifai import query as queries
+from testifai.answers import Answer, Excluded, Sigma
 from testifai.errors import InputError
 from testifai.intervals import confidence_sequence, wilson
 from testifai.outcomes import Bits, Ids, Outcomes
+from testifai.quality.scores import Scores
+from testifai.query import Query
 from testifai.space import Space
 from testifai.surrogates import Surrogate, Trials, resolve
 from testifai.threads import one_blas_thread
@@ -23,55 +26,13 @@ from testifai.threads import one_blas_thread
 if TYPE_CHECKING:
     from testifai.locality.profile import Expected
 
+__all__ = ["Answer", "Excluded", "Sigma", "Tomogram"]
+
 Floats = NDArray[np.float64]
-Sigma = tuple[int, ...]
 
 WORST = 5
 # Up to this many single outcomes are handed to a surrogate.
 MOST_SINGLE = 3_000_000
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a query found. An interval bound is NaN where a selected test's estimate has none."""
-
-    robustness: float
-    low: float
-    high: float
-    drop: float
-    tests: int
-    measured: int
-    inferred: int
-    worst: tuple[tuple[Sigma, float, float, float], ...]
-    # Where a surrogate stands behind the answer: (estimate, low, high) from the tests' own trials alone, and whether
-    # the two cannot both be right.
-    model_free: tuple[float, float, float] | None = None
-    disagrees: bool = False
-
-    def _repr_html_(self) -> str:
-        from testifai import notebook
-
-        return notebook.answer_html(self)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, None for what does not exist."""
-        free = (
-            None if self.model_free is None else dict(zip(("robustness", "low", "high"), self.model_free, strict=True))
-        )
-        return {
-            "robustness": _number(self.robustness),
-            "low": _number(self.low),
-            "high": _number(self.high),
-            "drop": _number(self.drop),
-            "tests": self.tests,
-            "measured": self.measured,
-            "inferred": self.inferred,
-            "worst": [
-                {"configuration": list(sigma), "estimate": _number(e), "low": _number(lo), "high": _number(hi)}
-                for sigma, e, lo, hi in self.worst
-            ],
-            **({} if free is None else {"model_free": free, "disagrees": self.disagrees}),
-        }
 
 
 @dataclass(frozen=True)
@@ -105,6 +66,7 @@ class Tomogram:
     surrogate: str | Surrogate | None = "forest"
     seed: int = 0
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    quality: Scores | None = None
 
     def __repr__(self) -> str:
         return (
@@ -121,8 +83,8 @@ class Tomogram:
 
     @cached_property
     def inferences(self) -> int:
-        """Inputs handed to the model in all."""
-        return self.outcomes.total()
+        """Inputs handed to the model in all, for outcomes and for quality."""
+        return self.outcomes.total() + (0 if self.quality is None else self.quality.inferences)
 
     @cached_property
     def base(self) -> float:
@@ -179,7 +141,8 @@ class Tomogram:
         `inputs` is a query over `label`, such as "label in {3, 5}".
         """
         chosen, part = self.select(expression), self._part(inputs)
-        return self._checked(self._answer(chosen, part, confidence), chosen, part, confidence)
+        answer = self._checked(self._answer(chosen, part, confidence), chosen, part, confidence)
+        return replace(answer, excluded=self._excluded(expression, chosen, part, confidence))
 
     def queries(self, expressions: Sequence[str], inputs: str | None = None) -> list[Answer]:
         """Answers to several queries whose intervals hold together, all at once, at 95 % (Bonferroni)."""
@@ -187,13 +150,52 @@ class Tomogram:
 
     def select(self, expression: str) -> NDArray[np.bool_]:
         """Which tests an expression selects, flat by configuration id; selecting none is an error."""
-        columns = self.space.columns()
-        compiled = queries.compile(expression, list(columns), self.space.levels)
-        chosen = np.broadcast_to(compiled.evaluate(columns), self.space.shape).reshape(-1)
+        compiled = self._compiled(expression)
+        chosen = self._holds(compiled, None if self.quality is None else self.quality.estimate)
         if not chosen.any():
             ranges = "; ".join(f"{a.name}: {', '.join(map(str, a.severities))}" for a in self.space.axes)
+            if self.quality is not None and "quality" in compiled.names:
+                ranges += f"; quality: {np.nanmin(self.quality.estimate):.3g} to {np.nanmax(self.quality.estimate):.3g}"
             raise InputError(f'query: "{expression}" selects no test (severities are {ranges})')
         return chosen
+
+    def _compiled(self, expression: str) -> Query:
+        compiled = queries.compile(expression, [*self.space.columns(), "quality"], self.space.levels)
+        if "quality" in compiled.names and self.quality is None:
+            raise InputError(
+                f'query: "{expression}" asks for quality, which this run did not measure; add quality = "kid" '
+                '(texts: "edit_similarity") to the spec\'s [scan], and run it again'
+            )
+        return compiled
+
+    def _holds(self, compiled: Query, quality: Floats | None) -> NDArray[np.bool_]:
+        """Where a query holds, flat by configuration id, if the tests' quality were this."""
+        asked: Query | None = compiled
+        columns: Mapping[str, NDArray[Any]] = self.space.columns()
+        if quality is not None and "quality" in compiled.names:
+            columns = {**{name: columns[name] for name in compiled.names - {"quality"}}, "quality": quality}
+            if np.isnan(quality).all():
+                asked = compiled.without("quality")  # before a run has begun it excludes nothing
+        holds = np.array(True) if asked is None else asked.evaluate(columns)
+        return np.broadcast_to(holds, self.space.shape).reshape(-1)
+
+    def _excluded(
+        self, expression: str, chosen: NDArray[np.bool_], among: Bits | None, confidence: float
+    ) -> Excluded | None:
+        """What a query's limit on quality leaves out; None where it has no such limit."""
+        compiled = self._compiled(expression)
+        if self.quality is None or "quality" not in compiled.names:
+            return None
+        rest = compiled.without("quality")
+        region = np.ones(len(chosen), bool) if rest is None else self._holds(rest, None)
+        ends = [self._holds(compiled, bound) for bound in (self.quality.low, self.quality.high)]
+        known = ~np.isnan(self.quality.low.reshape(-1))
+        doubtful = int(np.count_nonzero(known & ((ends[0] != chosen) | (ends[1] != chosen))))
+        outside = region & ~chosen
+        if not outside.any():
+            return Excluded(0, doubtful, np.nan, np.nan, np.nan)
+        answer = self._answer(outside, among, confidence)
+        return Excluded(answer.tests, doubtful, answer.robustness, answer.low, answer.high)
 
     def bound(self, expression: str, inputs: str | None = None, *, looks: int = 1) -> Answer:
         """The same answer with bounds for decisions: valid however often one looks, shared among `looks` questions."""
@@ -257,6 +259,11 @@ class Tomogram:
             values = np.broadcast_to(columns[axis.name], self.space.shape).reshape(-1)
             table[axis.name] = {level: self._answer(values == level, None, 0.95) for level in axis.severities}
         return table
+
+    def by_severity_sum(self) -> dict[int, Answer]:
+        """For each sum of severities, the mean robustness over its tests."""
+        sums = np.broadcast_to(self.space.columns()["severity"], self.space.shape).reshape(-1)
+        return {int(total): self._answer(sums == total, None, 0.95) for total in np.unique(sums)}
 
     # -- inside -------------------------------------------------------------------------------------------------
 
@@ -330,7 +337,7 @@ class Tomogram:
 
         Looks are counted each time the number of trials has doubled; the k-th may err with a share 1 / k(k + 1).
         """
-        looks = 1 + int(np.log2(max(1.0, self.inferences / max(1, len(self.measured_ids)))))
+        looks = 1 + int(np.log2(max(1.0, self.outcomes.total() / max(1, len(self.measured_ids)))))
         return 1 - (1 - confidence) / (looks * (looks + 1))
 
     def _predict(
@@ -391,7 +398,7 @@ class Tomogram:
 
     def _single(self, ids: Ids, among: Bits | None) -> Trials | None:
         """Single outcomes for the surrogate; of a run with millions the counts say all there is to say."""
-        if self.inferences > MOST_SINGLE:
+        if self.outcomes.total() > MOST_SINGLE:
             return None
         return self.outcomes.single(ids, among, "value" if "value" in self.outcomes.kept_names() else None)
 
@@ -457,10 +464,6 @@ class Tomogram:
     def _bits(self, chosen: NDArray[np.bool_]) -> Bits:
         """Inputs as bits in visiting order."""
         return np.packbits(chosen[self.order])
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def _listing(values: NDArray[Any], most: int = 12) -> str:

@@ -11,8 +11,9 @@ import pytest
 from testifai.models.onnx import OnnxModel
 from testifai.perturb import apply
 from testifai.reopen import reopen
-from testifai.report.examples import examples, failing_places, failures, telling_tests, thumb
-from testifai.session import open_run
+from testifai.report.examples import examples, failing_places, failures, telling_tests, thumb, thumbs
+from testifai.session import Session, open_run
+from testifai.space import Space
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +87,35 @@ def test_colours_keep_their_places():
     red = np.zeros((4, 4, 3))
     red[..., 0] = 1.0
     assert pixels(thumb(red).picture)[0, 0].tolist() == [0, 0, 255]  # OpenCV reads blue first
+
+
+def test_texts_are_shown_with_their_edits():
+    """What the model was given, in pieces that make it up; whatever is marked is only in one of the two."""
+    texts = ["The film was a quiet triumph of feeling.", "Nobody should sit through this again, ever."] * 5
+    labels = np.arange(10) % 2
+    space = Space({"typo": "text.typo", "order_of_words": "text.order"})
+    session = Session(lambda batch: np.array(["film" in text for text in batch], int) ^ 1, (texts, labels), space)
+    tomogram = session.run()
+    test = space.id((2, 1))
+    places = np.arange(10)
+    shown = examples(session.subject, tomogram, test, places)
+    changed = session.subject.composite((2, 1), places)
+    for place, example in enumerate(shown):
+        assert example.original.text == texts[example.number]
+        assert example.changed.text == changed[place]
+        assert example.original.picture is None
+        for thumb_, other in ((example.original, example.changed), (example.changed, example.original)):
+            kept = [piece.text for text in thumb_.pieces for piece in text if not piece.edited]
+            assert "".join(kept) == "".join(p.text for text in other.pieces for p in text if not p.edited)
+    assert any(piece.edited for example in shown for text in example.changed.pieces for piece in text)
+
+
+def test_pairs_of_texts():
+    original, changed = thumbs(("Is it far?", "How far is it?"), ("Is it far?", "How <far> is it?"))
+    assert original.text == "Is it far?\nHow far is it?"
+    assert [len(thumb_.pieces) for thumb_ in (original, changed)] == [2, 2]
+    assert [piece.text for piece in changed.pieces[1] if piece.edited] == ["<", ">"]
+    assert not any(piece.edited for piece in changed.pieces[0])
 
 
 def test_rows_and_long_texts():

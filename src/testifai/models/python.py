@@ -137,6 +137,8 @@ def _describe(value: Any, depth: int = 0) -> Iterator[str]:
         for cell in value.__closure__ or ():
             with contextlib.suppress(ValueError):  # a cell not yet filled
                 yield from _describe(cell.cell_contents, depth + 1)
+    elif inspect.ismodule(value):
+        yield value.__name__
     elif inspect.isclass(value) or inspect.isbuiltin(value):
         yield f"{value.__module__}:{value.__qualname__}"
         yield _source(value)

@@ -29,12 +29,12 @@ def draw(perturbations: Sequence[Perturbation], path: Path, image: Image | None 
 
     Without an image, perturbations of digits (mnist_c) are shown on a digit, all others on a drawn street.
     """
-    _write(path, lambda: compose(perturbations, image))
+    write(path, lambda: compose(perturbations, image))
 
 
 def draw_composites(composites: Sequence[Composite], path: Path, image: Image | None = None) -> None:
     """Write a sheet as .png or .jpg: a row per composite, the original and what each step makes of it."""
-    _write(path, lambda: compose_steps(composites, image))
+    write(path, lambda: compose_steps(composites, image))
 
 
 def compose(perturbations: Sequence[Perturbation], image: Image | None = None) -> Image:
@@ -42,16 +42,16 @@ def compose(perturbations: Sequence[Perturbation], image: Image | None = None) -
     columns = max(len(one.severities) for one in perturbations)
     originals = [example(one.name) if image is None else image for one in perturbations]
     cell = cell_size(originals)
-    down, across, names = cell[0] + GAP, cell[1] + GAP, _text_width([one.name for one in perturbations])
+    down, across, names = cell[0] + GAP, cell[1] + GAP, text_width([one.name for one in perturbations])
     sheet = np.full((HEAD + len(perturbations) * down, names + columns * across, 3), 255, np.uint8)
     for severity in range(columns):
-        _write_text(sheet, str(severity), names + severity * across + cell[1] // 2 - 4, HEAD - 10)
+        write_text(sheet, str(severity), names + severity * across + cell[1] // 2 - 4, HEAD - 10)
     for row, (one, original) in enumerate(zip(perturbations, originals, strict=True)):
         top = HEAD + row * down
-        _write_text(sheet, one.name, 8, top + cell[0] // 2 + 4)
+        write_text(sheet, one.name, 8, top + cell[0] // 2 + 4)
         for severity in range(len(one.severities)):
             changed = np.asarray(one.apply(original[None], severity))[0]
-            _place(sheet, changed, top, names + severity * across, cell)
+            place(sheet, changed, top, names + severity * across, cell)
     return sheet
 
 
@@ -60,13 +60,13 @@ def compose_steps(composites: Sequence[Composite], image: Image | None = None) -
     rows = [_steps(composite, _example_of(composite) if image is None else image) for composite in composites]
     cell = cell_size([row[0][1] for row in rows])
     down = cell[0] + LINE + GAP
-    across = max(cell[1], _text_width([label for row in rows for label, _ in row])) + GAP
+    across = max(cell[1], text_width([label for row in rows for label, _ in row])) + GAP
     sheet = np.full((GAP + len(rows) * down, GAP + max(map(len, rows)) * across, 3), 255, np.uint8)
     for row, steps in enumerate(rows):
         for column, (label, changed) in enumerate(steps):
             top, left = GAP + row * down, GAP + column * across
-            _place(sheet, changed, top, left, cell)
-            _write_text(sheet, label, left, top + cell[0] + LINE - 5)
+            place(sheet, changed, top, left, cell)
+            write_text(sheet, label, left, top + cell[0] + LINE - 5)
     return sheet
 
 
@@ -175,7 +175,7 @@ def _steps(composite: Composite, image: Image) -> list[tuple[str, Image]]:
     return found
 
 
-def _place(sheet: Image, image: Image, top: int, left: int, cell: tuple[int, int]) -> None:
+def place(sheet: Image, image: Image, top: int, left: int, cell: tuple[int, int]) -> None:
     """Show an image in the middle of a cell: enlarged without smoothing, or shrunk to means of its pixels."""
     import cv2
 
@@ -186,19 +186,22 @@ def _place(sheet: Image, image: Image, top: int, left: int, cell: tuple[int, int
     sheet[top : top + height, left : left + width] = shown.reshape(height, width, -1)
 
 
-def _text_width(texts: Sequence[str]) -> int:
+def text_width(texts: Sequence[str]) -> int:
+    """The pixels that the longest of some labels needs."""
     import cv2
 
     return 16 + max(cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, _FONT_SCALE, 1)[0][0] for text in texts)
 
 
-def _write_text(sheet: Image, text: str, x: int, y: int) -> None:
+def write_text(sheet: Image, text: str, x: int, y: int) -> None:
+    """Write a label onto a sheet, its baseline at y."""
     import cv2
 
     cv2.putText(sheet, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, _FONT_SCALE, _INK, 1, cv2.LINE_AA)
 
 
-def _write(path: Path, make: Callable[[], Image]) -> None:
+def write(path: Path, make: Callable[[], Image]) -> None:
+    """Write a sheet as .png or .jpg; it is made once the name is known to be one of a picture."""
     import cv2
 
     # Before any work is done.

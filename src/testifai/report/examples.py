@@ -12,22 +12,26 @@ from numpy.typing import NDArray
 
 from testifai.engine.execute import Subject
 from testifai.oracles import predicted
+from testifai.report.edits import Piece, marked, unmarked
 from testifai.report.projection import severities
 from testifai.tables import sigma_text
 from testifai.tomogram import Tomogram
 
 LARGEST = 112  # pixels of a thumbnail's longer side
 SMALL = 64  # pixels up to which every one of them is kept as it is
-MOST_TEXT = 400  # characters of a text that are shown
 LABELLED = ("label", "consistency")  # oracles for which the model's output is a class
 
 
 @dataclass(frozen=True)
 class Thumb:
-    """One input to look at: a picture as a data address, or text."""
+    """One input to look at: a picture as a data address, or text; a pair of texts has a line for each.
+
+    `pieces` are its texts, one or two, with what differs from the other version of the input marked.
+    """
 
     picture: str | None = None
     text: str | None = None
+    pieces: tuple[tuple[Piece, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,11 +101,12 @@ def examples(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np
     labels = None if subject.labels is None or classes is None else subject.labels
     found = []
     for row, number in enumerate(subject.order[places].tolist()):
+        original, perturbed = thumbs(originals[row], changed[row])
         found.append(
             Example(
                 number=number,
-                original=thumb(originals[row]),
-                changed=thumb(changed[row]),
+                original=original,
+                changed=perturbed,
                 label=None if labels is None else class_name(subject, int(labels[number])),
                 predicted=None if classes is None else class_name(subject, int(classes[row])),
                 passed=bool(passed[row]) if tried[row] else None,
@@ -117,23 +122,51 @@ def class_name(subject: Subject, number: int) -> str:
     return str(names[number]) if names is not None and 0 <= number < len(names) else str(number)
 
 
+def thumbs(original: Any, changed: Any) -> tuple[Thumb, Thumb]:
+    """Both versions of an input; of texts, with the edits marked.
+
+    >>> [thumb.pieces[0][-1] for thumb in thumbs(("same", "a cat"), ("same", "a bat"))]
+    [Piece(text='same', edited=False), Piece(text='same', edited=False)]
+    >>> [thumb.pieces[1][-1] for thumb in thumbs(("same", "a cat"), ("same", "a bat"))]
+    [Piece(text='cat', edited=True), Piece(text='bat', edited=True)]
+    """
+    one, two = (_texts(version) for version in (original, changed))
+    if not one or len(one) != len(two):
+        return thumb(original), thumb(changed)
+    left, right = zip(*(marked(*both) for both in zip(one, two, strict=True)), strict=True)
+    return _shown(left), _shown(right)
+
+
 def thumb(one: Any) -> Thumb:
     """An input as something to look at.
 
     >>> thumb("a text").text, thumb(np.array([0.5, 2.0])).text
     ('a text', '0.5, 2')
+    >>> thumb(("a question", "another")).text
+    'a question\\nanother'
     >>> thumb(np.zeros((28, 28), np.uint8)).picture[:22]
     'data:image/png;base64,'
     """
-    if isinstance(one, str):
-        return Thumb(text=one if len(one) <= MOST_TEXT else one[: MOST_TEXT - 1] + "…")
+    if texts := _texts(one):
+        return _shown(tuple(unmarked(text) for text in texts))
     array = np.asarray(one)
-    image = _image(array)
+    image = as_image(array)
     if image is not None:
         return Thumb(picture=picture(image))
     numbers = array.reshape(-1)
     shown = ", ".join(f"{number:.4g}" for number in numbers[:16].tolist())
     return Thumb(text=shown + (", …" if numbers.size > 16 else ""))
+
+
+def _texts(one: Any) -> tuple[str, ...]:
+    """A text or a pair of them; nothing where the input is neither."""
+    if isinstance(one, str):
+        return (one,)
+    return one if isinstance(one, tuple) and all(isinstance(part, str) for part in one) else ()
+
+
+def _shown(pieces: tuple[tuple[Piece, ...], ...]) -> Thumb:
+    return Thumb(text="\n".join("".join(piece.text for piece in text) for text in pieces), pieces=pieces)
 
 
 def picture(image: NDArray[np.uint8]) -> str:
@@ -149,7 +182,7 @@ def picture(image: NDArray[np.uint8]) -> str:
     return f"data:image/{kind};base64," + base64.b64encode(encoded.tobytes()).decode()
 
 
-def _image(array: NDArray[Any]) -> NDArray[np.uint8] | None:
+def as_image(array: NDArray[Any]) -> NDArray[np.uint8] | None:
     """Grey (H, W) or RGB (H, W, 3) bytes, where the array is a picture."""
     if array.ndim == 3 and array.shape[0] in (1, 3) and array.shape[2] not in (1, 3):
         array = np.moveaxis(array, 0, -1)

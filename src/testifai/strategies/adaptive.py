@@ -180,8 +180,10 @@ def selections(space: Space, expressions: Sequence[str]) -> list[NDArray[np.bool
     columns = space.columns()
     found = []
     for expression in expressions:
-        compiled = queries.compile(expression, list(columns), space.levels)
-        chosen = np.broadcast_to(compiled.evaluate(columns), space.shape).reshape(-1)
+        # What quality excludes is not known here: all that may be asked about is looked at.
+        compiled = queries.compile(expression, [*columns, "quality"], space.levels).without("quality")
+        holds = np.array(True) if compiled is None else compiled.evaluate(columns)
+        chosen = np.broadcast_to(holds, space.shape).reshape(-1)
         if not chosen.any():
             raise InputError(f'for_queries: "{expression}" selects no test')
         found.append(chosen)

@@ -1,0 +1,63 @@
+"""`testifai validity`: how much of a run a limit on quality leaves in, and what inputs look like at each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from testifai.commands.common import Json, RunFile, measured, print_json, say_code
+from testifai.errors import InputError
+
+
+def validity(
+    run_file: RunFile,
+    values: Annotated[
+        str | None, typer.Option("--at", help="The quality values to look at, such as 0.02,0.06,0.1.")
+    ] = None,
+    examples: Annotated[
+        bool, typer.Option("--examples", help="Also a sheet of inputs at these values, to choose a limit by.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="The sheet: .png or .jpg, for texts .md or .txt.")
+    ] = None,
+    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or runs code of yours.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Robustness among plausible inputs and among the others, for several limits on quality."""
+    from testifai import tables
+    from testifai import validity as library
+    from testifai.session import open_run
+
+    if out is not None and not examples:
+        raise InputError("--out: it names the sheet of inputs; add --examples")
+    tomogram = measured(open_run(run_file), run_file)
+    scores = library.scores_of(tomogram)
+    wanted = _values(values) if values is not None else library.usual_values(scores)
+    found = library.limits(tomogram, wanted)
+    sheet = None
+    if examples:
+        from testifai.reopen import reopen
+        from testifai.spec import read
+
+        if spec is not None:
+            say_code(read(spec))
+        subject = reopen(run_file, spec).subject
+        ending = ".md" if isinstance(subject.data.inputs, list) else ".png"
+        sheet = out or run_file.with_name(f"{run_file.stem}-validity{ending}")
+        library.write_examples(subject, scores, wanted, sheet)
+    if as_json:
+        limits = [{"limit": one.value, "inside": None if one.inside is None else one.inside.as_dict()} for one in found]
+        print_json({"quality": scores.name, "limits": limits, "examples": None if sheet is None else str(sheet)})
+        return
+    tables.validity(tables.console(), scores, found)
+    if sheet is not None:
+        typer.echo(f"Wrote {sheet}")
+
+
+def _values(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--at: expected numbers with commas, such as 0.02,0.06; got {text!r}") from None

@@ -1,0 +1,97 @@
+"""Features of inputs: one row of numbers each, from the model under test or from another network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai import models
+from testifai.errors import InputError
+from testifai.models.base import Model
+from testifai.models.traces import as_rows
+from testifai.rows import Batch, take
+
+Rows = NDArray[np.float64]
+_BATCH = 256
+_ACCEPTED = "a path that ends in .onnx, 'inception', a module of torch or a function of a batch is"
+
+
+def load_extractor(given: Any, *, weights: str | Path | None = None, folder: str | Path = ".") -> Model:
+    """What gives features: an ONNX file by path, a model table as in a spec, "inception", a module or a function."""
+    inception = isinstance(given, str) and given == "inception"
+    if weights is not None and not inception:
+        raise InputError("quality: weights belong to extractor = 'inception'; other extractors bring their own")
+    if inception:
+        from testifai.quality.inception import load_inception
+
+        return load_inception(weights, folder=folder)
+    if isinstance(given, Mapping):
+        return _from_table(dict(given), folder)
+    if isinstance(given, str | Path):
+        if Path(given).suffix.lower() != ".onnx":
+            raise InputError(f"quality: extractor = {str(given)!r} is not accepted; {_ACCEPTED}")
+        return models.load("onnx", given, folder=folder)
+    if isinstance(given, type) or not callable(given):
+        raise InputError(f"quality: extractor = {given!r} is not accepted; {_ACCEPTED}")
+    return models.wrap(given)
+
+
+def _from_table(table: dict[str, Any], folder: str | Path) -> Model:
+    kinds = [kind for kind in models.ADAPTERS if kind in table]
+    if len(kinds) != 1:
+        raise InputError(f"quality: extractor = {table!r} is not accepted; give one of {', '.join(models.ADAPTERS)}")
+    return models.load(kinds[0], table.pop(kinds[0]), folder=folder, **table)
+
+
+def features_of_model(model: Model | None, layer: str | None) -> Callable[[Batch], Rows]:
+    """What the model under test says of inputs at a layer, or at its features output."""
+    name = getattr(model, "name", "the model")
+    if model is None or not _has_features(model, layer):
+        what = "there is no model" if model is None else f"{name} has no features output"
+        advice = "name a layer = … that it traces" if hasattr(model, "traced") else "give extractor = 'x.onnx'"
+        raise InputError(f"quality: kid compares features, and {what}; {advice}, or choose another measure")
+    return _in_batches(model, layer)
+
+
+def features_of_extractor(extractor: Model, layer: str | None) -> Callable[[Batch], Rows]:
+    """What an extractor says of inputs: at a layer, at its features output or, where it has none, as its output."""
+    if layer is not None and not hasattr(extractor, "traced"):
+        name = getattr(extractor, "name", "the extractor")
+        raise InputError(f"quality: layer = {layer!r}: {name} does not trace layers; give ONNX or torch, or no layer")
+    return _in_batches(extractor, layer)
+
+
+def _has_features(model: Model, layer: str | None) -> bool:
+    if layer is not None:
+        return hasattr(model, "traced")
+    return hasattr(model, "features") and getattr(model, "features_output", "unknown") is not None
+
+
+def _in_batches(model: Any, layer: str | None) -> Callable[[Batch], Rows]:
+    size = getattr(model, "batch_size", None) or _BATCH
+    named = layer or getattr(model, "features_output", None) or "features"
+
+    def one(batch: Batch) -> NDArray[np.float32]:
+        if layer is not None:
+            return as_rows(np.asarray(model.traced(batch, layer)[1]), len(batch), named)
+        made = model.features(batch) if _has_features(model, None) else model(batch)
+        return as_rows(_array(made, named), len(batch), named)
+
+    def features(batch: Batch) -> Rows:
+        parts = [np.arange(start, min(start + size, len(batch))) for start in range(0, len(batch), size)]
+        return np.concatenate([one(take(batch, part)) for part in parts]).astype(np.float64)
+
+    return features
+
+
+def _array(made: Any, named: str) -> NDArray[Any]:
+    """As an array, also where it is a tensor."""
+    made = made.detach().cpu() if hasattr(made, "detach") else made
+    try:
+        return np.asarray(made)
+    except (ValueError, TypeError):
+        raise InputError(f"layer: {named!r} gives rows of different length; a row of numbers each is needed") from None

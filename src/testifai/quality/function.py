@@ -1,0 +1,121 @@
+"""Any function of clean and perturbed inputs as a measure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.models.base import Model
+from testifai.models.python import PythonModel
+from testifai.quality.base import Score, whole_number
+from testifai.quality.per_input import FEWEST, SAMPLE, Floats, check_count, mean_score, sample_of
+from testifai.rows import Batch, take
+
+# Parts that are left out, one at a time, for the error of a single number.
+_GROUPS = 10
+
+
+class FunctionMeasure:
+    """f(clean, perturbed), which gives a value for each input, or one number for all of them.
+
+    Larger values count as better unless `higher_is_better` (here, or as an attribute of the function) is False. The
+    error of one number comes from leaving out a tenth of the inputs at a time, so such a function is called eleven
+    times for each test.
+
+    >>> def same(clean, perturbed):
+    ...     return [float(a == b) for a, b in zip(clean, perturbed)]
+    >>> FunctionMeasure(same).reference(["a", "b", "c"], None, seed=0).score(["a", "b", "x"]).value.__round__(3)
+    0.667
+    """
+
+    uses_model = False
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        higher_is_better: bool | None = None,
+        sample: int = SAMPLE,
+    ) -> None:
+        described = PythonModel(function, name=name)
+        self.function, self.name, self._fingerprint = function, described.name, described.fingerprint
+        better = getattr(function, "higher_is_better", True) if higher_is_better is None else higher_is_better
+        if not isinstance(better, bool):
+            raise InputError(f"quality: higher_is_better = {better!r} is not accepted; true or false is")
+        self.higher_is_better = better
+        self.sample = whole_number("sample", sample, FEWEST)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "use": self.name,
+            "function": self._fingerprint,
+            "sample": self.sample,
+            "higher_is_better": self.higher_is_better,
+        }
+
+    def reference(self, clean: Batch, model: Model | None, *, seed: int) -> FunctionReference:
+        rows, chosen = sample_of(self.name, clean, self.sample, seed)
+        return FunctionReference(self.name, rows, self.function, chosen)
+
+
+@dataclass(frozen=True)
+class FunctionReference:
+    """The clean inputs that the function is handed."""
+
+    name: str
+    rows: NDArray[np.intp]
+    function: Callable[..., Any]
+    clean: Batch
+    inferences: int = 0
+
+    def score(self, perturbed: Batch) -> Score:
+        check_count(self.name, perturbed, len(self.rows))
+        values = self._values(self.clean, perturbed)
+        if values.ndim == 1:
+            return mean_score(self.name, values)
+        number = self._finite(values)
+        return Score(number, self._jackknife_error(perturbed))
+
+    def _jackknife_error(self, perturbed: Batch) -> float:
+        """The delete-a-group jackknife: the spread of what is left without each part of the inputs."""
+        count = len(self.rows)
+        groups = min(_GROUPS, count)
+        group = np.random.default_rng(0).permutation(count) % groups
+        left = np.empty(groups)
+        for each in range(groups):
+            kept = np.flatnonzero(group != each)
+            left[each] = self._finite(self._values(take(self.clean, kept), take(perturbed, kept)))
+        return math.sqrt((groups - 1) * float(left.var()))
+
+    def _values(self, clean: Batch, perturbed: Batch) -> Floats:
+        try:
+            made = self.function(clean, perturbed)
+        except InputError:
+            raise
+        except Exception as error:
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(f"quality: {self.name} failed: {type(error).__name__}: {reason}") from error
+        made = made.detach().cpu() if hasattr(made, "detach") else made
+        try:
+            values = np.asarray(made, dtype=np.float64)
+        except (ValueError, TypeError):
+            raise InputError(f"quality: {self.name} returned {type(made).__name__}; numbers are accepted") from None
+        if values.shape not in ((), (len(clean),)):
+            raise InputError(
+                f"quality: {self.name} returned shape {values.shape} for {len(clean)} inputs; "
+                "a value each or one number is accepted"
+            )
+        return values
+
+    def _finite(self, value: Floats) -> float:
+        if value.ndim or not np.isfinite(value):
+            what = f"shape {value.shape} after one number" if value.ndim else f"{value}"
+            raise InputError(f"quality: {self.name} returned {what}; one finite number is needed")
+        return float(value)

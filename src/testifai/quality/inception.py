@@ -1,0 +1,193 @@
+"""The Inception network whose features KID was published with, from its weights on disk (needs the extra `torch`).
+
+Szegedy, Vanhoucke, Ioffe, Shlens and Wojna, "Rethinking the Inception architecture for computer vision" (CVPR 2016), in
+the version of 2015-12-05 that distances between sets of images are computed with: averages leave out what lies beyond
+the border, the last block pools by maxima, and images are resized to 299×299 pixels as TensorFlow 1 did. The 2048
+features are those before the classifier.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai import extras
+from testifai.errors import InputError
+from testifai.models.base import Outputs
+from testifai.rows import Batch
+
+SIZE = 299
+_FILE = "the file …inception-2015-12-05-6726825d.pth of torch-fidelity or pytorch-fid"
+_EPSILON = 1e-3
+
+# A branch is a row of steps, a block is branches side by side. A step is a convolution, which keeps the size unless
+# it ends in "!" (no border) or "/2" (no border, every second place), a pooling, or several steps side by side.
+Step = str | tuple[str, ...]
+Block = tuple[tuple[Step, ...], ...]
+
+_STEM: tuple[Step, ...] = (
+    "Conv2d_1a_3x3/2", "Conv2d_2a_3x3!", "Conv2d_2b_3x3", "max/2", "Conv2d_3b_1x1", "Conv2d_4a_3x3!", "max/2",
+)  # fmt: skip
+_THREE = ("branch3x3dbl_1", "branch3x3dbl_2")
+_A: Block = (
+    ("branch1x1",),
+    ("branch5x5_1", "branch5x5_2"),
+    (*_THREE, "branch3x3dbl_3"),
+    ("average", "branch_pool"),
+)
+_B: Block = (("branch3x3/2",), (*_THREE, "branch3x3dbl_3/2"), ("max/2",))
+_C: Block = (
+    ("branch1x1",),
+    tuple(f"branch7x7_{i}" for i in (1, 2, 3)),
+    tuple(f"branch7x7dbl_{i}" for i in (1, 2, 3, 4, 5)),
+    ("average", "branch_pool"),
+)
+_D: Block = (
+    ("branch3x3_1", "branch3x3_2/2"),
+    (*(f"branch7x7x3_{i}" for i in (1, 2, 3)), "branch7x7x3_4/2"),
+    ("max/2",),
+)
+
+
+def _last(pooling: str) -> Block:
+    return (
+        ("branch1x1",),
+        ("branch3x3_1", ("branch3x3_2a", "branch3x3_2b")),
+        (*_THREE, ("branch3x3dbl_3a", "branch3x3dbl_3b")),
+        (pooling, "branch_pool"),
+    )
+
+
+_BLOCKS: dict[str, Block] = {
+    **dict.fromkeys(("Mixed_5b", "Mixed_5c", "Mixed_5d"), _A),
+    "Mixed_6a": _B,
+    **dict.fromkeys(("Mixed_6b", "Mixed_6c", "Mixed_6d", "Mixed_6e"), _C),
+    "Mixed_7a": _D,
+    "Mixed_7b": _last("average"),
+    "Mixed_7c": _last("max"),
+}
+_POOLINGS = ("max", "max/2", "average")
+
+
+class Inception:
+    """Images (N, H, W) or (N, H, W, 1 or 3), uint8 or floats in 0..1, in; 2048 features each out."""
+
+    name = "inception"
+    outputs: Outputs = "values"
+    batch_size = 32
+
+    def __init__(self, weights: dict[str, Any], fingerprint: str) -> None:
+        self.fingerprint = fingerprint
+        self._torch = extras.load("torch", extra="torch")
+        self._convolutions = {name: self._folded(weights, name) for name in convolutions()}
+
+    def __call__(self, batch: Batch) -> NDArray[np.float32]:
+        torch = self._torch
+        with torch.inference_mode():
+            x = self._resized(torch.from_numpy(_pixels(batch)).permute(0, 3, 1, 2))
+            x = self._row(_STEM, "", (x - 128) / 128)
+            for name, block in _BLOCKS.items():
+                x = torch.cat([self._row(branch, f"{name}.", x) for branch in block], dim=1)
+            return np.asarray(x.mean(dim=(2, 3)).numpy())
+
+    def _folded(self, weights: dict[str, Any], name: str) -> tuple[Any, Any]:
+        """A convolution and the normalisation after it as one."""
+        try:
+            kernel, scale, shift, mean, variance = (
+                weights[f"{name}.{part}"].float()
+                for part in ("conv.weight", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var")
+            )
+            factor = scale / (variance + _EPSILON).sqrt()
+            return kernel * factor[:, None, None, None], shift - mean * factor
+        except (KeyError, AttributeError, RuntimeError, IndexError, TypeError):
+            raise InputError(f"quality: weights: {name} is missing or of another shape; give {_FILE}") from None
+
+    def _row(self, steps: tuple[Step, ...], prefix: str, x: Any) -> Any:
+        for step in steps:
+            if isinstance(step, tuple):
+                x = self._torch.cat([self._row((one,), prefix, x) for one in step], dim=1)
+            elif step in _POOLINGS:
+                x = self._pool(step, x)
+            else:
+                kernel, shift = self._convolutions[prefix + _plain(step)]
+                border = (0, 0) if step.endswith(("!", "/2")) else tuple(size // 2 for size in kernel.shape[2:])
+                stride = 2 if step.endswith("/2") else 1
+                x = self._torch.nn.functional.conv2d(x, kernel, shift, stride=stride, padding=border).relu_()
+        return x
+
+    def _pool(self, kind: str, x: Any) -> Any:
+        functional = self._torch.nn.functional
+        if kind == "max/2":
+            return functional.max_pool2d(x, 3, stride=2)
+        if kind == "max":
+            return functional.max_pool2d(x, 3, stride=1, padding=1)
+        return functional.avg_pool2d(x, 3, stride=1, padding=1, count_include_pad=False)
+
+    def _resized(self, x: Any) -> Any:
+        """Bilinear, each pixel's place being its left upper corner."""
+        for axis in (2, 3):
+            size = x.shape[axis]
+            place = self._torch.arange(SIZE, dtype=self._torch.float32) * np.float32(size / SIZE)
+            low = place.long().clamp_max(size - 1)
+            share = (place - low).reshape((-1, 1) if axis == 2 else (-1,))
+            below = x.index_select(axis, low)
+            x = below + (x.index_select(axis, (low + 1).clamp_max(size - 1)) - below) * share
+        return x
+
+
+def convolutions() -> Iterator[str]:
+    """The names of all convolutions."""
+
+    def named(steps: tuple[Step, ...], prefix: str) -> Iterator[str]:
+        for step in steps:
+            if isinstance(step, tuple):
+                yield from named(step, prefix)
+            elif step not in _POOLINGS:
+                yield prefix + _plain(step)
+
+    yield from named(_STEM, "")
+    for name, block in _BLOCKS.items():
+        for branch in block:
+            yield from named(branch, f"{name}.")
+
+
+def load_inception(weights: str | Path | None, *, folder: str | Path = ".") -> Inception:
+    """The network with the weights in a file, which is read as tensors alone."""
+    if weights is None:
+        raise InputError(f"quality: extractor = 'inception' needs weights = 'path' ({_FILE}); none are downloaded")
+    path = Path(folder, weights)
+    if not path.is_file():
+        raise InputError(f"quality: weights: {path} does not exist; give {_FILE}")
+    torch = extras.load("torch", extra="torch")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch has no exception of its own for this
+        reason = " ".join(str(error).split())[:120]
+        raise InputError(f"quality: weights: {path} is not a file of weights alone ({reason})") from None
+    if not isinstance(state, dict):
+        raise InputError(f"quality: weights: {path} holds a {type(state).__name__}; give {_FILE}")
+    with path.open("rb") as file:
+        return Inception(state, hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def _plain(step: str) -> str:
+    return step.removesuffix("!").removesuffix("/2")
+
+
+def _pixels(batch: Batch) -> NDArray[np.float32]:
+    if isinstance(batch, list):
+        raise InputError("quality: inception looks at images; these inputs are texts")
+    images = np.asarray(batch)
+    images = images[..., None] if images.ndim == 3 else images
+    if images.ndim != 4 or images.shape[3] not in (1, 3) or images.dtype.kind not in "uf":
+        raise InputError(
+            f"quality: inception takes images (N, H, W) or (N, H, W, 1 or 3), uint8 or floats in 0..1; "
+            f"these are {images.dtype} {np.shape(batch)}"
+        )
+    pixels = images.astype(np.float32) * (255 if images.dtype.kind == "f" else 1)
+    return np.repeat(pixels, 3, axis=3) if images.shape[3] == 1 else pixels

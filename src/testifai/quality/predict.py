@@ -1,0 +1,164 @@
+"""The quality of every test, from that of the measured ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError, suggest
+from testifai.quality.surface import NORMAL, Measured, Surface
+from testifai.threads import one_blas_thread
+
+Floats = NDArray[np.float64]
+Bounded = tuple[Floats, Floats, Floats]
+
+TREES = 100
+SAME = 1e-12  # of the largest value: a smaller range is rounding
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """Measured values where there are any, predicted ones elsewhere."""
+
+    kind: str
+    columns: int
+    measured: Measured
+    elsewhere: Callable[[Floats], Bounded]
+
+    def predict(self, configurations: ArrayLike) -> Bounded:
+        """Value and 95 % interval of each configuration; NaN for an interval that is not known."""
+        rows = _rows(configurations, self.columns)
+        with one_blas_thread():
+            middle, low, high = self.elsewhere(rows)
+        number = {row.tobytes(): i for i, row in enumerate(self.measured.rows)}
+        found = np.array([number.get(row.tobytes(), -1) for row in rows], np.intp)
+        known = found >= 0
+        values, half = self.measured.values[found[known]], NORMAL * self.measured.errors[found[known]]
+        middle[known], low[known], high[known] = values, values - half, values + half
+        return middle, low, high
+
+
+def fit(
+    kind: str,
+    levels: Sequence[ArrayLike],
+    configurations: ArrayLike,
+    values: ArrayLike,
+    errors: ArrayLike,
+    *,
+    seed: int = 0,
+) -> Predictor:
+    """Learn from the measured configurations' values and standard errors (NaN: not known).
+
+    "smooth" is a Gaussian process (see `Surface`), "forest" the published random forest, which has no intervals.
+    `levels` are the severities of each axis; a row of a space in which the order of application counts has as many
+    places after its severities. Values that are NaN count as not measured.
+
+    >>> tests = [[0, 0], [0, 1], [0, 2], [1, 0], [2, 0], [1, 1], [1, 2], [2, 1]]
+    >>> values = [1.0, 0.9, 0.8, 0.7, 0.5, 0.63, 0.56, 0.45]
+    >>> middle, low, high = fit("smooth", [[0, 1, 2]] * 2, tests, values, [0.01] * 8).predict([[2, 0], [2, 2]])
+    >>> middle.round(2).tolist(), low.round(2).tolist(), high.round(2).tolist()
+    ([0.5, 0.4], [0.48, 0.36], [0.52, 0.45])
+    """
+    if kind not in KINDS:
+        raise InputError(f"quality: predict = {kind!r} is not accepted; {suggest(kind, KINDS)}")
+    measured, axes = _checked(levels, configurations, values, errors)
+    with one_blas_thread():
+        elsewhere = _constant(measured) if _is_constant(measured, axes) else KINDS[kind](axes, measured, seed)
+    return Predictor(kind, measured.rows.shape[1], measured, elsewhere)
+
+
+def _smooth(levels: list[Floats], measured: Measured, seed: int) -> Callable[[Floats], Bounded]:
+    return Surface(levels, measured._replace(errors=np.nan_to_num(measured.errors)), seed=seed).predict
+
+
+def _forest(levels: list[Floats], measured: Measured, seed: int) -> Callable[[Floats], Bounded]:
+    """TestifAI, section 6: a random-forest regressor on the features of the auxiliary model, with its settings."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    forest = RandomForestRegressor(TREES, bootstrap=False, max_features=None, random_state=seed % 2**32)
+    forest.fit(measured.rows, measured.values)
+
+    def predict(rows: Floats) -> Bounded:
+        middle = forest.predict(rows) if len(rows) else np.empty(0)
+        return middle, np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+
+    return predict
+
+
+KINDS: dict[str, Callable[[list[Floats], Measured, int], Callable[[Floats], Bounded]]] = {
+    "smooth": _smooth,
+    "forest": _forest,
+}
+
+
+def _is_constant(measured: Measured, levels: list[Floats]) -> bool:
+    """Whether there is nothing to learn: all values alike, or no axis with two levels."""
+    alike = np.ptp(measured.values) <= SAME * np.abs(measured.values).max()
+    return bool(alike) or all(len(axis) == 1 for axis in levels)
+
+
+def _constant(measured: Measured) -> Callable[[Floats], Bounded]:
+    """The same everywhere: within the errors where several tests say so, and nobody can tell from one alone."""
+    value = float(measured.values.mean())
+    half = NORMAL * float(np.nan_to_num(measured.errors).max()) if len(measured.values) > 1 else np.nan
+
+    def predict(rows: Floats) -> Bounded:
+        return np.full(len(rows), value), np.full(len(rows), value - half), np.full(len(rows), value + half)
+
+    return predict
+
+
+# ---- what is accepted
+
+
+def _checked(
+    levels: Sequence[ArrayLike], configurations: ArrayLike, values: ArrayLike, errors: ArrayLike
+) -> tuple[Measured, list[Floats]]:
+    """The tests that have a value, each once, and the levels of every column."""
+    axes = [np.unique(_numbers("levels", axis)) for axis in levels]
+    if not axes or any(len(axis) == 0 for axis in axes):
+        raise InputError("levels: an axis has none; accepted: the severities of each axis")
+    rows = _rows(configurations, None)
+    if rows.shape[1] not in {len(axes), 2 * len(axes)}:
+        accepted = f"{len(axes)}, one per axis, or as many places after them"
+        raise InputError(f"configurations: {rows.shape[1]} numbers to a row; accepted: {accepted}")
+    if rows.shape[1] > len(axes):
+        axes += [np.arange(len(axes) + 1.0)] * len(axes)
+    value, error = _numbers("values", values), _numbers("errors", errors)
+    if not value.shape == error.shape == (len(rows),):
+        raise InputError(f"values: {value.shape} and errors {error.shape} for {len(rows)} configurations")
+    if (error < 0).any() or np.isinf(error).any():
+        raise InputError(f"errors: {error[(error < 0) | np.isinf(error)][0]:g}; accepted: from 0, or NaN if not known")
+    used = np.isfinite(value)
+    if not used.any():
+        raise InputError("values: no test has one; accepted: at least one measured test")
+    return _once(Measured(rows[used], value[used], error[used])), axes
+
+
+def _once(measured: Measured) -> Measured:
+    """Configurations that were measured several times on the same inputs, as the mean of these."""
+    rows, number = np.unique(measured.rows, axis=0, return_inverse=True)
+    count = np.bincount(number)
+    return Measured(rows, np.bincount(number, measured.values) / count, np.bincount(number, measured.errors) / count)
+
+
+def _rows(configurations: ArrayLike, columns: int | None) -> Floats:
+    rows = _numbers("configurations", configurations)
+    if rows.size == 0 and columns is not None:
+        return rows.reshape(0, columns)
+    if rows.ndim != 2 or rows.shape[1] == 0 or columns not in {None, rows.shape[1]}:
+        accepted = "a row of numbers each" if columns is None else f"rows of {columns} numbers"
+        raise InputError(f"configurations: shape {rows.shape}; accepted: {accepted}")
+    if not np.isfinite(rows).all():
+        raise InputError("configurations: some numbers are NaN or infinite; accepted: severities")
+    return rows + 0.0  # no negative zeros: rows are looked up by their bytes
+
+
+def _numbers(name: str, given: ArrayLike) -> Floats:
+    try:
+        return np.asarray(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name}: {type(given).__name__} holds what is no number; accepted: numbers") from error

@@ -1,0 +1,72 @@
+"""Two versions of a text, with what differs marked in both."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+MOST_TEXT = 400  # characters of a text that are shown
+AROUND = 60  # characters shown on either side of an edit, where the text is longer
+MOST_COMPARED = 20_000  # characters: what is compared of a very long text
+WORDS = re.compile(r"\w+|\s+|.", re.DOTALL)
+
+
+class Piece(NamedTuple):
+    """A stretch of a text; `edited` where the other version does not have it."""
+
+    text: str
+    edited: bool = False
+
+
+def marked(original: str, changed: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    """Both texts in pieces, word by word; of long ones, what is around the edits.
+
+    >>> old, new = marked("the cat sat", "the cta sat")
+    >>> old
+    (Piece(text='the ', edited=False), Piece(text='cat', edited=True), Piece(text=' sat', edited=False))
+    >>> [piece.text for piece in new if piece.edited]
+    ['cta']
+    """
+    one, two = (WORDS.findall(text[:MOST_COMPARED]) for text in (original, changed))
+    found: tuple[list[Piece], list[Piece]] = [], []
+    for kind, start, end, other_start, other_end in difflib.SequenceMatcher(None, one, two, False).get_opcodes():
+        for pieces, words in ((found[0], one[start:end]), (found[1], two[other_start:other_end])):
+            if words:
+                pieces.append(Piece("".join(words), kind != "equal"))
+    left, right = (_shortened(pieces) for pieces in found)
+    return left, right
+
+
+def unmarked(text: str) -> tuple[Piece, ...]:
+    """A text by itself, as far as it is shown."""
+    return _limited([Piece(text)])
+
+
+def _shortened(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """The pieces with long stretches that are the same left out."""
+    if sum(len(piece.text) for piece in pieces) <= MOST_TEXT:
+        return tuple(pieces)
+    kept = []
+    for place, piece in enumerate(pieces):
+        text = piece.text
+        if not piece.edited and len(text) > 2 * AROUND:
+            before = text[:AROUND] if place else ""
+            after = text[-AROUND:] if place < len(pieces) - 1 else ""
+            # A text without any edit begins as it does.
+            text = f"{before} … {after}" if before or after else text
+        kept.append(Piece(text, piece.edited))
+    return _limited(kept)
+
+
+def _limited(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """As many characters as are shown."""
+    left, kept = MOST_TEXT, []
+    for piece in pieces:
+        if len(piece.text) > left:
+            kept.append(Piece(piece.text[: max(left - 1, 0)] + "…", piece.edited))
+            break
+        kept.append(piece)
+        left -= len(piece.text)
+    return tuple(kept)
