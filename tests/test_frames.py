@@ -56,6 +56,25 @@ def test_columns_are_the_exported_table(partial, tmp_path):
     assert [found[name].dtype.kind for name in ("shift", "passes", "estimate", "source")] == ["i", "i", "f", "U"]
 
 
+def test_quality_comes_along_where_it_was_measured(tmp_path):
+    """Measured on single perturbations, predicted by a forest, which has no bounds, on pairs."""
+
+    def moved(clean, perturbed):
+        return np.abs(perturbed - clean)[:, 0]
+
+    run = scan(quality={"use": moved, "orders": 1, "predictor": "forest"})
+    found = columns(run)
+    assert list(found)[-4:] == ["quality", "quality_low", "quality_high", "quality_source"]
+    assert found["quality_low"].dtype == np.float64
+    assert np.isnan(found["quality_low"]).tolist() == [source == "predicted" for source in found["quality_source"]]
+    assert facts(run)["quality"] == run.quality.name
+    pytest.importorskip("xarray")
+    grid = to_xarray(run)
+    assert np.array_equal(grid.quality, run.quality.estimate)
+    assert grid.quality_measured.sum() == 4
+    assert grid.quality.sel(shift=1, push=0) == pytest.approx(0.3)
+
+
 def test_a_data_frame_has_a_row_per_test(partial):
     pytest.importorskip("pandas")
     frame = to_pandas(partial)

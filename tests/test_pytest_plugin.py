@@ -91,6 +91,20 @@ def test_every_gate_is_a_test(project):
     assert result.ret == 1
 
 
+def test_the_gates_of_a_project_can_share_their_risk(project):
+    """Whichever files and gates are selected; what pytest does not look into does not count."""
+    project.spec(HOLDS, FAILS)
+    project.spec(HOLDS, name="other")
+    project.spec("[[gate]]\nquery = 3\n", name="mistaken")
+    for skipped in (".hidden", "build", "env"):
+        (project.path / skipped).mkdir()
+        (project.path / skipped / "x.testifai.toml").write_text(SPEC + HOLDS * 50)
+    (project.path / "env" / "pyvenv.cfg").touch()
+    text = project.test("robust.testifai.toml", "-o", "testifai_correction=project").stdout
+    text.re_match_lines([r"robust.* bounds at 98.33 %, 95 % shared among 3 gates .*"])
+    text.fnmatch_lines_random(["*at 98.33 %, 95 % shared among the 3 gates of the project; valid*"])
+
+
 def test_a_failure_says_what_was_asked_and_found_and_shows_no_traceback(project):
     project.spec(HOLDS, FAILS, UNDECIDED)
     text = project.test().stdout.str()
@@ -118,6 +132,7 @@ def test_the_summary_states_cost_and_correction(project):
     )
     project.test().stdout.fnmatch_lines(["robust.testifai.toml: 1 holds, 1 fails; * inferences, none of them new; *"])
     project.test("-o", "testifai_correction=none").stdout.re_match_lines([r"robust.* bounds at 95 %$"])
+    project.test("-o", "testifai_correction=file").stdout.re_match_lines([r"robust.* bounds at 97.5 %, 95 % shared .*"])
     project.test("-o", "testifai_correction=some").stderr.fnmatch_lines(
         ["*testifai_correction: must be one of*'some'*"]
     )

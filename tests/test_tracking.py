@@ -1,6 +1,7 @@
 """What is logged to MLflow, read back through MLflow's own client."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,13 +19,21 @@ GATES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def run():
+def scan(**options):
     inputs = np.random.default_rng(0).normal(size=(60, 1))
     shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0, 0.3, 0.6])
     return ta.scan(
-        lambda x: (x[:, 0] > 1).astype(int), (inputs, np.zeros(60, int)), ta.Space({"shift": shift}), strategy="full"
+        lambda x: (x[:, 0] > 1).astype(int),
+        (inputs, np.zeros(60, int)),
+        ta.Space({"shift": shift}),
+        strategy="full",
+        **options,
     )
+
+
+@pytest.fixture(scope="module")
+def run():
+    return scan()
 
 
 def test_metrics_are_the_answers(run):
@@ -87,6 +96,15 @@ def test_a_run_is_logged_with_its_files(run, mlflow, tmp_path):
     assert logged.data.params == tracking.parameters(run)
     assert [file.path for file in client.list_artifacts(identity)] == ["report.html"]
     assert client.get_experiment(logged.info.experiment_id).name == "gates"
+
+
+def test_a_run_file_is_logged_with_its_report(mlflow, tmp_path):
+    run = scan(store=tmp_path / "digits.db")
+    identity = tracking.log(run, run_file=tmp_path / "digits.db")
+    client = mlflow.MlflowClient()
+    assert sorted(file.path for file in client.list_artifacts(identity)) == ["digits.db", "digits.html"]
+    page = mlflow.artifacts.download_artifacts(run_id=identity, artifact_path="digits.html")
+    assert "Robustness of digits.db" in Path(page).read_text(encoding="utf-8")
 
 
 def test_inside_a_run_everything_is_added_to_that_one(run, mlflow):

@@ -10,11 +10,13 @@ from scipy import stats
 
 from testifai.outcomes import Outcomes, visiting_order
 from testifai.perturb import Perturbation
+from testifai.session import open_run, scan
 from testifai.space import Space
 from testifai.strategies import Balanced, Ordered, Progress
 from testifai.surrogates import Forest
 from testifai.tomogram import Tomogram
-from testifai.trust import _beta_binomial_edges, _cover, _Predicted, assess
+from testifai.trust import Trust, assess, keep, recall
+from testifai.trust.compare import Predicted, beta_binomial_edges, cover
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2, 3, 4, 5])
 CUBE = Space({"a": KEEP, "b": KEEP, "c": KEEP})
@@ -234,6 +236,19 @@ def test_intervals_that_are_too_narrow_are_called_so():
     assert not replace(found, spread=2.0, inputs=found.trials // found.tests).too_narrow
 
 
+def test_many_tests_are_left_out_in_a_quick_fit_that_says_the_same(monkeypatch):
+    """What is learned of some of the remaining tests and applied to all of them predicts as well, within noise."""
+    tomogram = measured(CUBE, product, Balanced(), surrogate="process", budget=216 * 40)
+    slow = assess(tomogram).left_out
+    monkeypatch.setattr("testifai.trust.refit.MANY", 100)
+    monkeypatch.setattr("testifai.trust.refit.LEARNED", 80)
+    quick = assess(tomogram).left_out
+    assert (slow.tests, quick.tests) == (86, 43)
+    # A mean of 43 absolute errors, near normal, has a standard error of about 0.75 / sqrt(43) of it.
+    assert quick.raw == pytest.approx(slow.raw, rel=3 * 0.75 / np.sqrt(43))
+    assert quick.coverage > 0.85
+
+
 @pytest.mark.parametrize("trials", [1, 3, 10, 150, 1000])
 @pytest.mark.parametrize("mean", [0.02, 0.5, 0.9])
 def test_right_predictions_are_covered_as_often_as_they_say(mean, trials):
@@ -242,12 +257,12 @@ def test_right_predictions_are_covered_as_often_as_they_say(mean, trials):
     size = mean * (1 - mean) / variance - 1
     passes = generator.binomial(trials, generator.beta(mean * size, (1 - mean) * size, count))
     tried = np.full(count, trials)
-    found = _Predicted(np.full(count, mean), np.full(count, variance), passes, tried, np.full(count, 10**6))
-    assert _cover(found).mean() == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / count))
+    found = Predicted(np.full(count, mean), np.full(count, variance), passes, tried, np.full(count, 10**6))
+    assert cover(found).mean() == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / count))
 
 
 def test_counts_are_beta_binomial():
-    below, above = _beta_binomial_edges(7, 10, 0.8, 0.01)
+    below, above = beta_binomial_edges(7, 10, 0.8, 0.01)
     size = 0.8 * 0.2 / 0.01 - 1
     expected = stats.betabinom(10, 0.8 * size, 0.2 * size)
     assert (below, above) == (pytest.approx(expected.cdf(6)), pytest.approx(expected.cdf(7)))
@@ -305,3 +320,89 @@ class Constant:
     def predict(self, features):
         variance = None if self.variance is None else np.full(len(features), self.variance)
         return np.full(len(features), self.rate), variance
+
+
+# -- kept in the run file ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A small run that predicts order 2, in a file."""
+
+    def model(rows):
+        return (rows[:, 0] > 0.3).astype(int)
+
+    rows = np.linspace(0, 1, 50)[:, None]
+    lift = Perturbation("lift", lambda batch, by, rng: batch - by, [0.0, 0.1, 0.2, 0.3, 0.4])
+    space = Space({"a": lift, "b": lift, "c": lift})
+    scan(
+        model,
+        (rows, model(rows)),
+        space,
+        strategy=Ordered(extra=5),
+        surrogate="independence",
+        store=tmp_path / "run.db",
+    )
+    return tmp_path / "run.db"
+
+
+def forbidden(tomogram):
+    raise AssertionError("assessed again")
+
+
+def test_what_was_kept_is_recalled_as_it_was(stored, monkeypatch):
+    found = keep(stored, open_run(stored))
+    assert found.lines()
+    assert found == assess(open_run(stored))
+    monkeypatch.setattr("testifai.trust.kept.assess", forbidden)
+    assert recall(open_run(stored)) == found
+    assert keep(stored, open_run(stored)) == found
+
+
+def test_a_read_only_file_is_recalled_from_too(stored, monkeypatch):
+    found = keep(stored, open_run(stored))
+    stored.chmod(0o444)
+    stored.parent.chmod(0o555)
+    monkeypatch.setattr("testifai.trust.kept.assess", forbidden)
+    try:
+        assert recall(open_run(stored)) == found
+    finally:
+        stored.parent.chmod(0o755)
+
+
+@pytest.mark.parametrize("change", ["one outcome", "surrogate", "seed", "population", "version", "method", "identity"])
+def test_what_is_kept_is_never_stale(stored, monkeypatch, change):
+    keep(stored, open_run(stored))
+    tomogram = open_run(stored)
+    if change == "one outcome":
+        test = int(tomogram.measured_ids[3])
+        tried, passed = (bits.copy() for bits in tomogram.outcomes.bits(test))
+        passed[0] ^= 128
+        swapped = Outcomes(50)
+        for other in tomogram.measured_ids.tolist():
+            swapped.load(other, 0, *((tried, passed) if other == test else tomogram.outcomes.bits(other)))
+        tomogram = replace(tomogram, outcomes=swapped)
+    elif change == "version":
+        monkeypatch.setattr("testifai.trust.kept.__version__", "0.0.0")
+    elif change == "method":
+        monkeypatch.setattr("testifai.trust.kept.METHOD", 0)
+    elif change == "identity":
+        tomogram = replace(tomogram, provenance={**tomogram.provenance, "identity": {"model": "another"}})
+    else:
+        tomogram = replace(tomogram, **{change: {"surrogate": "pairwise", "seed": 7, "population": "future"}[change]})
+    monkeypatch.setattr("testifai.trust.kept.assess", lambda tomogram: Trust(unknown="anew"))
+    assert recall(tomogram).unknown == "anew"
+
+
+def test_of_runs_that_predict_nothing_nothing_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("testifai.trust.kept.assess", forbidden)
+    run = tmp_path / "run.db"
+    found = scan(
+        lambda x: np.zeros(len(x), int), (np.zeros((9, 1)), np.zeros(9, int)), CUBE, strategy="full", store=run
+    )
+    assert keep(run, found) == Trust()
+
+
+def test_runs_without_a_file_are_assessed():
+    tomogram = measured(CUBE, product, Ordered(extra=5), inputs=100)
+    assert recall(tomogram) == assess(tomogram)

@@ -93,7 +93,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a spec; the same command continues an interrupted run. Exit code 1 if a gate does not hold."""
-    from testifai import assemble, gates, tables
+    from testifai import assemble, gates, tables, trust
     from testifai.progress import bar
     from testifai.spec import read
 
@@ -115,11 +115,13 @@ def run(
         raise Stopped(
             f"stopped: {done:,} of at most {most:,} inferences are in {path}; the same command continues"
         ) from None
+    if part is None:
+        trust.keep(path, tomogram)
     verdicts = gates.judge(read_spec.gate, tomogram)
     if mlflow:
         from testifai import tracking
 
-        tracking.log(tomogram, name=spec.stem, verdicts=verdicts, files=[path])
+        tracking.log(tomogram, name=spec.stem, verdicts=verdicts, run_file=path)
     if as_json:
         print_json({**_facts(tomogram), "run": str(path), "gates": [verdict.as_dict() for verdict in verdicts]})
     else:

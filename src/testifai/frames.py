@@ -15,7 +15,8 @@ from testifai.extras import load
 from testifai.tomogram import Tomogram
 
 BOUNDS = ("estimate", "low", "high")
-COLUMNS = {*BOUNDS, "order", "passes", "trials", "source", "measured"}
+QUALITY = {"quality": "estimate", "quality_low": "low", "quality_high": "high"}  # where it was measured
+COLUMNS = {*BOUNDS, *QUALITY, "order", "passes", "trials", "source", "measured", "quality_source", "quality_measured"}
 
 
 def columns(tomogram: Tomogram) -> dict[str, NDArray[Any]]:
@@ -35,7 +36,7 @@ def columns(tomogram: Tomogram) -> dict[str, NDArray[Any]]:
     header, rows = table(tomogram)
     by_column = zip(*rows, strict=True)
     return {
-        name: np.array(values, np.float64 if name in BOUNDS else None)
+        name: np.array(values, np.float64 if name in BOUNDS or name in QUALITY else None)
         for name, values in zip(header, by_column, strict=True)
     }
 
@@ -57,6 +58,9 @@ def to_xarray(tomogram: Tomogram) -> Any:
     xarray = load("xarray", extra="xarray")
     numbers = {name: getattr(tomogram, name) for name in (*BOUNDS, "passes", "trials")}
     numbers["measured"] = tomogram.rests_on_own_trials.reshape(space.shape)
+    if (scores := tomogram.quality) is not None:
+        numbers |= {name: getattr(scores, field) for name, field in QUALITY.items()}
+        numbers["quality_measured"] = np.isin(np.arange(space.size), scores.measured).reshape(space.shape)
     return xarray.Dataset(
         {name: (space.names, np.array(values)) for name, values in numbers.items()},
         coords={axis.name: list(axis.severities) for axis in space.axes},
@@ -84,6 +88,7 @@ def facts(tomogram: Tomogram) -> dict[str, Any]:
         "inferences": tomogram.inferences,
         "inputs": tomogram.outcomes.inputs,
         "population": tomogram.population,
+        **({} if tomogram.quality is None else {"quality": tomogram.quality.name}),
     }
 
 

@@ -37,10 +37,13 @@ class Verdict:
         }
 
 
-def judge(gates: Iterable[Gate], tomogram: Tomogram) -> list[Verdict]:
-    """Every gate's verdict. Bounds stay valid under repeated looking and are shared among the gates (Bonferroni)."""
+def judge(gates: Iterable[Gate], tomogram: Tomogram, sharing: int | None = None) -> list[Verdict]:
+    """Every gate's verdict. Bounds stay valid under repeated looking and are shared among the gates (Bonferroni).
+
+    `sharing` is the number of gates in all, where these are not all of them.
+    """
     listed = list(gates)
-    return [_judge(gate, tomogram, len(listed)) for gate in listed]
+    return [_judge(gate, tomogram, sharing or len(listed)) for gate in listed]
 
 
 def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:

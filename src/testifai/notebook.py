@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from testifai.space import Space
-from testifai.tables import interval, rate, sigma_text, signed
+from testifai.tables import excluded, interval, rate, sigma_text, signed
 from testifai.tomogram import Answer, Tomogram
 
 BAR = 6.0  # em, the width of a robustness of 1
@@ -48,6 +48,8 @@ def answer_html(answer: Answer, space: Space | None = None) -> str:
         f"<div>{_rate_in_words(answer)}, {escape(signed(answer.drop))} against clean inputs; {answer.tests:,} tests: "
         f"{answer.measured:,} measured, {answer.inferred:,} predicted</div>"
     ]
+    if answer.excluded is not None:
+        parts.append(f"<div>{escape(excluded(answer.excluded))}</div>")
     if answer.model_free is not None:
         estimate, low, high = answer.model_free
         verdict = "they disagree: do not trust the smooth surface here" if answer.disagrees else "they agree"

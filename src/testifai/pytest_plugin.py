@@ -5,8 +5,10 @@ Nothing of testifai's own machinery is imported before such a file, or the `test
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -25,12 +27,14 @@ if TYPE_CHECKING:
     from testifai.tomogram import Tomogram
 
 SUFFIX = ".testifai.toml"
-CORRECTIONS = ("gates", "none")
+CORRECTIONS = ("file", "project", "none")
 PROPERTY = "testifai_"  # what a gate's report says of it, for --junit-xml and for the summary
 MARK = re.compile(r"^\s*\[\[\s*gate\s*\]\]", re.MULTILINE)
 
 # What has been measured in this process, or why it could not be
 _RESULTS = pytest.StashKey[dict[Path, "Measured | InputError"]]()
+# How many gates the project has, where it was asked for
+_GATES = pytest.StashKey[int]()
 
 
 class GateError(Exception):
@@ -51,8 +55,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "testifai_correction",
-        "'gates' (default): the gates of a file share its 5 % risk of a wrong decision; 'none': each has its own.",
-        default="gates",
+        "'file' (default): the gates of a file share 5 % risk of a wrong decision; 'project': those of all files do; "
+        "'none': each has its own.",
+        default="file",
     )
     parser.addini("testifai_cache", "Folder for what was measured; default: in pytest's own cache.", default="")
 
@@ -64,8 +69,36 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"testifai_correction: must be one of {', '.join(CORRECTIONS)}, got {chosen!r}")
 
 
-def _corrects(config: pytest.Config) -> bool:
-    return bool(config.getini("testifai_correction") == "gates")
+def _sharing(config: pytest.Config) -> int | None:
+    """How many gates share the risk of a wrong decision; None: those of each file."""
+    chosen = config.getini("testifai_correction")
+    if chosen != "project":
+        return 1 if chosen == "none" else None
+    if _GATES not in config.stash:
+        config.stash[_GATES] = max(1, sum(map(_count, _spec_files(config))))
+    return config.stash[_GATES]
+
+
+def _spec_files(config: pytest.Config) -> Iterator[Path]:
+    """Every spec file below the root, whichever are selected: what a gate must show must not hang on that."""
+    skipped = config.getini("norecursedirs")
+    for folder, below, files in os.walk(config.rootpath):
+        below[:] = [
+            name
+            for name in below
+            if not any(fnmatch(name, pattern) for pattern in skipped) and not Path(folder, name, "pyvenv.cfg").is_file()
+        ]
+        yield from (Path(folder, name) for name in files if name.endswith(SUFFIX))
+
+
+def _count(path: Path) -> int:
+    """The gates of a spec file; one with a mistake has none, and its own collection error."""
+    from testifai.spec import read
+
+    try:
+        return len(read(path).gate)
+    except InputError:
+        return 0
 
 
 def _cache_folder(config: pytest.Config) -> Path:
@@ -101,7 +134,7 @@ def _measure(config: pytest.Config, path: Path) -> Measured | InputError:
     try:
         name = path.name.removesuffix(".toml").removesuffix(".testifai")
         folder = _cache_folder(config)
-        return measure(read(path), path.parent, folder, name=name, correct=_corrects(config), again=again)
+        return measure(read(path), path.parent, folder, name=name, sharing=_sharing(config), again=again)
     except InputError as error:
         return error
 
@@ -167,9 +200,9 @@ def _check(spec: Spec, folder: Path) -> None:
             selections(space, [gate.query])
     # The loaders say best what is wrong with a file that is not there.
     model, data = spec.model, spec.data
-    if _is_missing(folder, model.onnx, model.weights):
+    if _is_missing(folder, model.onnx, model.weights, model.transformers, model.encoder, model.head, model.tokenizer):
         assemble.model(model, folder)
-    if _is_missing(folder, data.npz, data.idx, data.cifar, data.folder):
+    if _is_missing(folder, data.npz, data.idx, data.cifar, data.folder, data.csv, data.tsv, data.jsonl):
         assemble.data(data, folder)
 
 

@@ -193,7 +193,8 @@ class Session:
             with self._interrupts_wait():
                 self._assess(opened, progress)
                 self._run(opened, progress)
-        return self.tomogram()
+        made = self.tomogram()
+        return replace(made, provenance={**made.provenance, "path": str(store)})
 
     def progress(self) -> Progress:
         """What the strategy looks at."""

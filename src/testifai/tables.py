@@ -14,7 +14,7 @@ from testifai.demo import Demo
 from testifai.gates import Verdict
 from testifai.space import Space
 from testifai.tomogram import Answer, Excluded, Tomogram
-from testifai.trust import Trust, assess
+from testifai.trust import Trust, recall
 
 if TYPE_CHECKING:
     from testifai.quality.scores import Scores
@@ -171,7 +171,7 @@ def validity(out: Console, scores: Scores, limits: Iterable[Limit]) -> None:
 def trust(tomogram: Tomogram) -> dict[str, Any]:
     """How far to trust a run's predictions, as plain data; no lines where it has none."""
     predicts = tomogram.query("order >= 0").inferred > 0
-    return (assess(tomogram) if predicts else Trust()).as_dict()
+    return (recall(tomogram) if predicts else Trust()).as_dict()
 
 
 def verdicts(out: Console, listed: Iterable[Verdict]) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from testifai.errors import InputError
@@ -24,17 +25,32 @@ def log(
     experiment: str | None = None,
     verdicts: Iterable[Verdict] = (),
     files: Iterable[Path] = (),
+    run_file: Path | None = None,
 ) -> str:
-    """Log a tomogram as one MLflow run and return that run's id.
+    """Log a tomogram as one MLflow run and return that run's id; of a run file, it and its report too.
 
     Where to is MLflow's own business: MLFLOW_TRACKING_URI, or what `mlflow.set_tracking_uri` was told. Inside an
     active run everything is added to that one.
     """
     mlflow = load("mlflow", extra="mlflow")
-    listed = [Path(file) for file in files]
+    listed = [Path(file) for file in (*files, *([] if run_file is None else [run_file]))]
     for file in listed:
         if not file.is_file():
             raise InputError(f"mlflow: {file} does not exist and cannot be logged")
+    with TemporaryDirectory(prefix="testifai-mlflow-") as folder:
+        if run_file is not None:
+            listed.append(_page(Path(run_file), Path(folder)))
+        return _log(mlflow, tomogram, name, experiment, verdicts, listed)
+
+
+def _log(
+    mlflow: Any,
+    tomogram: Tomogram,
+    name: str | None,
+    experiment: str | None,
+    verdicts: Iterable[Verdict],
+    files: Iterable[Path],
+) -> str:
     try:
         if experiment is not None:
             mlflow.set_experiment(experiment)
@@ -42,11 +58,22 @@ def log(
         with mlflow.start_run(run_name=name) if active is None else nullcontext(active) as run:
             mlflow.log_params(parameters(tomogram))
             mlflow.log_metrics(metrics(tomogram, verdicts))
-            for file in listed:
+            for file in files:
                 mlflow.log_artifact(str(file))
             return str(run.info.run_id)
     except (mlflow.exceptions.MlflowException, OSError) as error:
         raise InputError(f"mlflow: {' '.join(str(error).split())}") from error
+
+
+def _page(run_file: Path, folder: Path) -> Path:
+    """The report of a run file, in a folder."""
+    from testifai.export import write_bytes
+    from testifai.report.contents import gather
+    from testifai.report.page import render
+
+    page = folder / f"{run_file.stem}.html"
+    write_bytes(page, render(gather(run_file)).encode())
+    return page
 
 
 def parameters(tomogram: Tomogram) -> dict[str, str]:
@@ -67,6 +94,7 @@ def parameters(tomogram: Tomogram) -> dict[str, str]:
         "tests": str(tomogram.space.size),
         "inputs": str(tomogram.outcomes.inputs),
         **found,
+        **({} if tomogram.quality is None else {"quality": tomogram.quality.name}),
         **versions,
     }
 

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from testifai import cli
@@ -51,8 +52,10 @@ def folder(ready, tmp_path, monkeypatch):
 
 def test_all_formats(command, folder):
     code, out, _ = command("report", "spec.db", "-o", "r.html", "--md", "r.md", "--junit", "r.xml")
-    assert code == 0
-    assert [line.split()[1] for line in out.splitlines()] == ["r.html", "r.md", "r.xml"]
+    assert code == 1  # everything is written, and the gate does not hold
+    lines = out.splitlines()
+    assert [line.split()[1] for line in lines[:3]] == ["r.html", "r.md", "r.xml"]
+    assert " ".join(" ".join(lines[3:]).split()).startswith("fails too much: order == 2 >= 0.999 (between 0.")
     assert (folder / "r.html").stat().st_size < 8_000_000
     assert "taken for" in (folder / "r.html").read_text(encoding="utf-8")
     assert "❌ fails" in (folder / "r.md").read_text(encoding="utf-8")
@@ -61,7 +64,7 @@ def test_all_formats(command, folder):
 
 def test_json_and_default_name(command, folder):
     code, out, _ = command("report", "spec.db", "--json", "--examples", 0)
-    assert code == 0
+    assert code == 1
     found = json.loads(out)
     assert found["written"] == ["spec.html"]
     assert (folder / "spec.html").is_file()
@@ -75,7 +78,7 @@ def test_json_and_default_name(command, folder):
 def test_missing_files_leave_the_rest(command, folder, missing):
     (folder / missing).unlink()
     code, _, err = command("report", "spec.db")
-    assert code == 0
+    assert code == 1
     assert len(err.splitlines()) == 1
     assert missing in err
     page = (folder / "spec.html").read_text(encoding="utf-8")
@@ -90,7 +93,7 @@ def test_moved_data_are_found_by_the_spec(command, folder):
         shutil.move(folder / name, moved / name)
     assert command("report", "spec.db")[2]
     code, _, err = command("report", "spec.db", "--spec", moved / "spec.toml")
-    assert (code, err) == (0, "")
+    assert (code, err) == (1, "")
     (moved / "digits.npz").unlink()
     assert command("report", "spec.db", "--spec", moved / "spec.toml")[0] == 2
 
@@ -171,5 +174,38 @@ def test_an_interrupted_run_is_reported_as_far_as_it_got(command, folder):
         connection.execute("DELETE FROM kept WHERE configuration > 4")
         connection.execute("DELETE FROM outcomes WHERE configuration > 4")
     code, out, _ = command("report", "spec.db", "--json")
-    assert code == 0
+    assert code == 1
     assert json.loads(out)["measured"] == 5
+
+
+@pytest.mark.parametrize(("gates", "code"), [([], 0), ([{"query": "order == 0", "at_least": 0.5}], 0)])
+def test_the_exit_code_is_0_where_every_gate_holds(command, folder, gates, code):
+    with Store.create_or_open(folder / "spec.db") as store:
+        store.put(gates=gates)
+    left, out, err = command("report", "spec.db")
+    assert (left, err) == (code, "")
+    assert out.split().count("holds") == len(gates)
+
+
+def test_a_run_that_holds_only_sweeps(command, folder):
+    assert command("sweep", "spec.toml", "-p", "classic.gaussian_noise", "-t", 0.8, "-t", 0.5, "-o", "only.db")[0] == 0
+    code, out, err = command("report", "only.db", "--md", "only.md")
+    assert (code, err) == (0, "")
+    assert [line.split()[1] for line in out.splitlines()] == ["only.html", "only.md"]
+    page = (folder / "only.html").read_text(encoding="utf-8")
+    assert '"figure-sweeps-0":{"data":' in page
+    assert "classic.gaussian_noise" in page
+    assert (folder / "only.md").read_text(encoding="utf-8").count("classic.gaussian\\_noise") == 2
+    found = json.loads(command("report", "only.db", "--json")[1])["sweeps"]["classic.gaussian_noise"]
+    assert [sweep["threshold"] for sweep in found] == [0.8, 0.5]
+    code, _, err = command("report", "only.db", "--junit", "only.xml")
+    assert (code, "holds sweeps only" in err) == (2, True)
+
+
+def test_a_run_with_an_unfinished_sweep(command, folder):
+    with Store.create_or_open(folder / "only.db") as store:
+        store.put_array("sweep/classic.noise/0.5", np.ones(4, np.uint8))
+    code, _, err = command("report", "only.db")
+    assert code == 2
+    assert "no sweep in only.db is finished" in err
+    assert not (folder / "only.html").exists()

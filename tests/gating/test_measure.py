@@ -23,6 +23,9 @@ def data():
     return np.random.default_rng(SEED).normal(size=(200, 1)), np.zeros(200, int)
 
 shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0, 0.3, 0.6, 0.9])
+def moved(clean, perturbed):
+    return np.abs(perturbed - clean)[:, 0]
+
 noise = ta.Perturbation("noise", lambda x, by, rng: x + by * rng.normal(())[:, None], [0, 0.4, 0.8])
 """
 HALF = [{"query": "shift >= 1", "at_least": 0.5}]
@@ -53,7 +56,7 @@ def project(tmp_path):
 def test_nothing_is_measured_twice(project, monkeypatch):
     first = project.measure(project())
     assert first.new == first.tomogram.inferences > 0
-    monkeypatch.setattr(measuring, "judge_all", None)
+    monkeypatch.setattr(measuring, "judge", None)
     second = project.measure(project())
     assert (second.new, second.path) == (0, first.path)
     assert second.verdicts == first.verdicts
@@ -73,6 +76,36 @@ def test_another_requirement_is_answered_from_what_is_known(project):
     easier = project.measure(project([{"query": "shift >= 1", "at_least": 0.3}]))
     assert (easier.new, easier.tomogram.inferences) == (0, spent)
     assert easier.verdicts[0].holds
+
+
+def test_gates_may_ask_for_plausible_inputs(project):
+    """Quality is measured first; more inferences then go to the tests that it leaves in."""
+    own = "subject_" + project.folder.name.replace("-", "_")
+    quality = {"python": f"{own}:moved", "orders": 2}
+    gates = [{"query": "shift >= 1 and quality <= 0.35", "at_least": 0.78}]
+    found = project.measure(project(gates, quality=quality, budget=1200))
+    tomogram, answer = found.tomogram, found.verdicts[0].answer
+    chosen = tomogram.select(gates[0]["query"])
+    assert np.array_equal(np.flatnonzero(chosen), [tomogram.space.id((1, 0))])
+    assert answer.tests == 1
+    trials = tomogram.trials.reshape(-1)
+    assert trials[chosen].min() == 200
+    assert trials[~chosen].max() < 60
+    again = project.measure(project(gates, quality=quality, budget=1200))
+    assert (again.new, again.verdicts) == (0, found.verdicts)
+
+
+def test_another_measure_of_quality_is_measured(project):
+    """The outcomes of before are kept; what the old scores, or none, said of the gates is not."""
+    own = "subject_" + project.folder.name.replace("-", "_")
+    first = project.measure(project(budget=300))
+    limited = [{"query": "quality <= 0.35", "at_least": 0.5}]
+    second = project.measure(project(limited, quality={"python": f"{own}:moved", "orders": 2}, budget=300))
+    assert second.path == first.path
+    assert second.new == 0
+    assert second.verdicts[0].answer.tests < first.tomogram.space.size
+    with pytest.raises(InputError, match="quality"):
+        project.measure(project(limited, budget=300))
 
 
 def test_a_larger_budget_goes_on_where_the_smaller_one_ended(project):
@@ -127,8 +160,8 @@ def test_a_run_cut_short_is_finished_before_anyone_looks(project, monkeypatch):
     with Store.create_or_open(whole.path) as store:
         store.put(ended=None)
     judged = []
-    real = measuring.judge_all
-    monkeypatch.setattr(measuring, "judge_all", lambda *args: judged.append(args[1].inferences) or real(*args))
+    real = measuring.judge
+    monkeypatch.setattr(measuring, "judge", lambda *args: judged.append(args[1].inferences) or real(*args))
     again = project.measure(project())
     assert judged == [whole.tomogram.inferences]
     assert (again.new, again.verdicts) == (0, whole.verdicts)
@@ -191,8 +224,8 @@ def test_what_is_lacking_is_guessed_from_the_width(project):
     assert found.lacking(verdict.__class__(exactly, answer, "undecided", "")) == (600 - trials, 600 - trials)
 
 
-@pytest.mark.parametrize(("correct", "sharing", "confidence"), [(True, 2, 0.975), (False, 1, 0.95)])
-def test_the_confidence_is_shared_among_the_gates(project, correct, sharing, confidence):
-    found = project.measure(project(HALF * 2), correct=correct)
+@pytest.mark.parametrize(("asked", "sharing", "confidence"), [(None, 2, 0.975), (1, 1, 0.95), (10, 10, 0.995)])
+def test_the_confidence_is_shared_among_the_gates(project, asked, sharing, confidence):
+    found = project.measure(project(HALF * 2), sharing=asked)
     assert isinstance(found, Measured)
     assert (found.sharing, found.confidence) == (sharing, pytest.approx(confidence))

@@ -1,5 +1,6 @@
 """What a gate that does not hold says of itself."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,8 +64,12 @@ def test_a_lenient_gate_on_some_inputs():
 
 
 def test_several_gates_say_that_they_share():
-    _, long = shown(measured(INPUTS, gates=4), Gate(query="zoom > 0", at_least=0.9))
-    assert "at 98.75 %, 95 % shared among the 4 gates of the file; valid" in long
+    found, gate = measured(INPUTS, gates=4), Gate(query="zoom > 0", at_least=0.9)
+    verdicts = tuple(judge([gate] * 4, found.tomogram))
+    assert "at 98.75 %, 95 % shared among the 4 gates of the file; valid" in page(
+        replace(found, verdicts=verdicts), verdicts[0]
+    )
+    assert "shared among the 4 gates of the project; valid" in page(replace(found, verdicts=verdicts[:1]), verdicts[0])
 
 
 @pytest.mark.parametrize(

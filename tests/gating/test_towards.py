@@ -6,7 +6,7 @@ import scipy.linalg  # noqa: F401  brings a BLAS of its own, which threads can o
 
 import testifai as ta
 from testifai.gates import judge
-from testifai.gating.towards import TowardsGates, judge_all
+from testifai.gating.towards import TowardsGates
 from testifai.outcomes import Outcomes, visiting_order
 from testifai.session import Session
 from testifai.spec import Gate
@@ -43,7 +43,7 @@ def truth(seed, query=QUERY):
     return ta.scan(model, data(seed), SPACE, strategy="full", seed=seed).query(query).robustness
 
 
-def session(gates, *, seed=0, correct=True, population="data", **options):
+def session(gates, *, seed=0, sharing=None, population="data", **options):
     blank = Tomogram(
         SPACE,
         Outcomes(INPUTS),
@@ -53,7 +53,7 @@ def session(gates, *, seed=0, correct=True, population="data", **options):
         surrogate="process",
         seed=seed,
     )
-    strategy = TowardsGates((), tuple(gates), blank, correct)
+    strategy = TowardsGates((), tuple(gates), lambda: blank, sharing)
     return Session(model, data(seed), SPACE, strategy=strategy, seed=seed, population=population, **options)
 
 
@@ -173,7 +173,7 @@ def test_outputs_compared_with_clean_ones_have_those_paid_for():
 def test_without_correction_every_gate_stands_for_itself():
     gates = [Gate(query=QUERY, at_least=0.5)] * 8
     run = session(gates, budget=200).run()
-    shared, alone = judge_all(gates, run)[0].answer, judge_all(gates, run, correct=False)[0].answer
+    shared, alone = judge(gates, run)[0].answer, judge(gates, run, sharing=1)[0].answer
     assert shared.low < alone.low < alone.high < shared.high
     assert alone == judge(gates[:1], run)[0].answer
 

@@ -10,8 +10,11 @@ import pytest
 
 from testifai.report.contents import gather
 from testifai.report.page import render
+from testifai.report.swept import Swept
+from testifai.report.swept import render as render_sweeps
 from testifai.session import open_run
 from testifai.store import Store
+from testifai.sweeps import sweep
 
 # Plotly warns of its own use of a canvas, and software rendering of its slowness.
 HARMLESS = ("willReadFrequently", "GPU stall", "GL Driver Message")
@@ -130,3 +133,13 @@ def test_dark_and_narrow(opened):
     page.evaluate("document.getElementById('theme').click()")
     page.wait_for_function(f"() => {ink} === '{light[1]}'", timeout=30_000)
     assert opened.problems() == []
+
+
+def test_a_page_of_sweeps_alone(browser, tmp_path):
+    found = sweep(lambda level: 1 - level / 2, 0, 1).as_dict()
+    path = tmp_path / "sweeps.html"
+    path.write_text(render_sweeps(Swept("only.db", {"classic.noise": [found]}, {"classic.noise": {}})), "utf-8")
+    alone = Opened(browser, path)
+    assert alone.drawn() == {"figure-sweeps-0": True}
+    assert alone.problems() == []
+    assert alone.page.locator("table").first.inner_text().count("classic.noise") == 1

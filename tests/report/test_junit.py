@@ -38,3 +38,28 @@ def test_what_xml_cannot_hold(contents):
 
 def test_no_gates(contents):
     assert ElementTree.fromstring(junit(replace(contents, verdicts=()))).get("tests") == "0"
+
+
+# What may stand where: element -> (attributes that must be there, further ones, elements inside); what is allowed by
+# both junit-10.xsd of Jenkins' xUnit plug-in and the schema of Ant's reports, as far as times are not asked for.
+ALLOWED = {
+    "testsuites": (set(), {"name", "tests", "failures", "errors"}, {"testsuite"}),
+    "testsuite": ({"name", "tests", "failures", "errors"}, {"skipped"}, {"properties", "testcase"}),
+    "properties": (set(), set(), {"property"}),
+    "property": ({"name", "value"}, set(), set()),
+    "testcase": ({"name", "classname"}, set(), {"failure"}),
+    "failure": ({"type"}, {"message"}, set()),
+}
+
+
+def test_it_keeps_to_the_schema(contents):
+    root = ElementTree.fromstring(junit(contents))
+    assert root.tag == "testsuites"
+    for element in root.iter():
+        needed, further, inside = ALLOWED[element.tag]
+        assert needed <= set(element.keys()) <= needed | further
+        assert {child.tag for child in element} <= inside
+        assert element.tag == "failure" or not (element.text or "").strip()
+    suite = root.find("testsuite")
+    assert [child.tag for child in suite] == ["properties", *["testcase"] * 3]
+    assert (int(suite.get("tests")), int(suite.get("failures"))) == (3, len(root.findall(".//failure")))

@@ -8,12 +8,18 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from testifai.perturb import Perturbation
+from testifai.quality.scores import Scores
 from testifai.report.contents import gather
+from testifai.report.examples import thumbs
 from testifai.report.markdown import MOST, markdown
 from testifai.report.page import figures, render
 from testifai.report.words import summary
+from testifai.session import scan
+from testifai.space import Space
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
 LIMIT = 8_000_000
@@ -130,6 +136,70 @@ def test_markdown_fits_into_a_comment(contents):
     assert "❌ fails" in text
     assert "✅ holds" in text
     assert "clean &amp; &lt;b&gt;bold&lt;/b&gt;" in text
-    many = replace(contents, verdicts=contents.verdicts * 800)
-    assert len(markdown(many)) <= MOST + 200
-    assert "left out" in markdown(many)
+    many = markdown(replace(contents, verdicts=contents.verdicts * 800))
+    assert len(many) <= MOST < 65_536
+    assert many.count("❌ fails") + many.count("⚠️ undecided") == 100  # those that hold come last
+    assert "2,300 more gates are in the full report" in many
+    assert "Worst regions" in many
+    wide = [replace(one, gate=one.gate.model_copy(update={"name": "x" * 5000})) for one in contents.verdicts * 30]
+    assert len(markdown(replace(contents, verdicts=tuple(wide)))) <= MOST + 200
+    assert "left out here" in markdown(replace(contents, verdicts=tuple(wide)))
+
+
+def test_a_run_that_kept_predictions_has_classes_under_each_perturbation(tmp_path):
+    """Threes are read as fives under `fade`: the page must say so."""
+
+    def model(rows):
+        return np.where((rows[:, 0] == 3) & (rows[:, 1] > 0.5), 5, rows[:, 0]).astype(int)
+
+    rows = np.stack([np.arange(300) % 10, np.zeros(300)], axis=1)
+    fade = Perturbation("fade", lambda batch, by, rng: batch + np.array([0, by]), [0.0, 0.4, 0.8])
+    keep = Perturbation("keep", lambda batch, by, rng: batch + 0, [0.0, 1.0])
+    space = Space({"fade": fade, "other": keep})
+    scan(model, (rows, model(rows)), space, strategy="full", store=tmp_path / "run.db", keep=("predicted",))
+    made = gather(tmp_path / "run.db", examples=0)
+    assert [(one.classes, one.property, one.answers[0]) for one in made.errors.trends] == [(("3",), "fade", "5")]
+    page, text = render(made), markdown(made)
+    drawn = drawings(page)
+    assert "3 under fade<br>0.500" in drawn["figure-errors-0"]["data"][0]["hovertext"][3][0]
+    assert "figure-errors-1" in drawn
+    assert "Class 3 under fade at severity 2 is read as 5: 30 of 30 tries" in Elements(page).text
+    assert "1. class 3 under fade at severity 2 is read as 5" in text
+    assert json.loads(json.dumps(made.as_dict(), allow_nan=False))["errors"]["trends"][0]["property"] == "fade"
+
+
+def test_a_run_without_predictions_says_how_to_keep_them(contents, page):
+    assert contents.errors is None
+    assert 'With keep = ["predicted"] under [scan]' in Elements(page).text
+
+
+def test_what_is_neither_measured_nor_predicted_is_called_unknown(tomogram, monkeypatch):
+    found = tomogram(3, (0, 1, 2), max_order=1, surrogate=None)
+    monkeypatch.setattr("testifai.report.contents.open_run", lambda path: found)
+    monkeypatch.setattr("testifai.report.contents.stored_sweeps", lambda path: {})
+    text = " ".join(Elements(render(gather(Path("x.db"), examples=0))).text.split())
+    assert "Over all 27 combinations of a, b and c the mean is not known." in text
+    assert "20 of 27 tests were not measured, and nothing was predicted" in text
+    assert "20 are unknown" in text
+
+
+def test_texts_are_escaped_and_their_edits_marked(contents):
+    original, changed = thumbs(f"a {EVIL} b", f"a {EVIL} c")
+    example = replace(contents.failures[0].examples[0], original=original, changed=changed)
+    shown = replace(contents, failures=(replace(contents.failures[0], examples=(example,)),))
+    elements = Elements(render(shown))
+    assert not any("onerror" in attributes for _, attributes in elements.found)
+    assert sum(tag == "mark" for tag, _ in elements.found) == 2
+    assert elements.text.count("alert(1)") == 4
+
+
+def test_quality_is_shown_where_it_was_measured(contents, page):
+    assert "How plausible" not in page
+    space = contents.tomogram.space
+    every = np.arange(space.size)
+    scores = Scores(space, "kid", False, every, every / space.size, np.full(space.size, 0.01))
+    tomogram = replace(contents.tomogram, quality=scores)
+    shown = render(replace(contents, tomogram=tomogram))
+    assert "figure-quality-0" in drawings(shown)
+    assert "quality &lt;= LIMIT" in shown
+    assert "How plausible the inputs are (kid, lower is better) was measured on 27 of the tests." in shown

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from testifai.commands.common import Json, RunFile, print_json
 from testifai.errors import InputError
+
+if TYPE_CHECKING:
+    from testifai.gates import Verdict
 
 ENDINGS = {"--out": (".html", ".htm"), "--pdf": (".pdf",)}
 
@@ -27,13 +31,13 @@ def report(
     spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or runs code of yours.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a run as one self-contained page; also as Markdown, JUnit XML and PDF."""
-    from testifai.export import write_bytes
-    from testifai.report.contents import gather
-    from testifai.report.pdf import print_pdf, require_chromium
+    """Write a run as one self-contained page; also as Markdown, JUnit XML, PDF. Exit code 1 if a gate does not hold."""
+    from testifai.report.pdf import require_chromium
+    from testifai.report.swept import gather_sweeps
 
     page = out or run_file.with_suffix(".html")
-    _check_names(run_file, {"--out": page, "--md": markdown, "--junit": junit, "--pdf": pdf})
+    outputs = {"--out": page, "--md": markdown, "--junit": junit, "--pdf": pdf}
+    _check_names(run_file, outputs)
     if pdf is not None:
         require_chromium()
     if spec is not None:
@@ -41,29 +45,60 @@ def report(
         from testifai.spec import read
 
         say_code(read(spec))
-    contents = gather(run_file, spec=spec, examples=examples)
+    swept = gather_sweeps(run_file)
+    if swept is not None:
+        if junit is not None:
+            raise InputError(f"--junit: {run_file.name} holds sweeps only, which have no gates; leave it out")
+        from testifai.report import swept as sweeps
 
+        written = _write(outputs, {"--out": sweeps.render(swept), "--md": sweeps.markdown(swept)})
+        _say(written, swept.as_dict(), (), as_json=as_json)
+        return
+
+    from testifai.report.contents import gather
+    from testifai.report.junit import junit as as_junit
+    from testifai.report.markdown import markdown as as_markdown
     from testifai.report.page import render
 
-    write_bytes(page, render(contents).encode())
-    if markdown is not None:
-        from testifai.report.markdown import markdown as as_markdown
+    contents = gather(run_file, spec=spec, examples=examples)
+    texts = {"--out": render(contents), "--md": as_markdown(contents), "--junit": as_junit(contents)}
+    _say(_write(outputs, texts), contents.as_dict(), contents.verdicts, as_json=as_json)
+    if contents.failures_note and examples and not as_json:
+        typer.echo(f"note: failing inputs are not shown: {contents.failures_note}", err=True)
+    if not contents.holds:
+        raise typer.Exit(1)
 
-        write_bytes(markdown, as_markdown(contents).encode())
-    if junit is not None:
-        from testifai.report.junit import junit as as_junit
 
-        write_bytes(junit, as_junit(contents).encode())
-    if pdf is not None:
-        print_pdf(page, pdf)
-    written = [path for path in (page, markdown, junit, pdf) if path is not None]
+def _write(outputs: dict[str, Path | None], texts: dict[str, str]) -> list[Path]:
+    """Every format that was asked for; the PDF is printed from the page."""
+    from testifai.export import write_bytes
+    from testifai.report.pdf import print_pdf
+
+    written = []
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if option == "--pdf":
+            page = outputs["--out"]
+            assert page is not None
+            print_pdf(page, path)
+        else:
+            write_bytes(path, texts[option].encode())
+        written.append(path)
+    return written
+
+
+def _say(written: list[Path], facts: dict[str, Any], verdicts: Sequence[Verdict], *, as_json: bool) -> None:
+    """Where everything is, and how each gate stands."""
     if as_json:
-        print_json({**contents.as_dict(), "written": [str(path) for path in written]})
+        print_json({**facts, "written": [str(path) for path in written]})
         return
     for path in written:
         typer.echo(f"Wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
-    if contents.failures_note and examples:
-        typer.echo(f"note: failing inputs are not shown: {contents.failures_note}", err=True)
+    if verdicts:
+        from testifai import tables
+
+        tables.verdicts(tables.console(), verdicts)
 
 
 def _check_names(run_file: Path, given: dict[str, Path | None]) -> None:

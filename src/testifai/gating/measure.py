@@ -6,6 +6,7 @@ import hashlib
 import json
 import sys
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -16,17 +17,16 @@ import numpy as np
 
 from testifai import assemble, strategies
 from testifai.errors import InputError
-from testifai.gates import Verdict
-from testifai.gating.towards import TowardsGates, judge_all, settled
+from testifai.gates import Verdict, judge
+from testifai.gating.towards import TowardsGates, settled
 from testifai.lock import Lock
 from testifai.models.python import PythonModel
-from testifai.outcomes import Outcomes, visiting_order
 from testifai.session import Session, environment, open_run
 from testifai.spec import Gate, Spec
 from testifai.store import Store
 from testifai.strategies.adaptive import TARGET, Adaptive
 from testifai.threads import one_blas_thread
-from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram import Answer, Excluded, Tomogram
 
 WAIT = 0.2  # seconds between two tries to be the one that measures
 
@@ -65,38 +65,40 @@ class Measured:
         return min(room, round(trials * max(factor - 1, 0.0))), room
 
 
-def prepare(spec: Spec, folder: Path, *, correct: bool = True) -> Session:
+def prepare(spec: Spec, folder: Path, *, sharing: int | None = None) -> Session:
     """The spec's session; where its strategy is adaptive, one that goes on until the gates are decided."""
     check_modules(spec, folder)
     space = assemble.space(spec, folder)
     model, data = assemble.model(spec.model, folder), assemble.data(spec.data, folder)
     options = spec.scan.model_dump()
+    options["quality"] = assemble.quality(options["quality"], folder, data)
     if options["strategy"] is None:
         options["strategy"] = strategies.default(space, surrogate=options["surrogate"], stopping=options["stopping"])
     strategy = strategies.resolve(options["strategy"])
+    # The strategy looks at what its own session knows; a plain reference would be a cycle that keeps the model alive.
+    own: list[weakref.ref[Session]] = []
     if type(strategy) is Adaptive and spec.gate:
-        seed, inputs = spec.scan.seed, len(data.inputs)
-        blank = Tomogram(
-            space,
-            Outcomes(inputs),
-            visiting_order(inputs, seed),
-            labels=data.labels,
-            classes=data.classes,
-            population=spec.scan.population,
-            surrogate=spec.scan.surrogate or strategy.surrogate,
-            seed=seed,
-        )
-        for number, gate in enumerate(spec.gate, start=1):
-            with naming(gate, number):
-                blank.bound(gate.query, gate.inputs)
-        strategy = TowardsGates(strategy.for_queries, tuple(spec.gate), blank, correct)
-    return Session(model, data, space, **{**options, "strategy": strategy})
+        strategy = TowardsGates(strategy.for_queries, tuple(spec.gate), lambda: _tomogram(own), sharing)
+    session = Session(model, data, space, **{**options, "strategy": strategy})
+    own.append(weakref.ref(session))
+    blank = session.tomogram()
+    for number, gate in enumerate(spec.gate, start=1):
+        with naming(gate, number):
+            blank.bound(gate.query, gate.inputs)
+    return session
+
+
+def _tomogram(own: Sequence[weakref.ref[Session]]) -> Tomogram:
+    session = own[0]()
+    assert session is not None
+    return session.tomogram()
 
 
 def check_modules(spec: Spec, folder: Path) -> None:
     """Refuse a module that is imported already, from elsewhere: Python would hand over that one without a word."""
     named = [spec.model.python, spec.model.torch, spec.data.python, *(part.python for part in spec.axes().values())]
-    for path in filter(None, named):
+    quality = spec.scan.quality
+    for path in filter(None, [*named, quality.get("python") if isinstance(quality, dict) else None]):
         name = path.partition(":")[0].partition(".")[0]
         own = [folder / f"{name}.py", folder / name / "__init__.py"]
         source = getattr(sys.modules.get(name), "__file__", None)
@@ -128,16 +130,17 @@ def cache_key(session: Session, spec: Spec) -> str:
 
 
 def measure(
-    spec: Spec, folder: Path, cache: Path, *, name: str, correct: bool = True, again: str | None = None
+    spec: Spec, folder: Path, cache: Path, *, name: str, sharing: int | None = None, again: str | None = None
 ) -> Measured:
     """The spec's tomogram and the verdicts on its gates; only what is not in the cache yet is measured.
 
-    `name` is for people who look into the cache. With `again`, what was measured before is thrown away, unless it was
+    `name` is for people who look into the cache. `sharing` gates share the 5 % risk of a wrong decision; None: those of
+    the spec. With `again`, what was measured before is thrown away, unless it was
     under the same word: several processes that want one fresh run say the same word.
     """
     import scipy.linalg  # noqa: F401  has a BLAS of its own, whose threads can be limited once it is loaded
 
-    session = prepare(spec, folder, correct=correct)
+    session = prepare(spec, folder, sharing=sharing)
     cache.mkdir(parents=True, exist_ok=True)
     path = cache / f"{name}-{cache_key(session, spec)}.db"
     # Fits are small: BLAS threads that wait for each other on a busy machine made one of a second take a minute.
@@ -147,17 +150,17 @@ def measure(
             for old in cache.glob(f"{name}-*.db*"):
                 old.unlink(missing_ok=True)
             stored = _Stored()
-        terms = _terms(spec, session, correct)
+        terms = _terms(spec, session, sharing)
         tomogram, verdicts = stored.tomogram, stored.recall(terms, spec.gate)
         if tomogram is None or verdicts is None:
             if (
                 tomogram is None
-                or not stored.has_ended
-                or not _enough(session, judge_all(spec.gate, tomogram, correct))
+                or not stored.has_ended_with(terms["quality"])
+                or not _enough(session, judge(spec.gate, tomogram, sharing))
             ):
                 session.run(path, extra=_about(spec, folder, again or stored.again))
                 tomogram = open_run(path)
-            verdicts = judge_all(spec.gate, tomogram, correct)
+            verdicts = judge(spec.gate, tomogram, sharing)
             with Store.create_or_open(path) as store:
                 store.put(ended=_ended(terms, tomogram, verdicts))
     return Measured(
@@ -167,7 +170,7 @@ def measure(
         tomogram.inferences - (0 if stored.tomogram is None else stored.tomogram.inferences),
         session.strategy.expected(session.progress()),
         isinstance(session.strategy, TowardsGates),
-        max(1, len(spec.gate)) if correct else 1,
+        sharing or max(1, len(spec.gate)),
     )
 
 
@@ -184,10 +187,12 @@ def _about(spec: Spec, folder: Path, again: str | None) -> dict[str, Any]:
 # -- what the cache remembers -----------------------------------------------------------------------------------------
 
 
-def _terms(spec: Spec, session: Session, correct: bool) -> dict[str, Any]:
+def _terms(spec: Spec, session: Session, sharing: int | None) -> dict[str, Any]:
     """What decides how far a run goes and what its verdicts are, besides the outcomes."""
     gates = [gate.model_dump(mode="json", exclude={"name"}) for gate in spec.gate]
-    return {"budget": session.budget, "target": session.target, "gates": gates, "correct": correct}
+    quality = None if session.assessment is None else json.loads(json.dumps(session.assessment.describe(), default=str))
+    limits = {"budget": session.budget, "target": session.target, "sharing": sharing or len(gates)}
+    return {**limits, "gates": gates, "quality": quality}
 
 
 def _ended(terms: dict[str, Any], tomogram: Tomogram, verdicts: Sequence[Verdict]) -> dict[str, Any]:
@@ -225,6 +230,10 @@ class _Stored:
             return False
         return bool(self.ended["inferences"] == self.tomogram.inferences)
 
+    def has_ended_with(self, quality: dict[str, Any] | None) -> bool:
+        """Whether a run that ended had the same measure of quality, without which gates may not be answered."""
+        return self.has_ended and self.ended is not None and self.ended["terms"].get("quality") == quality
+
     def recall(self, terms: dict[str, Any], gates: Sequence[Gate]) -> list[Verdict] | None:
         """The verdicts found earlier under the same terms."""
         if not self.has_ended or self.ended is None or self.ended["terms"] != terms:
@@ -237,7 +246,15 @@ class _Stored:
 
 def _answer(fields: dict[str, Any]) -> Answer:
     worst = tuple((tuple(sigma), *numbers) for sigma, *numbers in fields["worst"])
-    return Answer(**{**fields, "worst": worst})
+    free, excluded = fields["model_free"], fields["excluded"]
+    return Answer(
+        **{
+            **fields,
+            "worst": worst,
+            "model_free": None if free is None else tuple(free),
+            "excluded": None if excluded is None else Excluded(**excluded),
+        }
+    )
 
 
 @contextmanager

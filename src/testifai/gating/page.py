@@ -41,7 +41,8 @@ def _part(verdict: Verdict) -> str:
 
 
 def _confidence(measured: Measured) -> str:
-    shared = f", 95 % shared among the {measured.sharing} gates of the file" if measured.sharing > 1 else ""
+    scope = "file" if measured.sharing == len(measured.verdicts) else "project"
+    shared = f", 95 % shared among the {measured.sharing} gates of the {scope}" if measured.sharing > 1 else ""
     return f"{100 * measured.confidence:.4g} %{shared}; valid however often one looks"
 
 

@@ -5,7 +5,7 @@ Decisions are looked at each time the inferences have doubled, with bounds that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,11 +22,6 @@ from testifai.tomogram import Tomogram
 Floats = NDArray[np.float64]
 
 
-def judge_all(gates: Sequence[Gate], tomogram: Tomogram, correct: bool = True) -> list[Verdict]:
-    """Every gate's verdict, the 5 % shared among them all, or each for itself."""
-    return judge(gates, tomogram) if correct else [verdict for gate in gates for verdict in judge([gate], tomogram)]
-
-
 @dataclass(frozen=True)
 class TowardsGates(Adaptive):
     """Adaptive, with rounds that end once every gate is settled and go to the tests of those that are not.
@@ -37,8 +32,8 @@ class TowardsGates(Adaptive):
     """
 
     gates: tuple[Gate, ...] = ()
-    blank: Tomogram | None = None  # the tomogram to be, without outcomes
-    correct: bool = True
+    blank: Callable[[], Tomogram] | None = None  # the tomogram to be, but for its outcomes
+    sharing: int | None = None  # how many gates share the 5 %, if others than these do
 
     def _plan(self, progress: Progress, known: Outcomes, number: int, weights: Floats) -> Round | None:
         spent, rung = known.total(), self._rung(progress, number)
@@ -60,9 +55,9 @@ class TowardsGates(Adaptive):
         """How much each test is wanted, by gates not settled and by the target; all 0: done."""
         assert self.blank is not None
         space = progress.space
-        tomogram = replace(self.blank, outcomes=known)
+        tomogram = replace(self.blank(), outcomes=known)
         need = np.zeros(space.size)
-        for verdict in judge_all(self.gates, tomogram, self.correct):
+        for verdict in judge(self.gates, tomogram, self.sharing):
             if not settled(verdict, progress.target or TARGET):
                 chosen = tomogram.select(verdict.gate.query)
                 need[chosen] += 1 / chosen.sum()

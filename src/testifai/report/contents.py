@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from testifai import gates
 from testifai.errors import InputError
@@ -16,9 +18,13 @@ from testifai.report.sweeps import stored_sweeps
 from testifai.session import open_run
 from testifai.spec import Gate
 from testifai.tomogram import Answer, Tomogram
-from testifai.trust import Trust, assess
+from testifai.trust import Trust, recall
+
+if TYPE_CHECKING:
+    from testifai.locality.explain import Explanation
 
 WORST = 15
+MOST_CLASSES = 60  # up to which a heat map of classes can be read
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class Contents:
     sweeps: dict[str, list[dict[str, Any]]]
     failures: tuple[Failures, ...]
     failures_note: str | None  # why there are no failures to see
+    errors: Explanation | None = None  # where the run kept what was predicted
 
     @property
     def holds(self) -> bool:
@@ -66,6 +73,7 @@ class Contents:
             "inputs": tomogram.outcomes.inputs,
             "inferences": tomogram.inferences,
             "base": None if tomogram.base != tomogram.base else tomogram.base,
+            "quality": None if tomogram.quality is None else tomogram.quality.name,
             "everything": self.everything.as_dict(),
             "by_order": {str(order): found.as_dict() for order, found in self.by_order.items()},
             "by_class": {name: found.as_dict() for name, found in self.by_class.items()},
@@ -77,6 +85,7 @@ class Contents:
             "sweeps": self.sweeps,
             "failures_shown": sum(len(one.examples) for one in self.failures),
             "failures_note": self.failures_note,
+            "errors": None if self.errors is None else self.errors.as_dict(),
         }
 
 
@@ -99,11 +108,26 @@ def gather(run_file: Path, *, spec: Path | None = None, examples: int = 6) -> Co
         search=worst_regions(tomogram),
         worst=_worst(tomogram),
         verdicts=tuple(gates.judge([Gate(**gate) for gate in tomogram.provenance.get("gates") or ()], tomogram)),
-        trust=assess(tomogram) if everything.inferred else Trust(),
+        trust=recall(tomogram) if everything.inferred else Trust(),
         sweeps=stored_sweeps(run_file),
         failures=shown,
         failures_note=note,
+        errors=_errors(run_file, tomogram),
     )
+
+
+def _errors(run_file: Path, tomogram: Tomogram) -> Explanation | None:
+    """The error summary of a run that kept what was predicted: a fraction of a second for up to `MOST_CLASSES`."""
+    labels = tomogram.labels
+    if "predicted" not in tomogram.outcomes.kept_names() or labels is None or len(np.unique(labels)) > MOST_CLASSES:
+        return None
+    from testifai.locality.explain import explain
+    from testifai.locality.measure import from_run
+
+    try:
+        return explain(from_run(run_file), arity=1, properties=tomogram.space)
+    except InputError:  # such as too few inputs under single perturbations
+        return None
 
 
 def _worst(tomogram: Tomogram) -> tuple[WorstTest, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from testifai.report import theme
 from testifai.report.distribution import COLOURS, error_bars
 from testifai.report.projection import MEASURED, PART, PREDICTED, SOURCES, Mask, sources
 from testifai.tables import sigma_text
-from testifai.tomogram import Tomogram
+from testifai.tomogram import Answer, Tomogram
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -61,9 +61,15 @@ def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = No
     return _figure(lines, "the worst tests", "lowest estimates first, with 95 % intervals", tomogram.base, dark=dark)
 
 
-def classes(tomogram: Tomogram, *, count: int = 30, dark: bool = False) -> Figure | None:
-    """The mean robustness of each class over the measured tests, lowest first; None where there are no classes."""
-    found = sorted(tomogram.by_class().items(), key=lambda item: item[1].robustness)
+def classes(
+    tomogram: Tomogram, by_class: Mapping[str, Answer] | None = None, *, count: int = 30, dark: bool = False
+) -> Figure | None:
+    """The mean robustness of each class over the measured tests, lowest first; None where there are no classes.
+
+    `by_class` is that of the tomogram, where it is known already.
+    """
+    listed = tomogram.by_class() if by_class is None else by_class
+    found = sorted(listed.items(), key=lambda item: item[1].robustness)
     if not found:
         return None
     shown = [

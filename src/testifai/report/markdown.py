@@ -10,7 +10,9 @@ from testifai.report.contents import Contents
 from testifai.tables import interval, rate, sigma_text, signed
 
 MOST = 60_000  # characters: what code hosts take in a comment, with some room
+MOST_GATES = 100  # those that do not hold first
 MOST_TESTS = 5
+MOST_TRENDS = 5
 SIGNS = {"holds": "✅ holds", "fails": "❌ fails", "undecided": "⚠️ undecided"}
 
 
@@ -26,8 +28,9 @@ def markdown(contents: Contents) -> str:
             rate(verdict.answer.robustness),
             escape(verdict.reason),
         )
-        for verdict in contents.verdicts
+        for verdict in sorted(contents.verdicts, key=lambda verdict: verdict.holds)[:MOST_GATES]
     ]
+    left = len(contents.verdicts) - len(gates)
     asked = [
         (name, code(one.query), rate(one.answer.robustness), interval(one.answer.low, one.answer.high),
          signed(one.answer.drop), f"{one.answer.tests:,}", f"{one.answer.measured:,}")
@@ -50,15 +53,22 @@ def markdown(contents: Contents) -> str:
         f"## Robustness: {code(contents.run)}",
         "\n".join(escape(line) for line in words.summary(contents)),
         table(("verdict", "gate", "query", "at least", "estimate", "why"), gates),
+        f"{left:,} more gates are in the full report." if left else "",
         _folded("Standard queries", words.together_line(contents), table(
             ("", "query", "robustness", "interval", "drop", "tests", "measured"), asked)),
         _folded("Worst regions", words.searched_line(contents), table(
             ("region", "robustness", "interval", "tests"), regions)),
         _folded("Worst tests", "", table(("test", "robustness", "95 % interval", "trials"), worst)),
+        _folded("What is confused with what", "", _trends(contents)),
         _folded("How far to trust this", "", "\n".join(
             f"- {escape(line)}" for line in (*words.how(contents), *contents.trust.lines()))),
     ]  # fmt: skip
     return _limited([part for part in parts if part])
+
+
+def _trends(contents: Contents) -> str:
+    found = () if contents.errors is None else contents.errors.trends[:MOST_TRENDS]
+    return "\n".join(f"{rank}. {escape(trend.text)}" for rank, trend in enumerate(found, start=1))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -6,86 +6,76 @@ import itertools
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from testifai.report import curves, distribution, dots, heatmaps, sweeps, theme, voxels, words
+import numpy as np
+
+from testifai.locality import wording
+from testifai.report import curves, distribution, dots, heatmaps, quality, sweeps, voxels, words
 from testifai.report.contents import Contents
+from testifai.report.html import View, fill, named
 from testifai.report.projection import Mask
-from testifai.tables import interval, rate, sigma_text, signed
+from testifai.tables import sigma_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 MOST_CUBES = 2000  # in all voxel views, and cells in all heat maps: what a page of 8 MB has room for
 MOST_CELLS = 6000
+FIRST_TRENDS = 5  # described in words; of the others the table tells
 SIDE_BY_SIDE = 6  # heat maps; of more, one at a time is shown
-CORNERS = len(voxels.CORNERS)
-
-
-@dataclass(frozen=True)
-class View:
-    """A figure with its name in the page and its title in a list of figures."""
-
-    name: str
-    title: str
-    figure: Figure
 
 
 def render(contents: Contents) -> str:
     """The whole page. Equal runs make equal pages."""
-    import jinja2
-    from plotly.offline import get_plotlyjs
-
-    groups = figures(contents)
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters.update(rate=rate, signed=signed, zip=zip)
-    return environment.from_string(_asset("page.html")).render(
+    return fill(
+        "page.html",
+        figures(contents),
         contents=contents,
         tomogram=contents.tomogram,
         words=words,
-        groups=groups,
         regions=[("", region) for region in contents.search.regions],
         facts=provenance(contents),
-        interval=interval,
         sigma_text=sigma_text,
         sweep_text=sweeps.sweep_text,
         side_by_side=SIDE_BY_SIDE,
-        css=_asset("page.css"),
-        script=_asset("page.js"),
-        plotly=get_plotlyjs(),
-        config=json.dumps(theme.CONFIG),
-        drawings=_drawings([view for group in groups.values() for view in group]),
+        inferred="unknown" if words.predicts_nothing(contents.tomogram) else "predicted",
+        wording=wording,
+        first_trends=FIRST_TRENDS,
     )
 
 
 def figures(contents: Contents) -> dict[str, list[View]]:
     """Every figure of the page by the part it belongs to."""
     tomogram, names = contents.tomogram, contents.tomogram.space.names
+    # Means over many tests are not known where nothing was predicted.
+    means = len(names) > 1 and not np.isnan(tomogram.estimate).any()
     groups: dict[str, list[tuple[str, Figure | None]]] = {
         "orders": [("by order", distribution.by_order(tomogram))],
         "curves": [
             ("each axis by itself", curves.severity_curves(tomogram, alone=True)),
-            ("each axis among others", curves.severity_curves(tomogram) if len(names) > 1 else None),
-            ("total severity", curves.severity_sum_curve(tomogram) if len(names) > 1 else None),
+            ("each axis among others", curves.severity_curves(tomogram) if means else None),
+            ("total severity", curves.severity_sum_curve(tomogram) if means else None),
         ],
+        "quality": [("quality and accuracy drop", quality.quality_curves(tomogram))],
         "voxels": _voxel_views(contents),
         "pairs": [(f"{y} and {x}", heatmaps.heatmap(tomogram, x, y)) for y, x in _affordable(contents, 2, MOST_CELLS)],
         "worst": [("worst tests", dots.worst_tests(tomogram))],
-        "classes": [("by class", dots.classes(tomogram))],
+        "classes": [("by class", dots.classes(tomogram, contents.by_class))],
+        "errors": _error_views(contents),
         "sweeps": [(name, sweeps.sweep_curves(name, found)) for name, found in contents.sweeps.items()],
     }
-    return {
-        group: [
-            View(f"figure-{group}-{number}", title, figure)
-            for number, (title, figure) in enumerate(listed)
-            if figure is not None
-        ]
-        for group, listed in groups.items()
-    }
+    return named(groups)
+
+
+def _error_views(contents: Contents) -> list[tuple[str, Figure | None]]:
+    """Classes under single perturbations, and what they are confused with."""
+    if contents.errors is None:
+        return []
+    from testifai.locality import figures
+
+    shown: list[tuple[str, Figure | None]] = [("class and perturbation", figures.heatmap(contents.errors.local))]
+    return [*shown, ("confusions", figures.confusions(contents.errors) if contents.errors.trends else None)]
 
 
 def _voxel_views(contents: Contents) -> list[tuple[str, Figure | None]]:
@@ -126,20 +116,3 @@ def provenance(contents: Contents) -> list[tuple[str, str]]:
     facts = [("run file", contents.run)]
     facts += [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in identity.items()]
     return facts + [(name, str(version)) for name, version in (source.get("environment") or {}).items()]
-
-
-def _drawings(views: list[View]) -> str:
-    """Data and both layouts of each figure, as JSON that may stand inside a script element."""
-    found = {}
-    for view in views:
-        light = json.loads(view.figure.to_json())
-        for trace in light["data"]:
-            if trace["type"] == "mesh3d":  # whose corners repeat the words of their cube; the page repeats them again
-                trace["text"] = trace["text"][::CORNERS]
-        dark = theme.dressed(light["layout"], dark=True)
-        found[view.name] = {"data": light["data"], "light": light["layout"], "dark": dark}
-    return json.dumps(found, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _asset(name: str) -> str:
-    return (resources.files("testifai.report") / "assets" / name).read_text(encoding="utf-8")

@@ -65,7 +65,10 @@ def dressed(layout: Mapping[str, Any], *, dark: bool) -> dict[str, Any]:
     line = {"gridcolor": theme.grid, "linecolor": theme.grid, "zerolinecolor": theme.grid}
     flat, solid = {**line, "automargin": True}, {**line, "showbackground": False, "showspikes": False}
     # Flat axes beside a scene would be drawn behind it.
-    axes = {"scene": {f"{side}axis": solid for side in "xyz"}} if "scene" in layout else {"xaxis": flat, "yaxis": flat}
+    axes: dict[str, Any] = {"scene": {f"{side}axis": solid for side in "xyz"}}
+    if "scene" not in layout:
+        further = [name for name in layout if name.startswith(("xaxis", "yaxis"))]
+        axes = dict.fromkeys(("xaxis", "yaxis", *further), flat)
     style = {
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",

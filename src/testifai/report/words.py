@@ -7,18 +7,22 @@ from typing import Any
 from testifai.report.contents import Contents
 from testifai.report.projection import project
 from testifai.tables import interval, rate, sigma_text
-from testifai.tomogram import Answer
+from testifai.tomogram import Answer, Tomogram
 
 
 def summary(contents: Contents) -> list[str]:
     """The run in a few sentences with their numbers."""
     tomogram, everything = contents.tomogram, contents.everything
     space = tomogram.space
+    known = everything.robustness == everything.robustness
+    mean = f"it passes {with_interval(everything)} on average: {loss(everything.drop)}"
     lines = [
         f"On clean inputs the model passes {rate(tomogram.base)}. Over all {space.size:,} combinations of "
-        f"{listing(list(space.names))} it passes {with_interval(everything)} on average: {loss(everything.drop)}."
+        f"{listing(list(space.names))} {mean if known else 'the mean is not known'}."
     ]
-    orders = {order: found for order, found in contents.by_order.items() if order}
+    orders = {
+        order: found for order, found in contents.by_order.items() if order and found.robustness == found.robustness
+    }
     if len(orders) > 1:
         steps = ", ".join(f"{rate(found.robustness)} with {order}" for order, found in orders.items())
         lines.append(f"By the number of perturbations that act at once: {steps}.")
@@ -29,7 +33,7 @@ def summary(contents: Contents) -> list[str]:
         region = contents.search.regions[0]
         lines.append(
             f"The largest weak region found is {region.query}: {with_interval(region.answer)} "
-            f"over {region.answer.tests:,} tests."
+            f"over {counted(region.answer.tests, 'test')}."
         )
     if contents.worst:
         test = contents.worst[0]
@@ -39,7 +43,7 @@ def summary(contents: Contents) -> list[str]:
     lines.append(
         f"{tomogram.inferences:,} inferences were spent on {len(tomogram.outcomes):,} of the tests and "
         f"{tomogram.outcomes.inputs:,} inputs; {everything.measured:,} tests rest on their own trials alone, "
-        f"{everything.inferred:,} use predictions."
+        f"{everything.inferred:,} {'are unknown' if predicts_nothing(tomogram) else 'use predictions'}."
     )
     return lines
 
@@ -71,13 +75,25 @@ def how(contents: Contents) -> list[str]:
     ]
     if tomogram.stopped_early:
         lines.append("Tests were ended by a stopping rule; their bounds stay valid however often one looked.")
-    if contents.everything.inferred:
+    if contents.everything.inferred and predicts_nothing(tomogram):
+        lines.append(
+            f"{contents.everything.inferred:,} of {contents.everything.tests:,} tests were not measured, and nothing "
+            "was predicted: what rests on them is not known."
+        )
+    elif contents.everything.inferred:
         lines.append(
             f"{contents.everything.inferred:,} of {contents.everything.tests:,} estimates use the surrogate, that is, "
             "the trials of other tests too. What is predicted without an interval is said to have none."
         )
     else:
         lines.append("Every estimate rests on its own trials alone; nothing was predicted.")
+    if (scores := tomogram.quality) is not None:
+        better = "higher" if scores.higher_is_better else "lower"
+        rest = "" if len(scores.measured) == tomogram.space.size else ", and predicted elsewhere"
+        lines.append(
+            f"How plausible the inputs are ({scores.name}, {better} is better) was measured on "
+            f"{len(scores.measured):,} of the tests{rest}."
+        )
     free = contents.everything.model_free
     if free is not None:
         verdict = "disagree: do not trust the smooth surface" if contents.everything.disagrees else "agree"
@@ -107,10 +123,26 @@ def together_line(contents: Contents) -> str:
     """What the columns of the standard queries mean."""
     known = any(asked.answer.low == asked.answer.low for asked in contents.standard.values())
     together = f"The intervals of these {len(contents.standard)} queries hold together, all at once, at 95 %. "
+    if predicts_nothing(contents.tomogram):
+        return f"{together if known else ''}Nothing was predicted: a mean over tests that were not measured is unknown."
     return (
         f"{together if known else ''}A measured test rests on its own trials alone, a predicted one on those of other "
         "tests too."
     )
+
+
+def predicts_nothing(tomogram: Tomogram) -> bool:
+    """Whether what was not measured is unknown."""
+    return tomogram.surrogate in (None, "none")
+
+
+def counted(number: int, word: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "test"), counted(1200, "test")
+    ('1 test', '1,200 tests')
+    """
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def with_interval(answer: Answer) -> str:

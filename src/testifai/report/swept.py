@@ -1,0 +1,89 @@
+"""A run file that holds sweeps and no tests, as a page and as Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testifai.errors import InputError
+from testifai.report.html import fill, named
+from testifai.report.markdown import code, escape, table
+from testifai.report.sweeps import stored_sweeps, sweep_curves
+from testifai.store import Store
+from testifai.sweeps.storage import PREFIX
+
+MOST_CROSSINGS = 4
+
+
+@dataclass(frozen=True)
+class Swept:
+    """The finished sweeps of a run file, and what each was made from."""
+
+    run: str
+    sweeps: dict[str, list[dict[str, Any]]]
+    identities: dict[str, dict[str, str]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"run": self.run, "sweeps": self.sweeps}
+
+
+def gather_sweeps(run_file: Path) -> Swept | None:
+    """The sweeps of a run file that holds nothing else; None where it holds a scan, or nothing at all."""
+    with Store.open(run_file) as store:
+        if store.get("identity") is not None:
+            return None
+        started = any(True for _ in store.get_blocks(PREFIX))
+    sweeps = stored_sweeps(run_file)
+    if started and not sweeps:
+        raise InputError(f"run file: no sweep in {run_file} is finished; go on with the same testifai sweep command")
+    if not sweeps:
+        return None
+    with Store.open(run_file) as store:
+        identities = {name: store.get(f"{PREFIX}{name}/identity") or {} for name in sweeps}
+    texts = {
+        name: {fact: value if isinstance(value, str) else json.dumps(value) for fact, value in identity.items()}
+        for name, identity in identities.items()
+    }
+    return Swept(run_file.name, sweeps, texts)
+
+
+def render(swept: Swept) -> str:
+    """The whole page. Equal sweeps make equal pages."""
+    groups = named({"sweeps": [(name, sweep_curves(name, found)) for name, found in swept.sweeps.items()]})
+    return fill("sweeps.html", groups, contents=swept, crossed=crossed)
+
+
+def markdown(swept: Swept) -> str:
+    """The same as a table."""
+    rows = [
+        (
+            escape(name),
+            f"{sweep['threshold']:g}",
+            f"{sweep['robustness']:.4f}",
+            "–" if sweep["bound"] is None else f"± {sweep['bound']:.4f}",
+            crossed(sweep),
+            f"{sweep['evaluations']:,}",
+            f"{sweep['inferences']:,}",
+        )
+        for name, found in swept.sweeps.items()
+        for sweep in found
+    ]
+    head = ("perturbation", "threshold", "robustness", "bound", "crossed at level", "levels", "inferences")
+    words = "The share of each perturbation's levels on which accuracy is at least the threshold."
+    return f"## Sweeps: {code(swept.run)}\n\n{words}\n\n{table(head, rows)}\n"
+
+
+def crossed(sweep: Mapping[str, Any]) -> str:
+    """The levels at which accuracy crosses the threshold.
+
+    >>> crossed({"crossings": [0.25, 0.5]}), crossed({"crossings": []})
+    ('0.25, 0.5', 'never')
+    """
+    levels = sweep.get("crossings") or ()
+    return ", ".join(f"{level:.4g}" for level in levels[:MOST_CROSSINGS]) + (
+        " …" if len(levels) > MOST_CROSSINGS else "" if levels else "never"
+    )

@@ -1,0 +1,175 @@
+"""What can be said about how far to trust a tomogram: figures, and the same in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+TOO_NARROW = 1.25  # mean squared error, as a multiple of what the intervals say
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Tests predicted from the others: their rates against those measured.
+
+    `raw` is the mean absolute difference, `noise` what it would be by the sampling noise of the measured rates alone,
+    `error` what is left without it: too little where noise that tests share, being tried on the same inputs, cancels
+    out. `coverage` is None where the surrogate has no intervals.
+    """
+
+    tests: int
+    most_order: int
+    error: float
+    raw: float
+    noise: float
+    bias: float
+    coverage: float | None
+
+    def line(self) -> str:
+        if self.noise == 0:
+            off = f"off by {self.error:.3f} on average"
+        elif self.error >= 0.0005:
+            off = (
+                f"off by {self.error:.3f} on average (seen {self.raw:.3f}; sampling noise alone makes {self.noise:.3f})"
+            )
+        else:
+            off = f"off by no more than sampling noise (seen {self.raw:.3f}; noise alone makes {self.noise:.3f})"
+        what = f"{self.tests:,} tests of order up to {self.most_order}, left out and predicted from the others"
+        text = f"{what}: {off}, bias {self.bias:+.3f}"
+        return text if self.coverage is None else f"{text}; 95 % intervals cover {self.coverage:.0%}"
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """Trials on inputs that the surrogate did not see: passes against their prediction.
+
+    `spread` is the mean square of the differences, each in standard deviations: 1 where the intervals are right.
+    """
+
+    tests: int
+    trials: int
+    inputs: int
+    bias: float
+    spread: float
+    coverage: float
+
+    @property
+    def too_narrow(self) -> bool:
+        """More than chance: the mean of n squared standard normal numbers has standard deviation sqrt(2 / n).
+
+        Tests on the same inputs err together: at worst, as many as an input was used for count as one.
+        """
+        independent = max(1.0, self.tests * self.inputs / self.trials)
+        return self.spread > max(TOO_NARROW, 1 + 3 * math.sqrt(2 / independent))
+
+    def line(self) -> str:
+        text = (
+            f"{self.trials:,} trials of {self.tests:,} tests, on inputs held back: 95 % intervals cover "
+            f"{self.coverage:.0%}, squared errors are {self.spread:.2f} times as large as they should be, "
+            f"bias {self.bias:+.3f}"
+        )
+        return f"{text}; the intervals are too narrow here" if self.too_narrow else text
+
+
+@dataclass(frozen=True)
+class HighOrders:
+    """Tests of high order predicted from those of order 0 to 2 alone.
+
+    `bias` is the mean of predicted less measured rates, with a 95 % interval for all tests that could have been drawn;
+    `error` the mean absolute difference, less sampling noise. `verdict` is "predicted", "not predicted" or "doubtful".
+    """
+
+    orders: tuple[int, ...]
+    tests: int
+    error: float
+    bias: float
+    low: float
+    high: float
+    verdict: str
+    by_order: Mapping[int, float]  # the bias at each
+    missing: int  # tests of high order that were not measured
+    pairwise: float | None  # within what the surrogate of that name predicts them, where this one does not and it does
+
+    @property
+    def within(self) -> float:
+        return max(self.error, abs(self.low), abs(self.high))
+
+    def line(self) -> str:
+        orders = f"order {self.orders[0]}" if len(self.orders) == 1 else f"orders {self.orders[0]} to {self.orders[-1]}"
+        if self.verdict == "predicted":
+            return f"low orders predict {orders} within {_up(self.within):.2f} on average ({self.tests:,} tests)"
+        if self.pairwise is not None:
+            return (
+                f"low orders predict {orders} within {_up(self.pairwise):.2f} on average with surrogate = 'pairwise' "
+                f"({self.tests:,} tests), but not with this one: it is off by {self.bias:+.2f}"
+            )
+        if self.verdict == "doubtful":
+            return (
+                f"it is doubtful whether low orders predict {orders}: they are off by {self.bias:+.2f} on average "
+                f"({self.low:+.2f} … {self.high:+.2f}, {self.tests:,} tests){self._advice()}"
+            )
+        if self.low <= 0 <= self.high:
+            how = f"they err by {self.error:.2f} on average, in both directions"
+        else:
+            how = f"they are {'optimistic' if self.bias > 0 else 'pessimistic'} by {abs(self.bias):.2f} on average"
+        return f"low orders do not predict high ones here: {how} ({self.tests:,} tests){self._advice()}"
+
+    def _advice(self) -> str:
+        return f"; measure more with {strategy(max(50, 2 * self.tests))} or use 'adaptive'" if self.missing else ""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What `assess` found. A part is None where the run does not allow it."""
+
+    left_out: LeftOut | None = None
+    held_back: HeldBack | None = None
+    high_orders: HighOrders | None = None
+    unknown: str | None = None  # why nothing can be said of high orders, where there are any
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, None for what does not exist."""
+        parts = {"left_out": self.left_out, "held_back": self.held_back, "high_orders": self.high_orders}
+        facts = {name: None if part is None else _plain(vars(part)) for name, part in parts.items()}
+        return {**facts, "unknown": self.unknown, "lines": list(self.lines())}
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> Self:
+        """The same again from plain data."""
+        left_out, held_back, high = (facts[name] for name in ("left_out", "held_back", "high_orders"))
+        if high is not None:
+            by_order = {int(order): bias for order, bias in high["by_order"].items()}
+            high = {**high, "orders": tuple(high["orders"]), "by_order": by_order}
+        return cls(
+            None if left_out is None else LeftOut(**left_out),
+            None if held_back is None else HeldBack(**held_back),
+            None if high is None else HighOrders(**high),
+            facts["unknown"],
+        )
+
+    def lines(self) -> tuple[str, ...]:
+        """The same in words; nothing where there is nothing to say."""
+        found = [part.line() for part in (self.left_out, self.held_back, self.high_orders) if part is not None]
+        return (*found, *([self.unknown] if self.unknown else ()))
+
+
+def strategy(extra: int) -> str:
+    """How a spec asks for tests of high order."""
+    return f"strategy = {{ use = 'ordered', extra = {extra} }}"
+
+
+def _up(value: float) -> float:
+    return math.ceil(value * 100) / 100
+
+
+def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """A record's fields as JSON has them."""
+    plain: dict[str, Any] = {}
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            plain[name] = {str(key): one for key, one in value.items()}
+        else:
+            plain[name] = list(value) if isinstance(value, tuple) else value
+    return plain
