@@ -12,15 +12,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from common import need, report
+from common import need, report, seconds
 
 from testifai import models
 from testifai.data import load
@@ -29,22 +27,11 @@ from testifai.quality import resolve
 from testifai.quality.mmd import Discrepancy, mmd
 from testifai.quality.ssim import ssim
 
-TURNS = 5
 TASKS = {
     "mnist": ("models/mnist_lenet5.onnx", "data/mnist_test.npz", "mnist_c.zoom"),
     "cifar10": ("models/cifar10_resnet20.onnx", "data/cifar10_test.npz", "cifar_c.contrast"),
     "gtsrb": ("models/gtsrb_cnn_se.onnx", "data/gtsrb_test.npz", "cure.gaussian_blur"),
 }
-
-
-def seconds(task: Callable[[], Any]) -> float:
-    """The shortest processor time of some turns: other programs on the machine do not count."""
-    times = []
-    for _ in range(TURNS):
-        begin = time.process_time()
-        task()
-        times.append(time.process_time() - begin)
-    return min(times)
 
 
 def kid_cost(told: dict[str, Any]) -> bool:

@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import statistics
 import sys
-import time
-from collections.abc import Callable
-from typing import Any
 
-from common import need
+from common import need, seconds
 
 from testifai.data import load
 from testifai.perturb import get
@@ -22,23 +19,12 @@ from testifai.perturb.text import KINDS, edits
 from testifai.rows import Batch
 
 SENTENCES = 20_000
-TURNS = 5
 REQUIRED = 30_000
 
 
 def questions(pairs: list[tuple[str, str]]) -> list[str]:
     """The first questions of ordinary length."""
     return [text for text, _ in pairs if 8 <= len(text.split()) <= 16][:SENTENCES]
-
-
-def seconds(task: Callable[[], Any]) -> float:
-    """The shortest processor time of some turns: other programs on the machine do not count."""
-    times = []
-    for _ in range(TURNS):
-        begin = time.process_time()
-        task()
-        times.append(time.process_time() - begin)
-    return min(times)
 
 
 def per_second(name: str, batch: Batch, texts: int, severity: int) -> float:

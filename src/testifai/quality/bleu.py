@@ -11,36 +11,21 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from typing import Any
 
-from testifai.models.base import Model
-from testifai.quality.base import whole_number
-from testifai.quality.per_input import FEWEST, SAMPLE, PerInputReference, sample_of
-from testifai.quality.texts import Change, TextCompare, read_side
-from testifai.rows import Batch, Side
+from testifai.quality.texts import Change, TextMeasure
 
 ORDERS = 4
 # Words, and every other character that is not white space, by itself.
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
-class Bleu:
+class Bleu(TextMeasure):
     """1 where no word or mark changed, 0 where none is left."""
 
     name = "bleu"
-    higher_is_better = True
-    uses_model = False
 
-    def __init__(self, *, sample: int = SAMPLE, side: Side = "both") -> None:
-        self.sample = whole_number("sample", sample, FEWEST)
-        self.side = read_side(side)
-
-    def describe(self) -> dict[str, Any]:
-        return {"use": self.name, "sample": self.sample, "side": self.side}
-
-    def reference(self, clean: Batch, model: Model | None, *, seed: int) -> PerInputReference:
-        rows, texts = sample_of(self.name, clean, self.sample, seed)
-        return PerInputReference(self.name, rows, TextCompare(self.name, texts, self.side, _scores))
+    def scores(self, changes: list[Change]) -> list[float]:
+        return [bleu(*change) for change in changes]
 
 
 def bleu(clean: str, perturbed: str) -> float:
@@ -50,10 +35,6 @@ def bleu(clean: str, perturbed: str) -> float:
     0.537
     """
     return _of_tokens(_TOKEN.findall(clean), _TOKEN.findall(perturbed))
-
-
-def _scores(changes: list[Change]) -> list[float]:
-    return [bleu(*change) for change in changes]
 
 
 def _of_tokens(clean: list[str], perturbed: list[str]) -> float:

@@ -5,14 +5,11 @@ Levenshtein's distance divided by the length of the longer text, subtracted from
 
 from __future__ import annotations
 
-from typing import Any
-
 from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.quality.base import whole_number
-from testifai.quality.per_input import FEWEST, SAMPLE, PerInputReference, sample_of
-from testifai.quality.texts import Change, TextCompare, read_side, sides_of
-from testifai.rows import Batch, Side
+from testifai.quality.per_input import PerInputReference, sample_of
+from testifai.quality.texts import Change, TextMeasure, sides_of
+from testifai.rows import Batch
 
 # Where all of so many characters differ, a text takes about four seconds; the time grows with the square.
 LONGEST = 100_000
@@ -22,28 +19,22 @@ _LONG = 2000
 _FEW = 0.005
 
 
-class EditSimilarity:
+class EditSimilarity(TextMeasure):
     """1 where no character changed, 0 where every one did."""
 
     name = "edit_similarity"
-    higher_is_better = True
-    uses_model = False
 
-    def __init__(self, *, sample: int = SAMPLE, side: Side = "both") -> None:
-        self.sample = whole_number("sample", sample, FEWEST)
-        self.side = read_side(side)
-
-    def describe(self) -> dict[str, Any]:
-        return {"use": self.name, "sample": self.sample, "side": self.side}
+    def scores(self, changes: list[Change]) -> list[float]:
+        return [edit_similarity(*change) for change in changes]
 
     def reference(self, clean: Batch, model: Model | None, *, seed: int) -> PerInputReference:
-        rows, texts = sample_of(self.name, clean, self.sample, seed)
+        _, texts = sample_of(self.name, clean, self.sample, seed)
         longest = max(len(text) for side in sides_of(self.name, texts, self.side) for text in side)
         if longest > LONGEST:
             raise InputError(
                 f"quality: edit_similarity takes texts of up to {LONGEST:,} characters; one has {longest:,} (try bleu)"
             )
-        return PerInputReference(self.name, rows, TextCompare(self.name, texts, self.side, _scores))
+        return super().reference(clean, model, seed=seed)
 
 
 def edit_similarity(clean: str, perturbed: str) -> float:
@@ -139,10 +130,6 @@ def _common(first: str, start: int, second: str, begin: int) -> int:
         else:
             end = middle - 1
     return same
-
-
-def _scores(changes: list[Change]) -> list[float]:
-    return [edit_similarity(*change) for change in changes]
 
 
 def _without_common_ends(first: str, second: str) -> tuple[str, str]:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.quality.per_input import Floats
+from testifai.models.base import Model
+from testifai.quality.base import whole_number
+from testifai.quality.per_input import FEWEST, SAMPLE, Floats, PerInputReference, sample_of
 from testifai.rows import SIDES, Batch, Side, are_pairs
 
 # A clean text and a perturbed version of it.
@@ -49,6 +51,29 @@ class TextCompare:
             self._known |= found
             values = self._known
         return [1.0 if change[0] == change[1] else values[change] for change in changes]
+
+
+class TextMeasure:
+    """A measure that scores single texts: a subclass has a `name` and `scores(changes)`."""
+
+    name: str
+    higher_is_better = True
+    uses_model = False
+
+    def __init__(self, *, sample: int = SAMPLE, side: Side = "both") -> None:
+        self.sample = whole_number("sample", sample, FEWEST)
+        self.side = read_side(side)
+
+    def scores(self, changes: list[Change]) -> Sequence[float]:
+        """A number for each changed text."""
+        raise NotImplementedError
+
+    def describe(self) -> dict[str, Any]:
+        return {"use": self.name, "sample": self.sample, "side": self.side}
+
+    def reference(self, clean: Batch, model: Model | None, *, seed: int) -> PerInputReference:
+        rows, texts = sample_of(self.name, clean, self.sample, seed)
+        return PerInputReference(self.name, rows, TextCompare(self.name, texts, self.side, self.scores))
 
 
 def sides_of(name: str, batch: Batch, side: Side) -> list[list[str]]:
