@@ -50,9 +50,28 @@ def least(share, seeds):
 
 
 def sample(outcomes, tests):
-    ids = np.arange(tests)
-    passes, trials = outcomes.counts(ids)
-    return modelfree._Sample.of(outcomes.single(ids), passes / trials, trials.astype(float))
+    return modelfree._Sample.of(modelfree._single(outcomes, np.arange(tests), None))
+
+
+@pytest.mark.parametrize("part", [False, True])
+@pytest.mark.parametrize("rows", [1, 3, 4096])
+def test_trials_taken_apart_together_are_those_of_each_test(monkeypatch, rows, part):
+    monkeypatch.setattr(modelfree, "ROWS", rows)
+    rng = np.random.default_rng(rows)
+    outcomes = Outcomes(203)
+    for test in (0, 2, 3, 7):
+        places = np.sort(rng.permutation(203)[: 40 * test + 1])
+        outcomes.record(test, places, rng.random(len(places)) < 0.5)
+    among = np.packbits(rng.random(203) < 0.5) if part else None
+    ids = np.arange(9)  # some were never tried
+    found = modelfree._single(outcomes, ids, among)
+    passes, trials = outcomes.counts(ids, among)
+    expected = outcomes.single(ids[trials > 0], among)
+    np.testing.assert_array_equal(found.test, expected.test)
+    np.testing.assert_array_equal(found.passed, expected.passed)
+    np.testing.assert_array_equal(found.place, np.unique(expected.place, return_inverse=True)[1])
+    assert found.inputs == expected.inputs
+    np.testing.assert_array_equal(np.bincount(found.test, found.passed), passes[trials > 0])
 
 
 def test_the_estimate_is_the_mean_of_raw_rates():

@@ -23,6 +23,7 @@ blur = { use = "mnist_c.motion_blur", severities = [0, 2, 4] }
 noise = { use = "mnist_c.shot_noise", severities = [0, 5] }
 [scan]
 strategy = "full"
+keep = ["predicted"]
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 
 import pytest
 
@@ -13,6 +14,7 @@ from testifai.app.server import build, listen
 
 # Plotly warns of its own use of a canvas, and software rendering of its slowness.
 HARMLESS = ("willReadFrequently", "GPU stall", "GL Driver Message")
+SECONDS = 30  # of random clicks
 NUMBER = "document.querySelector('#answer .big').innerText"
 
 
@@ -30,8 +32,8 @@ def address(runs):
 class Opened:
     """The page, all it says on the console, and all it asks the network for."""
 
-    def __init__(self, browser, address, search=""):
-        context = browser.new_context(viewport={"width": 1300, "height": 900}, color_scheme="light")
+    def __init__(self, browser, address, search="", colours="light"):
+        context = browser.new_context(viewport={"width": 1300, "height": 900}, color_scheme=colours)
         self.page, self.said, self.asked = context.new_page(), [], []
         self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
@@ -167,11 +169,53 @@ def test_two_runs_in_the_dark_by_address(opened, runs):
     assert opened.page.evaluate(ground) == "rgb(23, 27, 33)"
     opened.page.locator("#dark input").click()
     opened.until(f"{ground} === 'rgb(255, 255, 255)'")
+    opened.until("!new URL(location).searchParams.has('dark')")  # as the system is
+    assert opened.problems() == []
+
+
+def test_dark_as_the_system_is_unless_it_is_chosen(browser, address):
+    opened = Opened(browser, address, "?view=curves", colours="dark")
+    opened.until("document.querySelector('#root').className === 'dark'")
+    assert "dark" not in opened.page.evaluate("location.search")
+    opened.page.locator("#dark input").click()
+    opened.until("document.querySelector('#root').className === 'light'")
+    opened.until("new URL(location).searchParams.get('dark') === '0'")
+    opened.page.reload()
+    opened.until("document.querySelector('#root')?.className === 'light'")
+    opened.page.locator("#dark input").click()
+    opened.until("document.querySelector('#root').className === 'dark'")
+    opened.page.emulate_media(color_scheme="light")
+    opened.until("document.querySelector('#root').className === 'light'")
+    assert opened.problems() == []
+    opened.page.context.close()
+
+
+def test_a_slice_of_an_axis_that_is_not_shown(opened, runs):
+    opened.go("?view=space&query=order+%3E%3D+0&axes=brightness,zoom,blur")
+    titles = "[...document.querySelectorAll('#flat .gtitle, #flat .gtitle-subtitle')].map(one => one.textContent)"
+    opened.until(f"{titles}.join().includes('mean over blur, noise')")
+    assert opened.page.locator(".slice:visible").count() == 1
+    opened.page.locator(".slice:visible .dash-dropdown").click()
+    opened.page.locator(".dash-dropdown-option", has_text="= 5").click()
+    opened.until(f"{titles}.join().includes('noise = 5; mean over blur')")
+    opened.until("new URL(location).searchParams.get('at') === 'noise:5'")
+    assert opened.answer() == rate(runs, 0, "order >= 0")  # only figures are sliced
+    assert opened.problems() == []
+
+
+def test_the_error_summary(opened, runs):
+    opened.page.locator("#view label", has_text="errors").click()
+    opened.until("document.querySelectorAll('#flat .main-svg').length >= 2")
+    opened.until("document.querySelector('.trends') !== null")
+    found = runs.errors(0)
+    assert opened.page.locator(".trends li").count() == min(8, len(found.trends))
     assert opened.problems() == []
 
 
 def test_saving_a_query_and_exporting_gates(opened):
     page = opened.page
+    page.fill("#query", "zoom >= 2")
+    opened.until("new URL(location).searchParams.get('query') === 'zoom >= 2'")
     page.locator("summary").click()
     page.fill("#name", "blurred")
     page.click("#save")
@@ -186,20 +230,42 @@ def test_saving_a_query_and_exporting_gates(opened):
 
 
 def test_random_clicks(opened, runs):
-    """Whatever is pressed in whatever order, nothing complains and the page still answers."""
+    """Half a minute of whatever is pressed in whatever order: nothing complains and the page still answers."""
     page, draw = opened.page, random.Random(3)
-    for view in ("pairs of axes", "curves", "worst tests", "region"):
-        page.locator("#view label", has_text=view).first.click()
-        page.wait_for_timeout(300)
-        for _ in range(4):
-            page.mouse.click(draw.randint(400, 1280), draw.randint(150, 880))
-            page.wait_for_timeout(60)
-        page.keyboard.press("Escape")
-        thumbs = page.locator(".slider [role=slider]")
-        thumbs.nth(draw.randrange(thumbs.count())).focus()
-        page.keyboard.press(draw.choice(["ArrowLeft", "ArrowRight", "Home", "End"]))
+    opened.go("?view=space")
+    asked = ("zoom >= 2", "order ==", "blur > 1 or noise == 5", "<b>", "zoom > 99", "not (order > 1)", "")
+    keys = ("ArrowLeft", "ArrowRight", "Home", "End", "Tab", "Enter", " ", "Escape", "x")
+    actions = [
+        lambda: page.mouse.click(draw.randint(5, 1290), draw.randint(5, 890)),
+        lambda: page.mouse.click(draw.randint(400, 1280), draw.randint(150, 880)),
+        lambda: page.keyboard.press(draw.choice(keys)),
+        lambda: page.mouse.wheel(0, draw.choice((-400, 400))),
+        lambda: page.fill("#query", draw.choice(asked)),
+        lambda: page.locator("#view label").nth(draw.randrange(6)).click(),
+        lambda: page.locator(".slider [role=slider]").nth(draw.randrange(8)).focus(),
+        lambda: page.locator("#dark input").click(),
+        lambda: page.mouse.dblclick(draw.randint(400, 1280), draw.randint(150, 880)),
+    ]
+    done, end = 0, time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        page.keyboard.press("Escape")  # an open list would cover the rest
+        draw.choice(actions)()
+        page.wait_for_timeout(draw.randint(0, 150))
+        done += 1
+    page.keyboard.press("Escape")
     page.fill("#query", "order == 1")
-    opened.until(f"{NUMBER} === '{rate(runs, 0, 'order == 1')}'")
+    run = page.evaluate("Number(new URL(location).searchParams.get('run'))")
+    opened.until(f"{NUMBER} === '{rate(runs, run, 'order == 1')}'")
+    assert opened.problems() == []
+    assert done > 20
+
+
+def test_a_browser_that_is_killed_harms_nobody(browser, address, opened):
+    other = browser.new_context()
+    page = other.new_page()
+    page.goto(address, wait_until="commit")
+    other.close()  # while everything is still on its way
+    opened.go("?view=curves")
     assert opened.problems() == []
 
 

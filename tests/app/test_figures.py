@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import base64
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from testifai.app import figures
+from testifai.app import classes, figures
+from testifai.app.figures import Wanted
 from testifai.report import theme
 from testifai.report.projection import project
 
 AXES = ("brightness", "zoom", "blur")
 
 
-def of(runs, view, query="order >= 0", *, axes=AXES, dark=False):
-    return dict(figures.of_view(runs, 0, view, query, axes, against=1, dark=dark))
+def of(runs, view, query="order >= 0", *, axes=AXES, at=None, dark=False):
+    return dict(figures.of_view(runs, Wanted(0, view, query, axes, against=1, at=at or {}), dark=dark))
 
 
 @pytest.mark.parametrize(
     ("view", "names"),
     [
-        ("space", ["heatmap", "voxels"]),
+        ("space", ["heatmap"]),
+        ("voxels", ["voxels"]),
         ("pairs", [f"pair {number}" for number in range(6)]),
         ("curves", ["alone", "orders", "others", "sum"]),
-        ("tests", ["worst", "classes"]),
+        ("tests", ["worst", "classes", "class and axis"]),
+        ("errors", ["confusions", "local"]),
         ("compare", ["A", "B", "difference"]),
     ],
 )
@@ -37,22 +43,68 @@ def test_views(runs, view, names):
 
 def test_a_click_tells_a_test_of_the_region(runs):
     inside = set(np.flatnonzero(runs.tomograms[0].select("zoom == 2")).tolist())
-    drawn = of(runs, "space", "zoom == 2")
-    corners = drawn["voxels"]["data"][0]["customdata"]
-    cells = [test for row in drawn["heatmap"]["data"][0]["customdata"] for test in row]
+    corners = of(runs, "voxels", "zoom == 2")["voxels"]["data"][0]["customdata"]
+    cells = [test for row in of(runs, "space", "zoom == 2")["heatmap"]["data"][0]["customdata"] for test in row]
     assert set(corners) <= inside
     assert len(corners) == 8 * 9
     assert {test for test in cells if test >= 0} <= inside
 
 
 def test_the_difference_is_b_minus_a(runs):
-    drawn = figures.difference(runs, 0, 1, "zoom", "blur")
-    a, b = (project(tomogram, ("blur", "zoom")).estimate for tomogram in runs.tomograms)
+    wanted = Wanted(0, "compare", "order >= 0", ("zoom", "blur"), against=1, at={"noise": 5})
+    drawn = figures.difference(runs, wanted)
+    a, b = (project(tomogram, ("blur", "zoom"), at={"noise": 5}).estimate for tomogram in runs.tomograms)
     np.testing.assert_allclose(drawn.data[0].z, b - a)
     assert drawn.layout.coloraxis.cmax == -drawn.layout.coloraxis.cmin >= np.abs(b - a).max()
 
 
 def test_a_view_is_drawn_once(runs, monkeypatch):
-    of(runs, "space", "blur == 2")
+    of(runs, "space", "blur == 2", at={"noise": 5})
     monkeypatch.setattr("testifai.report.heatmaps.heatmap", None)
-    assert list(of(runs, "space", "blur == 2", dark=True)) == ["heatmap", "voxels"]
+    # An axis that is shown stands at no severity, and so changes nothing.
+    assert list(of(runs, "space", "blur == 2", at={"noise": 5, "blur": 2}, dark=True)) == ["heatmap"]
+
+
+def test_a_slice_is_that_of_the_array(runs):
+    estimate = runs.tomograms[0].estimate
+    sliced, mean = (of(runs, "space", at=at)["heatmap"]["data"][0] for at in ({"noise": 5}, {}))
+    for drawn, expected in ((sliced, estimate[..., 1].mean(axis=2)), (mean, estimate.mean(axis=(2, 3)))):
+        np.testing.assert_allclose(numbers(drawn["z"]).reshape(3, 3), expected.T)
+    cubes = of(runs, "voxels", at={"noise": 5})["voxels"]["data"][0]
+    np.testing.assert_allclose(numbers(cubes["intensity"])[::8], estimate[..., 1].reshape(-1), rtol=1e-6)
+
+
+def numbers(packed):
+    """As plotly packs them for the browser."""
+    return np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
+
+
+def test_a_sketch_until_estimates_are_made(folder):
+    """From the tests' own trials, whatever surrogate there is; nothing once it has done its work."""
+    from testifai.app.state import Runs
+
+    cold, wanted = Runs([folder / "a.db"]), Wanted(0, "space", "zoom >= 2", AXES)
+    cold.tomograms = (replace(cold.tomograms[0], surrogate="process", population="future"),)
+    ((name, drawn),) = figures.sketch(cold, wanted, dark=True)
+    passes, trials = cold.tomograms[0].outcomes.counts(np.arange(54))
+    rates = (passes / trials).reshape(3, 3, 3, 2)[:, 1:].mean(axis=(2, 3))
+    np.testing.assert_allclose(numbers(drawn["data"][0]["z"]).reshape(3, 3)[1:], rates.T)
+    assert name == "sketch"
+    assert not cold.ready(0)
+    cold.tomogram(0)
+    assert figures.sketch(cold, wanted, dark=True) == []
+
+
+def test_classes_under_each_axis_alone_are_counted(runs):
+    tomogram = runs.tomograms[0]
+    drawn = classes.heatmap(tomogram).data[0]
+    labels = tomogram.labels[tomogram.order]
+    for row, label in enumerate(np.unique(labels)):
+        places = np.flatnonzero(labels == label)
+        ids = [tomogram.space.id((0, severity, 0, 0)) for severity in (2, 5)]
+        rates = [tomogram.outcomes.passed(test, places).mean() for test in ids]
+        assert drawn.z[row][1] == pytest.approx(np.mean(rates))
+
+
+def test_a_path_of_the_error_summary_is_no_test(runs):
+    assert all("customdata" not in trace for trace in of(runs, "errors")["confusions"]["data"])

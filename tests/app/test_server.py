@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("dash")
 
-from testifai.app import callbacks, panels
+from testifai.app import callbacks, panels, viewing
 from testifai.app.security import COOKIE, LARGEST_REQUEST, is_loopback
 from testifai.app.server import build, listen
 from testifai.app.state import Runs
@@ -70,6 +70,60 @@ def test_nothing_may_be_loaded_from_elsewhere(client):
 def test_large_requests_are_refused(client):
     reply = client.post("/_dash-update-component", data=b" " * (LARGEST_REQUEST + 1), content_type="application/json")
     assert reply.status_code == 413
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b"[]", b"null", b'{"output": "x"}', b"\xff", b"[" * 9000, b'{"inputs": 5}']
+)
+def test_requests_that_no_page_makes_are_one_line(client, body, caplog):
+    reply = client.post("/_dash-update-component", data=body, content_type="application/json")
+    assert reply.status_code == 400
+    assert "Traceback" not in reply.text + caplog.text
+    assert client.get("/_dash-component-suites/dash/../../etc/passwd").status_code in (400, 404)
+    assert client.get("/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, 5, [], {}, {"view": "space"}, {"view": "space", "run": 0}, {"view": "space", "run": [0], "against": {}},
+     {"view": "space", "run": 0, "against": 0, "query": {"a": 1}, "axes": "zoom", "at": [1], "dark": "x"},
+     {"view": "space", "run": 0, "against": 0, "query": "zoom > 0", "axes": [["zoom"], None], "at": {"zoom": "2"}}],
+)  # fmt: skip
+def test_wishes_that_no_page_has(client, data):
+    reply = ask(client, "solid.children", [("seen", "data", data)])
+    assert reply.status_code == 200
+    assert "Traceback" not in reply.text
+
+
+def test_an_unknown_host_is_one_line(runs):
+    with pytest.raises(InputError, match=r"^--host: 'no\.such\.host\.invalid' is not an address"):
+        listen(build(runs), "no.such.host.invalid", 0)
+
+
+def test_figures_that_would_look_the_same_are_not_sent_again(client):
+    def drawn(query, view, before):
+        inputs = [("answered", "data", query), ("run", "value", 0), ("against", "value", 1), ("view", "value", view)]
+        axes = [{"id": {"type": "axis", "place": place}, "property": "value", "value": name}
+                for place, name in enumerate(("brightness", "zoom", "blur"))]  # fmt: skip
+        slices = [{"id": {"type": "slice", "axis": name}, "property": "value", "value": -1}
+                  for name in ("brightness", "zoom", "blur", "noise")]  # fmt: skip
+        body = {
+            "output": "..flat.children...drawn.data..",
+            "outputs": [{"id": "flat", "property": "children"}, {"id": "drawn", "property": "data"}],
+            "inputs": [
+                *({"id": i, "property": p, "value": v} for i, p, v in inputs),
+                axes,
+                slices,
+                {"id": "dark", "property": "value", "value": []},
+            ],
+            "state": [{"id": "drawn", "property": "data", "value": before}],
+            "changedPropIds": ["answered.data"],
+        }
+        reply = client.post("/_dash-update-component", json=body)
+        return reply.json["response"]["drawn"]["data"] if reply.status_code == 200 else reply.status_code
+
+    assert drawn("zoom >= 5", "curves", drawn("zoom >= 2", "curves", None)) == 204
+    assert drawn("zoom >= 5", "space", drawn("zoom >= 2", "space", None))["query"] == "zoom >= 5"
 
 
 def test_token(runs):
@@ -135,7 +189,7 @@ def test_moving_a_slider(runs):
     ],
 )
 def test_clicks(runs, click, test):
-    assert callbacks.clicked(click, runs) == test
+    assert viewing.clicked(click, runs) == test
 
 
 def test_examples_are_the_inputs_of_that_test(runs):

@@ -14,24 +14,26 @@ from testifai.store import Store
 
 
 def test_address(runs):
-    view = read_address("?run=1&against=0&view=compare&axes=noise,zoom,noise&dark=1&query=zoom%20%3E%202&test=7", runs)
-    assert (view.run, view.against, view.view, view.dark, view.query, view.test) == (
-        1,
-        0,
-        "compare",
-        True,
-        "zoom > 2",
-        7,
+    view = read_address(
+        "?run=1&against=0&view=compare&axes=noise,zoom,noise&at=blur:4&query=zoom%20%3E%202&test=7", runs
     )
+    assert (view.run, view.against, view.view, view.query, view.test) == (1, 0, "compare", "zoom > 2", 7)
+    assert view.at == {"blur": 4}
     assert view.axes == ("noise", "zoom", "brightness")
 
 
 @pytest.mark.parametrize(
-    "search", [None, "", "?run=9&against=-1&view=x&axes=../x,,&test=99999999999999999999", "?run=١&test=1e3&dark=2"]
+    "search",
+    [
+        None,
+        "",
+        "?run=9&against=-1&view=x&axes=../x,,&test=99999999999999999999",
+        "?run=١&test=1e3&at=blur:3,x:1,:,blur",
+    ],
 )
 def test_an_address_that_does_not_fit_is_left_out(runs, search):
     view = read_address(search, runs)
-    assert (view.run, view.against, view.view, view.dark, view.test) == (0, 1, "space", False, None)
+    assert (view.run, view.against, view.view, view.at, view.test) == (0, 1, "space", {}, None)
     assert view.axes == ("brightness", "zoom", "blur")
 
 
@@ -68,7 +70,7 @@ def test_missing_data_is_told_each_time(folder, tmp_path):
         store.put(folder=str(tmp_path))
     moved = Runs([tmp_path / "a.db"])
     for _ in range(2):
-        with pytest.raises(InputError, match=r"lenet5\.onnx"):
+        with pytest.raises(InputError, match=r"(lenet5\.onnx|digits\.npz) does not exist"):
             moved.session(0)
 
 

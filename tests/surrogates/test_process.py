@@ -417,3 +417,20 @@ def test_unknown_severities_and_confidences_are_refused():
         process.predict([[2]])
     with pytest.raises(InputError, match="confidence: 1"):
         process.bounds([[0]], confidence=1)
+
+
+def test_a_region_in_chunks_is_that_in_one_piece(monkeypatch):
+    """Of tests that were tried, of others, and of both, against the covariance of all their errors."""
+    from testifai.surrogates import process as module
+
+    grid = np.argwhere(np.ones((4, 3, 3), bool))
+    rng = np.random.default_rng(2)
+    tried = np.sort(rng.permutation(len(grid))[:20])
+    surface = Process([range(4), range(3), range(3)]).fit(grid[tried], rng.integers(20, 30, 20), np.full(20, 30))
+    for asked in (grid[tried], grid, np.delete(grid, tried, axis=0)):
+        estimate, low, high = surface.region(asked)
+        half = 1.959964 * (surface.covariance(asked).mean()) ** 0.5
+        assert high - estimate == pytest.approx(half, rel=1e-6)
+        monkeypatch.setattr(module, "ROWS", 7)
+        assert surface.region(asked) == pytest.approx((estimate, low, high), abs=1e-12)
+        monkeypatch.undo()

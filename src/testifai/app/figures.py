@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from testifai.app.state import EVERYTHING, Runs
-from testifai.report import curves, distribution, dots, heatmaps, theme, voxels
+from testifai.app import classes
+from testifai.app.state import Runs
+from testifai.report import curves, distribution, dots, heatmaps, quality, theme, voxels
 from testifai.report.projection import project
 
 if TYPE_CHECKING:
@@ -21,22 +23,40 @@ MOST_PAIRS = 15
 Drawn = list[tuple[str, dict[str, Any]]]  # a figure's name and what plotly.js draws
 
 
-def of_view(runs: Runs, run: int, view: str, query: str, axes: Sequence[str], *, against: int, dark: bool) -> Drawn:
-    """All figures of a view, each with a name of its own."""
-    makers: dict[str, Callable[[], dict[str, Any]]] = {
-        "space": lambda: _space(runs, run, query, axes),
-        "pairs": lambda: _pairs(runs, run, query),
-        "curves": lambda: _curves(runs, run),
-        "tests": lambda: _tests(runs, run, query),
-        "compare": lambda: _compare(runs, run, against, query, axes),
-    }
-    key = (view, run, against if view == "compare" else None, _asked(view, query), tuple(axes))
-    found = runs.views.get(key, lambda: [(name, plain(drawn)) for name, drawn in makers[view]().items() if drawn])
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be drawn. Axes that are not shown stand at a severity where `at` has one, else for their mean."""
+
+    run: int
+    view: str
+    query: str
+    axes: Sequence[str]
+    against: int = 0
+    at: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def others(self) -> dict[str, int]:
+        """The severities of axes that are not shown."""
+        return {name: severity for name, severity in self.at.items() if name not in self.axes}
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The same for what looks the same."""
+        if self.view in ("curves", "errors"):
+            return self.view, self.run
+        if self.view in ("pairs", "tests"):
+            return self.view, self.run, self.query
+        against = self.against if self.view == "compare" else None
+        return self.view, self.run, self.query, tuple(self.axes), against, tuple(self.others.items())
+
+
+def of_view(runs: Runs, wanted: Wanted, *, dark: bool) -> Drawn:
+    """All figures of a view, each with a name of its own. The cubes of a region are a view by themselves."""
+    found = runs.views.get(
+        wanted.key,
+        lambda: [(name, plain(drawn)) for name, drawn in MAKERS[wanted.view](runs, wanted).items() if drawn],
+    )
     return [(name, _dressed(figure, dark)) for name, figure in found]
-
-
-def _asked(view: str, query: str) -> str:
-    return EVERYTHING if view == "curves" else query
 
 
 def plain(figure: Any) -> dict[str, Any]:
@@ -57,69 +77,116 @@ def _dressed(figure: dict[str, Any], dark: bool) -> dict[str, Any]:
     return {"data": figure["data"], "layout": {**layout, "template": None, "uirevision": "kept"}}
 
 
-def _space(runs: Runs, run: int, query: str, axes: Sequence[str]) -> dict[str, Any]:
-    tomogram = runs.tomogram(run)
-    chosen = tomogram.select(query)
-    mask = None if chosen.all() else chosen
-    figures: dict[str, Any] = {}
-    # The flat one first: it is drawn at once, cubes take a second.
-    if len(axes) >= 2:
-        figures["heatmap"] = heatmaps.heatmap(tomogram, axes[0], axes[1], chosen=mask)
-    else:
-        figures["curve"] = curves.severity_curves(tomogram, alone=True)
-    if len(axes) == 3 and np.prod([len(a.severities) for a in tomogram.space.axes if a.name in axes]) <= MOST_CUBES:
-        figures["voxels"] = voxels.voxels(tomogram, axes, chosen=mask)
-        # From a little further away: beside other figures there is less room for the axes' names.
-        figures["voxels"].layout.scene.camera.eye = {"x": 1.6, "y": -1.75, "z": 0.9}
-    return figures
+def _chosen(runs: Runs, wanted: Wanted) -> Any:
+    """The selected tests; None for all of them."""
+    chosen = runs.tomogram(wanted.run).select(wanted.query)
+    return None if chosen.all() else chosen
 
 
-def _pairs(runs: Runs, run: int, query: str) -> dict[str, Any]:
-    tomogram = runs.tomogram(run)
-    chosen = tomogram.select(query)
+def _space(runs: Runs, wanted: Wanted) -> dict[str, Any]:
+    tomogram, axes = runs.tomogram(wanted.run), wanted.axes
+    if len(axes) < 2:
+        return {"curve": curves.severity_curves(tomogram, alone=True)}
+    drawn = heatmaps.heatmap(tomogram, axes[0], axes[1], at=wanted.others, chosen=_chosen(runs, wanted))
+    # Beside the cubes there is no room for a long line.
+    drawn.layout.title.subtitle.text = (drawn.layout.title.subtitle.text or "").replace(" · ", "<br>")
+    drawn.layout.margin.t = 90
+    return {"heatmap": drawn}
+
+
+def sketch(runs: Runs, wanted: Wanted, *, dark: bool) -> Drawn:
+    """The heat map of a region from its tests' own trials, for as long as a surface over all tests is being fitted."""
+    if runs.ready(wanted.run) or wanted.view != "space" or len(wanted.axes) < 2:
+        return []
+    raw = replace(runs.tomograms[wanted.run], surrogate=None)
+    chosen = raw.select(wanted.query)
+    drawn = heatmaps.heatmap(raw, wanted.axes[0], wanted.axes[1], at=wanted.others, chosen=chosen)
+    drawn.layout.title.subtitle.text = "from the tests' own trials; estimates are being made …"
+    return [] if runs.ready(wanted.run) else [("sketch", _dressed(plain(drawn), dark))]
+
+
+def _voxels(runs: Runs, wanted: Wanted) -> dict[str, Any]:
+    tomogram, axes = runs.tomogram(wanted.run), wanted.axes
+    if len(axes) < 3 or np.prod([len(a.severities) for a in tomogram.space.axes if a.name in axes]) > MOST_CUBES:
+        return {}
+    drawn = voxels.voxels(tomogram, axes, at=wanted.others, chosen=_chosen(runs, wanted))
+    # From a little further away: beside other figures there is less room for the axes' names.
+    drawn.layout.scene.camera.eye = {"x": 1.6, "y": -1.75, "z": 0.9}
+    return {"voxels": drawn}
+
+
+def _pairs(runs: Runs, wanted: Wanted) -> dict[str, Any]:
+    tomogram, chosen = runs.tomogram(wanted.run), _chosen(runs, wanted)
     pairs = itertools.islice(itertools.combinations(tomogram.space.names, 2), MOST_PAIRS)
-    return {
-        f"pair {number}": heatmaps.heatmap(tomogram, x, y, chosen=None if chosen.all() else chosen)
-        for number, (y, x) in enumerate(pairs)
-    }
+    return {f"pair {number}": heatmaps.heatmap(tomogram, x, y, chosen=chosen) for number, (y, x) in enumerate(pairs)}
 
 
-def _curves(runs: Runs, run: int) -> dict[str, Any]:
-    tomogram = runs.tomogram(run)
+def _curves(runs: Runs, wanted: Wanted) -> dict[str, Any]:
+    tomogram = runs.tomogram(wanted.run)
     several = len(tomogram.space.names) > 1
-    return {
+    drawn: dict[str, Any] = {
         "alone": curves.severity_curves(tomogram, alone=True),
         "orders": distribution.by_order(tomogram),
         "others": curves.severity_curves(tomogram) if several else None,
         "sum": curves.severity_sum_curve(tomogram) if several else None,
     }
+    for figure in drawn.values():
+        if figure is not None:
+            figure.layout.legend.y = -0.32  # figures are lower here than in a report: clear of the axis's title
+    return {**drawn, "quality": None if tomogram.quality is None else quality.quality_curves(tomogram)}
 
 
-def _tests(runs: Runs, run: int, query: str) -> dict[str, Any]:
-    tomogram = runs.tomogram(run)
+def _tests(runs: Runs, wanted: Wanted) -> dict[str, Any]:
+    run, tomogram = wanted.run, runs.tomogram(wanted.run)
     return {
-        "worst": dots.worst_tests(tomogram, chosen=tomogram.select(query)),
+        "worst": dots.worst_tests(tomogram, chosen=tomogram.select(wanted.query)),
         "classes": runs.answers.get(("classes", run), lambda: dots.classes(tomogram)),
+        "class and axis": runs.answers.get(("class and axis", run), lambda: classes.heatmap(tomogram)),
     }
 
 
-def _compare(runs: Runs, run: int, against: int, query: str, axes: Sequence[str]) -> dict[str, Any]:
+def _errors(runs: Runs, wanted: Wanted) -> dict[str, Any]:
+    from testifai.locality import figures
+
+    found = runs.errors(wanted.run)
+    drawn = figures.confusions(found)
+    for trace in drawn.data:
+        trace.customdata = None  # ranks, which a click would take for tests
+    return {"confusions": drawn, "local": figures.heatmap(found.local)}
+
+
+def _compare(runs: Runs, wanted: Wanted) -> dict[str, Any]:
+    axes = wanted.axes
     if len(axes) < 2:
         return {}
-    chosen = runs.tomogram(run).select(query)
-    mask = None if chosen.all() else chosen
+    chosen = _chosen(runs, wanted)
     figures: dict[str, Any] = {}
-    for letter, number in (("A", run), ("B", against)):
-        figure = heatmaps.heatmap(runs.tomogram(number), axes[0], axes[1], chosen=mask)
+    for letter, number in (("A", wanted.run), ("B", wanted.against)):
+        figure = heatmaps.heatmap(runs.tomogram(number), axes[0], axes[1], at=wanted.others, chosen=chosen)
         figure.layout.title.text = f"{letter}: {theme.plain(runs.names[number])}"
         figures[letter] = figure
-    figures["difference"] = difference(runs, run, against, axes[0], axes[1], mask)
+    figures["difference"] = difference(runs, wanted, chosen)
     return figures
 
 
-def difference(runs: Runs, run: int, against: int, x: str, y: str, chosen: Any = None) -> Figure:
-    """B − A for each pair of severities of two axes: blue where B is more robust."""
-    a, b = (project(runs.tomogram(number), (y, x), chosen=chosen) for number in (run, against))
+MAKERS: dict[str, Callable[[Runs, Wanted], dict[str, Any]]] = {
+    "space": _space,
+    "voxels": _voxels,
+    "pairs": _pairs,
+    "curves": _curves,
+    "tests": _tests,
+    "errors": _errors,
+    "compare": _compare,
+}
+
+
+def difference(runs: Runs, wanted: Wanted, chosen: Any = None) -> Figure:
+    """B − A for each pair of severities of the first two axes: blue where B is more robust."""
+    x, y = wanted.axes[:2]
+    a, b = (
+        project(runs.tomogram(number), (y, x), at=wanted.others, chosen=chosen)
+        for number in (wanted.run, wanted.against)
+    )
     values = b.estimate - a.estimate
     largest = max(0.05, float(np.nanmax(np.abs(values), initial=0.0)))
     text = [["" if np.isnan(value) else f"{value:+.2f}" for value in row] for row in values.tolist()]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from testifai.app.state import EVERYTHING, VIEWS, Runs
+import numpy as np
+
+from testifai.app.ranges import Track
+from testifai.app.state import EVERYTHING, Runs
 from testifai.extras import load
 from testifai.report.regions import standard_queries
 from testifai.report.theme import CONFIG
@@ -18,9 +21,12 @@ TITLES = {
     "pairs": "pairs of axes",
     "curves": "curves",
     "tests": "worst tests",
+    "errors": "errors",
     "compare": "two runs",
 }
 MOST_NAME = 80
+WIDE = ("voxels", "worst", "confusions", "local")
+MEAN = -1  # an axis that is not shown stands for the mean over it
 
 
 def page(runs: Runs) -> Any:
@@ -30,6 +36,8 @@ def page(runs: Runs) -> Any:
             dcc.Location(id="url", refresh=False),
             dcc.Store(id="asked"),
             dcc.Store(id="answered"),
+            dcc.Store(id="drawn"),
+            dcc.Store(id="seen"),
             dcc.Store(id="test"),
             dcc.Store(id="saved", storage_type="local", data=[]),
             dcc.Download(id="download"),
@@ -73,7 +81,7 @@ def _controls(runs: Runs) -> Any:
             html.Label("query", htmlFor="query"),
             dcc.Input(
                 id="query", value=EVERYTHING, type="text", list="words", autoComplete="off", spellCheck="false",
-                maxLength=2000, debounce=0.15,
+                maxLength=2000, debounce=0.05,
             ),
             html.Datalist([html.Option(value=word) for word in words], id="words"),
             html.Div(id="message", **{"aria-live": "polite"}),
@@ -81,6 +89,7 @@ def _controls(runs: Runs) -> Any:
             html.Div(id="difference", **{"aria-live": "polite"}),
             html.H2("severities"),
             *[_slider(axis) for axis in space.axes],
+            *_limit(runs.tomograms[0].quality),
             dcc.Dropdown(
                 [{"label": "everything", "value": EVERYTHING}, *standard], None, id="standard",
                 placeholder="standard queries …", searchable=False,
@@ -110,6 +119,28 @@ def _slider(axis: Axis) -> Any:
     )  # fmt: skip
 
 
+def _limit(quality: Any) -> list[Any]:
+    """A slider for how plausible inputs must be, where that was measured."""
+    if quality is None or np.isnan(quality.estimate).all():
+        return []
+    track = Track.of(quality)
+    return [
+        html.H2(f"quality ({quality.name}, {'higher' if quality.higher_is_better else 'lower'} is better)"),
+        html.Div(
+            [
+                html.Span(f"quality {quality.sign}", className="axis"),
+                dcc.Slider(
+                    track.first, track.last, track.step, value=track.none, included=True,
+                    marks={place: f"{place:g}" for place in (track.first, track.last)},
+                    id={"type": "limit", "name": "quality"}, allow_direct_input=False,
+                    tooltip={"placement": "bottom"},
+                ),
+            ],
+            className="slider",
+        ),
+    ]  # fmt: skip
+
+
 def _saving() -> Any:
     return html.Details(
         [
@@ -137,7 +168,6 @@ def _saving() -> Any:
 
 def _figures(runs: Runs) -> Any:
     names = runs.space.names
-    views = [view for view in VIEWS if view != "compare" or len(runs.files) > 1]
     pickers = [
         dcc.Dropdown(list(names), name, id={"type": "axis", "place": place}, clearable=False, searchable=False)
         for place, name in enumerate(names[:3])
@@ -145,18 +175,41 @@ def _figures(runs: Runs) -> Any:
     return html.Section(
         [
             dcc.RadioItems(
-                [{"label": TITLES[view], "value": view} for view in views], "space", id="view", className="choice"
+                [{"label": TITLES[view], "value": view} for view in runs.available],
+                "space",
+                id="view",
+                className="choice",
             ),
             html.Div(
                 [html.Span("axes", className="facts"), *pickers],
                 id="pickers",
                 className="unseen",
             ),
-            html.Div(id="figures", className="figures"),
+            html.Div([_slice(axis) for axis in runs.space.axes] if len(names) > 3 else [], className="slices"),
+            html.Div(
+                [html.Div(id="solid"), html.Div(id="flat"), html.Div(id="sketch")], id="figures", className="figures"
+            ),
         ],
         className="views",
         **{"aria-label": "figures"},
     )
+
+
+def _slice(axis: Axis) -> Any:
+    """Where an axis that is not among the three stands in the figures; the answer is not changed by it."""
+    levels = [{"label": f"= {severity}", "value": severity} for severity in axis.severities]
+    return html.Label(
+        [
+            html.Span(axis.name, className="facts"),
+            dcc.Dropdown(
+                [{"label": "mean over it", "value": MEAN}, *levels], MEAN,
+                id={"type": "slice", "axis": axis.name}, clearable=False, searchable=False,
+            ),
+        ],
+        id={"type": "slice-label", "axis": axis.name},
+        className="unseen",
+        title="only figures are sliced; for an answer, use the query",
+    )  # fmt: skip
 
 
 def graph(name: str, figure: dict[str, Any]) -> Any:
@@ -167,7 +220,7 @@ def graph(name: str, figure: dict[str, Any]) -> Any:
         figure=figure,
         config=CONFIG,
         style={"height": f"{height}px"},
-        className=f"figure {'wide' if name in ('voxels', 'worst') else ''}",
+        className=f"figure {'wide' if name in WIDE else ''}",
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from testifai.app import texts
 from testifai.app.state import Runs
-from testifai.comparing import Region
 from testifai.errors import InputError
 from testifai.extras import load
 from testifai.oracles import predicted
@@ -16,8 +16,13 @@ from testifai.report.examples import LABELLED, Example, Thumb, class_name, examp
 from testifai.tables import interval, rate, sigma_text, signed
 from testifai.tomogram import Answer
 
+if TYPE_CHECKING:
+    from testifai.comparing import Region
+    from testifai.locality.explain import Explanation
+
 html: Any = load("dash.html", extra="app")
 
+MOST_TRENDS = 8  # told in words
 SHOWN = 8  # examples of a test
 FAILING = 6  # of them, at most, that fail, so that some pass
 MOST_CONFUSED = 64  # inputs over which the confusion of a test is counted
@@ -43,12 +48,26 @@ def answer(found: Answer, query: str, name: str) -> Any:
                 className="facts warn" if found.disagrees else "facts",
             )
         )
+    if (left_out := found.excluded) is not None:
+        rest = f": robustness {rate(left_out.robustness)} there" if left_out.tests else ""
+        doubtful = f"; of {left_out.doubtful:,} tests it is not certain" if left_out.doubtful else ""
+        parts.append(
+            html.Div(f"{left_out.tests:,} tests are left out for their quality{rest}{doubtful}", className="facts")
+        )
     return html.Div(parts, className="answer", title=query)
 
 
 def _bounds(found: Answer) -> str:
     words = interval(found.low, found.high)
     return f" {words}" if words in ("exact", "no interval") else f" 95 %: {words}"
+
+
+def guarded(make: Any) -> Any:
+    """A part of the page, or the one line that says what is wrong."""
+    try:
+        return make()
+    except InputError as error:
+        return message(str(error))
 
 
 def message(text: str) -> Any:
@@ -98,8 +117,12 @@ def test(runs: Runs, run: int, number: int) -> Any:
     ]
     try:
         subject = runs.session(run).subject
-        shown = examples(subject, tomogram, number, _places(tomogram, number))
-        body = [html.Div([_example(one) for one in shown], className="examples"), _confusion(subject, number)]
+        places = _places(tomogram, number)
+        if isinstance(subject.batch(places[:1]), list):
+            shown = _texts(subject, tomogram, number, places)
+        else:
+            shown = [_example(one) for one in examples(subject, tomogram, number, places)]
+        body = [html.Div(shown, className="examples"), _confusion(subject, number)]
     except InputError as error:
         body = [message(f"Inputs cannot be shown: {error}")]
     return html.Section([*head, *body], id="test-shown", **{"data-test": str(number)})
@@ -114,24 +137,69 @@ def _places(tomogram: Any, number: int) -> Any:
     return np.array(list(listed)[:SHOWN], np.intp)
 
 
+def _texts(subject: Any, tomogram: Any, number: int, places: Any) -> list[Any]:
+    """Texts, or pairs of them, with their edits marked."""
+    originals, changed = subject.batch(places), subject.composite(tomogram.space.configuration(number), places)
+    classes = predicted(subject.infer(changed, number)) if subject.oracle.name in LABELLED else None
+    tried, passed = (read(number, places) for read in (tomogram.outcomes.attempted, tomogram.outcomes.passed))
+    shown = []
+    for row, of_data in enumerate(subject.order[places].tolist()):
+        pairs = zip(texts.sides(originals[row]), texts.sides(changed[row]), strict=True)
+        label = None if classes is None or subject.labels is None else class_name(subject, int(subject.labels[of_data]))
+        found = None if classes is None else class_name(subject, int(classes[row]))
+        caption = _caption(of_data, label, found, bool(passed[row]) if tried[row] else None)
+        shown.append(_framed([_marked(*pair) for pair in pairs], *caption))
+    return shown
+
+
+def _marked(original: str, changed: str) -> Any:
+    tags = {texts.SAME: html.Span, texts.TAKEN: html.Del, texts.PUT: html.Ins}
+    return html.Blockquote([tags[kind](words) for kind, words in texts.edits(original, changed)])
+
+
 def _example(one: Example) -> Any:
-    mark = {True: "passes", False: "fails", None: "not tried"}[one.passed]
-    words = (
-        [] if one.predicted is None else [f"true {one.label}" if one.label is not None else "", f"→ {one.predicted}"]
-    )
-    return html.Figure(
-        [
-            html.Div([_thumb(one.original, "original"), _thumb(one.changed, "perturbed")], className="pair"),
-            html.Figcaption([f"#{one.number} ", *[f"{word} " for word in words], html.B(mark)]),
-        ],
-        className=f"example {mark.replace(' ', '-')}",
-    )
+    caption = _caption(one.number, one.label, one.predicted, one.passed)
+    pair = html.Div([_thumb(one.original, "original"), _thumb(one.changed, "perturbed")], className="pair")
+    return _framed([pair], *caption)
+
+
+def _caption(number: int, label: str | None, found: str | None, passed: bool | None) -> tuple[list[Any], str]:
+    """What is written below an input, and whether it passes."""
+    mark = {True: "passes", False: "fails", None: "not tried"}[passed]
+    words = [] if found is None else [f"true {label} " if label is not None else "", f"→ {found} "]
+    return [f"#{number} ", *words, html.B(mark)], mark
+
+
+def _framed(parts: list[Any], caption: list[Any], mark: str) -> Any:
+    return html.Figure([*parts, html.Figcaption(caption)], className=f"example {mark.replace(' ', '-')}")
 
 
 def _thumb(thumb: Thumb, what: str) -> Any:
     if thumb.picture is None:
         return html.Blockquote(thumb.text, title=what)
     return html.Img(src=thumb.picture, alt=what, title=what)
+
+
+def trends(found: Explanation) -> Any:
+    """Why the model fails, in words, what would give most first."""
+    from testifai.locality import wording
+
+    shown = found.trends[:MOST_TRENDS]
+    more = len(found.trends) - len(shown)
+    return html.Section(
+        [
+            html.H2("what to fix, the largest gain first"),
+            html.Ol([html.Li([one.text, html.Div(f"If fixed, at most: {wording.gains(one)}. Try: {one.advice}.")])
+                     for one in shown])
+            if shown else html.P(wording.no_trend(found)),
+            html.Div(
+                f"{f'{more} more; ' if more else ''}a trend is more than chance, {found.tests:,} tests corrected for. "
+                "testifai errors has all of them, and the failing inputs to train on.",
+                className="facts",
+            ),
+        ],
+        className="trends",
+    )  # fmt: skip
 
 
 def _confusion(subject: Any, number: int) -> Any:

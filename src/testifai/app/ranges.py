@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +15,32 @@ from testifai.query import And, Column, Comparison, Condition, Constant
 from testifai.space import Axis, Space
 
 Range = tuple[int, int]  # positions of the first and the last severity
+STEPS = 100  # of the slider of quality
+
+
+@dataclass(frozen=True)
+class Track:
+    """What the slider of quality runs over: all values that tests have, in round steps."""
+
+    first: float
+    last: float
+    step: float
+    none: float  # the end at which every test is inside
+
+    @classmethod
+    def of(cls, quality: Any) -> Track:
+        """For the scores of a run.
+
+        >>> from types import SimpleNamespace
+        >>> Track.of(SimpleNamespace(estimate=np.array([0.013, 0.87]), higher_is_better=False))
+        Track(first=0.01, last=0.88, step=0.01, none=0.88)
+        """
+        low, high = float(np.nanmin(quality.estimate)), float(np.nanmax(quality.estimate))
+        step = 10.0 ** math.ceil(math.log10(max(high - low, 1e-6) / STEPS))
+        # Whole numbers of steps, so that the query has few digits.
+        first, last = (round(turn(value / step) * step, 9) for turn, value in ((math.floor, low), (math.ceil, high)))
+        first, last = (first - step, last) if quality.higher_is_better else (first, last + step)
+        return cls(round(first, 9), round(last, 9), step, round(first if quality.higher_is_better else last, 9))
 
 
 def read(text: str, space: Space) -> tuple[dict[str, Range], list[Condition]]:
@@ -23,11 +52,10 @@ def read(text: str, space: Space) -> tuple[dict[str, Range], list[Condition]]:
     >>> ranges, str(rest[0])
     ({'a': (1, 3), 'b': (0, 3)}, 'order < 2')
     """
-    tree = queries.compile(text, list(space.columns()), space.levels).tree
     axes = {axis.name: axis for axis in space.axes}
     inside = {name: np.ones(len(axis.severities), bool) for name, axis in axes.items()}
     rest: list[Condition] = []
-    for part in tree.parts if isinstance(tree, And) else (tree,):
+    for part in _parts(text, space):
         name = _axis_of(part, axes)
         found = None if name is None else inside[name] & _holds(part, axes[name])
         if name is None or found is None or not _in_one_piece(found):
@@ -51,7 +79,53 @@ def write(text: str, space: Space, ranges: Mapping[str, Range]) -> str:
     """
     _, rest = read(text, space)
     conditions = [_condition(axis, *ranges[axis.name]) for axis in space.axes]
-    parts = (*rest, *(condition for condition in conditions if condition is not None))
+    return _joined((*rest, *(condition for condition in conditions if condition is not None)))
+
+
+def read_limit(text: str, space: Space, sign: str) -> float | None:
+    """The limit on quality that a query asks for; the strictest, where there are several.
+
+    >>> from testifai.perturb import Perturbation
+    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2, 3))
+    >>> read_limit("a > 1 and quality <= 0.5 and 0.2 >= quality", Space({"a": fade}), "<=")
+    0.2
+    """
+    limits = [limit for part in _parts(text, space) if (limit := _limit(part, sign)) is not None]
+    return None if not limits else max(limits) if sign == ">=" else min(limits)
+
+
+def write_limit(text: str, space: Space, sign: str, limit: float | None) -> str:
+    """The query with this limit on quality in place of its own.
+
+    >>> from testifai.perturb import Perturbation
+    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2, 3))
+    >>> write_limit("a > 1 and quality <= 0.5", Space({"a": fade}), "<=", 0.25)
+    'a > 1 and quality <= 0.25'
+    """
+    rest = [part for part in _parts(text, space) if _limit(part, sign) is None and str(part) != EVERYTHING]
+    own = [] if limit is None else [Comparison((Column("quality"), Constant(limit)), (sign,))]
+    return _joined((*rest, *own))
+
+
+def _limit(part: Condition, sign: str) -> float | None:
+    """The number that quality is limited by, where a condition does just that."""
+    if not isinstance(part, Comparison) or len(part.operands) != 2:
+        return None
+    one, two = part.operands
+    if isinstance(two, Column):
+        one, two, sign = two, one, {"<=": ">=", ">=": "<="}[sign]
+    if one != Column("quality") or not isinstance(two, Constant) or part.operators != (sign,):
+        return None
+    return float(two.value)
+
+
+def _parts(text: str, space: Space) -> tuple[Condition, ...]:
+    """The conditions that all must hold."""
+    tree = queries.compile(text, [*space.columns(), "quality"], space.levels).tree
+    return tree.parts if isinstance(tree, And) else (tree,)
+
+
+def _joined(parts: tuple[Condition, ...]) -> str:
     if not parts:
         return EVERYTHING
     return str(parts[0] if len(parts) == 1 else And(parts))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import logging
 import secrets
 from typing import Any
+
+log = logging.getLogger(__name__)
 
 LARGEST_REQUEST = 1_000_000  # bytes
 COOKIE = "testifai_token"
@@ -40,6 +43,7 @@ def new_token() -> str:
 def protect(server: Any, token: str | None) -> None:
     """Guard a Flask server. Without a token it answers to this machine's own names only."""
     import flask
+    from werkzeug.exceptions import HTTPException
 
     server.config["MAX_CONTENT_LENGTH"] = LARGEST_REQUEST
 
@@ -64,6 +68,15 @@ def protect(server: Any, token: str | None) -> None:
         if token is not None and _same(flask.request.args.get("token", ""), token):
             response.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
         return response
+
+    @server.errorhandler(Exception)  # type: ignore[untyped-decorator]
+    def failed(error: Exception) -> Any:
+        """One line, there and here: what a page never asks for can bring Dash to a traceback."""
+        if isinstance(error, HTTPException):
+            return error
+        log.warning("a request could not be answered: %s", type(error).__name__)
+        log.debug("the request", exc_info=error)
+        return _refused(400, "this request could not be answered")
 
     def _refused(status: int, why: str) -> Any:
         return flask.Response(f"{why}\n", status, mimetype="text/plain")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+import socket
 from pathlib import Path
 from typing import Any
 
-from testifai.app import callbacks, layout, security
+from testifai.app import callbacks, layout, scripts, security
 from testifai.app.state import Runs
 from testifai.errors import InputError
 from testifai.extras import load
@@ -19,6 +19,7 @@ def build(runs: Runs, token: str | None = None) -> Any:
         "testifai",
         title="testifai",
         update_title=None,
+        index_string=scripts.PAGE,
         assets_folder=str(Path(__file__).parent / "assets"),
         serve_locally=True,
         suppress_callback_exceptions=True,
@@ -38,12 +39,12 @@ def listen(app: Any, host: str, port: int) -> Any:
             """Requests are not listed: an address may hold the token."""
 
     try:
+        socket.getaddrinfo(host, port)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or "not a name"
+        raise InputError(f"--host: {host!r} is not an address of this machine ({why}); leave it out") from None
+    try:
         return make_server(host, port, app.server, threaded=True, request_handler=Quiet)
     except (OSError, SystemExit) as error:  # werkzeug itself ends the process when a port is taken
         why = error.strerror if isinstance(error, OSError) and error.strerror else "the port is taken"
         raise InputError(f"--port: cannot listen on {host}:{port}: {why}; try --port 0 for any free one") from None
-
-
-def warm(runs: Runs) -> None:
-    """Begin to estimate while the browser still opens."""
-    threading.Thread(target=runs.warm, daemon=True).start()

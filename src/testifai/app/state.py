@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+import numpy as np
+
 from testifai.commands.common import measured
-from testifai.comparing import Comparison, compare
 from testifai.errors import InputError
-from testifai.reopen import reopen
 from testifai.session import Session, open_run
 from testifai.space import Space
 from testifai.tomogram import Answer, Tomogram
 
+if TYPE_CHECKING:
+    from testifai.comparing import Comparison
+    from testifai.locality.explain import Explanation
+
 EVERYTHING = "order >= 0"
-VIEWS = ("space", "pairs", "curves", "tests", "compare")
+VIEWS = ("space", "pairs", "curves", "tests", "errors", "compare")
+MOST_CLASSES = 60  # up to which a table of classes can be read
 MOST_ANSWERS = 500  # that are remembered
 MOST_VIEWS = 8  # the figures of a view can take some megabytes
 
@@ -54,6 +62,8 @@ class Runs:
         self.tomograms: tuple[Tomogram, ...] = tuple(measured(open_run(path), path) for path in self.files)
         self.answers = Memory(MOST_ANSWERS)
         self.views = Memory(MOST_VIEWS)
+        absent = {"compare": len(self.files) < 2, "errors": not any(map(has_errors, self.tomograms))}
+        self.available = tuple(view for view in VIEWS if not absent.get(view))  # what there is something to show in
         self._subjects: dict[int, Session | InputError] = {}
         self._opening = threading.Lock()
         for name, tomogram in zip(self.names[1:], self.tomograms[1:], strict=True):
@@ -68,14 +78,25 @@ class Runs:
         return self.tomograms[0].space
 
     def warm(self) -> None:
-        """Estimate every test of every run once, so that later questions are quick."""
-        for tomogram in self.tomograms:
-            with self._opening:
-                _ = tomogram.estimate
+        """Begin to estimate every test of every run, while the page is still made and the browser opens."""
+        threading.Thread(target=self._warm, daemon=True).start()
+
+    def _warm(self) -> None:
+        for run in range(len(self.files)):
+            with contextlib.suppress(Exception):  # whoever asks for the estimates is told
+                self.tomogram(run)
+        # Fitting leaves room for a dozen large arrays behind, which glibc would keep.
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError, AttributeError):  # other C libraries have nothing like it
+                ctypes.CDLL(None).malloc_trim(0)
+
+    def ready(self, run: int) -> bool:
+        """Whether a run's estimates are made."""
+        return "_whole" in self.tomograms[run].__dict__
 
     def tomogram(self, run: int) -> Tomogram:
         """A run's tomogram, its estimates made."""
-        if "_whole" not in self.tomograms[run].__dict__:
+        if not self.ready(run):
             with self._opening:
                 _ = self.tomograms[run].estimate
         return self.tomograms[run]
@@ -87,14 +108,28 @@ class Runs:
 
     def comparison(self, run: int, against: int, query: str) -> Comparison:
         """How the second of two runs differs from the first."""
+        from testifai.comparing import compare
+
         found: Comparison = self.answers.get(
             ("compare", run, against, query),
             lambda: compare(self.tomogram(run), self.tomogram(against), [query]),
         )
         return found
 
+    def errors(self, run: int) -> Explanation:
+        """Why the model fails, where the run kept what was predicted."""
+        from testifai.locality.explain import explain
+        from testifai.locality.measure import from_run
+
+        found: Explanation = self.answers.get(
+            ("errors", run), lambda: explain(from_run(self.files[run]), arity=1, properties=self.space)
+        )
+        return found
+
     def session(self, run: int) -> Session:
         """A run's model and data, loaded when first asked for; what is wrong with them is told each time."""
+        from testifai.reopen import reopen
+
         with self._opening:
             if run not in self._subjects:
                 try:
@@ -115,9 +150,9 @@ class View:
     against: int
     view: str
     axes: tuple[str, ...]
-    dark: bool
     query: str
     test: int | None = None
+    at: dict[str, int] = field(default_factory=dict)  # severities of axes that are not shown, where not the mean
 
 
 def read_address(search: str | None, runs: Runs) -> View:
@@ -128,15 +163,41 @@ def read_address(search: str | None, runs: Runs) -> View:
     shown = min(3, len(names))
     axes = (*wanted, *(name for name in names if name not in wanted))[:shown]
     view = found.get("view", "")
+    pairs = (part.rpartition(":") for part in found.get("at", "").split(","))
     return View(
         run=_number(found.get("run"), len(runs.files), 0) or 0,
         against=_number(found.get("against"), len(runs.files), min(1, len(runs.files) - 1)) or 0,
-        view=view if view in VIEWS and (view != "compare" or len(runs.files) > 1) else VIEWS[0],
+        view=view if view in runs.available else VIEWS[0],
         axes=axes,
-        dark=found.get("dark") == "1",
         query=found.get("query", EVERYTHING),
         test=_number(found.get("test"), runs.space.size, None),
+        at=fixed(runs.space, {name: _number(severity, 10**9, None) for name, _, severity in pairs}),
     )
+
+
+def number(runs: Runs, run: Any) -> int:
+    """A run by its number: nothing else that a request might hold leads to a file."""
+    if isinstance(run, bool) or not isinstance(run, int) or not 0 <= run < len(runs.files):
+        raise InputError(f"run: {str(run)[:40]!r} is not one of those given on the command line")
+    return run
+
+
+def fixed(space: Space, wanted: Any) -> dict[str, int]:
+    """Those of an axis's wanted severities that it has."""
+    levels = {axis.name: axis.severities for axis in space.axes}
+    return {
+        name: severity
+        for name, severity in (wanted if isinstance(wanted, dict) else {}).items()
+        if name in levels and type(severity) is int and severity in levels[name]
+    }
+
+
+def has_errors(tomogram: Tomogram) -> bool:
+    """Whether a run says which class was taken for which."""
+    labels = tomogram.labels
+    if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iub":
+        return False
+    return "predicted" in tomogram.outcomes.kept_names() and len(np.unique(labels)) <= MOST_CLASSES
 
 
 def _number(text: str | None, below: int, default: int | None) -> int | None:

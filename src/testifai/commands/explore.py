@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,8 @@ def explore(
     spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or runs code of yours.")] = None,
 ) -> None:
     """Look at one run, or compare several, in the browser. Ctrl-C ends it."""
-    load("dash", extra="app")
+    if find_spec("dash") is None:
+        load("dash", extra="app")  # which says how to get it
     if len({path.resolve() for path in run_files}) < len(run_files):
         raise InputError("run files: the same file is named twice")
     if spec is not None:
@@ -31,13 +33,15 @@ def explore(
         from testifai.spec import read
 
         say_code(read(spec))
-    from testifai.app.security import is_loopback, new_token
-    from testifai.app.server import build, listen, warm
     from testifai.app.state import Runs
 
-    token = None if is_loopback(host) else new_token()
     runs = Runs(run_files, spec)
-    warm(runs)
+    runs.warm()
+    # Only now what needs Dash: to import it takes as long as many a run takes to estimate.
+    from testifai.app.security import is_loopback, new_token
+    from testifai.app.server import build, listen
+
+    token = None if is_loopback(host) else new_token()
     server = listen(build(runs, token), host, port)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{server.port}/" + ("" if token is None else f"?token={token}")

@@ -14,6 +14,7 @@ from testifai.surrogates.process_evidence import best_parameters
 from testifai.surrogates.process_inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
 from testifai.surrogates.process_kernel import REMAINDER, Floats, Ints, Prior
 from testifai.surrogates.process_part import Part, Scatter
+from testifai.surrogates.process_places import Numbers, known_places, severities
 from testifai.surrogates.process_scale import inside, moments, quantile, rate
 from testifai.surrogates.process_scores import EXPLAINED, Scores, read_scores
 
@@ -61,7 +62,7 @@ class Process:
     # -- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
-        rows = _severities(features)
+        rows = severities(features)
         self.prior_ = Prior(self._levels(rows))
         self._take(rows, passes, trials, single)
         self.parameters_ = self.prior_.mean
@@ -79,7 +80,7 @@ class Process:
         self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
     ) -> Self:
         """Take other counts and keep the parameters of the last `fit`: several times faster."""
-        self._take(_severities(features), passes, trials, single)
+        self._take(severities(features), passes, trials, single)
         eta = np.full(len(self._places), self._level)
         for _ in range(ROUNDS):
             eta = self._smooth(eta)
@@ -109,12 +110,12 @@ class Process:
             raise InputError("trials: no test has any; accepted: at least one")
         if (won < 0).any() or (won > tried).any():
             raise InputError("passes: some are below 0 or above the trials of their test")
-        places = self._places_of(rows)
+        places = known_places(self.prior_, rows)
         used = np.flatnonzero(tried)
         if len(used) > LARGEST:
             used = np.sort(np.random.default_rng(self.seed).permutation(used)[:LARGEST])
         self._places, self._won, self._tried = places[used], won[used], tried[used]
-        self._numbers = {place.tobytes(): i for i, place in enumerate(self._places)}
+        self._numbered = Numbers(self._places, self.prior_.sizes)
         self._level = float(np.arcsin(np.sqrt((self._won.sum() + 0.5) / (self._tried.sum() + 1))))
         if single is None:
             self._single, self._share = None, 0.0
@@ -144,7 +145,7 @@ class Process:
         factor = cho_factor(kernel + np.diag(noise), lower=True, check_finite=False)
         weights: Floats = cho_solve(factor, values, check_finite=False)
         smoothed: Floats = self._level + kernel @ weights
-        self._rough = self.parameters_, weights, kernel
+        self._rough, self._kernel = (self.parameters_, weights), kernel
         self._coefficients = hermite(np.sin(inside(smoothed)) ** 2)
         return smoothed
 
@@ -152,7 +153,7 @@ class Process:
         """What the oracle's values explain, where there are any."""
         if self._single is None:
             return None
-        return read_scores(self._single, inside(eta), self._rough[2], self._coefficients)
+        return read_scores(self._single, inside(eta), self._kernel, self._coefficients)
 
     def _split(self, scores: Scores | None) -> None:
         """One surface, or that which values explain and the remainder."""
@@ -184,6 +185,7 @@ class Process:
     def _condition(self, eta: Floats, *, learn: bool) -> None:
         """The posterior of every part."""
         self._last: tuple[Ints, Floats, Floats] | None = None
+        self._own = np.full((2, len(eta)), np.nan)
         for part, deviations in zip(self._parts, self._trials(eta), strict=True):
             sd, _ = part.scatter(self._coefficients)
             correlation = self._correlation(part, self._places, self._places)
@@ -200,6 +202,9 @@ class Process:
             for part, deviations in zip(self._parts, self._trials(eta), strict=True):
                 part.learn(part.values(*deviations))
             eta = sum((part.level + part.cross @ part.weights for part in self._parts), np.zeros(len(eta)))
+        for part in self._parts:
+            part.forget()
+        del self._kernel
 
     def _information(self, part: Part, correlation: Floats) -> Information | Independent:
         tests = len(self._places)
@@ -213,33 +218,48 @@ class Process:
 
     def predict(self, features: ArrayLike) -> tuple[Floats, Floats]:
         """The rate of each configuration and the variance of its error."""
-        return moments(*self._values(self._places_of(_severities(features))))
+        return moments(*self._values(known_places(self.prior_, severities(features))))
 
     def bounds(self, features: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper bound of each rate, made on the scale of eta."""
-        eta, variance = self._values(self._places_of(_severities(features)))
+        eta, variance = self._values(known_places(self.prior_, severities(features)))
         half = quantile(confidence) * np.sqrt(variance)
         return rate(eta - half), rate(eta + half)
 
     def region(self, features: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
         """The mean rate over these configurations, with bounds from the covariance of all their errors."""
-        places = self._places_of(_severities(features))
+        places = known_places(self.prior_, severities(features))
         eta, own = self._values(places)
         slope = self._slope(places, eta) / len(places)
-        variance = 0.0
-        for part in self._parts:
-            spent = np.zeros(part.root.shape[1])
-            for some in _chunks(len(places)):
-                variance += float(slope[some] @ self._among(part, places[some], places) @ slope)
-                spent += (slope[some] @ self._among(part, places[some], self._places)) @ part.root
-            variance -= float(spent @ spent)
+        number = self._numbered(places)
+        if (number >= 0).all():
+            # Weights of all tests, 0 elsewhere: to pick rows and columns of the covariance takes longer.
+            weights = np.zeros(len(self._places))
+            np.add.at(weights, number, slope)
+            variance = sum(part.variance(weights) for part in self._parts)
+        else:
+            variance = self._variance_of_sum(places, slope)
         estimate = float(moments(eta, own)[0].mean())
         half = quantile(confidence) * (self._plugged * max(variance, 0.0)) ** 0.5
         return estimate, max(estimate - half, 0.0), min(estimate + half, 1.0)
 
+    def _variance_of_sum(self, places: Ints, weights: Floats) -> float:
+        """The posterior variance of a weighted sum of eta, of any configurations."""
+        variance = 0.0
+        for part in self._parts:
+            spent = np.zeros(part.root.shape[1])
+            for some in _chunks(len(places)):
+                # Pairs of chunks: all pairs of a large region do not fit into memory. Each stands for its mirror too.
+                for other in _chunks(some.start + 1):
+                    within = self._among(part, places[some], places[other])
+                    variance += (1 + (other != some)) * float(weights[some] @ within @ weights[other])
+                spent += (weights[some] @ self._among(part, places[some], self._places)) @ part.root
+            variance -= float(spent @ spent)
+        return variance
+
     def covariance(self, features: ArrayLike) -> Floats:
         """The covariance of the errors of these configurations' rates (delta method)."""
-        places = self._places_of(_severities(features))
+        places = known_places(self.prior_, severities(features))
         slope = self._slope(places, self._values(places)[0])
         total = np.zeros((len(places), len(places)))
         for part in self._parts:
@@ -248,9 +268,18 @@ class Process:
         return self._plugged * slope[:, None] * total * slope
 
     def _values(self, places: Ints) -> tuple[Floats, Floats]:
-        """Estimate and variance of each eta; the last ones are kept, since rates and bounds are asked for in turn."""
-        if self._last is not None and np.array_equal(self._last[0], places):
-            return self._last[1:]
+        """Estimate and variance of each eta; those of tests are kept, and the last of others: bounds are asked next."""
+        number = self._numbered(places)
+        if (number >= 0).all():
+            new = np.unique(number[np.isnan(self._own[0, number])])
+            if len(new):
+                self._own[::-1, new] = self._new_values(self._places[new])[::-1]
+            return self._own[0, number], self._own[1, number]
+        if self._last is None or not np.array_equal(self._last[0], places):
+            self._last = places, *self._new_values(places)
+        return self._last[1:]
+
+    def _new_values(self, places: Ints) -> tuple[Floats, Floats]:
         eta, variance = np.zeros(len(places)), np.zeros(len(places))
         for part in self._parts:
             for some in _chunks(len(places)):
@@ -262,8 +291,7 @@ class Process:
                 variance[some] -= ((cross @ part.root) ** 2).sum(axis=1)
         known, number = self._known(places)
         eta[known], variance[known] = np.arcsin(np.sqrt(self._won[number] / self._tried[number])), 0.0
-        self._last = places, np.clip(eta, 0, np.pi / 2), np.maximum(variance, 0)
-        return self._last[1:]
+        return np.clip(eta, 0, np.pi / 2), np.maximum(variance, 0)
 
     def _slope(self, places: Ints, eta: Floats) -> Floats:
         """The derivative of each rate by its eta; none where the rate is known."""
@@ -278,10 +306,6 @@ class Process:
         number = self._numbered(places)
         known = np.flatnonzero((number >= 0) & self._complete[number])
         return known, number[known]
-
-    def _numbered(self, places: Ints) -> Ints:
-        """The tests that configurations are; -1 where they are none."""
-        return np.array([self._numbers.get(place.tobytes(), -1) for place in places], np.intp)
 
     def _among(self, part: Part, rows: Ints, columns: Ints) -> Floats:
         """The prior covariance of the values of configurations, for the inputs at hand where asked for."""
@@ -305,7 +329,9 @@ class Process:
             left, right = (part.scatter(self._hermite(places))[1] for places in (rows, columns))
             active = self.prior_.active
             correlation = self.same_input_.correlation(rows[:, active], columns[:, active], left, right)
-        correlation[_equal(rows, columns)] = 1
+        number = (self._numbered if columns is self._places else Numbers(columns, self.prior_.sizes))(rows)
+        same = np.flatnonzero(number >= 0)
+        correlation[same, number[same]] = 1
         return correlation
 
     def _hermite(self, places: Ints) -> Floats:
@@ -314,36 +340,9 @@ class Process:
         number = self._numbered(places)
         if (number >= 0).all():
             return self._coefficients[:, number]
-        parameters, weights, _ = self._rough
+        parameters, weights = self._rough
         eta = self._level + self.prior_.kernel(parameters, places, self._places) @ weights
         return hermite(np.sin(inside(eta)) ** 2)
-
-    def _places_of(self, rows: NDArray[np.int64]) -> Ints:
-        levels = self.prior_.levels
-        if rows.shape[1] != len(levels):
-            raise InputError(f"features: {rows.shape[1]} severities to a row; accepted: {len(levels)}")
-        places = self.prior_.places(rows)
-        if (places < 0).any():
-            i, j = np.argwhere(places < 0)[0]
-            raise InputError(
-                f"features: severity {rows[i, j]} on axis {j}; accepted: {', '.join(map(str, levels[j].tolist()))}"
-            )
-        return places
-
-
-def _severities(features: ArrayLike) -> NDArray[np.int64]:
-    rows = np.asarray(features)
-    if rows.ndim != 2 or rows.shape[1] == 0 or rows.dtype.kind not in "iu":
-        raise InputError(f"features: {rows.dtype} of shape {rows.shape}; accepted: a row of severities each")
-    return rows.astype(np.int64)
-
-
-def _equal(rows: Ints, columns: Ints) -> tuple[Ints, Ints]:
-    """Where the same configuration is in both."""
-    at = {column.tobytes(): i for i, column in enumerate(columns)}
-    pairs = [(i, at[key]) for i, row in enumerate(rows) if (key := row.tobytes()) in at]
-    found = np.array(pairs, np.intp).reshape(-1, 2)
-    return found[:, 0], found[:, 1]
 
 
 def _chunks(rows: int) -> Iterator[slice]:

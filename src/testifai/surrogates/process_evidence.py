@@ -27,12 +27,10 @@ def best_parameters(
     whole = len(places) == np.prod(prior.sizes) and variances.max() <= UNEVEN * variances.min()
     used = np.lexsort(places.T[::-1]) if whole else np.random.default_rng(seed).permutation(len(places))
     used = used if whole else used[:PARAMETER_TESTS]
-    within = noise[used] if noise.ndim == 1 else noise[used][:, used]
-    evidence = (
-        grid_evidence(prior, values[used], within)
-        if whole
-        else dense_evidence(prior, places[used], values[used], within)
-    )
+    if not np.array_equal(used, np.arange(len(places))):
+        places, values = places[used], values[used]
+        noise = noise[used] if noise.ndim == 1 else noise[used][:, used]
+    evidence = grid_evidence(prior, values, noise) if whole else dense_evidence(prior, places, values, noise)
     return maximise(prior, evidence, start, steps)
 
 

@@ -77,3 +77,13 @@ class Part:
     def learn(self, values: Floats) -> None:
         """Take the tests' values."""
         self.weights: Floats = self.root @ (self.root.T @ (values - self.level))
+
+    def variance(self, weights: Floats) -> float:
+        """The posterior variance of a weighted sum of the tests' values."""
+        along = weights @ self.cross
+        spent = along @ self.root
+        return float(along @ weights - spent @ spent)
+
+    def forget(self) -> None:
+        """Let go of what only learning needs: as large as all the rest."""
+        del self._information, self._unit

@@ -1,0 +1,85 @@
+"""What the page does by itself, in JavaScript: nothing here needs the runs."""
+
+from __future__ import annotations
+
+# The figures' library is large: it is read while the page and the first answer are made, not after.
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+    <head>
+        {%metas%}
+        <meta name="color-scheme" content="light dark">
+        <title>{%title%}</title>
+        {%favicon%}
+        {%css%}
+        <script defer src="_dash-component-suites/plotly/package_data/plotly.min.js"></script>
+    </head>
+    <body>
+        {%app_entry%}
+        <footer>
+            {%config%}
+            {%scripts%}
+            {%renderer%}
+        </footer>
+    </body>
+</html>"""
+
+# Dark as the system is, unless the address says otherwise; whoever changes the system sees it here too.
+CHOOSE_DARK = """
+function (search) {
+    const system = window.matchMedia("(prefers-color-scheme: dark)");
+    const value = dark => dark ? ["dark"] : [];
+    if (!window.testifaiFollows) {
+        window.testifaiFollows = true;
+        system.addEventListener("change", event => dash_clientside.set_props("dark", {value: value(event.matches)}));
+    }
+    const asked = new URLSearchParams(search || "").get("dark");
+    return value(asked === null ? system.matches : asked === "1");
+}
+"""
+
+DRESS = """
+function (dark) {
+    document.documentElement.style.colorScheme = dark.length ? "dark" : "light";
+    return dark.length ? "dark" : "light";
+}
+"""
+
+# Axes that are shown need no severity to stand at.
+SHOW_PICKERS = """
+function (view, axes, ids) {
+    const flat = view !== "space" && view !== "compare";
+    return [
+        axes.length > 2 && !flat ? "row pickers" : "unseen",
+        ids.map(id => flat || axes.includes(id.axis) ? "unseen" : "labelled slice"),
+    ];
+}
+"""
+
+# Cubes take the browser longer than flat figures; they are asked for when those can be seen.
+WAIT_FOR_FLAT = """
+function (data) {
+    return new Promise(done => {
+        const look = tries => {
+            const seen = document.querySelector("#flat .main-svg") !== null || tries > 200;
+            setTimeout(seen ? () => done(data) : look, 50, tries + 1);
+        };
+        look(0);
+    });
+}
+"""
+
+# The address is changed without telling dcc.Location, which would start all over.
+KEEP_ADDRESS = """
+function (query, run, against, view, axes, at, dark, test) {
+    const words = new URLSearchParams({run, against, view, axes: axes.join(",")});
+    const fixed = dash_clientside.callback_context.inputs_list[5]
+        .filter(one => one.value >= 0 && !axes.includes(one.id.axis)).map(one => one.id.axis + ":" + one.value);
+    if (fixed.length) words.set("at", fixed.join(","));
+    const system = window.matchMedia("(prefers-color-scheme: dark)").matches;
+    if (Boolean(dark.length) !== system) words.set("dark", dark.length);
+    if (query !== null && query !== undefined) words.set("query", query);
+    if (test !== null && test !== undefined) words.set("test", test);
+    window.history.replaceState(null, "", window.location.pathname + "?" + words);
+    return dash_clientside.no_update;
+}
+"""
