@@ -51,7 +51,9 @@ class Halves:
 
 
 def scan(**options):
-    return ta.scan(decide, (ROWS, LABELS), SPACE, **{"strategy": "ordered", "quality": near, **options})
+    return ta.scan(
+        decide, (ROWS, LABELS), SPACE, **{"strategy": "ordered", "quality": {"use": near, "extra": 0}, **options}
+    )
 
 
 def brute(sigma, rows=slice(None)):
@@ -62,7 +64,7 @@ def brute(sigma, rows=slice(None)):
 
 
 def test_scores_are_of_the_inputs_a_configuration_shows():
-    tomogram = scan(quality={"use": near, "sample": 300})
+    tomogram = scan(quality={"use": near, "sample": 300, "extra": 0})
     for i in tomogram.quality.measured:
         sigma = SPACE.configuration(int(i))
         assert tomogram.quality.estimate[SPACE.index(sigma)] == pytest.approx(brute(sigma), abs=1e-12)
@@ -81,9 +83,17 @@ def test_few_perturbations_are_measured_and_the_others_predicted():
     assert np.abs(predicted - truth).mean() < np.abs(truth - truth.mean()).mean()
 
 
+def test_some_tests_of_more_perturbations_are_measured_too():
+    few, again, other = (scan(quality={"use": near, "extra": 5}, seed=seed).quality.measured for seed in (0, 0, 1))
+    assert len(few) == 24 + 5
+    np.testing.assert_array_equal(few, again)
+    assert few.tolist() != other.tolist()
+    assert len(scan(quality=near).quality.measured) == SPACE.size  # has fewer than the usual number
+
+
 def test_a_full_scan_measures_every_test_and_orders_says_otherwise():
     assert len(scan(strategy="full").quality.measured) == SPACE.size
-    assert len(scan(strategy="full", quality={"use": near, "orders": 1}).quality.measured) == 1 + 3 + 2 + 2
+    assert len(scan(strategy="full", quality={"use": near, "orders": 1, "extra": 0}).quality.measured) == 1 + 3 + 2 + 2
     assert len(scan(quality={"use": near, "orders": 3}).quality.measured) == SPACE.size
 
 
@@ -95,14 +105,16 @@ def test_what_the_model_is_handed_counts_into_the_budget(strategy):
         handed.append(len(rows))
         return decide(rows)
 
-    tomogram = ta.scan(counted, (ROWS, LABELS), SPACE, strategy=strategy, quality=Counting(), budget=2000)
+    tomogram = ta.scan(
+        counted, (ROWS, LABELS), SPACE, strategy=strategy, quality={"use": Counting(), "extra": 0}, budget=2000
+    )
     assert tomogram.quality.inferences == 20 + 20 * len(tomogram.quality.measured)
     assert tomogram.inferences == sum(handed) <= 2000
 
 
 def test_a_budget_that_the_scores_alone_would_use_up_is_refused():
     with pytest.raises(InputError, match=r"^quality: counting on 24 tests may hand 520 inputs to the model, and the"):
-        scan(quality=Counting(), budget=520)
+        scan(quality={"use": Counting(), "extra": 0}, budget=520)
 
 
 def test_a_file_keeps_the_scores(tmp_path):
@@ -116,7 +128,10 @@ def test_a_file_keeps_the_scores(tmp_path):
 
 
 def test_an_interrupted_measuring_goes_on_where_it_was(tmp_path):
-    path, session = tmp_path / "run.db", Session(decide, (ROWS, LABELS), SPACE, strategy="ordered", quality=near)
+    path, session = (
+        tmp_path / "run.db",
+        Session(decide, (ROWS, LABELS), SPACE, strategy="ordered", quality={"use": near, "extra": 0}),
+    )
 
     def stop(step):
         if step.scored == (5, 24):
@@ -127,7 +142,9 @@ def test_an_interrupted_measuring_goes_on_where_it_was(tmp_path):
     with Store.open(path) as store:
         assert len(list(store.get_blocks("quality/"))) == 5
     seen = []
-    again = Session(decide, (ROWS, LABELS), SPACE, strategy="ordered", quality=near).run(path, seen.append)
+    again = Session(decide, (ROWS, LABELS), SPACE, strategy="ordered", quality={"use": near, "extra": 0}).run(
+        path, seen.append
+    )
     assert next(step.scored for step in seen if step.scored) == (6, 24)
     np.testing.assert_array_equal(again.quality.estimate, scan().quality.estimate)
     np.testing.assert_array_equal(again.estimate, scan().estimate)
@@ -197,7 +214,8 @@ def test_adaptive_goes_for_all_tests_that_a_limit_may_leave_in():
     [
         ("kit", "quality: 'kit' is not known"),
         ({"use": "ssim", "predictor": "line"}, "quality: predictor must be one of smooth, forest, got 'line'"),
-        ({"use": "ssim", "orders": 0}, "quality: orders must be a whole number, at least 1, got 0"),
+        ({"use": "ssim", "orders": 0}, "quality: orders = 0 is not accepted; a whole number from 1 is"),
+        ({"use": "ssim", "extra": "few"}, "quality: extra = 'few' is not accepted; a whole number from 0 is"),
         ({"sample": 3}, "quality: {'sample': 3} has no 'use'"),
         (3, "quality: int is not accepted"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,22 +76,6 @@ def test_a_slice_is_that_of_the_array(runs):
 def numbers(packed):
     """As plotly packs them for the browser."""
     return np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
-
-
-def test_a_sketch_until_estimates_are_made(folder):
-    """From the tests' own trials, whatever surrogate there is; nothing once it has done its work."""
-    from testifai.app.state import Runs
-
-    cold, wanted = Runs([folder / "a.db"]), Wanted(0, "space", "zoom >= 2", AXES)
-    cold.tomograms = (replace(cold.tomograms[0], surrogate="process", population="future"),)
-    ((name, drawn),) = figures.sketch(cold, wanted, dark=True)
-    passes, trials = cold.tomograms[0].outcomes.counts(np.arange(54))
-    rates = (passes / trials).reshape(3, 3, 3, 2)[:, 1:].mean(axis=(2, 3))
-    np.testing.assert_allclose(numbers(drawn["data"][0]["z"]).reshape(3, 3)[1:], rates.T)
-    assert name == "sketch"
-    assert not cold.ready(0)
-    cold.tomogram(0)
-    assert figures.sketch(cold, wanted, dark=True) == []
 
 
 def test_classes_under_each_axis_alone_are_counted(runs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,17 +92,6 @@ def _space(runs: Runs, wanted: Wanted) -> dict[str, Any]:
     drawn.layout.title.subtitle.text = (drawn.layout.title.subtitle.text or "").replace(" · ", "<br>")
     drawn.layout.margin.t = 90
     return {"heatmap": drawn}
-
-
-def sketch(runs: Runs, wanted: Wanted, *, dark: bool) -> Drawn:
-    """The heat map of a region from its tests' own trials, for as long as a surface over all tests is being fitted."""
-    if runs.ready(wanted.run) or wanted.view != "space" or len(wanted.axes) < 2:
-        return []
-    raw = replace(runs.tomograms[wanted.run], surrogate=None)
-    chosen = raw.select(wanted.query)
-    drawn = heatmaps.heatmap(raw, wanted.axes[0], wanted.axes[1], at=wanted.others, chosen=chosen)
-    drawn.layout.title.subtitle.text = "from the tests' own trials; estimates are being made …"
-    return [] if runs.ready(wanted.run) else [("sketch", _dressed(plain(drawn), dark))]
 
 
 def _voxels(runs: Runs, wanted: Wanted) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ WIDE = ("voxels", "worst", "confusions", "local")
 MEAN = -1  # an axis that is not shown stands for the mean over it
 
 
-def page(runs: Runs) -> Any:
+def page(runs: Runs, sketch: str | None = None) -> Any:
     """The whole page, still without anything in it: callbacks fill it from its address."""
     return html.Div(
         [
@@ -43,7 +44,7 @@ def page(runs: Runs) -> Any:
             dcc.Download(id="download"),
             html.Div(id="address", hidden=True),
             _header(runs),
-            html.Div([_controls(runs), _figures(runs)], className="columns"),
+            html.Div([_controls(runs), _figures(runs, sketch)], className="columns"),
             html.Div(
                 html.P("Click a cell or a dot to see real inputs under that configuration.", className="facts"),
                 id="examples",
@@ -166,7 +167,7 @@ def _saving() -> Any:
     )
 
 
-def _figures(runs: Runs) -> Any:
+def _figures(runs: Runs, sketch: str | None) -> Any:
     names = runs.space.names
     pickers = [
         dcc.Dropdown(list(names), name, id={"type": "axis", "place": place}, clearable=False, searchable=False)
@@ -187,12 +188,26 @@ def _figures(runs: Runs) -> Any:
             ),
             html.Div([_slice(axis) for axis in runs.space.axes] if len(names) > 3 else [], className="slices"),
             html.Div(
-                [html.Div(id="solid"), html.Div(id="flat"), html.Div(id="sketch")], id="figures", className="figures"
+                [
+                    html.Div(id="solid"),
+                    html.Div(id="flat"),
+                    *_sketch(sketch),
+                ],
+                id="figures",
+                className="figures",
             ),
         ],
         className="views",
         **{"aria-label": "figures"},
     )
+
+
+def _sketch(drawn: str | None) -> list[Any]:
+    """The picture that is already on the page, where the figures will be."""
+    if drawn is None:
+        return []
+    source = "data:image/svg+xml;base64," + base64.b64encode(drawn.encode()).decode()
+    return [html.Img(src=source, alt="pass rates of the trials so far", className="sketch")]
 
 
 def _slice(axis: Axis) -> Any:

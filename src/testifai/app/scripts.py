@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-# The figures' library is large: it is read while the page and the first answer are made, not after.
+# The figures' library is large: it is read while the page and the first answer are made, not after. Until then there is
+# a sketch to look at.
 PAGE = """<!DOCTYPE html>
 <html lang="en">
     <head>
@@ -14,6 +15,7 @@ PAGE = """<!DOCTYPE html>
         <script defer src="_dash-component-suites/plotly/package_data/plotly.min.js"></script>
     </head>
     <body>
+        <div class="sketch first">SKETCH</div>
         {%app_entry%}
         <footer>
             {%config%}
@@ -22,6 +24,12 @@ PAGE = """<!DOCTYPE html>
         </footer>
     </body>
 </html>"""
+
+
+def page(sketch: str | None) -> str:
+    """The page as it is sent, with a picture on it that needs no script."""
+    return PAGE.replace("SKETCH", sketch or "")
+
 
 # Dark as the system is, unless the address says otherwise; whoever changes the system sees it here too.
 CHOOSE_DARK = """

@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from testifai.app import callbacks, layout, scripts, security
+from testifai.app import callbacks, layout, scripts, security, sketch
 from testifai.app.state import Runs
 from testifai.errors import InputError
 from testifai.extras import load
@@ -15,17 +15,18 @@ from testifai.extras import load
 def build(runs: Runs, token: str | None = None) -> Any:
     """The application. With a token, nobody is answered who does not have it."""
     dash: Any = load("dash", extra="app")
+    drawn = sketch.draw(runs.tomograms[0])
     app = dash.Dash(
         "testifai",
         title="testifai",
         update_title=None,
-        index_string=scripts.PAGE,
+        index_string=scripts.page(drawn),
         assets_folder=str(Path(__file__).parent / "assets"),
         serve_locally=True,
         suppress_callback_exceptions=True,
     )
     security.protect(app.server, token)
-    app.layout = layout.page(runs)
+    app.layout = layout.page(runs, drawn)
     callbacks.connect(app, runs)
     return app
 

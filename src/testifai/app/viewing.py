@@ -85,22 +85,6 @@ def _connect_figures(app: Any, runs: Runs) -> None:
             raise dash.exceptions.PreventUpdate  # such as curves, when the query changes
         return guarded(lambda: _drawn(runs, data)), data
 
-    @app.callback(  # type: ignore[untyped-decorator]
-        Output("sketch", "children"),
-        Input("asked", "data"),
-        State("run", "value"),
-        State("view", "value"),
-        State({"type": "axis", "place": ALL}, "value"),
-        State({"type": "slice", "axis": ALL}, "value"),
-        State("dark", "value"),
-    )
-    def outline(asked: Any, run: Any, view: Any, picked: list[Any], slices: list[Any], dark: list[str]) -> Any:
-        """Something to look at while the first estimates are made."""
-        at = dict(zip(runs.space.names, slices, strict=False))
-        data = {"run": run, "against": run, "view": view, "query": asked, "axes": picked, "at": at}
-        drawn = guarded(lambda: figures.sketch(runs, wish(runs, data), dark=bool(dark)) if asked else [])
-        return [graph(name, figure) for name, figure in drawn] if isinstance(drawn, list) else None
-
     app.clientside_callback(scripts.WAIT_FOR_FLAT, Output("seen", "data"), Input("drawn", "data"))
 
     @app.callback(Output("solid", "children"), Input("seen", "data"))  # type: ignore[untyped-decorator]

@@ -36,13 +36,13 @@ def explore(
     from testifai.app.state import Runs
 
     runs = Runs(run_files, spec)
-    runs.warm()
-    # Only now what needs Dash: to import it takes as long as many a run takes to estimate.
     from testifai.app.security import is_loopback, new_token
     from testifai.app.server import build, listen
 
     token = None if is_loopback(host) else new_token()
     server = listen(build(runs, token), host, port)
+    # Not before: the page, and a first picture on it, need no estimates.
+    runs.warm()
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{server.port}/" + ("" if token is None else f"?token={token}")
     typer.echo(f"Exploring {', '.join(runs.names)} at {address} (Ctrl-C ends it)")

@@ -31,13 +31,15 @@ class Predictor:
     def predict(self, configurations: ArrayLike) -> Bounded:
         """Value and 95 % interval of each configuration; NaN for an interval that is not known."""
         rows = _rows(configurations, self.columns)
-        with one_blas_thread():
-            middle, low, high = self.elsewhere(rows)
         number = {row.tobytes(): i for i, row in enumerate(self.measured.rows)}
         found = np.array([number.get(row.tobytes(), -1) for row in rows], np.intp)
         known = found >= 0
+        middle, low, high = np.empty((3, len(rows)))
         values, half = self.measured.values[found[known]], NORMAL * self.measured.errors[found[known]]
         middle[known], low[known], high[known] = values, values - half, values + half
+        if not known.all():
+            with one_blas_thread():
+                middle[~known], low[~known], high[~known] = self.elsewhere(rows[~known])
         return middle, low, high
 
 
@@ -59,19 +61,41 @@ def fit(
     >>> tests = [[0, 0], [0, 1], [0, 2], [1, 0], [2, 0], [1, 1], [1, 2], [2, 1]]
     >>> values = [1.0, 0.9, 0.8, 0.7, 0.5, 0.63, 0.56, 0.45]
     >>> middle, low, high = fit("smooth", [[0, 1, 2]] * 2, tests, values, [0.01] * 8).predict([[2, 0], [2, 2]])
-    >>> middle.round(2).tolist(), low.round(2).tolist(), high.round(2).tolist()
-    ([0.5, 0.4], [0.48, 0.36], [0.52, 0.45])
+    >>> middle.round(2).tolist(), low[0].round(2).item(), bool(0.3 < low[1] < 0.4 < high[1] < 0.5)
+    ([0.5, 0.4], 0.48, True)
     """
     if kind not in KINDS:
-        raise InputError(f"quality: predict = {kind!r} is not accepted; {suggest(kind, KINDS)}")
+        raise InputError(f"quality: predictor = {kind!r} is not accepted; {suggest(kind, KINDS)}")
     measured, axes = _checked(levels, configurations, values, errors)
     with one_blas_thread():
-        elsewhere = _constant(measured) if _is_constant(measured, axes) else KINDS[kind](axes, measured, seed)
+        nothing = _alike(measured.values) or all(len(axis) == 1 for axis in axes)
+        elsewhere = _constant(measured) if nothing else KINDS[kind](axes, measured, seed)
     return Predictor(kind, measured.rows.shape[1], measured, elsewhere)
 
 
 def _smooth(levels: list[Floats], measured: Measured, seed: int) -> Callable[[Floats], Bounded]:
-    return Surface(levels, measured._replace(errors=np.nan_to_num(measured.errors)), seed=seed).predict
+    known = measured._replace(errors=np.nan_to_num(measured.errors))
+    if known.rows.shape[1] == len(levels):
+        return Surface(levels, known, seed=seed).predict
+    pairs = len(levels) * (len(levels) - 1) // 2
+    ordered = Surface(
+        [*levels, *[np.array([-1.0, 0.0, 1.0])] * pairs], known._replace(rows=_precedence(known.rows)), seed=seed
+    )
+    return lambda rows: ordered.predict(_precedence(rows))
+
+
+def _precedence(rows: Floats) -> Floats:
+    """Severities, and for each two axes which is applied first: 1 or -1, 0 where they are not both on.
+
+    Unlike places, which tests of three perturbations have more of, every order of two is among tests of two.
+
+    >>> _precedence(np.array([[5.0, 4.0, 0.0, 2.0, 1.0, 0.0]])).tolist()
+    [[5.0, 4.0, 0.0, -1.0, 0.0, 0.0]]
+    """
+    severities, places = np.hsplit(rows, 2)
+    first, second = np.triu_indices(places.shape[1], 1)
+    both = (places[:, first] > 0) & (places[:, second] > 0)
+    return np.hstack([severities, np.where(both, np.sign(places[:, second] - places[:, first]), 0.0)])
 
 
 def _forest(levels: list[Floats], measured: Measured, seed: int) -> Callable[[Floats], Bounded]:
@@ -82,8 +106,7 @@ def _forest(levels: list[Floats], measured: Measured, seed: int) -> Callable[[Fl
     forest.fit(measured.rows, measured.values)
 
     def predict(rows: Floats) -> Bounded:
-        middle = forest.predict(rows) if len(rows) else np.empty(0)
-        return middle, np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+        return forest.predict(rows), np.full(len(rows), np.nan), np.full(len(rows), np.nan)
 
     return predict
 
@@ -94,16 +117,14 @@ KINDS: dict[str, Callable[[list[Floats], Measured, int], Callable[[Floats], Boun
 }
 
 
-def _is_constant(measured: Measured, levels: list[Floats]) -> bool:
-    """Whether there is nothing to learn: all values alike, or no axis with two levels."""
-    alike = np.ptp(measured.values) <= SAME * np.abs(measured.values).max()
-    return bool(alike) or all(len(axis) == 1 for axis in levels)
+def _alike(values: Floats) -> bool:
+    return bool(np.ptp(values) <= SAME * np.abs(values).max())
 
 
 def _constant(measured: Measured) -> Callable[[Floats], Bounded]:
-    """The same everywhere: within the errors where several tests say so, and nobody can tell from one alone."""
-    value = float(measured.values.mean())
-    half = NORMAL * float(np.nan_to_num(measured.errors).max()) if len(measured.values) > 1 else np.nan
+    """The same everywhere: within the errors where several tests say so, else nobody can tell."""
+    value, agreed = float(measured.values.mean()), len(measured.values) > 1 and _alike(measured.values)
+    half = NORMAL * float(np.nan_to_num(measured.errors).max()) if agreed else np.nan
 
     def predict(rows: Floats) -> Bounded:
         return np.full(len(rows), value), np.full(len(rows), value - half), np.full(len(rows), value + half)
@@ -117,7 +138,7 @@ def _constant(measured: Measured) -> Callable[[Floats], Bounded]:
 def _checked(
     levels: Sequence[ArrayLike], configurations: ArrayLike, values: ArrayLike, errors: ArrayLike
 ) -> tuple[Measured, list[Floats]]:
-    """The tests that have a value, each once, and the levels of every column."""
+    """The tests that have a value, each once, and the levels of each axis."""
     axes = [np.unique(_numbers("levels", axis)) for axis in levels]
     if not axes or any(len(axis) == 0 for axis in axes):
         raise InputError("levels: an axis has none; accepted: the severities of each axis")
@@ -125,8 +146,6 @@ def _checked(
     if rows.shape[1] not in {len(axes), 2 * len(axes)}:
         accepted = f"{len(axes)}, one per axis, or as many places after them"
         raise InputError(f"configurations: {rows.shape[1]} numbers to a row; accepted: {accepted}")
-    if rows.shape[1] > len(axes):
-        axes += [np.arange(len(axes) + 1.0)] * len(axes)
     value, error = _numbers("values", values), _numbers("errors", errors)
     if not value.shape == error.shape == (len(rows),):
         raise InputError(f"values: {value.shape} and errors {error.shape} for {len(rows)} configurations")

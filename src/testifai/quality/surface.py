@@ -38,7 +38,7 @@ from testifai.quality.surface_prior import (
 
 LEARNED = 256  # tests from which the parameters are learned: they need not be exact
 CONDITIONED = 3_000  # tests that predictions rest on
-STEPS = 80  # of the optimiser
+STEPS = 60  # of the optimiser
 FURTHEST = 3.5  # prior sd from the prior median within which parameters are looked for
 ROWS = 2_000  # configurations predicted at a time
 JITTER = 1e-9
@@ -99,7 +99,7 @@ class Surface:
             method="L-BFGS-B",
             jac=True,
             bounds=[(median - FURTHEST * sd, median + FURTHEST * sd) for median, sd in prior],
-            options={"maxiter": STEPS, "ftol": 1e-7},
+            options={"maxiter": STEPS, "ftol": 1e-6},
         ).x
         self._condition(self._tests(measured))
 
@@ -202,7 +202,7 @@ class Surface:
         """
         from scipy.linalg import cho_solve
 
-        on = np.stack([places > 0 for places in tests.places], axis=1)
+        on = self._rows[:, self._columns] != 0
         inverse = cho_solve((self._found.factor, True), np.eye(len(on)))
         sets, number = np.unique(on, axis=0, return_inverse=True)
         squares = [np.empty(0)]
@@ -227,7 +227,7 @@ class Surface:
 
     def predict(self, rows: Floats) -> tuple[Floats, Floats, Floats]:
         """The value of each configuration (its median), and the two ends of its interval."""
-        parts = [self._predict(rows[start : start + ROWS]) for start in range(0, max(len(rows), 1), ROWS)]
+        parts = [self._predict(rows[start : start + ROWS]) for start in range(0, len(rows), ROWS)]
         middle, low, high = (
             self._sign * (self._best + self._range * np.concatenate(one)) for one in zip(*parts, strict=True)
         )
