@@ -1,4 +1,4 @@
-"""How well quality is predicted in four dimensions from tests of at most two perturbations.
+"""How well quality is predicted in four dimensions from tests of at most two perturbations, and some more.
 
     python benchmarks/validity.py [TASK ...] [--truth FOLDER] [--sample N]
 
@@ -13,25 +13,25 @@ import argparse
 import csv
 import importlib.util
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import need, report
+from common import need, report, seconds
 from numpy.typing import NDArray
 
 from testifai import models, perturb, quality
+from testifai.assess import EXTRA
 from testifai.quality import predict
 from testifai.rows import take
 
 LEVELS = 6
 AXES = 4
-MORE = (25, 50, 100)  # tests of order 3 and 4 that are measured as well
+MORE = (EXTRA // 2, EXTRA, 2 * EXTRA)  # tests of order 3 and 4 that are measured as well; a scan does EXTRA
 CHANCE = (50, 100, 171)  # tests of any order, by chance, that are measured instead
 DRAWS = 5  # of tests by chance; errors are means over them
-TURNS = 5
 SEED = 0
 
 
@@ -181,16 +181,6 @@ def error_with(truth: Truth, known: NDArray[np.bool_], count: int) -> float:
     return float(np.mean(errors))
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Processor time, the median of some turns: other programs on the machine do not count."""
-    times = []
-    for _ in range(TURNS):
-        begin = time.process_time()
-        work()
-        times.append(time.process_time() - begin)
-    return float(np.median(times))
-
-
 def show(name: str, truth: Truth) -> bool:
     """Print a task's figures; whether they are as required."""
     task, known = TASKS[name], ORDERS <= 2
@@ -213,7 +203,8 @@ def show(name: str, truth: Truth) -> bool:
     report("their mean width", width / unit, task.unit)
     for count in MORE:
         error = error_with(truth, known, count) / unit
-        report(f"mean absolute error, smooth, with {count} more by chance", error, task.unit)
+        limit = task.limit if count == EXTRA else None
+        reached &= report(f"mean absolute error, smooth, with {count} more by chance", error, task.unit, limit)
     for count in CHANCE:
         error = error_with(truth, np.zeros_like(known), count) / unit
         report(f"mean absolute error, smooth, from {count} tests by chance", error, task.unit)
