@@ -20,15 +20,16 @@ demo: $(VENV)/installed
 test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest
 
-# torch is an extra; without it these tests are skipped. TORCH=torch==X takes a smaller build where an index has one.
+# torch and text are extras, and other libraries to compare with come on top; without them these tests are skipped.
+# TORCH=torch==X takes a smaller build where an index has one.
 TORCH ?= torch
 $(VENV)/installed-torch: $(VENV)/installed-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH) --editable '.[text,oracles]'
 	touch $@
 
 test-torch: $(VENV)/installed-torch
 	$(BIN)/python -m pytest src/testifai/perturb/ops_torch tests/perturb/ops_torch tests/perturb/test_backends.py \
-	    tests/perturb/test_images.py tests/models/test_torch.py
+	    tests/perturb/test_images.py tests/models/test_torch.py tests/models/texts tests/quality
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -501,7 +501,11 @@ BAD_SPECS = [
     ("[scan]", "[[gate]]\nquery = 'zoom > 1'\n[scan]", "gate.0.at_least is missing"),
     ("[scan]", "[[gate]]\nquery = 'zoom > 1'\nat_least = 0\ninputs = 'label == 77'\n[scan]", "selects no input"),
     ("[scan]", "[[gate]]\nquery = 'zoom > 1'\nat_least = 0\nname = 'dark'\ninputs = 'lbl'\n[scan]", "gate dark: "),
-    ("[model]", "[model]\npython = 'a:b'", "model: needs exactly one of onnx, python, torch, got onnx and python"),
+    (
+        "[model]",
+        "[model]\npython = 'a:b'",
+        "model: needs exactly one of onnx, transformers, encoder, python, torch, got onnx and python",
+    ),
     ("[model]", "[model]\nscale = 'twice'", "model.scale"),
     ("[model]", "[model]\nthreads = 0", "model.threads: .* 1, got 0"),
     ("lenet5.onnx", "missing.onnx", "missing.onnx"),

@@ -61,6 +61,9 @@ def test_labels_are_brought_to_the_models_classes():
     assert align_labels(np.array([0, 1]), ("a", "b"), None).tolist() == [0, 1]
     assert align_labels(np.array([5, 3, 5]), None, np.array([3, 5])).tolist() == [1, 0, 1]
     assert align_labels(np.array([0, 1, 1]), ("ape", "cat"), np.array(["ant", "ape", "cat"])).tolist() == [1, 2, 2]
+    assert align_labels(np.array([0, 1]), ("negative", "positive"), ["POSITIVE", "NEGATIVE"]).tolist() == [1, 0]
+    assert align_labels(np.array([0, 1]), ("a", "A"), ["A", "a"]).tolist() == [1, 0]
+    assert align_labels(np.array([1, 0]), None, ["far", "near"]).tolist() == [1, 0]
     with pytest.raises(InputError, match="labels: 4 is not a class of the model; known: 3, 5"):
         align_labels(np.array([3, 4]), None, [3, 5])
     with pytest.raises(InputError, match="'cta' is not a class of the model; did you mean 'cat'"):

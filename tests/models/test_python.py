@@ -124,3 +124,15 @@ def test_import_names_the_field():
 def test_outputs_that_do_not_exist():
     with pytest.raises(InputError, match="outputs: 'probs' is not known; accepted: labels, scores, values"):
         PythonModel(first_column, outputs="probs")
+
+
+def test_texts_and_pairs_come_as_lists():
+    seen = []
+
+    def longer(batch):
+        seen.extend(batch)
+        return [int(len(first) > len(second)) for first, second in batch]
+
+    assert PythonModel(longer)([("ab", "c"), ("", "d")]) == [1, 0]
+    assert seen == [("ab", "c"), ("", "d")]
+    assert PythonModel(lambda batch: [len(text) for text in batch])(["ab", ""]) == [2, 0]

@@ -34,17 +34,22 @@ __all__ = [
 ]
 
 ADAPTERS: dict[str, str] = {
+    "encoder": "testifai.models.texts.encoder:load_encoder",
     "onnx": "testifai.models.onnx:load_onnx",
     "python": "testifai.models.python:from_path",
     "torch": "testifai.models.torch:load_torch",
+    "transformers": "testifai.models.texts.classifier:load_transformers",
 }
+# An option that makes it another kind of model.
+VARIANTS: dict[tuple[str, str], str] = {("onnx", "tokenizer"): "testifai.models.texts.onnx:load_onnx_text"}
 
 
 def load(kind: str, source: str | Path, *, folder: str | Path = ".", **options: Any) -> Model:
     """The model a spec names, e.g. load("onnx", "lenet5.onnx"); paths and modules start at `folder`."""
     if kind not in ADAPTERS:
         raise InputError(f"model: kind {kind!r} is not known; {suggest(kind, ADAPTERS)}")
-    module, name = ADAPTERS[kind].split(":")
+    variants = [place for (of, option), place in VARIANTS.items() if of == kind and option in options]
+    module, name = (variants or [ADAPTERS[kind]])[0].split(":")
     make: Callable[..., Model] = getattr(importlib.import_module(module), name)
     accepted = _options(make)
     for option in options:
@@ -69,11 +74,13 @@ def _is_adapter(model: Any) -> bool:
 
 
 def wrap(model: Any) -> Model:
-    """An adapter for what is handed over: an adapter, an estimator, a module, an .onnx path, a callable."""
+    """An adapter for what is handed over: an adapter, an estimator, a module, a path, a callable.
+
+    A path is that of an .onnx file or of the folder of a text model (transformers, or sentence-transformers with a
+    head.npz in it).
+    """
     if isinstance(model, str | Path):
-        if Path(model).suffix.lower() != ".onnx":
-            raise InputError(f"model: {str(model)!r} is not accepted; a path that ends in .onnx or a callable is")
-        return load("onnx", model)
+        return load(_kind_of_path(Path(model)), model)
     if isinstance(model, type):
         raise InputError(f"model: {model.__name__} is a class; hand over an instance")
     if _is_adapter(model):
@@ -92,3 +99,13 @@ def wrap(model: Any) -> Model:
             f"model: {type(model).__name__} is not accepted; a callable, estimator, module or .onnx path is"
         )
     return PythonModel(model)
+
+
+def _kind_of_path(path: Path) -> str:
+    if path.is_dir():
+        return "encoder" if Path(path, "modules.json").is_file() else "transformers"
+    if path.suffix.lower() != ".onnx":
+        raise InputError(
+            f"model: {str(path)!r} is not accepted; a path that ends in .onnx, a text model's folder or a callable is"
+        )
+    return "onnx"

@@ -68,17 +68,17 @@ class OnnxModel:
         told = {"layout": layout, "scale": scale, "mean": mean, "std": std, "output": output}
         self.preprocessing = {option: value for option, value in told.items() if value is not None}
         self.name = self.path.name
-        self._session = _open(self.path, threads)
-        self.fingerprint = _fingerprint(self.path)
+        self._session = open_session(self.path, threads)
+        self.fingerprint = file_fingerprint(self.path)
         self._input = _only_input(self.name, self._session.get_inputs())
         self.input_shape = tuple(size if isinstance(size, int) else None for size in self._input.shape)
         self.input_dtype = np.dtype(_DTYPES[self._input.type])
         nodes = {node.name: node for node in self._session.get_outputs()}
-        self.output = _find_output(self.name, nodes, output)
-        self.features_output = _find_features(self.name, nodes, features, self.output)
+        self.output = find_output(self.name, nodes, output)
+        self.features_output = find_features(self.name, nodes, features, self.output)
         shape = nodes[self.output].shape
         last = shape[1] if len(shape) == 2 else None
-        self.outputs: Outputs = _kind_of(nodes[self.output].type, last, len(shape))
+        self.outputs: Outputs = kind_of(nodes[self.output].type, last, len(shape))
         self.classes: int | None = last if self.outputs == "scores" and isinstance(last, int) else None
         self._fixed = self.input_shape[0] if self.input_shape else None
         self.batch_size = self._fixed or batch_size
@@ -142,7 +142,7 @@ class OnnxModel:
         if layer not in names:
             known = suggest(layer, names) if len(names) <= _LISTED else _near(layer, names)
             raise InputError(f"layer: {self.name} makes no tensor {layer!r}; {known}")
-        return _open(self.path, self._options["threads"], onnx_graph.with_output(content, layer))
+        return open_session(self.path, self._options["threads"], onnx_graph.with_output(content, layer))
 
     def _flat(self, outputs: NDArray[Any]) -> NDArray[Any]:
         return outputs[:, 0] if self.outputs == "labels" and outputs.ndim == 2 else outputs
@@ -164,14 +164,15 @@ class OnnxModel:
             texts = np.asarray(batch, dtype=object)
             return texts.reshape(len(texts), 1) if len(self.input_shape) == 2 else texts
         if isinstance(batch, list):
-            raise InputError(f"{self.name}: inputs are texts; the model takes {self.input_dtype} arrays")
+            hint = "; a text model needs tokenizer = 'tokenizer.json'" if self.input_dtype.kind == "i" else ""
+            raise InputError(f"{self.name}: inputs are texts; the model takes {self.input_dtype} arrays{hint}")
         return np.asarray(self.preprocess_for(batch)(batch))
 
     def _infer(self, session: Any, names: list[str], ready: NDArray[Any]) -> list[NDArray[Any]]:
         try:
             return [np.asarray(made) for made in session.run(names, {self._input.name: ready})]
         except Exception as error:  # onnxruntime's exceptions have no common base of their own
-            raise InputError(f"{self.name}: the model failed on inputs {ready.shape}: {_first_line(error)}") from None
+            raise InputError(f"{self.name}: the model failed on inputs {ready.shape}: {first_line(error)}") from None
 
 
 def load_onnx(path: str | Path, *, folder: str | Path = ".", **options: Any) -> OnnxModel:
@@ -183,7 +184,7 @@ def _reopen(path: Path, options: dict[str, Any]) -> OnnxModel:
     return OnnxModel(path, **options)
 
 
-def _open(path: Path, threads: int, content: bytes | None = None) -> Any:
+def open_session(path: Path, threads: int, content: bytes | None = None) -> Any:
     """A session on the file or, where given, on this content in its place."""
     if not isinstance(threads, int) or threads < 1:
         raise InputError(f"model: threads = {threads!r} is not accepted; a whole number from 1 is")
@@ -202,10 +203,11 @@ def _open(path: Path, threads: int, content: bytes | None = None) -> Any:
             path if content is None else content, options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:
-        raise InputError(f"model: {path} is not a usable ONNX model ({_first_line(error)})") from None
+        raise InputError(f"model: {path} is not a usable ONNX model ({first_line(error)})") from None
 
 
-def _fingerprint(path: Path) -> str:
+def file_fingerprint(path: Path) -> str:
+    """A hash of an ONNX file and of the weights beside it."""
     digest = hashlib.sha256()
     # Exporters put large weights beside the model, by custom in <name>.data.
     for file in (path, path.with_name(path.name + ".data")):
@@ -219,13 +221,15 @@ def _fingerprint(path: Path) -> str:
 def _only_input(name: str, inputs: Sequence[Any]) -> Any:
     if len(inputs) != 1:
         found = ", ".join(node.name for node in inputs)
-        raise InputError(f"model: {name} has {len(inputs)} inputs ({found}); models with one input are accepted")
+        hint = "; a text model needs tokenizer = 'tokenizer.json'" if "input_ids" in found else ""
+        raise InputError(f"model: {name} has {len(inputs)} inputs ({found}); models with one input are accepted{hint}")
     if inputs[0].type not in _DTYPES:
         raise InputError(f"model: {name}: input type {inputs[0].type} is not accepted; {', '.join(_DTYPES)} are")
     return inputs[0]
 
 
-def _find_output(name: str, nodes: dict[str, Any], wanted: str | None) -> str:
+def find_output(name: str, nodes: dict[str, Any], wanted: str | None) -> str:
+    """The output that holds the model's answer: the one named, else the likeliest."""
     described = ", ".join(f"{node.name} {node.type} {node.shape}" for node in nodes.values())
     if wanted is not None:
         if wanted not in nodes:
@@ -259,7 +263,8 @@ def _is_column(shape: Sequence[Any]) -> bool:
     return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
 
 
-def _find_features(name: str, nodes: dict[str, Any], wanted: str | None, output: str) -> str | None:
+def find_features(name: str, nodes: dict[str, Any], wanted: str | None, output: str) -> str | None:
+    """The output that holds features: the one named, else the only one whose name says so."""
     if wanted is not None:
         if wanted not in nodes:
             raise InputError(f"model: {name} has no output {wanted!r} for features; {suggest(wanted, nodes)}")
@@ -272,7 +277,8 @@ def _find_features(name: str, nodes: dict[str, Any], wanted: str | None, output:
     return named[0] if len(named) == 1 else None
 
 
-def _kind_of(dtype: str, columns: Any, rank: int) -> Outputs:
+def kind_of(dtype: str, columns: Any, rank: int) -> Outputs:
+    """What an output of this type and shape is."""
     if dtype in _INTEGERS and (rank < 2 or columns == 1):
         return "labels"
     return "values" if rank == 1 or columns == 1 else "scores"
@@ -296,6 +302,7 @@ def _near(word: str, names: Sequence[str]) -> str:
     return f"{len(names)} known, such as {', '.join([*close, *names[-5:]])}"
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line."""
     text = " ".join(str(error).split())
     return text[:200] or type(error).__name__

@@ -61,7 +61,7 @@ def align_labels(
 
     A scikit-learn classifier trained on the digits 3 and 5 scores them in columns 0 and 1, and knows its
     classes as (3, 5): its adapter exposes them as `class_values`. Words are matched by the data's class
-    names.
+    names, whatever their case; whole numbers of data without names are a model's numbers of its named classes.
 
     >>> align_labels(np.array([5, 3, 5]), None, [3, 5]).tolist()
     [1, 0, 1]
@@ -69,14 +69,20 @@ def align_labels(
     if class_values is None or labels.ndim != 1:
         return labels
     index = {_plain(value): column for column, value in enumerate(class_values)}
-    by_name = names is not None and all(isinstance(value, str) for value in index)
+    named = all(isinstance(value, str) for value in index)
+    if named and names is None and labels.dtype.kind in "iu":
+        return labels
+    folded = {str(value).casefold(): column for value, column in index.items()}
+    if named and len(folded) == len(index):
+        index |= folded
     table = {}
     for label in np.unique(labels):
-        value = names[int(label)] if by_name and names is not None else _plain(label)
-        if value not in index:
-            known = suggest(value, map(str, index))
+        value = names[int(label)] if named and names is not None else _plain(label)
+        found = index.get(value, index.get(value.casefold()) if isinstance(value, str) else None)
+        if found is None:
+            known = suggest(value, map(str, class_values))
             raise InputError(f"labels: {value!r} is not a class of the model; {known}")
-        table[label] = index[value]
+        table[label] = found
     return np.array([table[label] for label in labels], dtype=np.int64)
 
 

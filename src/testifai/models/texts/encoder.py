@@ -1,0 +1,182 @@
+"""Sentence encoders in the folder format of sentence-transformers, with a linear head (needs the extra `text`).
+
+Read with transformers alone: modules.json names a Transformer, a Pooling and perhaps a Normalize, in this order. A
+folder without modules.json is taken as a network whose tokens are averaged.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.models.base import Outputs
+from testifai.models.texts.base import TextModel, check_texts
+from testifai.models.texts.cache import LIMIT_MB, RowCache
+from testifai.models.texts.heads import Head, features_of
+from testifai.models.texts.network import Network, fingerprint, read_config, read_json
+from testifai.rows import Batch
+
+# How the tokens' vectors (texts x tokens x columns) become one, by the names of sentence-transformers.
+_POOLINGS = {
+    "cls_token": lambda states: states[:, 0],
+    "lasttoken": lambda states: states[:, -1],
+    "max_tokens": lambda states: states.amax(dim=1),
+    "mean_sqrt_len_tokens": lambda states: states.sum(dim=1) / states.shape[1] ** 0.5,
+    "mean_tokens": lambda states: states.mean(dim=1),
+}
+
+
+class Encoder:
+    """Texts in, an embedding each out; that of a repeated text is worked out once."""
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        cache_mb: float = LIMIT_MB,
+        max_length: int | None = None,
+        device: str | None = None,
+        threads: int = 1,
+    ) -> None:
+        self.folder = Path(folder)
+        self._parts = _modules(self.folder)
+        self._poolings, self._normalise = _poolings(self.folder, self._parts)
+        longest = (read_json(self.folder / "sentence_bert_config.json") or {}).get("max_seq_length")
+        self.network = Network(
+            _network_folder(self.folder), "AutoModel", optional="pooler.", max_length=max_length or longest,
+            device=device, threads=threads,
+        )  # fmt: skip
+        self._known = RowCache(cache_mb)
+
+    @cached_property
+    def columns(self) -> int:
+        """The length of an embedding."""
+        return int(self([""]).shape[1])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the files that decide the embeddings."""
+        return fingerprint(self.folder, sorted({"", *(part["path"] for part in self._parts)}))
+
+    def __call__(self, texts: list[str]) -> NDArray[np.float32]:
+        checked = check_texts(texts, self.folder.resolve().name, pairs=False)
+        return self._known.rows(checked, lambda some: self.network.rows(some, self._pool))
+
+    def _pool(self, outputs: Any) -> Any:
+        states = outputs.last_hidden_state.float()
+        rows = [_POOLINGS[name](states) for name in self._poolings]
+        pooled = rows[0] if len(rows) == 1 else self.network.concatenate(rows)
+        if self._normalise:
+            pooled = pooled / pooled.norm(dim=1, keepdim=True).clamp_min(1e-12)
+        return pooled
+
+
+class EncoderModel(TextModel):
+    """A classifier of texts or of pairs of texts: an encoder and a head on its embeddings.
+
+    `head` is a `Head` or the path of one (see `heads`); without it, head.npz in the encoder's folder. `features` are
+    what the head sees.
+    """
+
+    outputs: Outputs = "scores"
+    pairs: bool
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        head: Head | str | Path | None = None,
+        cache_mb: float = LIMIT_MB,
+        max_length: int | None = None,
+        device: str | None = None,
+        threads: int = 1,
+        batch_size: int | None = None,
+    ) -> None:
+        # Embeddings are what takes time and is kept; scores are a sum.
+        super().__init__(cache_mb=0, batch_size=batch_size)
+        self.name = Path(folder).resolve().name
+        read_config(_network_folder(Path(folder)))  # a wrong folder is a more likely mistake than a missing head
+        self.head = head if isinstance(head, Head) else Head.read(Path(folder, "head.npz") if head is None else head)
+        self.encoder = Encoder(folder, cache_mb=cache_mb, max_length=max_length, device=device, threads=threads)
+        self.pairs = _takes_pairs(self.head, self.encoder.columns)
+        self.classes, self.class_values = self.head.count, self.head.classes
+        self.preprocessing = {} if max_length is None else {"max_length": max_length}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the encoder's files and the head's numbers."""
+        return f"{self.encoder.fingerprint}-{self.head.fingerprint}"
+
+    def scores(self, texts: list[Any]) -> NDArray[Any]:
+        return self.head.scores(features_of(self.encoder, texts, self.pairs))
+
+    def features(self, batch: Batch) -> NDArray[Any]:
+        """What the head sees of each input: the embedding of a text, [|u - v|, u * v] of a pair."""
+        return features_of(self.encoder, self._texts(batch), self.pairs)
+
+    def traced(self, batch: Batch, layer: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Scores and features."""
+        if layer is not None:
+            raise InputError(f"layer: {layer!r}: {self.name} has features only; leave layer out")
+        features = self.features(batch)
+        return self.head.scores(features), features
+
+
+def load_encoder(
+    path: str, *, head: str | Path | None = None, folder: str | Path = ".", **options: Any
+) -> EncoderModel:
+    """The model that a spec names: relative paths, also the head's, start at `folder`."""
+    return EncoderModel(Path(folder, path), head=None if head is None else Path(folder, head), **options)
+
+
+def _modules(folder: Path) -> list[dict[str, str]]:
+    listed = read_json(folder / "modules.json")
+    if listed is None:
+        return []
+    try:
+        return [{"path": str(part["path"]), "kind": str(part["type"]).rpartition(".")[2]} for part in listed]
+    except (TypeError, KeyError):
+        raise InputError(f"model: {folder / 'modules.json'} is not a list of modules with a type and a path") from None
+
+
+def _network_folder(folder: Path) -> Path:
+    """Where the network is: the folder itself, or the one of its first module."""
+    if not folder.is_dir():
+        return folder  # says so when it is read
+    first = next((part for part in _modules(folder) if part["kind"] == "Transformer"), None)
+    return folder if first is None else folder / first["path"]
+
+
+def _poolings(folder: Path, parts: list[dict[str, str]]) -> tuple[list[str], bool]:
+    """Which poolings the folder's modules ask for, and whether embeddings are scaled to length 1."""
+    kinds = [part["kind"] for part in parts]
+    if kinds not in ([], ["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+        raise InputError(
+            f"model: {folder} is made of {', '.join(kinds)}; Transformer, Pooling and perhaps Normalize are accepted"
+        )
+    if not parts:
+        return ["mean_tokens"], False
+    path = folder / parts[1]["path"] / "config.json"
+    config = read_json(path)
+    if not isinstance(config, dict):
+        raise InputError(f"model: {path} is missing or no table; it says how tokens become one embedding")
+    wanted = [
+        name.removeprefix("pooling_mode_") for name, on in config.items() if "pooling_mode_" in name and on is True
+    ]
+    if not wanted or not set(wanted) <= set(_POOLINGS):
+        raise InputError(f"model: {path}: pooling {', '.join(wanted) or 'none'}; accepted: {', '.join(_POOLINGS)}")
+    return wanted, len(kinds) == 3
+
+
+def _takes_pairs(head: Head, columns: int) -> bool:
+    if head.columns not in (columns, 2 * columns):
+        raise InputError(
+            f"model.head: has {head.columns} columns; the encoder's embeddings have {columns}: "
+            f"{columns} (texts) or {2 * columns} (pairs) are accepted"
+        )
+    return head.columns == 2 * columns

@@ -1,0 +1,253 @@
+"""Networks of Hugging Face's transformers in a local folder: opened without a network and without code of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai import extras
+from testifai.errors import InputError, suggest
+from testifai.models.texts.tokens import Tokenizer, of_equal_length
+from testifai.models.traces import as_rows
+
+# What in a folder decides what comes out; a model card or a training log does not.
+_CONTENT = (".json", ".safetensors", ".bin", ".txt", ".model")
+_NO_LIMIT = 1 << 20  # tokenizers without a longest text say so with a huge number
+
+
+class Network:
+    """A network and its tokenizer; texts or pairs of texts in, one row each out.
+
+    `threads` are those of one call: several calls may run at once.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        kind: str,
+        *,
+        optional: str = "",
+        max_length: int | None = None,
+        device: str | None = None,
+        threads: int = 1,
+    ) -> None:
+        for field, value in (("max_length", max_length), ("threads", threads)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise InputError(f"model: {field} = {value!r} is not accepted; a whole number from 1 is")
+        self.folder, self.threads = folder, threads
+        read_config(folder)
+        torch = extras.load("torch", extra="text")
+        # Folders differ in the precision of their weights, and versions of the library in what they make of it.
+        self.module = _open(folder, kind, optional).float().eval()
+        if device is not None:
+            self.module = _move(self.module, device)
+        self.device = device or "cpu"
+        self.tokenizer, self._takes_types = _tokenizer(folder, max_length)
+        if getattr(self.module.config, "pad_token_id", None) is None:
+            self.module.config.pad_token_id = -1  # no text has it: every token counts
+        self._torch = torch
+
+    def rows(self, batch: Sequence[Any], read: Callable[[Any], Any], **options: Any) -> NDArray[np.float32]:
+        """What `read` makes of the network's outputs, a row for each text; options are the network's."""
+        return self._run(batch, lambda outputs: np.asarray(read(outputs).float().cpu().numpy()), **options)
+
+    def concatenate(self, rows: list[Any]) -> Any:
+        """Tensors side by side."""
+        return self._torch.cat(rows, dim=1)
+
+    def traced(
+        self, batch: Sequence[Any], read: Callable[[Any], Any], layer: str | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The same and, from the same pass, what a submodule said, averaged over the tokens."""
+        modules = {name: module for name, module in self.module.named_modules() if name}
+        if layer is None or layer not in modules:
+            raise InputError(f"layer: {layer!r} is not a submodule of {self.folder.name}; {suggest(layer, modules)}")
+        seen: list[Any] = []
+        mine = threading.get_ident()
+
+        def note(_module: Any, _inputs: Any, made: Any) -> None:
+            if threading.get_ident() == mine:  # other threads may be using the same network
+                seen.append(made[0] if isinstance(made, tuple) and made else made)
+
+        def both(outputs: Any) -> NDArray[np.float32]:
+            scores = read(outputs).float().cpu().numpy()
+            made = seen[-1] if seen else None
+            seen.clear()
+            if not isinstance(made, self._torch.Tensor):
+                raise InputError(f"layer: {layer!r} of {self.folder.name} gave no tensor; choose a submodule that does")
+            widths.append(scores.shape[1])
+            return np.concatenate([scores, as_rows(made.float().cpu().numpy(), len(scores), layer)], axis=1)
+
+        widths: list[int] = []
+        hook = modules[layer].register_forward_hook(note)
+        try:
+            rows = self._run(batch, both)
+        finally:
+            hook.remove()
+        return rows[:, : widths[0]], rows[:, widths[0] :]
+
+    def _run(
+        self, batch: Sequence[Any], read: Callable[[Any], NDArray[np.float32]], **options: Any
+    ) -> NDArray[np.float32]:
+        texts = self.tokenizer(batch)
+        parts, order = [], []
+        with _torch_threads(self.threads), self._torch.inference_mode():
+            for places in of_equal_length([len(text.ids) for text in texts]):
+                inputs = {"input_ids": [texts[place].ids for place in places]}
+                if self._takes_types:
+                    inputs["token_type_ids"] = [texts[place].types for place in places]
+                tensors = {name: self._torch.tensor(rows, device=self.device) for name, rows in inputs.items()}
+                parts.append(read(self.module(**tensors, **options)))
+                order.append(places)
+        if not parts:
+            # Nothing in still has a number of columns.
+            return self._run([""], read, **options)[:0]
+        rows = np.concatenate(parts)
+        back = np.empty(len(rows), np.intp)
+        back[np.concatenate(order)] = np.arange(len(rows))
+        return rows[back]
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The folder's config.json, or a line that says why it is no model."""
+    if not folder.is_dir():
+        raise InputError(f"model: {folder} {'is not a folder' if folder.exists() else 'does not exist'}")
+    config = read_json(folder / "config.json")
+    if config is None:
+        raise InputError(f"model: {folder} is not a model's folder; it has no config.json")
+    if not isinstance(config, dict) or "model_type" not in config:
+        raise InputError(f"model: {folder / 'config.json'} names no model_type; a folder of transformers does")
+    return config
+
+
+def read_json(path: Path) -> Any:
+    """What a file of JSON holds; None where there is no such file."""
+    if not path.is_file():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"model: cannot read {path} ({' '.join(str(error).split())[:120]})") from None
+
+
+def fingerprint(folder: Path, parts: Sequence[str] = ("",), extra: bytes = b"") -> str:
+    """A hash of the files of a folder, and of the named folders in it, that decide what comes out."""
+    digest = hashlib.sha256(extra)
+    for part in parts:
+        for path in sorted(Path(folder, part).iterdir()) if Path(folder, part).is_dir() else []:
+            if path.is_file() and path.suffix in _CONTENT:
+                digest.update(f"{part}/{path.name}\0".encode())
+                with path.open("rb") as stream:
+                    while chunk := stream.read(1 << 20):
+                        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _open(folder: Path, kind: str, optional: str) -> Any:
+    """The network of a folder, as the class of transformers reads it; parameters named `optional…` may be missing."""
+    transformers = extras.load("transformers", extra="text")
+    reader = getattr(transformers, kind)
+    try:
+        with _silent(transformers):
+            module, info = reader.from_pretrained(
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
+                weights_only=True,
+                output_loading_info=True,
+            )
+    except Exception as error:  # whatever is wrong with the files; the library has no exception of its own
+        raise InputError(f"model: {folder} cannot be opened as {kind} ({_first_line(error)})") from None
+    # The library fills what the files lack with random numbers.
+    lacking = sorted(name for name in info["missing_keys"] if not (optional and name.startswith(optional)))
+    if lacking:
+        raise InputError(
+            f"model: {folder} has no weights for {lacking[0]} ({len(lacking)} missing in all), which {kind} needs; "
+            "an encoder without a classifier needs a head: encoder = 'folder', head = 'head.npz'"
+        )
+    return module
+
+
+def _tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, bool]:
+    """The folder's tokenizer, and whether its network is told which text of a pair a token belongs to."""
+    transformers = extras.load("transformers", extra="text")
+    try:
+        with _silent(transformers):
+            found = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        backend = found.backend_tokenizer
+    except Exception as error:
+        raise InputError(
+            f"model: {folder} has no usable tokenizer (tokenizer.json, or vocab.txt and its like): {_first_line(error)}"
+        ) from None
+    takes_types = "token_type_ids" in found.model_input_names
+    return Tokenizer(backend, max_length=max_length or _longest(folder, found)), takes_types
+
+
+def _longest(folder: Path, tokenizer: Any) -> int | None:
+    """How many tokens the network can read, as far as its files say."""
+    if tokenizer.model_max_length < _NO_LIMIT:
+        return int(tokenizer.model_max_length)
+    positions = read_config(folder).get("max_position_embeddings")
+    # Some networks (RoBERTa) number the places of tokens from 2 on.
+    return positions - 2 if isinstance(positions, int) and positions > 2 else None
+
+
+def _move(module: Any, device: str) -> Any:
+    try:
+        return module.to(device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"model: device {device!r} cannot be used ({_first_line(error)})") from None
+
+
+@contextlib.contextmanager
+def _silent(transformers: Any) -> Iterator[None]:
+    """No progress bars and no warnings; what is wrong is said by us."""
+    log = transformers.utils.logging
+    level, shown = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity(logging.CRITICAL)
+    log.disable_progress_bar()
+    try:
+        yield
+    finally:
+        log.set_verbosity(level)
+        if shown:
+            log.enable_progress_bar()
+
+
+_lock = threading.Lock()
+_users = 0
+_before = 1
+
+
+@contextlib.contextmanager
+def _torch_threads(count: int) -> Iterator[None]:
+    """Torch's operations in so many threads for calls in progress; the last of them restores what was."""
+    global _users, _before
+    torch = extras.load("torch", extra="text")
+    with _lock:
+        _users += 1
+        if _users == 1:
+            _before = torch.get_num_threads()
+        # The number belongs to the thread that sets it, and to the matrix products of all.
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                torch.set_num_threads(_before)
+
+
+def _first_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text[:160] or type(error).__name__

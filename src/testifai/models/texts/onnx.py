@@ -1,0 +1,157 @@
+"""ONNX text models: a graph that takes token numbers, and the tokenizer.json that makes them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.models import onnx as graphs
+from testifai.models.base import Outputs
+from testifai.models.texts.base import TextModel
+from testifai.models.texts.cache import LIMIT_MB
+from testifai.models.texts.tokens import Tokenizer, Tokens, of_equal_length
+from testifai.models.traces import as_rows
+from testifai.rows import Batch
+
+_INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+
+class OnnxTextModel(TextModel):
+    """Texts, or pairs of texts read together, in; whatever the graph's output says of each out.
+
+    The graph's inputs are told by their names: input_ids and, where it has them, attention_mask and token_type_ids. A
+    graph with a fixed number of tokens or inputs gets padding; others get texts of equal length together. `output` and
+    `features` name outputs, as for other ONNX models.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        tokenizer: str | Path,
+        output: str | None = None,
+        features: str | None = None,
+        cache_mb: float = LIMIT_MB,
+        max_length: int | None = None,
+        threads: int = 1,
+        batch_size: int | None = None,
+    ) -> None:
+        super().__init__(cache_mb=cache_mb, batch_size=batch_size)
+        self.path, self.name = Path(path), Path(path).name
+        self._session = graphs.open_session(self.path, threads)
+        self._inputs = _named_inputs(self.name, self._session.get_inputs())
+        self._rows, self._length = _fixed_shape(self.name, self._inputs)
+        self._tokenizer_path = Path(tokenizer)
+        self.tokenizer = Tokenizer.read(self._tokenizer_path, max_length=_shorter(max_length, self._length))
+        nodes = {node.name: node for node in self._session.get_outputs()}
+        self.output = graphs.find_output(self.name, nodes, output)
+        self.features_output = graphs.find_features(self.name, nodes, features, self.output)
+        shape = nodes[self.output].shape
+        last = shape[1] if len(shape) == 2 else None
+        self.outputs: Outputs = graphs.kind_of(nodes[self.output].type, last, len(shape))
+        self.classes: int | None = last if self.outputs == "scores" and isinstance(last, int) else None
+        told = {"output": output, "max_length": max_length}
+        self.preprocessing = {option: value for option, value in told.items() if value is not None}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hashes of the graph and of the tokenizer."""
+        return f"{graphs.file_fingerprint(self.path)}-{graphs.file_fingerprint(self._tokenizer_path)}"
+
+    def __call__(self, batch: Batch) -> NDArray[Any]:
+        return self._flat(super().__call__(batch))
+
+    def scores(self, texts: list[Any]) -> NDArray[Any]:
+        (rows,) = self._run(texts, [self.output])
+        return rows
+
+    def features(self, batch: Batch) -> NDArray[Any]:
+        """What the graph's features output says of each input; states of tokens are averaged."""
+        return self.traced(batch)[1]
+
+    def traced(self, batch: Batch, layer: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Outputs and, from the same pass, what an output of the graph said; by default the features output."""
+        layer = self.features_output if layer is None else layer
+        known = ", ".join(node.name for node in self._session.get_outputs())
+        if layer is None:
+            raise InputError(f"{self.name}: has no features output; name one with features = (its outputs: {known})")
+        if layer not in known.split(", "):
+            raise InputError(f"layer: {self.name} has no output {layer!r}; known: {known}")
+        outputs, activations = self._run(self._texts(batch), [self.output, layer])
+        return self._flat(outputs), activations
+
+    def _flat(self, outputs: NDArray[Any]) -> NDArray[Any]:
+        return outputs[:, 0] if self.outputs == "labels" and outputs.ndim == 2 else outputs
+
+    def _run(self, texts: list[Any], names: list[str]) -> list[NDArray[Any]]:
+        tokens = self.tokenizer(texts or [""])
+        lengths = [self._length or len(one.ids) for one in tokens]
+        parts: list[list[NDArray[Any]]] = [[] for _ in names]
+        order = []
+        for group in of_equal_length(lengths):
+            size = self._rows or len(group)
+            for start in range(0, len(group), size):
+                places = group[start : start + size]
+                made = self._infer([tokens[place] for place in places], lengths[places[0]], names)
+                for kept, name, rows in zip(parts, names, made, strict=True):
+                    rows = rows[: len(places)]
+                    # Of a layer one row each is wanted, of the output what it is.
+                    kept.append(rows if name == names[0] else as_rows(rows, len(places), name))
+                order.append(places)
+        back = np.argsort(np.concatenate(order))
+        return [np.concatenate(kept)[back][: len(texts)] for kept in parts]
+
+    def _infer(self, tokens: list[Tokens], length: int, names: list[str]) -> list[NDArray[Any]]:
+        shape = (self._rows or len(tokens), length)
+        filled = {name: np.zeros(shape, _INTEGERS[node.type]) for name, node in self._inputs.items()}
+        filled["input_ids"][:] = self.tokenizer.pad
+        for row, one in enumerate(tokens):
+            for name, values in (("input_ids", one.ids), ("attention_mask", 1), ("token_type_ids", one.types)):
+                if name in filled:
+                    filled[name][row, : len(one.ids)] = values
+        try:
+            made = self._session.run(names, {self._inputs[name].name: values for name, values in filled.items()})
+        except Exception as error:  # onnxruntime's exceptions have no common base of their own
+            reason = graphs.first_line(error)
+            raise InputError(
+                f"{self.name}: the model failed on {shape[0]} texts of {length} tokens: {reason}"
+            ) from None
+        return [np.asarray(one) for one in made]
+
+
+def load_onnx_text(path: str, *, tokenizer: str | Path, folder: str | Path = ".", **options: Any) -> OnnxTextModel:
+    """The model that a spec names with `onnx` and `tokenizer`: relative paths start at `folder`."""
+    return OnnxTextModel(Path(folder, path), tokenizer=Path(folder, tokenizer), **options)
+
+
+def _shorter(told: int | None, fixed: int | None) -> int | None:
+    return min((size for size in (told, fixed) if size is not None), default=None)
+
+
+def _named_inputs(name: str, inputs: list[Any]) -> dict[str, Any]:
+    """The graph's inputs by what they hold; a lone one holds the token numbers whatever it is called."""
+    named = {"input_ids": inputs[0]} if len(inputs) == 1 else {node.name: node for node in inputs}
+    unknown = [node for node in named if node not in _INPUTS]
+    if unknown or "input_ids" not in named:
+        found = ", ".join(node.name for node in inputs)
+        raise InputError(f"model: {name} takes {found}; a text model takes {', '.join(_INPUTS)} or some of them")
+    for node in named.values():
+        if node.type not in _INTEGERS or len(node.shape) != 2:
+            raise InputError(
+                f"model: {name}: input {node.name} is {node.type} {node.shape}; whole numbers (N, tokens) are accepted"
+            )
+    return named
+
+
+def _fixed_shape(name: str, inputs: dict[str, Any]) -> tuple[int | None, int | None]:
+    """The number of inputs and of tokens, where the graph fixes them."""
+    rows, length = (size if isinstance(size, int) else None for size in inputs["input_ids"].shape)
+    if length is not None and "attention_mask" not in inputs:
+        raise InputError(f"model: {name} takes {length} tokens and no attention_mask: it cannot tell text from padding")
+    return rows, length
