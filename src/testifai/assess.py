@@ -36,7 +36,7 @@ EXTRA = 50
 
 @dataclass(frozen=True)
 class Plan:
-    """A measure, the order up to which tests are measured (None: the usual), how many more, and what predicts the rest."""
+    """A measure, the order up to which tests are measured (None: the usual), how many more, what predicts the rest."""
 
     measure: Measure
     orders: int | None = None

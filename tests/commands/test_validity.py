@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
+QUALITY = '{ use = "ssim", sample = 60, extra = 0 }'
 SPEC = """
 [model]
 onnx = "lenet5.onnx"
@@ -82,7 +83,7 @@ def test_mistakes_are_one_line(command, arguments, message):
 
 
 def test_a_run_without_quality_says_how_to_measure_it(command, folder):
-    (folder / "spec.toml").write_text(SPEC.replace('quality = { use = "ssim", sample = 60, extra = 0 }', "").split("[[gate]]")[0])
+    (folder / "spec.toml").write_text(SPEC.replace(f"quality = {QUALITY}", "").split("[[gate]]")[0])
     assert command("run", "spec.toml", "-o", "plain.db")[0] == 0
     code, _, err = command("validity", "plain.db")
     assert code == 2
@@ -130,7 +131,8 @@ def test_the_exported_table_has_the_scores(command, folder):
 
 def test_a_function_of_the_users_own_is_a_measure(command, folder):
     (folder / "own.py").write_text("def still(clean, perturbed):\n    return (clean == perturbed).mean(axis=(1, 2))\n")
-    text = SPEC.replace('{ use = "ssim", sample = 60, extra = 0 }', '{ python = "own:still", sample = 50, extra = 0, predictor = "forest" }')
+    own = '{ python = "own:still", sample = 50, extra = 0, predictor = "forest" }'
+    text = SPEC.replace(QUALITY, own)
     (folder / "spec.toml").write_text(text.split("[[gate]]")[0])
     code, _, err = command("run", "spec.toml", "-o", "own.db")
     assert code == 0

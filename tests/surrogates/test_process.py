@@ -196,7 +196,7 @@ def test_information_from_means_where_inputs_serve_many_tests(monkeypatch):
     _, _, single = counted(outcomes, np.repeat(np.arange(6), 30), np.tile(np.arange(30), 6))
     deviations = rng.normal(size=180)
     precision, score = brute_information(single, 6, some_correlation(6), deviations)
-    monkeypatch.setattr("testifai.surrogates.process_inputs.EACH", 2)
+    monkeypatch.setattr("testifai.surrogates.process_inputs.WORK", 20)
     found = Information(single, 6, some_correlation(6))  # all inputs in all tests: means lose nothing
     np.testing.assert_allclose(found.precision, precision, rtol=1e-8)
     np.testing.assert_allclose(found.score(deviations), score, rtol=1e-8)

@@ -21,7 +21,9 @@ Ints = NDArray[np.intp]
 
 TERMS = 8  # of the Hermite expansion; the next ones matter only for correlations near 1
 PAIRS = 100_000  # of trials of the same input, enough to fit a handful of numbers
-EACH = 70  # inputs tried on more tests than this are used through means per test
+# Work, as the sum of cubed tests per input, beyond which inputs are used through means per test: 70 tests on each of
+# 10,000 inputs take some two seconds.
+WORK = 10_000 * 70**3
 SURE = 50_000  # pairs from which on their correlation is known well enough to build on it
 CHUNK = 4_000_000  # matrix entries at a time
 LOOPED = 24  # blocks of this size on are inverted one by one: slower to call, but half the work
@@ -184,7 +186,7 @@ class Information:
         self.sure = float((tried * (tried - 1) / 2).sum()) > SURE  # of how trials hang together
         self.precision = np.zeros((tests, tests))
         self._groups: list[tuple[Ints, Singles]] = []  # trials of inputs with equally many, and their inverse blocks
-        self._means = tried.max() > EACH
+        self._means = float((tried.astype(float) ** 3).sum()) > WORK
         if self._means:
             self._add_means(single, correlation)
         else:
