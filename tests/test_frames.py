@@ -62,7 +62,7 @@ def test_quality_comes_along_where_it_was_measured(tmp_path):
     def moved(clean, perturbed):
         return np.abs(perturbed - clean)[:, 0]
 
-    run = scan(quality={"use": moved, "orders": 1, "predictor": "forest"})
+    run = scan(quality={"use": moved, "orders": 1, "extra": 0, "predictor": "forest"})
     found = columns(run)
     assert list(found)[-4:] == ["quality", "quality_low", "quality_high", "quality_source"]
     assert found["quality_low"].dtype == np.float64

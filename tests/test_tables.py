@@ -90,7 +90,8 @@ def test_a_summary_of_predictions_ends_with_how_far_to_trust_them():
 
 def test_a_summary_of_measurements_alone_says_nothing_of_trust():
     assert "left out" not in printed(tables.summary, tomogram())
-    assert tables.trust(tomogram()) == {"left_out": None, "held_back": None, "high_orders": None, "lines": []}
+    nothing = dict.fromkeys(("left_out", "held_back", "high_orders", "unknown"))
+    assert tables.trust(tomogram()) == {**nothing, "lines": []}
 
 
 def test_an_empty_run_can_be_shown():
