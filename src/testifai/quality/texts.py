@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,7 +54,7 @@ class TextCompare:
         return [1.0 if change[0] == change[1] else values[change] for change in changes]
 
 
-class TextMeasure:
+class TextMeasure(ABC):
     """A measure that scores single texts: a subclass has a `name` and `scores(changes)`."""
 
     name: str
@@ -64,9 +65,9 @@ class TextMeasure:
         self.sample = whole_number("sample", sample, FEWEST)
         self.side = read_side(side)
 
+    @abstractmethod
     def scores(self, changes: list[Change]) -> Sequence[float]:
         """A number for each changed text."""
-        raise NotImplementedError
 
     def describe(self) -> dict[str, Any]:
         return {"use": self.name, "sample": self.sample, "side": self.side}

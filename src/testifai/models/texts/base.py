@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from testifai.rows import Batch, are_pairs
 BATCH_SIZE = 4096
 
 
-class TextModel:
+class TextModel(ABC):
     """A model of texts whose scores of repeated inputs are worked out once.
 
     An adapter has `scores(texts)`, a row for each of some distinct texts or pairs, and says in `pairs` which of the
@@ -30,9 +31,9 @@ class TextModel:
         self.batch_size = batch_size or BATCH_SIZE
         self._known = RowCache(cache_mb)
 
+    @abstractmethod
     def scores(self, texts: list[Any]) -> NDArray[Any]:
         """A row for each."""
-        raise NotImplementedError
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
         return self._known.rows(self._texts(batch), self.scores)
