@@ -53,6 +53,10 @@ bench: $(VENV)/installed-reference
 	$(BIN)/python benchmarks/coverage.py --seeds 20 --surfaces smooth rough --plans "balanced 100" "target .05"
 	$(BIN)/python benchmarks/operational.py
 	$(BIN)/python benchmarks/locality.py --splits 5 --no-training
+	$(BIN)/python benchmarks/texts.py
+	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/validity.py mnist
+	$(BIN)/python benchmarks/explorer.py
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
