@@ -168,6 +168,19 @@ def test_scores_may_be_added_to_a_run_and_another_measure_takes_their_place(tmp_
     np.testing.assert_array_equal(scan(store=path).quality.values, added.quality.values)
 
 
+def test_what_a_measure_cost_is_remembered_while_another_has_its_place(tmp_path):
+    path, costly = tmp_path / "run.db", {"use": Counting(), "extra": 0}
+    spent = scan(store=path, quality=costly).quality.inferences
+    assert scan(store=path).quality.inferences == 0
+    assert scan(store=path, quality=costly).quality.inferences == ta.open(path).quality.inferences == spent > 0
+
+
+def test_a_space_that_cannot_be_listed_is_refused():
+    vast = ta.Space({f"a{number}": SHIFT for number in range(30)})
+    with pytest.raises(InputError, match="quality: at most .* tests can be scored and predicted"):
+        ta.scan(decide, (ROWS, LABELS), vast, strategy={"use": "ordered", "max_order": 1}, quality=near)
+
+
 def test_queries_take_a_limit_on_quality():
     tomogram = scan(strategy="full")
     limit = float(np.median(tomogram.quality.estimate))

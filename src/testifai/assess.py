@@ -24,7 +24,7 @@ from testifai.errors import InputError
 from testifai.quality.base import Measure, Side, whole_number
 from testifai.quality.function import FunctionMeasure
 from testifai.quality.scores import PREDICTORS, Scores
-from testifai.space import Space
+from testifai.space import ENUMERABLE, Space
 from testifai.store import Store
 
 Ids = NDArray[np.int64]
@@ -72,6 +72,11 @@ class Assessment:
     """The quality scores of one session, in memory and in its run file."""
 
     def __init__(self, subject: Subject, plan: Plan, *, every_test: bool) -> None:
+        if subject.space.size > ENUMERABLE:
+            raise InputError(
+                f"quality: at most {ENUMERABLE:,} tests can be scored and predicted, the space has "
+                f"{subject.space.size:,}; choose fewer axes or severities, or leave quality out"
+            )
         self.subject, self.measure, self.predictor = subject, plan.measure, plan.predictor
         self.orders = plan.orders or (len(subject.space.axes) if every_test else ORDERS)
         self.extra = plan.extra
@@ -126,9 +131,8 @@ class Assessment:
     def attach(self, store: Store) -> None:
         """Take up the scores of the same measure that the file holds."""
         self.found = {block: (float(row[0]), float(row[1])) for _, block, row in store.get_blocks(self._key)}
-        stored = store.get("quality") or {}
-        self.inferences = int(stored.get("inferences", 0)) if stored.get("key") == self._key else 0
-        store.put(quality=self._about())
+        self.inferences = store.get(self._key) or 0
+        self._note(store)
 
     def run(self, store: Store | None, interrupted: Callable[[], bool], progress: Callable[[int, int], None]) -> None:
         """Measure what is missing; with a store, each score is in the file once it is known."""
@@ -140,7 +144,7 @@ class Assessment:
             self.found[configuration] = score
             if store is not None:
                 store.put_blocks([(self._key, configuration, np.array(score))])
-                store.put(quality=self._about())
+                self._note(store)
             progress(len(self.found), len(wanted))
             if interrupted():
                 raise KeyboardInterrupt
@@ -164,15 +168,16 @@ class Assessment:
         about = json.dumps([self.describe(), self.subject.seed], sort_keys=True)
         return f"quality/{hashlib.sha256(about.encode()).hexdigest()[:16]}"
 
-    def _about(self) -> dict[str, Any]:
-        return {
+    def _note(self, store: Store) -> None:
+        """Write down which measure the run has, and what it has cost; that of another one stays."""
+        about = {
             "key": self._key,
             "name": self.measure.name,
             "higher_is_better": self.measure.higher_is_better,
             "predictor": self.predictor,
-            "inferences": self.inferences,
             "measure": self.describe(),
         }
+        store.put(**{"quality": about, self._key: self.inferences})
 
 
 def stored_scores(store: Store, space: Space, seed: int) -> Scores | None:
@@ -189,7 +194,7 @@ def stored_scores(store: Store, space: Space, seed: int) -> Scores | None:
         np.array([block for block, _ in rows], np.int64),
         numbers[:, 0],
         numbers[:, 1],
-        inferences=about["inferences"],
+        inferences=store.get(about["key"]) or 0,
         predictor=about["predictor"],
         seed=seed,
         description=about["measure"],

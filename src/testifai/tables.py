@@ -69,7 +69,7 @@ def excluded(found: Excluded) -> str:
     else:
         bounds = interval(found.low, found.high)
         words = f"{found.tests:,} tests excluded as implausible: {rate(found.robustness)}  ({bounds})  on them"
-    doubt = f"; {found.doubtful:,} tests may be on either side of the limit" if found.doubtful else ""
+    doubt = f"; with {found.doubtful:,} it is not sure on which side of the limit" if found.doubtful else ""
     return words + doubt
 
 

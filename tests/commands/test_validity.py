@@ -72,6 +72,7 @@ def test_examples_are_a_sheet_of_the_originals_and_rows_for_each_value(command, 
     ("arguments", "message"),
     [
         (["--at", "much"], "--at: expected numbers with commas, such as 0.02,0.06; got 'much'"),
+        (["--at", "0.1,nan"], "--at: expected numbers with commas, such as 0.02,0.06; got '0.1,nan'"),
         (["-o", "sheet.png"], "--out: it names the sheet of inputs; add --examples"),
         (["--examples", "-o", "sheet.md"], "'sheet.md' is not a picture"),
     ],

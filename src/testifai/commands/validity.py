@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -58,6 +59,9 @@ def validity(
 
 def _values(text: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(",")]
+        values = [float(part) for part in text.split(",")]
     except ValueError:
-        raise InputError(f"--at: expected numbers with commas, such as 0.02,0.06; got {text!r}") from None
+        values = []
+    if not values or not all(map(math.isfinite, values)):
+        raise InputError(f"--at: expected numbers with commas, such as 0.02,0.06; got {text!r}")
+    return values
