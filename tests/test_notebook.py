@@ -54,7 +54,7 @@ def test_a_tomogram_without_outcomes_is_a_line():
 def test_what_a_limit_on_quality_leaves_out_is_said():
     found = Answer(0.5, 0.4, 0.6, -0.1, 1, 1, 0, (), excluded=Excluded(7, 2, 0.25, 0.2, 0.3))
     html = answer_html(found)
-    assert "7 tests excluded as implausible: 0.250  (0.200 … 0.300)  on them; 2 tests may be on either side" in html
+    assert "7 tests excluded as implausible: 0.250  (0.200 … 0.300)  on them; with 2 it is not sure" in html
 
 
 def test_an_answer_with_and_without_its_space(run):
