@@ -16,7 +16,7 @@ import numpy as np
 from common import report
 
 from testifai import Perturbation, Space, Tomogram
-from testifai.outcomes import Outcomes, visiting_order
+from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.surrogates import Forest
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, range(10))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.replay import Grid, replay
+from testifai.scans.replay import Grid, replay
 
 Floats = NDArray[np.float64]
 

@@ -30,8 +30,8 @@ from common import FOLDER
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.intervals import wilson
-from testifai.replay import Grid, replay
+from testifai.scans.replay import Grid, replay
+from testifai.statistics.intervals import wilson
 from testifai.strategies import STRATEGIES
 from testifai.surrogates import SURROGATES, resolve
 from testifai.tomogram import Tomogram

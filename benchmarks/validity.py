@@ -23,9 +23,9 @@ from common import need, report, seconds
 from numpy.typing import NDArray
 
 from testifai import models, perturb, quality
-from testifai.assess import EXTRA
 from testifai.quality import predict
-from testifai.rows import take
+from testifai.quality.assessment import EXTRA
+from testifai.support.batches import take
 
 LEVELS = 6
 AXES = 4

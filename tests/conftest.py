@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import warnings
 
+import numpy as np
 import pytest
 
+from testifai import cli
+from testifai.data.sample import demo_data, demo_model_path
+from testifai.perturb import Perturbation
 from testifai.report.pdf import find_chromium
+from testifai.runs.outcomes import Outcomes
+from testifai.space import Space
+from testifai.tomogram import Tomogram
 
 FLAGS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 
@@ -28,3 +36,88 @@ def browser():
         launched = playwright.chromium.launch(executable_path=find_chromium(), args=flags)
         yield launched
         launched.close()
+
+
+# -- small tomograms whose every number is known, and a run made from a spec
+
+INPUTS = 40
+
+SPEC = """
+[model]
+onnx = "lenet5.onnx"
+[data]
+npz = "digits.npz"
+[space]
+brightness = { use = "mnist_c.brightness", severities = [0, 3, 5] }
+zoom = { use = "mnist_c.zoom", severities = [0, 2, 5] }
+blur = { use = "mnist_c.motion_blur", severities = [0, 2, 4] }
+[scan]
+strategy = "ordered"
+[[gate]]
+name = "clean & <b>bold</b>"
+query = "order == 0"
+at_least = 0.9
+[[gate]]
+query = "blur == 4 and zoom == 0 and brightness == 0"
+at_least = 0.99
+[[gate]]
+name = "open"
+query = "order >= 0"
+at_least = 0.2
+"""
+
+
+def passes(sigma) -> int:
+    """How many of the inputs pass a test of these spaces."""
+    return max(3, INPUTS - 3 * sum(sigma) - (4 if np.count_nonzero(sigma) > 2 else 0))
+
+
+def make(axes: int, levels=(0, 1, 2, 3), max_order: int | None = None, **options) -> Tomogram:
+    """Every test up to an order, tried on all inputs."""
+    fade = Perturbation("fade", lambda batch, parameter, rng: batch, tuple(range(max(levels) + 1)))
+    space = Space({name: (fade, list(levels)) for name in "abcdef"[:axes]})
+    outcomes = Outcomes(INPUTS)
+    for sigma in space.configurations(max_order):
+        outcomes.record(space.id(sigma), np.arange(INPUTS), np.arange(INPUTS) < passes(sigma))
+    labels = np.arange(INPUTS) % 2
+    return Tomogram(space, outcomes, np.arange(INPUTS), labels=labels, classes=("<i>cat</i>", "dog"), **options)
+
+
+@pytest.fixture(scope="session")
+def tomogram():
+    """The function that makes them."""
+    return make
+
+
+@pytest.fixture(scope="session")
+def full():
+    """Three axes, all tests measured on all inputs."""
+    return make(3)
+
+
+@pytest.fixture(scope="session")
+def partial():
+    """Three axes with uneven severities, tests up to order 2 measured, the others predicted without intervals."""
+    return make(3, (0, 1, 3, 5), 2)
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory):
+    """A folder with a model, data, a spec and its finished run."""
+    folder = tmp_path_factory.mktemp("report")
+    shutil.copy(demo_model_path(), folder / "lenet5.onnx")
+    data = demo_data()
+    np.savez(folder / "digits.npz", x=data.inputs[:60], y=data.labels[:60])
+    (folder / "spec.toml").write_text(SPEC)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["testifai", "run", str(folder / "spec.toml"), "--json"])
+        with pytest.raises(SystemExit):
+            cli.main()
+    return folder
+
+
+@pytest.fixture
+def run_copy(run_folder, tmp_path):
+    """The same, to be spoilt."""
+    shutil.copytree(run_folder, tmp_path / "run")
+    return tmp_path / "run"

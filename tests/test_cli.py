@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import testifai
-from testifai import cli, demo
+from testifai import cli
+from testifai.commands import demo
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.perturb import registry
 

@@ -37,8 +37,8 @@ def test_nothing_heavy_is_imported_and_it_takes_less_than_half_a_second(code):
 def test_public_names_are_there_without_being_loaded():
     script = (
         "import sys, testifai\nassert set(testifai.__all__) <= set(dir(testifai))\n"
-        "assert 'testifai.session' not in sys.modules\n"
-        "for name in testifai.__all__: getattr(testifai, name)\nassert 'testifai.session' in sys.modules"
+        "assert 'testifai.scans.session' not in sys.modules\n"
+        "for name in testifai.__all__: getattr(testifai, name)\nassert 'testifai.scans.session' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 

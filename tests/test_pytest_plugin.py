@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-import testifai.gating.page  # noqa: F401
-from testifai.gating.measure import measure
-from testifai.spec import read
+import testifai.present.gate_page  # noqa: F401
+from testifai.gates.measuring import measure
+from testifai.scans.spec import read
 
 pytest_plugins = ["pytester"]
 

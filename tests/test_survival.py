@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from testifai import cli, session
+from testifai import cli
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.engine.stopping import Window
 from testifai.models.onnx import OnnxModel
 from testifai.perturb import Perturbation
-from testifai.session import Session, open_run
+from testifai.scans import session
+from testifai.scans.session import Session, open_run
 from testifai.space import Space
 
 COMMAND = [sys.executable, "-m", "testifai"]

@@ -9,17 +9,17 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from testifai import data, locality, models, operational, oracles, perturb, quality, testing
-    from testifai.comparing import compare
     from testifai.engine import stopping
     from testifai.errors import InputError
-    from testifai.merging import merge
     from testifai.perturb import Perturbation, apply, perturbation
-    from testifai.session import open_run as open  # noqa: A004
-    from testifai.session import scan
+    from testifai.runs.merge import merge
+    from testifai.scans.session import open_run as open  # noqa: A004
+    from testifai.scans.session import scan
     from testifai.space import Space
     from testifai.sweeps import sweep, sweep_model
     from testifai.sweeps.calibrate import calibrate
     from testifai.tomogram import Answer, Tomogram
+    from testifai.tomogram.comparison import compare
 
 # Names are loaded when first used, so that `import testifai` and `testifai --help` are quick.
 _WHERE = {
@@ -30,18 +30,18 @@ _WHERE = {
     "Tomogram": "testifai.tomogram:Tomogram",
     "apply": "testifai.perturb:apply",
     "calibrate": "testifai.sweeps.calibrate:calibrate",
-    "compare": "testifai.comparing:compare",
+    "compare": "testifai.tomogram.comparison:compare",
     "data": "testifai.data",
     "locality": "testifai.locality",
-    "merge": "testifai.merging:merge",
+    "merge": "testifai.runs.merge:merge",
     "models": "testifai.models",
-    "open": "testifai.session:open_run",
+    "open": "testifai.scans.session:open_run",
     "operational": "testifai.operational",
     "oracles": "testifai.oracles",
     "perturb": "testifai.perturb",
     "perturbation": "testifai.perturb:perturbation",
     "quality": "testifai.quality",
-    "scan": "testifai.session:scan",
+    "scan": "testifai.scans.session:scan",
     "stopping": "testifai.engine.stopping",
     "sweep": "testifai.sweeps:sweep",
     "sweep_model": "testifai.sweeps:sweep_model",

@@ -51,17 +51,17 @@ def _root(
 @app.command()
 def demo(as_json: Json = False) -> None:
     """Run the embedded example: a LeNet-5 on digits, the first paper's twelve queries."""
-    from testifai import demo as example
-    from testifai import tables
-    from testifai.progress import bar
+    from testifai.commands import demo as example
+    from testifai.present import terminal
+    from testifai.support.progress import bar
 
     with bar() as show:
         result = example.run(show)
     if as_json:
         print_json(result.as_dict())
         return
-    out = tables.console()
-    tables.demo(out, result)
+    out = terminal.console()
+    terminal.demo(out, result)
     out.print("\nNext: testifai init MODEL.onnx DATA.npz   writes a spec for your own model and data.", markup=False)
 
 
@@ -73,7 +73,7 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Look at a model and a data set, check that they fit, and write a commented spec that runs."""
-    from testifai import initialise
+    from testifai.scans import init as initialise
 
     found = initialise.write_spec(model, data, out)
     if as_json:
@@ -93,13 +93,16 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a spec; the same command continues an interrupted run. Exit code 1 if a gate does not hold."""
-    from testifai import assemble, gates, tables, trust
-    from testifai.progress import bar
-    from testifai.spec import read
+    from testifai.gates import verdicts as gates
+    from testifai.present import terminal
+    from testifai.scans import loading
+    from testifai.scans.spec import read
+    from testifai.support.progress import bar
+    from testifai.tomogram import trust
 
     read_spec = read(spec)
     say_code(read_spec)
-    session = assemble.session(read_spec, spec.resolve().parent, part=_part(part))
+    session = loading.session(read_spec, spec.resolve().parent, part=_part(part))
     _check_gates(read_spec, session)
     path = out or spec.with_suffix(".db")
     extra = {
@@ -119,15 +122,15 @@ def run(
         trust.keep(path, tomogram)
     verdicts = gates.judge(read_spec.gate, tomogram)
     if mlflow:
-        from testifai import tracking
+        from testifai.integrations import mlflow as tracking
 
         tracking.log(tomogram, name=spec.stem, verdicts=verdicts, run_file=path)
     if as_json:
         print_json({**_facts(tomogram), "run": str(path), "gates": [verdict.as_dict() for verdict in verdicts]})
     else:
-        console = tables.console()
-        tables.summary(console, tomogram)
-        tables.verdicts(console, verdicts)
+        console = terminal.console()
+        terminal.summary(console, tomogram)
+        terminal.verdicts(console, verdicts)
         console.print(
             f'Saved in {path}. Next: testifai query {path} "{_example(tomogram)}"', markup=False, soft_wrap=True
         )
@@ -143,15 +146,15 @@ def query(
     as_json: Json = False,
 ) -> None:
     """The mean robustness over the tests that an expression selects."""
-    from testifai import tables
-    from testifai.session import open_run
+    from testifai.present import terminal
+    from testifai.scans.session import open_run
 
     tomogram = measured(open_run(run_file), run_file)
     found = tomogram.query(expression, inputs)
     if as_json:
         print_json(found.as_dict())
     else:
-        tables.answer(tables.console(), tomogram.space, expression, found)
+        terminal.answer(terminal.console(), tomogram.space, expression, found)
 
 
 @app.command()
@@ -163,15 +166,15 @@ def show(
     as_json: Json = False,
 ) -> None:
     """A run in a page: by order, by severity, by class, the worst tests."""
-    from testifai import tables
-    from testifai.session import open_run
+    from testifai.present import terminal
+    from testifai.scans.session import open_run
 
     tomogram = open_run(run_file)
     if by is not None:
         _show_by(measured(tomogram, run_file), by, as_json)
         return
     if not as_json:
-        tables.summary(tables.console(), tomogram)
+        terminal.summary(terminal.console(), tomogram)
         return
     print_json(
         {
@@ -179,7 +182,7 @@ def show(
             "by_order": _plain(tomogram.by_order()),
             "by_severity": _plain(tomogram.by_severity()),
             "by_class": _plain(tomogram.by_class()),
-            "trust": tables.trust(tomogram),
+            "trust": terminal.trust(tomogram),
             "environment": tomogram.provenance["environment"],
         }
     )
@@ -187,19 +190,19 @@ def show(
 
 def _show_by(tomogram: Any, by: str, as_json: bool) -> None:
     """One table of a run."""
-    from testifai import tables
+    from testifai.present import terminal
 
     makers = {
-        "order": (tables.by_order, tomogram.by_order),
-        "axis": (tables.by_axis, tomogram.by_severity),
-        "severity": (tables.by_severity_sum, tomogram.by_severity_sum),
-        "class": (tables.by_class, tomogram.by_class),
+        "order": (terminal.by_order, tomogram.by_order),
+        "axis": (terminal.by_axis, tomogram.by_severity),
+        "severity": (terminal.by_severity_sum, tomogram.by_severity_sum),
+        "class": (terminal.by_class, tomogram.by_class),
     }
     if by not in makers:
         raise InputError(f"--by: must be one of {', '.join(makers)}, got {by!r}")
     draw, answers = makers[by]
     if not as_json:
-        tables.console().print(draw(tomogram))
+        terminal.console().print(draw(tomogram))
         return
     print_json({f"by_{by}": _plain(answers())})
 
@@ -224,11 +227,11 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a run's table, its recorded grid, or the perturbed inputs of a configuration."""
-    from testifai import export as files
-    from testifai.session import open_run
+    from testifai.present import export as files
+    from testifai.scans.session import open_run
 
     if inputs is not None:
-        from testifai.reopen import reopen
+        from testifai.scans.reopen import reopen
 
         session = reopen(run_file, spec)
         count = files.write_inputs(session.subject, _sigma(inputs), out, limit)
@@ -237,7 +240,7 @@ def export(
         files.write_grid(open_run(run_file), out)
         message = f"Wrote the grid to {out}"
     elif out.suffix == ".parquet":
-        from testifai.frames import write_parquet
+        from testifai.present.dataframes import write_parquet
 
         write_parquet(measured(open_run(run_file), run_file), out)
         message = f"Wrote the table to {out}"
@@ -253,13 +256,13 @@ def export(
 @app.command()
 def check(spec: SpecFile, as_json: Json = False) -> None:
     """The dry run: tests, inferences, time from one timed batch, file size."""
-    from testifai import assemble
-    from testifai.check import estimate
-    from testifai.spec import read
+    from testifai.scans import loading
+    from testifai.scans.check import estimate
+    from testifai.scans.spec import read
 
     read_spec = read(spec)
     say_code(read_spec)
-    session = assemble.session(read_spec, spec.resolve().parent)
+    session = loading.session(read_spec, spec.resolve().parent)
     _check_gates(read_spec, session)
     found = estimate(session)
     if as_json:
@@ -290,8 +293,8 @@ def perturbations(
 ) -> None:
     """List the perturbations that can be used by name, or draw what they do."""
     from testifai import perturb
-    from testifai.perturb import preview as sheets
     from testifai.perturb import registry
+    from testifai.present import contact_sheets as sheets
 
     for option, given in (("--image", image), ("--sigma", sigma)):
         if given and preview is None:
@@ -330,8 +333,8 @@ def merge(
     as_json: Json = False,
 ) -> None:
     """Merge partial runs of the same spec made on different machines."""
-    from testifai.merging import merge as merge_runs
-    from testifai.session import open_run
+    from testifai.runs.merge import merge as merge_runs
+    from testifai.scans.session import open_run
 
     merge_runs(run_files, out)
     tomogram = open_run(out)
@@ -352,8 +355,8 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Which of two models is more robust where: B against A, with intervals on the difference."""
-    from testifai.comparing import compare as compare_runs
-    from testifai.session import open_run
+    from testifai.scans.session import open_run
+    from testifai.tomogram.comparison import compare as compare_runs
 
     a, b = (measured(open_run(path), path) for path in (run_a, run_b))
     found = compare_runs(a, b, queries or (), inputs)
@@ -373,8 +376,8 @@ def independence(
     as_json: Json = False,
 ) -> None:
     """Whether perturbations act independently, pair by pair, and where products of rates would mislead."""
-    from testifai.independence import analyse, lines
-    from testifai.session import open_run
+    from testifai.scans.session import open_run
+    from testifai.statistics.independence import analyse, lines
 
     result = analyse(measured(open_run(run_file), run_file), seed=seed)
     if as_json:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
     from _pytest.terminal import TerminalReporter
 
-    from testifai.gating.measure import Measured
-    from testifai.spec import Gate, Spec
+    from testifai.gates.measuring import Measured
+    from testifai.scans.spec import Gate, Spec
     from testifai.tomogram import Tomogram
 
 SUFFIX = ".testifai.toml"
@@ -93,7 +93,7 @@ def _spec_files(config: pytest.Config) -> Iterator[Path]:
 
 def _count(path: Path) -> int:
     """The gates of a spec file; one with a mistake has none, and its own collection error."""
-    from testifai.spec import read
+    from testifai.scans.spec import read
 
     try:
         return len(read(path).gate)
@@ -125,8 +125,8 @@ def _measured(config: pytest.Config, path: Path) -> Measured:
 
 
 def _measure(config: pytest.Config, path: Path) -> Measured | InputError:
-    from testifai.gating.measure import measure
-    from testifai.spec import read
+    from testifai.gates.measuring import measure
+    from testifai.scans.spec import read
 
     # Under pytest-xdist all processes of one call say the same word, so that only the first of them measures again.
     word = getattr(config, "workerinput", {}).get("testrunuid") or uuid4().hex
@@ -163,7 +163,7 @@ class SpecFile(pytest.File):
     """A spec with gates."""
 
     def collect(self) -> Iterable[GateItem]:
-        from testifai.spec import read
+        from testifai.scans.spec import read
 
         try:
             spec = read(self.path)
@@ -189,21 +189,21 @@ class SpecFile(pytest.File):
 
 def _check(spec: Spec, folder: Path) -> None:
     """Find mistakes that need no model and no data to be loaded, and files that are not there."""
-    from testifai import assemble
-    from testifai.gating.measure import check_modules, naming
+    from testifai.gates.measuring import check_modules, naming
+    from testifai.scans import loading
     from testifai.strategies.adaptive import selections
 
     check_modules(spec, folder)
-    space = assemble.space(spec, folder)
+    space = loading.space(spec, folder)
     for number, gate in enumerate(spec.gate, start=1):
         with naming(gate, number):
             selections(space, [gate.query])
     # The loaders say best what is wrong with a file that is not there.
     model, data = spec.model, spec.data
     if _is_missing(folder, model.onnx, model.weights, model.transformers, model.encoder, model.head, model.tokenizer):
-        assemble.model(model, folder)
+        loading.model(model, folder)
     if _is_missing(folder, data.npz, data.idx, data.cifar, data.folder, data.csv, data.tsv, data.jsonl):
-        assemble.data(data, folder)
+        loading.data(data, folder)
 
 
 def _is_missing(folder: Path, *sources: str | list[str] | None) -> bool:
@@ -222,7 +222,7 @@ class GateItem(pytest.Item):
         return self.path, self.line, self.name
 
     def runtest(self) -> None:
-        from testifai.gating.page import line, page
+        from testifai.present.gate_page import line, page
 
         measured = _measured(self.config, self.path)
         verdict = measured.verdicts[self.number]

@@ -9,8 +9,8 @@ import pytest
 
 from testifai.app import classes, figures
 from testifai.app.figures import Wanted
-from testifai.report import theme
-from testifai.report.projection import project
+from testifai.present import theme
+from testifai.present.figures.projection import project
 
 AXES = ("brightness", "zoom", "blur")
 
@@ -59,7 +59,7 @@ def test_the_difference_is_b_minus_a(runs):
 
 def test_a_view_is_drawn_once(runs, monkeypatch):
     of(runs, "space", "blur == 2", at={"noise": 5})
-    monkeypatch.setattr("testifai.report.heatmaps.heatmap", None)
+    monkeypatch.setattr("testifai.present.figures.heatmaps.heatmap", None)
     # An axis that is shown stands at no severity, and so changes nothing.
     assert list(of(runs, "space", "blur == 2", at={"noise": 5, "blur": 2}, dark=True)) == ["heatmap"]
 

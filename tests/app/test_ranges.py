@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testifai.app import ranges
-from testifai.outcomes import Outcomes
 from testifai.perturb import Perturbation
+from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.tomogram import Tomogram
 

@@ -204,7 +204,7 @@ def test_examples_are_the_inputs_of_that_test(runs):
 
 def test_missing_data_is_told_in_the_page(folder, tmp_path):
     shutil.copy(folder / "a.db", tmp_path / "a.db")
-    from testifai.store import Store
+    from testifai.runs.store import Store
 
     with Store.create_or_open(tmp_path / "a.db") as store:
         store.put(folder=str(tmp_path))

@@ -9,8 +9,8 @@ import pytest
 from testifai.app.saved import add, as_toml, known
 from testifai.app.state import Memory, Runs, read_address
 from testifai.errors import InputError
-from testifai.spec import Gate
-from testifai.store import Store
+from testifai.runs.store import Store
+from testifai.scans.spec import Gate
 
 
 def test_address(runs):

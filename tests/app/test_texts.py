@@ -39,7 +39,7 @@ def shown(inputs, changed):
     """The page's part for three texts, of which the last passes and the first was not tried."""
     pytest.importorskip("dash")
     from testifai.app import panels
-    from testifai.outcomes import Outcomes
+    from testifai.runs.outcomes import Outcomes
 
     outcomes = Outcomes(3)
     outcomes.record(1, np.array([1, 2]), np.array([False, True]))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import testifai as ta
-from testifai import assemble
 from testifai.locality import measure
-from testifai.spec import read
+from testifai.scans import loading
+from testifai.scans.spec import read
 
 SPEC = """
 [model]
@@ -94,7 +94,7 @@ def test_failing_inputs_are_written_from_the_spec_and_from_the_run(command, fold
 
 def test_a_scan_that_kept_its_predictions_is_read(command, folder):
     spec = read("spec.toml")
-    session = assemble.session(spec, folder)
+    session = loading.session(spec, folder)
     ta.scan(session.model, session.data, session.space, strategy="full", store="scan.db", keep=["predicted"])
     assert told(command, "scan.db")["trends"]
     code, _, err = command("errors", "scan.db", "--failures", "f.npz")
@@ -146,7 +146,7 @@ def test_mistakes_are_one_line(command, arguments, message):
 
 def test_a_run_without_predictions_says_how_to_get_them(command, folder):
     spec = read("spec.toml")
-    session = assemble.session(spec, folder)
+    session = loading.session(spec, folder)
     ta.scan(session.model, session.data, session.space, strategy="full", store="plain.db")
     code, _, err = command("errors", "plain.db")
     assert code == 2

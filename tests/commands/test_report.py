@@ -12,7 +12,7 @@ import pytest
 
 from testifai import cli
 from testifai.report.pdf import VARIABLE
-from testifai.store import Store
+from testifai.runs.store import Store
 
 SPEC = """
 [model]

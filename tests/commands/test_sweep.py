@@ -8,10 +8,11 @@ import tomllib
 import numpy as np
 import pytest
 
-from testifai import assemble, cli
+from testifai import cli
 from testifai.data.sample import demo_data, demo_model_path
-from testifai.spec import parse
-from testifai.store import Store
+from testifai.runs.store import Store
+from testifai.scans import loading
+from testifai.scans.spec import parse
 from testifai.sweeps import storage
 
 SPEC = """
@@ -108,7 +109,7 @@ def test_drops_make_an_axis_for_the_spec(command, folder):
     assert "not reached" in out
     line = next(line for line in out.splitlines() if line.startswith("noise = "))
     spec = parse(tomllib.loads(SPEC.replace('noise = "classic.gaussian_noise"', line)))
-    space = assemble.space(spec, folder)
+    space = loading.space(spec, folder)
     assert space.shape == (3, 6)
     accuracies = [np.mean(demo_accuracy(space, severity)) for severity in range(3)]
     assert accuracies[0] - accuracies[1] >= 0.02

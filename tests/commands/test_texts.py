@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from testifai import cli, data
-from testifai.spec import read
-from testifai.store import Store
+from testifai.runs.store import Store
+from testifai.scans.spec import read
 
 MODEL = '''
 import numpy as np

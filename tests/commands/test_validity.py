@@ -29,9 +29,9 @@ basis = "estimate"
 @pytest.fixture(scope="module")
 def ready(digits):
     folder = digits(SPEC, 120)
-    from testifai import assemble, spec
+    from testifai.scans import loading, spec
 
-    session = assemble.session(spec.read(folder / "spec.toml"), folder)
+    session = loading.session(spec.read(folder / "spec.toml"), folder)
     about = {"spec": spec.read(folder / "spec.toml").model_dump(mode="json", exclude_none=True), "folder": str(folder)}
     session.run(folder / "spec.db", extra=about)
     return folder

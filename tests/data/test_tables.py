@@ -16,7 +16,7 @@ from testifai import data
 from testifai.data.columns import Columns
 from testifai.data.tables import columns
 from testifai.errors import InputError
-from testifai.export import write_inputs  # what is written there can be read here
+from testifai.present.export import write_inputs  # what is written there can be read here
 
 LONG = 100_000
 
@@ -256,7 +256,7 @@ def test_a_large_table_is_quick(tmp_path):
 
 def test_exported_inputs_can_be_read_again(tmp_path):
     import testifai as ta
-    from testifai.engine.execute import Subject
+    from testifai.engine.local import Subject
     from testifai.oracles import resolve
 
     pairs = [("What is it?", "Why not?"), ("", "שלום עולם")]

@@ -1,8 +1,8 @@
 import numpy as np
 
 from testifai.engine.plan import Node, Work, prefix_tree
-from testifai.outcomes import Outcomes
 from testifai.perturb import Perturbation
+from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from testifai.engine.stopping import CumulativeWindow, Interval, Window, describe, resolve
 from testifai.errors import InputError
-from testifai.intervals import confidence_sequence
+from testifai.statistics.intervals import confidence_sequence
 
 
 def algorithm_1(passed: list[bool], b: int, delta: float, w: int) -> int:

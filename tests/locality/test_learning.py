@@ -7,8 +7,8 @@ import testifai as ta
 from testifai.errors import InputError
 from testifai.locality.learning import Tables, learn
 from testifai.locality.local import Local
-from testifai.outcomes import Outcomes
 from testifai.perturb import Perturbation
+from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.tomogram import Tomogram
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from testifai.errors import InputError
 from testifai.locality.compose import compose
-from testifai.locality.context import Profile
 from testifai.locality.learning import Tables, learn
 from testifai.locality.local import Local
 from testifai.locality.network import Network
+from testifai.tomogram.context import Profile
 
 pytest.importorskip("pyagrum", reason="the Bayesian network needs pyAgrum: pip install 'testifai[bayes]'")
 

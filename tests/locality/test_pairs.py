@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from testifai.errors import InputError
-from testifai.intervals import wilson
 from testifai.locality import compose, composed, paired
+from testifai.statistics.intervals import wilson
 
 from .synthetic import Known, confusions, drawn_table, expected_table
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testifai.intervals import wilson
 from testifai.locality.spread import bounded_arms, class_arms, coull_arms, together
+from testifai.statistics.intervals import wilson
 
 from .synthetic import confusions, drawn_table
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from testifai.errors import InputError
-from testifai.intervals import wilson
 from testifai.operational.release import Z_LOOKING, judge, more_labels
+from testifai.statistics.intervals import wilson
 
 WHOLE = {"labelled": 200, "planned": 200, "size": 10_000}
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from testifai.intervals import wilson
 from testifai.operational.base import Frame, Sample, conclude, draw
 from testifai.operational.srs import SimpleRandom
+from testifai.statistics.intervals import wilson
 
 
 def repeat(technique, failed, tests, repetitions):

@@ -10,7 +10,7 @@ import pytest
 
 from testifai.errors import InputError
 from testifai.quality import MEASURES, FunctionMeasure, resolve
-from testifai.rows import take
+from testifai.support.batches import take
 from testifai.testing import example_images
 
 COUNT = 90

@@ -12,8 +12,8 @@ from testifai.report.contents import gather
 from testifai.report.page import render
 from testifai.report.swept import Swept
 from testifai.report.swept import render as render_sweeps
-from testifai.session import open_run
-from testifai.store import Store
+from testifai.runs.store import Store
+from testifai.scans.session import open_run
 from testifai.sweeps import sweep
 
 # Plotly warns of its own use of a canvas, and software rendering of its slowness.

@@ -11,7 +11,7 @@ from scipy.stats import norm
 import testifai as ta
 from testifai.engine.plan import Work
 from testifai.errors import InputError
-from testifai.outcomes import Outcomes
+from testifai.runs.outcomes import Outcomes
 from testifai.strategies.adaptive import Adaptive, risk, shared_out
 from testifai.strategies.base import Progress
 

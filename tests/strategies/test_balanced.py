@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from testifai.errors import InputError
-from testifai.outcomes import Outcomes
 from testifai.perturb import Perturbation
+from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.strategies import Balanced, Progress
 from testifai.strategies.balanced import design, pool_size

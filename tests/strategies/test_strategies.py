@@ -5,8 +5,8 @@ import pytest
 
 from testifai.engine.stopping import Window
 from testifai.errors import InputError
-from testifai.outcomes import Outcomes
 from testifai.perturb import Perturbation
+from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.strategies import STRATEGIES, Ordered, Progress, Random, resolve
 

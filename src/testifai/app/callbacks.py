@@ -8,7 +8,7 @@ from testifai.app import panels, ranges, saved, viewing
 from testifai.app.panels import guarded
 from testifai.app.state import Runs, number, read_address
 from testifai.errors import InputError
-from testifai.extras import load
+from testifai.support.libraries import load
 
 dash: Any = load("dash", extra="app")
 

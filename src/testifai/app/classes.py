@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from testifai import modelfree
 from testifai.app.state import MOST_CLASSES
-from testifai.report import theme
-from testifai.tomogram import Tomogram
+from testifai.present import theme
+from testifai.tomogram import Tomogram, own_trials
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -31,7 +30,7 @@ def heatmap(tomogram: Tomogram) -> Figure | None:
     names = [tomogram.classes[int(one)] if tomogram.classes else str(one) for one in classes.tolist()]
     by_class = [np.packbits(labels[tomogram.order] == one) for one in classes]
     alone = _alone(tomogram)
-    cells = [[modelfree.region(tomogram.outcomes, ids, among) for ids in alone] for among in by_class]
+    cells = [[own_trials.region(tomogram.outcomes, ids, among) for ids in alone] for among in by_class]
     words = [[theme.estimate_text(cell.estimate, cell.low, cell.high) for cell in row] for row in cells]
     axes = tomogram.space.names
     trace = {

@@ -11,8 +11,9 @@ import numpy as np
 
 from testifai.app import classes
 from testifai.app.state import Runs
-from testifai.report import curves, distribution, dots, heatmaps, quality, theme, voxels
-from testifai.report.projection import project
+from testifai.present import theme
+from testifai.present.figures import curves, distribution, dots, heatmaps, quality, voxels
+from testifai.present.figures.projection import project
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -135,7 +136,7 @@ def _tests(runs: Runs, wanted: Wanted) -> dict[str, Any]:
 
 
 def _errors(runs: Runs, wanted: Wanted) -> dict[str, Any]:
-    from testifai.locality import figures
+    from testifai.present.figures import locality as figures
 
     found = runs.errors(wanted.run)
     drawn = figures.confusions(found)

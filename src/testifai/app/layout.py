@@ -9,10 +9,10 @@ import numpy as np
 
 from testifai.app.ranges import Track
 from testifai.app.state import EVERYTHING, Runs
-from testifai.extras import load
-from testifai.report.regions import standard_queries
-from testifai.report.theme import CONFIG
+from testifai.present.theme import CONFIG
 from testifai.space import Axis
+from testifai.support.libraries import load
+from testifai.tomogram.regions import standard_queries
 
 dcc: Any = load("dash.dcc", extra="app")
 html: Any = load("dash.html", extra="app")

@@ -10,15 +10,15 @@ import numpy as np
 from testifai.app import texts
 from testifai.app.state import Runs
 from testifai.errors import InputError
-from testifai.extras import load
 from testifai.oracles import predicted
-from testifai.report.examples import LABELLED, Example, Thumb, class_name, examples, failing_places
-from testifai.tables import interval, rate, sigma_text, signed
+from testifai.present.examples import LABELLED, Example, Thumb, class_name, examples, failing_places
+from testifai.present.terminal import interval, rate, sigma_text, signed
+from testifai.support.libraries import load
 from testifai.tomogram import Answer
 
 if TYPE_CHECKING:
-    from testifai.comparing import Region
     from testifai.locality.explain import Explanation
+    from testifai.tomogram.comparison import Region
 
 html: Any = load("dash.html", extra="app")
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from testifai import query as queries
 from testifai.app.state import EVERYTHING
-from testifai.query import And, Column, Comparison, Condition, Constant
 from testifai.space import Axis, Space
+from testifai.space import query as queries
+from testifai.space.query import And, Column, Comparison, Condition, Constant
 
 Range = tuple[int, int]  # positions of the first and the last severity
 STEPS = 100  # of the slider of quality

@@ -9,7 +9,7 @@ from typing import Any
 from testifai.app import callbacks, layout, scripts, security, sketch
 from testifai.app.state import Runs
 from testifai.errors import InputError
-from testifai.extras import load
+from testifai.support.libraries import load
 
 
 def build(runs: Runs, token: str | None = None) -> Any:

@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.report.theme import DARK, LIGHT, NEUTRAL, SCALE
+from testifai.present.theme import DARK, LIGHT, NEUTRAL, SCALE
 from testifai.tomogram import Tomogram
 
 CELL, LEFT, TOP, BELOW = 52, 78, 46, 52

@@ -16,13 +16,13 @@ import numpy as np
 
 from testifai.commands.common import measured
 from testifai.errors import InputError
-from testifai.session import Session, open_run
+from testifai.scans.session import Session, open_run
 from testifai.space import Space
 from testifai.tomogram import Answer, Tomogram
 
 if TYPE_CHECKING:
-    from testifai.comparing import Comparison
     from testifai.locality.explain import Explanation
+    from testifai.tomogram.comparison import Comparison
 
 EVERYTHING = "order >= 0"
 VIEWS = ("space", "pairs", "curves", "tests", "errors", "compare")
@@ -108,7 +108,7 @@ class Runs:
 
     def comparison(self, run: int, against: int, query: str) -> Comparison:
         """How the second of two runs differs from the first."""
-        from testifai.comparing import compare
+        from testifai.tomogram.comparison import compare
 
         found: Comparison = self.answers.get(
             ("compare", run, against, query),
@@ -128,7 +128,7 @@ class Runs:
 
     def session(self, run: int) -> Session:
         """A run's model and data, loaded when first asked for; what is wrong with them is told each time."""
-        from testifai.reopen import reopen
+        from testifai.scans.reopen import reopen
 
         with self._opening:
             if run not in self._subjects:

@@ -10,7 +10,7 @@ from testifai.app.layout import MEAN, graph
 from testifai.app.panels import guarded
 from testifai.app.state import Runs, fixed, number, read_address
 from testifai.errors import InputError
-from testifai.extras import load
+from testifai.support.libraries import load
 
 dash: Any = load("dash", extra="app")
 

@@ -65,8 +65,8 @@ def errors(
     found = explain(local, function, parts, properties=_described(run_file))
     written: dict[str, Any] = {"run": str(run_file)}
     if html is not None:
-        from testifai.export import write_bytes
-        from testifai.locality.page import render
+        from testifai.present.export import write_bytes
+        from testifai.report.errors import render
 
         write_bytes(html, render(found, run_file.name).encode())
         written["html"] = str(html)
@@ -87,17 +87,17 @@ def errors(
 
 def _measure(spec: Path, run_file: Path, per_class: int) -> Local:
     """The local robustness on the spec's axes, each by itself; what the run file holds already is not done again."""
-    from testifai import assemble
     from testifai.locality.measure import local
-    from testifai.progress import bar
-    from testifai.spec import read
-    from testifai.store import Store
+    from testifai.runs.store import Store
+    from testifai.scans import loading
+    from testifai.scans.spec import read
+    from testifai.support.progress import bar
 
     loaded = read(spec)
     say_code(loaded)
     folder = spec.resolve().parent
-    space = _each_alone(assemble.space(loaded, folder))
-    model, data = assemble.model(loaded.model, folder), assemble.data(loaded.data, folder)
+    space = _each_alone(loading.space(loaded, folder))
+    model, data = loading.model(loaded.model, folder), loading.data(loaded.data, folder)
     try:
         with bar() as show:
             found = local(
@@ -119,16 +119,16 @@ def _read(run_file: Path) -> Local:
 
 def _described(run_file: Path) -> Space:
     """The space as the run file describes it: names and parameters, no code."""
-    from testifai.session import open_run
+    from testifai.scans.session import open_run
 
     return open_run(run_file).space
 
 
 def _subject(run_file: Path, spec: Path | None) -> tuple[Any, Space]:
     """The data and axes a run was measured on, loaded again from the spec that is named or that its file holds."""
-    from testifai import assemble
-    from testifai.spec import parse, read
-    from testifai.store import Store, identity_changes
+    from testifai.runs.store import Store, identity_changes
+    from testifai.scans import loading
+    from testifai.scans.spec import parse, read
 
     with Store.open(run_file) as store:
         stored, folder, identity = store.get("spec"), store.get("folder"), store.get("identity")
@@ -142,7 +142,7 @@ def _subject(run_file: Path, spec: Path | None) -> tuple[Any, Space]:
             f"--failures: the spec in {run_file} runs your own code ({own[0]}); to allow that, name a --spec"
         )
     place = Path(folder or ".") if spec is None else spec.resolve().parent
-    space, data = assemble.space(loaded, place), assemble.data(loaded.data, place)
+    space, data = loading.space(loaded, place), loading.data(loaded.data, place)
     now = {"data": data.fingerprint, "axes": space.describe()["axes"]}
     changes = identity_changes({"data": identity["data"], "axes": identity["space"]["axes"]}, now)
     if changes:
@@ -185,15 +185,15 @@ def _check_name(option: str, path: Path | None, *endings: str) -> None:
 
 def _show(found: Explanation, top: int) -> None:
     """The ranked table, and in words what to try for the first few."""
-    from testifai import tables
     from testifai.locality import wording
+    from testifai.present import terminal
 
-    console = tables.console()
+    console = terminal.console()
     rates = {"local robustness": found.local.overall()}
     if found.composed is not None:
         rates["robustness of the composed system, predicted from it"] = found.composed.overall
     for name, one in rates.items():
-        console.print(f"{name}: [bold]{tables.rate(one.rate)}[/bold] ({tables.interval(one.low, one.high)})")
+        console.print(f"{name}: [bold]{terminal.rate(one.rate)}[/bold] ({terminal.interval(one.low, one.high)})")
     shown = found.trends[:top]
     console.print(_table(shown) if shown else wording.no_trend(found))
     for rank, trend in enumerate(shown[:MOST_WORDS], start=1):

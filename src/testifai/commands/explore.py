@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from testifai.errors import InputError
-from testifai.extras import load
+from testifai.support.libraries import load
 
 PORT = 8050
 
@@ -30,7 +30,7 @@ def explore(
         raise InputError("run files: the same file is named twice")
     if spec is not None:
         from testifai.commands.common import say_code
-        from testifai.spec import read
+        from testifai.scans.spec import read
 
         say_code(read(spec))
     from testifai.app.state import Runs

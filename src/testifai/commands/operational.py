@@ -50,9 +50,9 @@ def select(
     The data need no labels. Where the technique wants to see labels before it asks for more, the same command writes
     the next round once the first is filled in.
     """
-    from testifai import assemble
     from testifai.operational import rounds, selection
-    from testifai.spec import read
+    from testifai.scans import loading
+    from testifai.scans.spec import read
 
     rounds.check_out(out)
     options = {"balance": balance, "threshold": threshold}
@@ -63,8 +63,8 @@ def select(
     say_code(loaded)
     folder = spec.resolve().parent
     seed = loaded.scan.seed if seed is None else seed
-    data = assemble.data(loaded.data, folder)
-    model = assemble.model(loaded.model, folder)
+    data = loading.data(loaded.data, folder)
+    model = loading.model(loaded.model, folder)
     labels = {} if known is None else _known(known, data)
     if out.exists():
         collected = rounds.continued(out, described, tests, seed, model, data)

@@ -12,7 +12,7 @@ from testifai.commands.common import Json, RunFile, print_json
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
-    from testifai.gates import Verdict
+    from testifai.gates.verdicts import Verdict
 
 ENDINGS = {"--out": (".html", ".htm"), "--pdf": (".pdf",)}
 
@@ -42,7 +42,7 @@ def report(
         require_chromium()
     if spec is not None:
         from testifai.commands.common import say_code
-        from testifai.spec import read
+        from testifai.scans.spec import read
 
         say_code(read(spec))
     swept = gather_sweeps(run_file)
@@ -71,7 +71,7 @@ def report(
 
 def _write(outputs: dict[str, Path | None], texts: dict[str, str]) -> list[Path]:
     """Every format that was asked for; the PDF is printed from the page."""
-    from testifai.export import write_bytes
+    from testifai.present.export import write_bytes
     from testifai.report.pdf import print_pdf
 
     written = []
@@ -96,9 +96,9 @@ def _say(written: list[Path], facts: dict[str, Any], verdicts: Sequence[Verdict]
     for path in written:
         typer.echo(f"Wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
     if verdicts:
-        from testifai import tables
+        from testifai.present import terminal
 
-        tables.verdicts(tables.console(), verdicts)
+        terminal.verdicts(terminal.console(), verdicts)
 
 
 def _check_names(run_file: Path, given: dict[str, Path | None]) -> None:

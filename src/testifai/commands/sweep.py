@@ -34,9 +34,9 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Sweep a perturbation's continuous level; the same command continues an interrupted sweep."""
-    from testifai import assemble
-    from testifai.spec import read
-    from testifai.store import Store
+    from testifai.runs.store import Store
+    from testifai.scans import loading
+    from testifai.scans.spec import read
 
     if drops and threshold:
         raise InputError("--drops: severities are placed by drops, not by thresholds; leave out --threshold")
@@ -48,7 +48,7 @@ def sweep(
     options: dict[str, Any] = {"levels": ends, "curvature": _curvature(curvature), "points": points}
     if not drops:
         options |= {"threshold": threshold or [0.8], "method": method}
-    subject = _Subject(assemble.model(read_spec.model, folder), assemble.data(read_spec.data, folder), read_spec.scan)
+    subject = _Subject(loading.model(read_spec.model, folder), loading.data(read_spec.data, folder), read_spec.scan)
     path = out or spec.with_suffix(".db")
     found: dict[str, Any] = {}
     with Store.create_or_open(path) as store:
@@ -114,9 +114,10 @@ class _Subject:
 
 def _chosen(spec: Any, folder: Path, asked: list[str] | None) -> dict[str, Any]:
     """The perturbations to sweep, by the name of their axis or their own."""
-    from testifai import assemble, perturb
+    from testifai import perturb
+    from testifai.scans import loading
 
-    axes = {name: assemble.axis(name, part, folder) for name, part in spec.axes().items()}
+    axes = {name: loading.axis(name, part, folder) for name, part in spec.axes().items()}
     if asked:
         return {name: axes[name] if name in axes else perturb.get(name) for name in asked}
     chosen = {name: one for name, one in axes.items() if one.levels is not None}
@@ -190,15 +191,15 @@ def _facts(result: Any) -> Any:
 
 
 def _show(found: dict[str, Any], path: Path, drawn: list[Path]) -> None:
-    from testifai import tables
+    from testifai.present import terminal
 
-    console = tables.console()
+    console = terminal.console()
     swept = {axis: result for axis, result in found.items() if isinstance(result, tuple)}
     if swept:
-        console.print(tables.sweeps(swept))
+        console.print(terminal.sweeps(swept))
     for axis, result in found.items():
         if axis not in swept:
-            console.print(tables.calibrated(axis, result))
+            console.print(terminal.calibrated(axis, result))
             levels = ", ".join(f"{float(level):.6g}" for level in result.severities[1:])
             console.print(f'{axis} = {{ use = "{result.name}", levels = [{levels}] }}   # for [space]', markup=False)
     for one in drawn:

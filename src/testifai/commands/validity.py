@@ -27,9 +27,9 @@ def validity(
     as_json: Json = False,
 ) -> None:
     """Robustness among plausible inputs and among the others, for several limits on quality."""
-    from testifai import tables
-    from testifai import validity as library
-    from testifai.session import open_run
+    from testifai.present import terminal
+    from testifai.present import validity_sheets as library
+    from testifai.scans.session import open_run
 
     if out is not None and not examples:
         raise InputError("--out: it names the sheet of inputs; add --examples")
@@ -39,8 +39,8 @@ def validity(
     found = library.limits(tomogram, wanted)
     sheet = None
     if examples:
-        from testifai.reopen import reopen
-        from testifai.spec import read
+        from testifai.scans.reopen import reopen
+        from testifai.scans.spec import read
 
         if spec is not None:
             say_code(read(spec))
@@ -52,7 +52,7 @@ def validity(
         limits = [{"limit": one.value, "inside": None if one.inside is None else one.inside.as_dict()} for one in found]
         print_json({"quality": scores.name, "limits": limits, "examples": None if sheet is None else str(sheet)})
         return
-    tables.validity(tables.console(), scores, found)
+    terminal.validity(terminal.console(), scores, found)
     if sheet is not None:
         typer.echo(f"Wrote {sheet}")
 

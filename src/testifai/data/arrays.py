@@ -14,7 +14,7 @@ from testifai.data.fingerprint import chunks, fingerprint
 from testifai.data.labels import read_labels
 from testifai.data.lazy import LazyInputs
 from testifai.errors import InputError
-from testifai.rows import SIDES, Pair, Side, are_pairs
+from testifai.support.batches import SIDES, Pair, Side, are_pairs
 
 Inputs = NDArray[Any] | list[str] | list[Pair] | LazyInputs
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data.lazy import LazyInputs
-from testifai.rows import Pair, Side, are_pairs
+from testifai.support.batches import Pair, Side, are_pairs
 
 _CHUNK_BYTES = 1 << 24
 

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from testifai.data.arrays import Data, from_arrays
 from testifai.data.columns import Columns, choose
 from testifai.errors import InputError
-from testifai.rows import Side
+from testifai.support.batches import Side
 
 _LONGEST_CELL = 2**31 - 1
 _LARGEST_NUMBER = 2**53  # what is larger, and written in digits, names something

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.outcomes import Ids, Outcomes, Places
+from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.space import Space
 
 

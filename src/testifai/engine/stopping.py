@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.choice import make
 from testifai.errors import InputError
-from testifai.intervals import confidence_sequence
+from testifai.statistics.intervals import confidence_sequence
+from testifai.support.named import make
 
 
 class StoppingRule(Protocol):

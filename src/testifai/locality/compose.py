@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
-from testifai.intervals import wilson
 from testifai.locality.local import Local, Rates
 from testifai.locality.spread import Arms, Floats, class_arms, coull_arms, together
 from testifai.locality.system import Combine, Expected, System, build
+from testifai.statistics.intervals import wilson
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai import data as datasets
-from testifai.engine.execute import Subject
+from testifai.engine.local import Subject
 from testifai.errors import InputError
-from testifai.export import write_npz
 from testifai.locality.explain import Explanation, matching_axes
 from testifai.locality.local import Local, Sampled
 from testifai.oracles import Label
-from testifai.rows import concat
+from testifai.present.export import write_npz
 from testifai.space import Space
+from testifai.support.batches import concat
 
 Array = NDArray[Any]
 

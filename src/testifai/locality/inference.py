@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError, suggest
-from testifai.locality.statements import MOST_CELLS, Floats
+from testifai.tomogram.statements import MOST_CELLS, Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from testifai.errors import InputError, suggest
 from testifai.locality.local import Local
 from testifai.locality.scanned import Scanned, joined
-from testifai.locality.statements import MOST_CELLS, Floats
 from testifai.tomogram import Tomogram
+from testifai.tomogram.statements import MOST_CELLS, Floats
 
 TOGETHER = ("product", "worst")
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.intervals import wilson
 from testifai.locality.spread import Floats, class_arms, together
+from testifai.statistics.intervals import wilson
 
 Counts = NDArray[Any]  # whole numbers, or expected counts of a table that is given and not measured
 

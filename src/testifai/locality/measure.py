@@ -17,10 +17,10 @@ from testifai.locality.local import Local, Sampled, count_answers
 from testifai.locality.sampling import AMONG, PerClass, candidate_mask, class_weights, single_ids
 from testifai.locality.spread import Floats
 from testifai.oracles import Label, Outcome
-from testifai.outcomes import Outcomes
-from testifai.session import Session, Step, open_run
+from testifai.runs.outcomes import Outcomes
+from testifai.runs.store import Store
+from testifai.scans.session import Session, Step, open_run
 from testifai.space import Space
-from testifai.store import Store
 
 Array = NDArray[Any]
 
@@ -250,7 +250,7 @@ def known_classes(model: Any, data: datasets.Data) -> tuple[NDArray[np.intp], li
 
 def _run(session: Session, store: Any, progress: bool | Callable[[Step], None], extra: dict[str, Any]) -> None:
     if progress is True:
-        from testifai.progress import bar
+        from testifai.support.progress import bar
 
         with bar() as show:
             session.run(store, show, extra)

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError, suggest
-from testifai.locality.context import Known, Profile
 from testifai.locality.inference import Inference, Node, Posterior
 from testifai.locality.learning import Tables, learn
 from testifai.locality.local import Local
-from testifai.locality.statements import MOST_CELLS, Floats
 from testifai.locality.system import Combine, Expected, adder, build, values
 from testifai.tomogram import Tomogram
+from testifai.tomogram.context import Known, Profile
+from testifai.tomogram.statements import MOST_CELLS, Floats
 
 SHARES = ("nothing", "context", "severities")
 OUTCOMES = (True, False)

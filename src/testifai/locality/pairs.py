@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
-from testifai.intervals import wilson
 from testifai.locality.compose import Global, Setting, condition_name, read_conditions
 from testifai.locality.local import Local, Rates, Sampled
 from testifai.locality.measure import known_classes, local
 from testifai.locality.spread import Floats, bounded_arms
 from testifai.locality.system import Combine, Expected, build
-from testifai.session import Step
+from testifai.scans.session import Step
 from testifai.space import Space
+from testifai.statistics.intervals import wilson
 
 Rows = NDArray[np.intp]  # (combination, part): rows of the sampled inputs
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from testifai.engine.plan import Work
 from testifai.errors import InputError, suggest
-from testifai.outcomes import Ids, Outcomes, Places, visiting_order
+from testifai.runs.outcomes import Ids, Outcomes, Places, visiting_order
 from testifai.space import Space
 from testifai.strategies.base import Progress
 

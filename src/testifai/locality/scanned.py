@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
 from testifai.locality.local import Local
-from testifai.locality.statements import Floats
 from testifai.tomogram import Tomogram
+from testifai.tomogram.statements import Floats
 
 Counts = NDArray[Any]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.intervals import wilson
+from testifai.statistics.intervals import wilson
 
 if TYPE_CHECKING:
     from testifai.locality.local import Local

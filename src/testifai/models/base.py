@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
-from testifai.rows import Batch
+from testifai.support.batches import Batch
 
 Outputs = Literal["labels", "scores", "values"]
 

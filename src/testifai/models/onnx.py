@@ -16,7 +16,7 @@ from testifai.models import onnx_graph
 from testifai.models.base import Outputs
 from testifai.models.preprocess import PerChannel, Preprocess, Scale, guess
 from testifai.models.traces import as_rows
-from testifai.rows import Batch
+from testifai.support.batches import Batch
 
 _DTYPES = {
     "tensor(float)": np.float32,

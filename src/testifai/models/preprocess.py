@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
-from testifai.rows import Batch
+from testifai.support.batches import Batch
 
 LAYOUTS = ("NCHW", "NHWC", "flat")
 SCALES = ("unit", "raw", "signed")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.models.base import Outputs
-from testifai.rows import Batch
+from testifai.support.batches import Batch
 
 _OUTPUTS = ("labels", "scores", "values")
 

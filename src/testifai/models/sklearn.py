@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.models.base import Outputs
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
-from testifai.rows import Batch
+from testifai.support.batches import Batch
 
 
 class SklearnModel:

@@ -16,7 +16,7 @@ from testifai.models.base import Outputs
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.models.python import import_object
 from testifai.models.traces import as_rows
-from testifai.rows import Batch
+from testifai.support.batches import Batch
 
 
 class TorchModel:

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.data import Inputs
-from testifai.engine.execute import default_workers, one_line
+from testifai.engine.local import default_workers, one_line
 from testifai.errors import InputError
 from testifai.models import check_outputs
 from testifai.operational import surprise as surprise_measures
 from testifai.operational.base import Floats
 from testifai.oracles import predicted as decide
-from testifai.rows import Batch
-from testifai.threads import one_blas_thread
+from testifai.support.batches import Batch
+from testifai.support.threads import one_blas_thread
 
 # What each technique draws by; the others draw by risk = 1 - confidence.
 NEEDS_TRAINING = ("combined", "dsa", "lsa")

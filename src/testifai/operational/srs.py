@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from testifai.intervals import wilson
 from testifai.operational.base import Frame, Plan, Sample
+from testifai.statistics.intervals import wilson
 
 
 class SimpleRandom:

@@ -11,7 +11,7 @@ from testifai.errors import InputError
 from testifai.perturb.base import Perturbation, check_batch
 from testifai.perturb.registry import describe, get, names, perturbation, rebuild, resolve
 from testifai.perturb.rng import Rng
-from testifai.rows import Batch, Side
+from testifai.support.batches import Batch, Side
 
 __all__ = [
     "Perturbation",

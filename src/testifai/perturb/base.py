@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.perturb.rng import Rng
-from testifai.rows import SIDES, Batch, Side, are_pairs
+from testifai.support.batches import SIDES, Batch, Side, are_pairs
 
 Function = Callable[[Any, Any, Rng], Any]
 # What an input's draws follow besides the perturbation's name: seed, severity, inputs' numbers, occurrence.

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.choice import make
 from testifai.errors import InputError, suggest
 from testifai.models.base import Model
-from testifai.rows import Batch
-from testifai.rows import Side as Side
+from testifai.support.batches import Batch
+from testifai.support.batches import Side as Side
+from testifai.support.named import make
 
 # Where each is: torch, transformers and the like are imported only when a measure that needs them is asked for.
 MEASURES = {

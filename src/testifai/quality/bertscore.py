@@ -17,7 +17,7 @@ from testifai.quality.base import whole_number
 from testifai.quality.encoders import TokenEncoder, Vectors, load_encoder
 from testifai.quality.per_input import FEWEST, SAMPLE, PerInputReference, sample_of
 from testifai.quality.texts import Change, TextCompare, read_side, sides_of
-from testifai.rows import Batch, Side
+from testifai.support.batches import Batch, Side
 
 # Random pairs of texts that a baseline is measured on.
 _PAIRS = 250

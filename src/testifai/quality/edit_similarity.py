@@ -9,7 +9,7 @@ from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.quality.per_input import PerInputReference, sample_of
 from testifai.quality.texts import Change, TextMeasure, sides_of
-from testifai.rows import Batch
+from testifai.support.batches import Batch
 
 # Where all of so many characters differ, a text takes about four seconds; the time grows with the square.
 LONGEST = 100_000

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai import extras
 from testifai.errors import InputError
+from testifai.support import libraries
 
 Vectors = NDArray[np.float32]
 
@@ -47,7 +47,7 @@ class FolderEncoder:
     def __call__(self, texts: Sequence[str]) -> list[Vectors]:
         from testifai.models.texts.tokens import of_equal_length
 
-        torch: Any = extras.load("torch", extra="text")
+        torch: Any = libraries.load("torch", extra="text")
         ids = [one.ids for one in self._network.tokenizer(texts)]
         found: list[Vectors] = [np.empty((0, 0), np.float32)] * len(ids)
         with torch.inference_mode():

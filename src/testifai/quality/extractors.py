@@ -13,7 +13,7 @@ from testifai import models
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.models.traces import as_rows
-from testifai.rows import Batch, take
+from testifai.support.batches import Batch, take
 
 Rows = NDArray[np.float64]
 _BATCH = 256

@@ -15,7 +15,7 @@ from testifai.models.base import Model
 from testifai.models.python import PythonModel
 from testifai.quality.base import Score, whole_number
 from testifai.quality.per_input import FEWEST, SAMPLE, Floats, check_count, mean_score, sample_of
-from testifai.rows import Batch, take
+from testifai.support.batches import Batch, take
 
 # Parts that are left out, one at a time, for the error of a single number.
 _GROUPS = 10

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai import extras
 from testifai.errors import InputError
 from testifai.models.base import Outputs
-from testifai.rows import Batch
+from testifai.support import libraries
+from testifai.support.batches import Batch
 
 SIZE = 299
 _FILE = "the file …inception-2015-12-05-6726825d.pth of torch-fidelity or pytorch-fid"
@@ -83,7 +83,7 @@ class Inception:
 
     def __init__(self, weights: dict[str, Any], fingerprint: str) -> None:
         self.fingerprint = fingerprint
-        self._torch = extras.load("torch", extra="torch")
+        self._torch = libraries.load("torch", extra="torch")
         self._convolutions = {name: self._folded(weights, name) for name in convolutions()}
 
     def __call__(self, batch: Batch) -> NDArray[np.float32]:
@@ -163,7 +163,7 @@ def load_inception(weights: str | Path | None, *, folder: str | Path = ".") -> I
     path = Path(folder, weights)
     if not path.is_file():
         raise InputError(f"quality: weights: {path} does not exist; give {_FILE}")
-    torch = extras.load("torch", extra="torch")
+    torch = libraries.load("torch", extra="torch")
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch has no exception of its own for this

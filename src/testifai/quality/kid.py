@@ -16,7 +16,7 @@ from testifai.quality.base import Score, draw, whole_number
 from testifai.quality.extractors import Rows, features_of_extractor, features_of_model, load_extractor
 from testifai.quality.mmd import Discrepancy, draw_subsets
 from testifai.quality.per_input import check_count
-from testifai.rows import Batch, take
+from testifai.support.batches import Batch, take
 
 SAMPLE = 500
 SUBSETS = 100

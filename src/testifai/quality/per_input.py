@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.quality.base import Score, draw
-from testifai.rows import Batch, take
+from testifai.support.batches import Batch, take
 
 Floats = NDArray[np.float64]
 # Enough for a standard error of 0.01 where values differ by 0.16 from input to input.

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError, suggest
 from testifai.quality.surface import NORMAL, Measured, Surface
-from testifai.threads import one_blas_thread
+from testifai.support.threads import one_blas_thread
 
 Floats = NDArray[np.float64]
 Bounded = tuple[Floats, Floats, Floats]

@@ -19,7 +19,7 @@ from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.quality.base import whole_number
 from testifai.quality.per_input import FEWEST, SAMPLE, Floats, PerInputReference, sample_of
-from testifai.rows import Batch
+from testifai.support.batches import Batch
 
 RADIUS, SIGMA = 5, 1.5
 K1, K2 = 0.01, 0.03

@@ -12,7 +12,7 @@ from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.quality.base import whole_number
 from testifai.quality.per_input import FEWEST, SAMPLE, Floats, PerInputReference, sample_of
-from testifai.rows import SIDES, Batch, Side, are_pairs
+from testifai.support.batches import SIDES, Batch, Side, are_pairs
 
 # A clean text and a perturbed version of it.
 Change = tuple[str, str]

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from testifai import gates
 from testifai.errors import InputError
-from testifai.reopen import reopen
-from testifai.report.dots import lowest
-from testifai.report.examples import Failures, failures
-from testifai.report.regions import Region, Search, standard_queries, worst_regions
-from testifai.report.sweeps import stored_sweeps
-from testifai.session import open_run
-from testifai.spec import Gate
+from testifai.gates import verdicts as gates
+from testifai.present.examples import Failures, failures
+from testifai.present.figures.dots import lowest
+from testifai.present.figures.sweeps import stored_sweeps
+from testifai.scans.reopen import reopen
+from testifai.scans.session import open_run
+from testifai.scans.spec import Gate
 from testifai.tomogram import Answer, Tomogram
-from testifai.trust import Trust, recall
+from testifai.tomogram.regions import Region, Search, standard_queries, worst_regions
+from testifai.tomogram.trust import Trust, recall
 
 if TYPE_CHECKING:
     from testifai.locality.explain import Explanation

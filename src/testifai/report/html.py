@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from testifai.report import theme, voxels
-from testifai.tables import interval, rate, signed
+from testifai.present import theme
+from testifai.present.figures import voxels
+from testifai.present.terminal import interval, rate, signed
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

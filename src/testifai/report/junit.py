@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from testifai.gates import Verdict
+from testifai.gates.verdicts import Verdict
+from testifai.present.terminal import interval, rate, sigma_text
 from testifai.report.contents import Contents
-from testifai.tables import interval, rate, sigma_text
 
 # What XML 1.0 cannot hold, not even escaped.
 FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from testifai.present.terminal import interval, rate, sigma_text, signed
 from testifai.report import words
 from testifai.report.contents import Contents
-from testifai.tables import interval, rate, sigma_text, signed
 
 MOST = 60_000  # characters: what code hosts take in a comment, with some room
 MOST_GATES = 100  # those that do not hold first

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from testifai.locality import wording
-from testifai.report import curves, distribution, dots, heatmaps, quality, sweeps, voxels, words
+from testifai.present.figures import curves, distribution, dots, heatmaps, quality, sweeps, voxels
+from testifai.present.figures.projection import Mask
+from testifai.present.terminal import sigma_text
+from testifai.report import words
 from testifai.report.contents import Contents
 from testifai.report.html import View, fill, named
-from testifai.report.projection import Mask
-from testifai.tables import sigma_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -72,7 +73,7 @@ def _error_views(contents: Contents) -> list[tuple[str, Figure | None]]:
     """Classes under single perturbations, and what they are confused with."""
     if contents.errors is None:
         return []
-    from testifai.locality import figures
+    from testifai.present.figures import locality as figures
 
     shown: list[tuple[str, Figure | None]] = [("class and perturbation", figures.heatmap(contents.errors.local))]
     return [*shown, ("confusions", figures.confusions(contents.errors) if contents.errors.trends else None)]

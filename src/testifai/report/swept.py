@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from testifai.errors import InputError
+from testifai.present.figures.sweeps import stored_sweeps, sweep_curves
 from testifai.report.html import fill, named
 from testifai.report.markdown import code, escape, table
-from testifai.report.sweeps import stored_sweeps, sweep_curves
-from testifai.store import Store
+from testifai.runs.store import Store
 from testifai.sweeps.storage import PREFIX
 
 MOST_CROSSINGS = 4

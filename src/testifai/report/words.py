@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from testifai.present.figures.projection import project
+from testifai.present.terminal import interval, rate, sigma_text
 from testifai.report.contents import Contents
-from testifai.report.projection import project
-from testifai.tables import interval, rate, sigma_text
 from testifai.tomogram import Answer, Tomogram
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from testifai import surrogates
-from testifai.choice import make
 from testifai.errors import InputError
 from testifai.space import Space
 from testifai.strategies.adaptive import Adaptive
@@ -15,6 +14,7 @@ from testifai.strategies.base import Progress, Strategy
 from testifai.strategies.full import MOST_TESTS, Full
 from testifai.strategies.ordered import Ordered
 from testifai.strategies.random import Random
+from testifai.support.named import make
 
 STRATEGIES: dict[str, Callable[..., Strategy]] = {
     "adaptive": Adaptive,

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai import query as queries
 from testifai.engine.plan import Work
 from testifai.errors import InputError
-from testifai.outcomes import Ids, Outcomes, Places
+from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.space import Space
+from testifai.space import query as queries
 from testifai.strategies.balanced import pool_size, spread
 from testifai.strategies.base import Progress
 from testifai.strategies.full import MOST_TESTS
+from testifai.support.threads import one_blas_thread
 from testifai.surrogates import resolve
-from testifai.threads import one_blas_thread
 
 # The half-width to reach where neither a budget nor a target is given; runs of so few inferences are done whole.
 TARGET = 0.02

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from testifai.engine.plan import Work
 from testifai.errors import InputError
-from testifai.outcomes import Ids, Outcomes, Places
+from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.strategies.base import Progress
 from testifai.strategies.full import MOST_TESTS
 

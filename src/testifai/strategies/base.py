@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from testifai.engine.plan import Work
 from testifai.engine.stopping import StoppingRule
 from testifai.errors import InputError
-from testifai.outcomes import Ids, Outcomes
+from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import Space
 
 

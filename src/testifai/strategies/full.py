@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testifai.errors import InputError
-from testifai.outcomes import Ids
+from testifai.runs.outcomes import Ids
 from testifai.strategies.base import Listed, Progress
 
 MOST_TESTS = 5_000_000

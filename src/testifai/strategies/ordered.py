@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.outcomes import Ids
-from testifai.ranking import Numbering
+from testifai.runs.outcomes import Ids
 from testifai.space import Space
+from testifai.space.numbering import Numbering
 from testifai.strategies.base import Listed, Progress
 
 # Up to here the tests of an order are shuffled as a whole; beyond, repeats are rare and drawing again costs nothing.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.outcomes import Ids
+from testifai.runs.outcomes import Ids
 from testifai.strategies.base import Listed, Progress
 
 # Up to here the space is shuffled as a whole; beyond, repeats are so rare that drawing again costs nothing.

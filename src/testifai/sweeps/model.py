@@ -11,7 +11,7 @@ import numpy as np
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.perturb.registry import resolve
-from testifai.session import Session
+from testifai.scans.session import Session
 from testifai.space import Space
 from testifai.sweeps import asap, checks, curve, sampled
 from testifai.sweeps.build import Points, Scale, Setting, results

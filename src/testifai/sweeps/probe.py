@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.execute import one_line
+from testifai.engine.local import one_line
 from testifai.errors import InputError
 from testifai.models.outputs import check_outputs
 from testifai.perturb import Perturbation
-from testifai.rows import Batch
-from testifai.session import Session
+from testifai.scans.session import Session
+from testifai.support.batches import Batch
+from testifai.support.threads import one_blas_thread, one_opencv_thread
 from testifai.sweeps.sampled import Ask, Bits
-from testifai.threads import one_blas_thread, one_opencv_thread
 
 Array = NDArray[Any]
 

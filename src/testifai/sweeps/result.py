@@ -60,7 +60,7 @@ class Sweep:
 
     def plot(self, path: str | PathLike[str]) -> None:
         """Draw the curve, the threshold, the levels measured and the uncertain stretches as .png or .jpg."""
-        from testifai.sweeps.plot import draw
+        from testifai.present.figures.sweep_plot import draw
 
         draw(self, path)
 

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.sweeps import asap, looks, places
+from testifai.statistics import looks
+from testifai.sweeps import asap, places
 from testifai.sweeps.build import Points
 from testifai.sweeps.curvature import local_curvature
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.store import Store, identity_changes
+from testifai.runs.store import Store, identity_changes
 from testifai.sweeps.probe import Measured
 from testifai.sweeps.result import Sweep
 

@@ -6,9 +6,10 @@ import threading
 import numpy as np
 import pytest
 
-from testifai import assemble, models
+from testifai import models
 from testifai.errors import InputError
-from testifai.spec import parse
+from testifai.scans import loading
+from testifai.scans.spec import parse
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -181,7 +182,7 @@ def test_a_spec_that_runs(encoder_folder):
     }
     spec = parse(table)
     assert spec.runs_code() == []
-    tomogram = assemble.session(spec, encoder_folder.parent).run()
+    tomogram = loading.session(spec, encoder_folder.parent).run()
     expected = EncoderModel(encoder_folder, head=HEADS[True])(PAIRS).argmax(axis=1) == 1
     assert tomogram.passes[0] == expected.sum()
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.models.texts.cache import LIMIT_MB, RowCache
-from testifai.rows import Batch, are_pairs
+from testifai.support.batches import Batch, are_pairs
 
 # Texts are told apart, sorted by length and cut into batches by the adapter: many at a time leave it a choice.
 BATCH_SIZE = 4096

@@ -12,7 +12,7 @@ from testifai.models.base import Outputs
 from testifai.models.texts.base import TextModel
 from testifai.models.texts.cache import LIMIT_MB
 from testifai.models.texts.network import Network, fingerprint
-from testifai.rows import Batch
+from testifai.support.batches import Batch
 
 
 class TransformersModel(TextModel):

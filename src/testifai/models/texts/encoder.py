@@ -19,7 +19,7 @@ from testifai.models.texts.base import TextModel, check_texts
 from testifai.models.texts.cache import LIMIT_MB, RowCache
 from testifai.models.texts.heads import Head, features_of
 from testifai.models.texts.network import Network, fingerprint, read_config, read_json
-from testifai.rows import Batch
+from testifai.support.batches import Batch
 
 # How the tokens' vectors (texts x tokens x columns) become one, by the names of sentence-transformers.
 _POOLINGS = {

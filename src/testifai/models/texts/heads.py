@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.rows import are_pairs
+from testifai.support.batches import are_pairs
 
 Floats = NDArray[np.float64]
 

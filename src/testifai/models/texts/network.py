@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai import extras
 from testifai.errors import InputError, suggest
 from testifai.models.texts.tokens import Tokenizer, of_equal_length
 from testifai.models.traces import as_rows
+from testifai.support import libraries
 
 # What in a folder decides what comes out; a model card or a training log does not.
 _CONTENT = (".json", ".safetensors", ".bin", ".txt", ".model")
@@ -45,7 +45,7 @@ class Network:
                 raise InputError(f"model: {field} = {value!r} is not accepted; a whole number from 1 is")
         self.folder, self.threads = folder, threads
         read_config(folder)
-        torch = extras.load("torch", extra="text")
+        torch = libraries.load("torch", extra="text")
         # Folders differ in the precision of their weights, and versions of the library in what they make of it.
         self.module = _open(folder, kind, optional).float().eval()
         if device is not None:
@@ -154,7 +154,7 @@ def fingerprint(folder: Path, parts: Sequence[str] = ("",), extra: bytes = b"") 
 
 def _open(folder: Path, kind: str, optional: str) -> Any:
     """The network of a folder, as the class of transformers reads it; parameters named `optional…` may be missing."""
-    transformers = extras.load("transformers", extra="text")
+    transformers = libraries.load("transformers", extra="text")
     reader = getattr(transformers, kind)
     try:
         with _silent(transformers):
@@ -179,7 +179,7 @@ def _open(folder: Path, kind: str, optional: str) -> Any:
 
 def _tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, bool]:
     """The folder's tokenizer, and whether its network is told which text of a pair a token belongs to."""
-    transformers = extras.load("transformers", extra="text")
+    transformers = libraries.load("transformers", extra="text")
     try:
         with _silent(transformers):
             found = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
@@ -232,7 +232,7 @@ _before = 1
 def _torch_threads(count: int) -> Iterator[None]:
     """Torch's operations in so many threads for calls in progress; the last of them restores what was."""
     global _users, _before
-    torch = extras.load("torch", extra="text")
+    torch = libraries.load("torch", extra="text")
     with _lock:
         _users += 1
         if _users == 1:

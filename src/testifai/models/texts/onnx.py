@@ -16,7 +16,7 @@ from testifai.models.texts.base import TextModel
 from testifai.models.texts.cache import LIMIT_MB
 from testifai.models.texts.tokens import Tokenizer, Tokens, of_equal_length
 from testifai.models.traces import as_rows
-from testifai.rows import Batch
+from testifai.support.batches import Batch
 
 _INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")

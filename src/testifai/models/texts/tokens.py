@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai import extras
 from testifai.errors import InputError
-from testifai.rows import Pair
+from testifai.support import libraries
+from testifai.support.batches import Pair
 
 # A batch of so many tokens is as quick as a larger one (MiniLM on a CPU); a smaller one wastes a tenth at 128.
 BATCH_TOKENS = 1024
@@ -38,7 +38,7 @@ class Tokenizer:
     @classmethod
     def read(cls, path: Path, *, max_length: int | None = None) -> Tokenizer:
         """The tokenizer in a tokenizer.json."""
-        library = extras.load("tokenizers", extra="text")
+        library = libraries.load("tokenizers", extra="text")
         if not path.is_file():
             raise InputError(f"model.tokenizer: {path} does not exist; give the model's tokenizer.json")
         try:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.errors import InputError
 from testifai.perturb.ops.small import SMALL, Images, exact, put_back, runs, slabs
 from testifai.perturb.ops.values import image_shape
-from testifai.threads import one_blas_thread
+from testifai.support.threads import one_blas_thread
 
 # Numbers handled at once where images are first sorted into groups, which should not become too small.
 _GROUPED = 2**22

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.perturb.ops.small import SMALL, Images, slabs
 from testifai.perturb.ops.values import image_shape
-from testifai.threads import one_blas_thread
+from testifai.support.threads import one_blas_thread
 
 # The tables of the standard's annex K (ITU-T T.81), for brightness and for colour, at quality 50.
 _BRIGHTNESS = [

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.perturb.rng import Rng
 from testifai.perturb.texts.tokens import Place, shadow_of
-from testifai.rows import Batch
+from testifai.support.batches import Batch
 
 # More edits than this would need more draws than come in one piece for all texts at once (two per edit, of FEW).
 MOST = 8

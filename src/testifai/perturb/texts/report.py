@@ -13,7 +13,7 @@ from testifai.perturb.base import Perturbation, check_batch, check_indices, chec
 from testifai.perturb.registry import resolve
 from testifai.perturb.rng import Rng
 from testifai.perturb.texts.edits import Edit, TextEdits, check_texts
-from testifai.rows import Side, are_pairs
+from testifai.support.batches import Side, are_pairs
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,1 @@
+"""Requirements on a tomogram, and measuring until they are decided."""

@@ -1,0 +1,275 @@
+"""Measuring for gates: until each is decided or the budget is spent, and never the same thing twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from testifai import strategies
+from testifai.errors import InputError
+from testifai.gates.towards import TowardsGates, settled
+from testifai.gates.verdicts import Verdict, judge
+from testifai.models.python import PythonModel
+from testifai.runs.lock import Lock
+from testifai.runs.store import Store
+from testifai.scans import loading
+from testifai.scans.session import Session, environment, open_run
+from testifai.scans.spec import Gate, Spec
+from testifai.strategies.adaptive import TARGET, Adaptive
+from testifai.support.threads import one_blas_thread
+from testifai.tomogram import Answer, Excluded, Tomogram
+
+WAIT = 0.2  # seconds between two tries to be the one that measures
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A model measured as far as its gates ask for: the verdicts, and what they cost."""
+
+    tomogram: Tomogram
+    verdicts: tuple[Verdict, ...]
+    path: Path
+    new: int  # inferences made now; the rest was in the cache
+    budget: int  # at most so many inferences are allowed
+    adaptive: bool  # whether undecided gates are given more inferences
+    sharing: int  # gates that share the 5 % risk of a wrong decision
+
+    @property
+    def confidence(self) -> float:
+        """At which each gate's bounds stand."""
+        return 1 - 0.05 / self.sharing
+
+    def lacking(self, verdict: Verdict) -> tuple[int, int]:
+        """How many more inferences on an undecided gate's tests might decide it, and how many there are at all.
+
+        A bound comes nearer with the square root of the trials, so the first is a guess.
+        """
+        chosen = np.flatnonzero(self.tomogram.select(verdict.gate.query))
+        trials = int(self.tomogram.outcomes.counts(chosen)[1].sum())
+        room = len(chosen) * self.tomogram.outcomes.inputs - trials
+        answer = verdict.answer
+        apart = abs(answer.robustness - verdict.gate.at_least)
+        bound = answer.low if answer.robustness >= verdict.gate.at_least else answer.high
+        if not apart > 0 or np.isnan(bound):
+            return room, room
+        factor = (abs(answer.robustness - bound) / apart) ** 2
+        return min(room, round(trials * max(factor - 1, 0.0))), room
+
+
+def prepare(spec: Spec, folder: Path, *, sharing: int | None = None) -> Session:
+    """The spec's session; where its strategy is adaptive, one that goes on until the gates are decided."""
+    check_modules(spec, folder)
+    space = loading.space(spec, folder)
+    model, data = loading.model(spec.model, folder), loading.data(spec.data, folder)
+    options = spec.scan.model_dump()
+    options["quality"] = loading.quality(options["quality"], folder, data)
+    if options["strategy"] is None:
+        options["strategy"] = strategies.default(space, surrogate=options["surrogate"], stopping=options["stopping"])
+    strategy = strategies.resolve(options["strategy"])
+    # The strategy looks at what its own session knows; a plain reference would be a cycle that keeps the model alive.
+    own: list[weakref.ref[Session]] = []
+    if type(strategy) is Adaptive and spec.gate:
+        strategy = TowardsGates(strategy.for_queries, tuple(spec.gate), lambda: _tomogram(own), sharing)
+    session = Session(model, data, space, **{**options, "strategy": strategy})
+    own.append(weakref.ref(session))
+    blank = session.tomogram()
+    for number, gate in enumerate(spec.gate, start=1):
+        with naming(gate, number):
+            blank.bound(gate.query, gate.inputs)
+    return session
+
+
+def _tomogram(own: Sequence[weakref.ref[Session]]) -> Tomogram:
+    session = own[0]()
+    assert session is not None
+    return session.tomogram()
+
+
+def check_modules(spec: Spec, folder: Path) -> None:
+    """Refuse a module that is imported already, from elsewhere: Python would hand over that one without a word."""
+    named = [spec.model.python, spec.model.torch, spec.data.python, *(part.python for part in spec.axes().values())]
+    quality = spec.scan.quality
+    for path in filter(None, [*named, quality.get("python") if isinstance(quality, dict) else None]):
+        name = path.partition(":")[0].partition(".")[0]
+        own = [folder / f"{name}.py", folder / name / "__init__.py"]
+        source = getattr(sys.modules.get(name), "__file__", None)
+        here = [file for file in own if file.is_file()]
+        if here and source is not None and not any(file.samefile(source) for file in here):
+            raise InputError(
+                f"{path!r}: a module {name!r} from {Path(source).parent} is imported already; "
+                f"give the one in {folder} another name"
+            )
+
+
+@contextmanager
+def naming(gate: Gate, number: int) -> Iterator[None]:
+    """Say of which gate a mistake is."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"gate {gate.name or number}: {error}") from error
+
+
+def cache_key(session: Session, spec: Spec) -> str:
+    """A short text that changes with the model, the data, the space and all else that outcomes depend on."""
+    functions: dict[str, Any] = {axis.name: axis.perturbation.function for axis in session.space.axes}
+    own = [name for name, part in spec.axes().items() if part.python is not None]
+    code = {name: PythonModel(functions[name]).fingerprint for name in own}
+    versions = {name: version for name, version in environment().items() if name != "platform"}
+    text = json.dumps([session.identity(), code, versions], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def measure(
+    spec: Spec, folder: Path, cache: Path, *, name: str, sharing: int | None = None, again: str | None = None
+) -> Measured:
+    """The spec's tomogram and the verdicts on its gates; only what is not in the cache yet is measured.
+
+    `name` is for people who look into the cache. `sharing` gates share the 5 % risk of a wrong decision; None: those of
+    the spec. With `again`, what was measured before is thrown away, unless it was
+    under the same word: several processes that want one fresh run say the same word.
+    """
+    import scipy.linalg  # noqa: F401  has a BLAS of its own, whose threads can be limited once it is loaded
+
+    session = prepare(spec, folder, sharing=sharing)
+    cache.mkdir(parents=True, exist_ok=True)
+    path = cache / f"{name}-{cache_key(session, spec)}.db"
+    # Fits are small: BLAS threads that wait for each other on a busy machine made one of a second take a minute.
+    with _alone(path.with_suffix(".measuring")), one_blas_thread():
+        stored = _Stored.of(path)
+        if again is not None and stored.again != again:
+            for old in cache.glob(f"{name}-*.db*"):
+                old.unlink(missing_ok=True)
+            stored = _Stored()
+        terms = _terms(spec, session, sharing)
+        tomogram, verdicts = stored.tomogram, stored.recall(terms, spec.gate)
+        if tomogram is None or verdicts is None:
+            if (
+                tomogram is None
+                or not stored.has_ended_with(terms["quality"])
+                or not _enough(session, judge(spec.gate, tomogram, sharing))
+            ):
+                session.run(path, extra=_about(spec, folder, again or stored.again))
+                tomogram = open_run(path)
+            verdicts = judge(spec.gate, tomogram, sharing)
+            with Store.create_or_open(path) as store:
+                store.put(ended=_ended(terms, tomogram, verdicts))
+    return Measured(
+        tomogram,
+        tuple(verdicts),
+        path,
+        tomogram.inferences - (0 if stored.tomogram is None else stored.tomogram.inferences),
+        session.strategy.expected(session.progress()),
+        isinstance(session.strategy, TowardsGates),
+        sharing or max(1, len(spec.gate)),
+    )
+
+
+def _about(spec: Spec, folder: Path, again: str | None) -> dict[str, Any]:
+    """What a run file says of where it comes from."""
+    return {
+        "spec": spec.model_dump(mode="json", exclude_none=True),
+        "gates": [gate.model_dump(mode="json") for gate in spec.gate],
+        "folder": str(folder),
+        "again": again,
+    }
+
+
+# -- what the cache remembers -----------------------------------------------------------------------------------------
+
+
+def _terms(spec: Spec, session: Session, sharing: int | None) -> dict[str, Any]:
+    """What decides how far a run goes and what its verdicts are, besides the outcomes."""
+    gates = [gate.model_dump(mode="json", exclude={"name"}) for gate in spec.gate]
+    quality = None if session.assessment is None else json.loads(json.dumps(session.assessment.describe(), default=str))
+    limits = {"budget": session.budget, "target": session.target, "sharing": sharing or len(gates)}
+    return {**limits, "gates": gates, "quality": quality}
+
+
+def _ended(terms: dict[str, Any], tomogram: Tomogram, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    found = [{"status": one.status, "reason": one.reason, "answer": asdict(one.answer)} for one in verdicts]
+    return {"terms": terms, "inferences": tomogram.inferences, "verdicts": found}
+
+
+def _enough(session: Session, verdicts: Sequence[Verdict]) -> bool:
+    """Whether the gates of a run that ended under other ones are settled too."""
+    towards = isinstance(session.strategy, TowardsGates) and session.target is None
+    return towards and all(settled(one, TARGET) for one in verdicts)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What the cache holds of a run; nothing, where its file cannot be read."""
+
+    tomogram: Tomogram | None = None
+    again: str | None = None
+    ended: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, path: Path) -> _Stored:
+        try:
+            with Store.open(path) as store:
+                again, ended = store.get("again"), store.get("ended")
+            return cls(open_run(path), again, ended)
+        except InputError:
+            return cls()  # a file that is damaged is complained of when the run is to go on in it
+
+    @property
+    def has_ended(self) -> bool:
+        """A run cut short goes on before anyone looks at it, so that it ends like one that was not."""
+        if self.tomogram is None or self.ended is None:
+            return False
+        return bool(self.ended["inferences"] == self.tomogram.inferences)
+
+    def has_ended_with(self, quality: dict[str, Any] | None) -> bool:
+        """Whether a run that ended had the same measure of quality, without which gates may not be answered."""
+        return self.has_ended and self.ended is not None and self.ended["terms"].get("quality") == quality
+
+    def recall(self, terms: dict[str, Any], gates: Sequence[Gate]) -> list[Verdict] | None:
+        """The verdicts found earlier under the same terms."""
+        if not self.has_ended or self.ended is None or self.ended["terms"] != terms:
+            return None
+        return [
+            Verdict(gate, _answer(found["answer"]), found["status"], found["reason"])
+            for gate, found in zip(gates, self.ended["verdicts"], strict=True)
+        ]
+
+
+def _answer(fields: dict[str, Any]) -> Answer:
+    worst = tuple((tuple(sigma), *numbers) for sigma, *numbers in fields["worst"])
+    free, excluded = fields["model_free"], fields["excluded"]
+    return Answer(
+        **{
+            **fields,
+            "worst": worst,
+            "model_free": None if free is None else tuple(free),
+            "excluded": None if excluded is None else Excluded(**excluded),
+        }
+    )
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """One process at a time; the others wait, and then find in the cache what the first one measured."""
+    while True:
+        try:
+            lock = Lock(path)
+            break
+        except InputError as error:
+            if error.__cause__ is not None:  # no place to write, rather than another that writes
+                raise
+            time.sleep(WAIT)
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,106 @@
+"""A strategy for gates: adaptive rounds that end once every gate is decided, and go to the tests of those that are not.
+
+Decisions are looked at each time the inferences have doubled, with bounds that allow for it (`Tomogram.bound`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.gates.verdicts import Verdict, judge
+from testifai.runs.outcomes import Outcomes
+from testifai.scans.spec import Gate
+from testifai.strategies.adaptive import FIRST, TARGET, Adaptive, Round, even, fitted, risk, shared_out
+from testifai.strategies.balanced import pool_size
+from testifai.strategies.base import Progress
+from testifai.tomogram import Tomogram
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TowardsGates(Adaptive):
+    """Adaptive, with rounds that end once every gate is settled and go to the tests of those that are not.
+
+    A run starts with ten to twenty trials for every test; each round doubles what was spent, up to the budget. A
+    strict gate is settled when it holds or fails; a lenient one also when its half-width is at most the target. Where
+    the spec has a target it is reached as well.
+    """
+
+    gates: tuple[Gate, ...] = ()
+    blank: Callable[[], Tomogram] | None = None  # the tomogram to be, but for its outcomes
+    sharing: int | None = None  # how many gates share the 5 %, if others than these do
+
+    def _plan(self, progress: Progress, known: Outcomes, number: int, weights: Floats) -> Round | None:
+        spent, rung = known.total(), self._rung(progress, number)
+        if number == 0:
+            return even(progress, rung, pool_size(rung, progress.inputs, progress.space.size))
+        # A run that has reached its last rung, or has nothing left to try on the tests in need, is done.
+        need = self._need(progress, known, number) if rung > spent else np.zeros(0)
+        if not need.any():
+            return None
+        return _further(progress, known, rung - spent, need, number)
+
+    def _rung(self, progress: Progress, number: int) -> int:
+        """What is spent after the round of this number: the whole budget in the end, halves of it before."""
+        most, least = self.expected(progress), FIRST * progress.space.size
+        halvings = max(0, int(np.log2(max(most / least, 1.0))))
+        return most >> max(0, halvings - number)
+
+    def _need(self, progress: Progress, known: Outcomes, number: int) -> Floats:
+        """How much each test is wanted, by gates not settled and by the target; all 0: done."""
+        assert self.blank is not None
+        space = progress.space
+        tomogram = replace(self.blank(), outcomes=known)
+        need = np.zeros(space.size)
+        for verdict in judge(self.gates, tomogram, self.sharing):
+            if not settled(verdict, progress.target or TARGET):
+                chosen = tomogram.select(verdict.gate.query)
+                need[chosen] += 1 / chosen.sum()
+        if progress.target is not None:
+            trials = known.counts(np.arange(space.size))[1]
+            lacking = self._lacking(space, fitted(progress, known), progress.target, trials, 1 - risk(number))
+            need += lacking / max(lacking.sum(), 1)
+        wide = (tomogram.high - tomogram.low).reshape(-1)
+        return need * np.where(np.isnan(wide), 1.0, np.maximum(wide, 1e-6))
+
+
+def settled(verdict: Verdict, target: float) -> bool:
+    """Whether more inferences are of no use to a gate."""
+    if verdict.gate.basis == "bound" or verdict.status == "undecided":
+        return verdict.status != "undecided"
+    answer, needed = verdict.answer, verdict.gate.at_least
+    return answer.low >= needed or answer.high < needed or (answer.high - answer.low) / 2 <= target
+
+
+def _further(progress: Progress, known: Outcomes, size: int, need: Floats, number: int) -> Round | None:
+    """So many further trials on the tests in need, on inputs they have not seen.
+
+    Inputs of a pool that grows with the run come first: one input under several tests tells more about their
+    differences. Where outputs are compared with clean ones, the clean test gets every input that another one gets.
+    """
+    trials = known.counts(np.arange(len(need)))[1]
+    room = np.where(need > 0, progress.inputs - trials, 0)
+    shares = shared_out(size, need, room)
+    if not shares.any():
+        return None
+    pool = pool_size(known.total() + size, progress.inputs, len(need))
+    generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3 + number]))
+    chosen = generator.permutation(np.flatnonzero(shares))
+    places = []
+    for test in chosen.tolist():
+        unseen = np.flatnonzero(~known.attempted(test, np.arange(progress.inputs)))
+        within = unseen < pool
+        order = np.concatenate([generator.permutation(unseen[within]), unseen[~within]])
+        places.append(order[: shares[test]])
+    if progress.needs_clean:
+        asked = np.unique(np.concatenate(places))
+        clean = asked[~known.attempted(0, asked)]
+        others = chosen != 0
+        places = [clean, *(block for block, other in zip(places, others, strict=True) if other)]
+        chosen = np.concatenate([[0], chosen[others]])
+    return Round(chosen, places)

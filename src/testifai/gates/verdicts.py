@@ -1,0 +1,66 @@
+"""Requirements on a tomogram: each holds, fails, or is undecided, and says why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from testifai.scans.spec import Gate
+from testifai.tomogram import Answer, Tomogram
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How one gate stands."""
+
+    gate: Gate
+    answer: Answer
+    status: str  # "holds" | "fails" | "undecided"
+    reason: str
+
+    @property
+    def holds(self) -> bool:
+        return self.status == "holds"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "name": self.gate.name,
+            "query": self.gate.query,
+            "at_least": self.gate.at_least,
+            "basis": self.gate.basis,
+            "status": self.status,
+            "reason": self.reason,
+            **{key: self.answer.as_dict()[key] for key in ("robustness", "low", "high")},
+        }
+
+
+def judge(gates: Iterable[Gate], tomogram: Tomogram, sharing: int | None = None) -> list[Verdict]:
+    """Every gate's verdict. Bounds stay valid under repeated looking and are shared among the gates (Bonferroni).
+
+    `sharing` is the number of gates in all, where these are not all of them.
+    """
+    listed = list(gates)
+    return [_judge(gate, tomogram, sharing or len(listed)) for gate in listed]
+
+
+def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
+    answer = tomogram.bound(gate.query, gate.inputs, looks=gates)
+    needed = gate.at_least - 1e-9  # a mean of rates that are just enough must not fall short by rounding
+    if math.isnan(answer.robustness):
+        reason = f"{answer.inferred} of {answer.tests} tests are neither measured nor predicted"
+        return Verdict(gate, answer, "undecided", reason)
+    if gate.basis == "estimate":
+        holds = answer.robustness >= needed
+        return Verdict(gate, answer, "holds" if holds else "fails", f"estimate {answer.robustness:.3f}")
+    if math.isnan(answer.low):
+        reason = f"{answer.inferred} of {answer.tests} tests are predicted without an interval"
+        return Verdict(gate, answer, "undecided", f"{reason}; measure them, or set basis = 'estimate'")
+    bounds = f"between {answer.low:.3f} and {answer.high:.3f}"
+    if answer.low >= needed:
+        return Verdict(gate, answer, "holds", bounds)
+    if answer.high < needed:
+        return Verdict(gate, answer, "fails", bounds)
+    return Verdict(gate, answer, "undecided", f"{bounds}; more inferences would narrow it")

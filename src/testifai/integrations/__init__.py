@@ -1,0 +1,1 @@
+"""Other tools that runs are handed to."""

@@ -1,0 +1,122 @@
+"""A run in MLflow: what it was made of, what it found, the run file and the report."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from contextlib import nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from testifai.errors import InputError
+from testifai.gates.verdicts import Verdict
+from testifai.support.libraries import load
+from testifai.tomogram import Answer, Tomogram
+
+LONGEST = 500  # characters of a parameter, by MLflow's own limit on older servers
+
+
+def log(
+    tomogram: Tomogram,
+    *,
+    name: str | None = None,
+    experiment: str | None = None,
+    verdicts: Iterable[Verdict] = (),
+    files: Iterable[Path] = (),
+    run_file: Path | None = None,
+) -> str:
+    """Log a tomogram as one MLflow run and return that run's id; of a run file, it and its report too.
+
+    Where to is MLflow's own business: MLFLOW_TRACKING_URI, or what `mlflow.set_tracking_uri` was told. Inside an
+    active run everything is added to that one.
+    """
+    mlflow = load("mlflow", extra="mlflow")
+    listed = [Path(file) for file in (*files, *([] if run_file is None else [run_file]))]
+    for file in listed:
+        if not file.is_file():
+            raise InputError(f"mlflow: {file} does not exist and cannot be logged")
+    with TemporaryDirectory(prefix="testifai-mlflow-") as folder:
+        if run_file is not None:
+            listed.append(_page(Path(run_file), Path(folder)))
+        return _log(mlflow, tomogram, name, experiment, verdicts, listed)
+
+
+def _log(
+    mlflow: Any,
+    tomogram: Tomogram,
+    name: str | None,
+    experiment: str | None,
+    verdicts: Iterable[Verdict],
+    files: Iterable[Path],
+) -> str:
+    try:
+        if experiment is not None:
+            mlflow.set_experiment(experiment)
+        active = mlflow.active_run()
+        with mlflow.start_run(run_name=name) if active is None else nullcontext(active) as run:
+            mlflow.log_params(parameters(tomogram))
+            mlflow.log_metrics(metrics(tomogram, verdicts))
+            for file in files:
+                mlflow.log_artifact(str(file))
+            return str(run.info.run_id)
+    except (mlflow.exceptions.MlflowException, OSError) as error:
+        raise InputError(f"mlflow: {' '.join(str(error).split())}") from error
+
+
+def _page(run_file: Path, folder: Path) -> Path:
+    """The report of a run file, in a folder."""
+    from testifai.present.export import write_bytes
+    from testifai.report.contents import gather
+    from testifai.report.page import render
+
+    page = folder / f"{run_file.stem}.html"
+    write_bytes(page, render(gather(run_file)).encode())
+    return page
+
+
+def parameters(tomogram: Tomogram) -> dict[str, str]:
+    """What the run was made of, as short texts.
+
+    >>> import numpy as np, testifai as ta
+    >>> space = ta.Space({"keep": ta.Perturbation("keep", lambda x, by, rng: x, [0, 1])})
+    >>> parameters(ta.scan(lambda x: x[:, 0], (np.zeros((9, 1)), np.zeros(9, int)), space, strategy="full"))["axes"]
+    'keep'
+    """
+    identity = tomogram.provenance.get("identity") or {}
+    kept = ("model", "data", "strategy", "surrogate", "stopping", "oracle", "population", "seed")
+    found = {key: _text(identity[key]) for key in kept if identity.get(key) is not None}
+    environment = tomogram.provenance.get("environment") or {}
+    versions = {"testifai": str(environment["testifai"])} if "testifai" in environment else {}
+    return {
+        "axes": ", ".join(tomogram.space.names)[:LONGEST],
+        "tests": str(tomogram.space.size),
+        "inputs": str(tomogram.outcomes.inputs),
+        **found,
+        **({} if tomogram.quality is None else {"quality": tomogram.quality.name}),
+        **versions,
+    }
+
+
+def metrics(tomogram: Tomogram, verdicts: Iterable[Verdict] = ()) -> dict[str, float]:
+    """What the run found: overall, by order, and gate by gate; numbers that do not exist are left out."""
+    found = {"clean_accuracy": tomogram.base, "inferences": float(tomogram.inferences)}
+    found |= _answer("robustness", tomogram.query("order >= 0"))
+    for order, answer in tomogram.by_order().items():
+        found |= _answer(f"robustness_order_{order}", answer)
+    for number, verdict in enumerate(verdicts, start=1):
+        gate = f"gate_{re.sub(r'[^A-Za-z0-9]+', '_', verdict.gate.name).strip('_') if verdict.gate.name else number}"
+        gate = gate if f"{gate}_holds" not in found else f"{gate}_{number}"
+        found |= {**_answer(gate, verdict.answer), f"{gate}_holds": float(verdict.holds)}
+        found[f"{gate}_at_least"] = verdict.gate.at_least
+    return {key: value for key, value in found.items() if value == value}
+
+
+def _answer(name: str, answer: Answer) -> dict[str, float]:
+    return {name: answer.robustness, f"{name}_low": answer.low, f"{name}_high": answer.high}
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return text[:LONGEST]

@@ -1,0 +1,44 @@
+"""The class a model decides for, and by how much."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.oracles.base import Array
+
+
+def predicted(outputs: Array) -> NDArray[np.int64]:
+    """The class a model decides for: labels as they are, else the column of the highest score (or the first).
+
+    >>> predicted(np.array([[0.1, 0.9], [0.5, 0.5]])).tolist()
+    [1, 0]
+    """
+    if outputs.ndim == 2 and outputs.shape[1] > 1:
+        columns: NDArray[np.int64] = outputs.argmax(axis=1).astype(np.int64, copy=False)
+        return columns
+    labels = outputs.reshape(-1)
+    if labels.dtype.kind == "f" and not np.array_equal(labels, np.floor(labels)):
+        wrong = labels[labels != np.floor(labels)][0]
+        raise InputError(
+            f"oracle: the model returned {wrong:g} where a class is needed; labels (N,) or scores (N, d) of "
+            "at least two classes are accepted (for numeric outputs use the oracle tolerance)"
+        )
+    return labels.astype(np.int64)
+
+
+def margin(outputs: Array, labels: NDArray[np.int64]) -> NDArray[np.float32] | None:
+    """Score of the labelled class minus the best other; None where a model gives labels alone.
+
+    >>> margin(np.array([[3.0, 1.0, 2.5]]), np.array([0])).tolist()
+    [0.5]
+    """
+    if outputs.ndim != 2 or outputs.shape[1] < 2:
+        return None
+    rows = np.arange(len(outputs))
+    others = outputs.astype(np.float32)
+    own = others[rows, labels]
+    others[rows, labels] = -np.inf
+    margins: NDArray[np.float32] = own - others.max(axis=1)
+    return margins

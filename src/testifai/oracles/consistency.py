@@ -1,0 +1,37 @@
+"""The oracle `consistency`: the same decision as on the clean input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testifai.errors import InputError
+from testifai.oracles.base import Array, Outcome, finite_number
+from testifai.oracles.classes import margin, predicted
+
+
+class Consistency:
+    """The same label as on the clean input; with `threshold`, the same set of labels."""
+
+    name = "consistency"
+    needs_labels = False
+    needs_clean = True
+
+    def __init__(self, threshold: float | None = None) -> None:
+        self.threshold = None if threshold is None else finite_number("threshold", threshold)
+
+    def reference(self, outputs: Array) -> Array:
+        return predicted(outputs) if self.threshold is None else outputs >= self.threshold
+
+    def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
+        if clean is None:
+            raise InputError("oracle consistency: needs the outputs on clean inputs")
+        if self.threshold is not None:
+            same = (outputs >= self.threshold) == clean
+            return Outcome(same.reshape(len(same), -1).all(axis=1))
+        return Outcome(predicted(outputs) == clean, margin(outputs, clean))
+
+    def check(self, labels: Array | None, classes: int | None) -> None:
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        return {"use": self.name} if self.threshold is None else {"use": self.name, "threshold": self.threshold}

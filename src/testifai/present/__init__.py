@@ -1,0 +1,1 @@
+"""How results are shown: figures, terminal, notebook, data frames, files, sheets of inputs."""

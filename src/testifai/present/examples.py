@@ -1,0 +1,197 @@
+"""Inputs as a configuration shows them to the model, beside the originals: what a failure looks like."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.engine.local import Subject
+from testifai.oracles import predicted
+from testifai.present.edits import Piece, marked, unmarked
+from testifai.present.figures.projection import severities
+from testifai.present.terminal import sigma_text
+from testifai.tomogram import Tomogram
+
+LARGEST = 112  # pixels of a thumbnail's longer side
+SMALL = 64  # pixels up to which every one of them is kept as it is
+LABELLED = ("label", "consistency")  # oracles for which the model's output is a class
+
+
+@dataclass(frozen=True)
+class Thumb:
+    """One input to look at: a picture as a data address, or text; a pair of texts has a line for each.
+
+    `pieces` are its texts, one or two, with what differs from the other version of the input marked.
+    """
+
+    picture: str | None = None
+    text: str | None = None
+    pieces: tuple[tuple[Piece, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Example:
+    """One input under one configuration. `label` and `predicted` are None where there are no classes."""
+
+    number: int  # of the input in the data
+    original: Thumb
+    changed: Thumb
+    label: str | None
+    predicted: str | None
+    passed: bool | None  # None where this input was not tried under this configuration
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Some of the inputs that fail a test."""
+
+    test: int
+    title: str
+    why: str  # this test is shown
+    failed: int
+    trials: int
+    examples: tuple[Example, ...]
+
+
+def telling_tests(tomogram: Tomogram, count: int = 3) -> list[tuple[int, str]]:
+    """Tests whose failures say most, with why: the worst that have failures, and the mildest that have any."""
+    ids = tomogram.measured_ids
+    failed = tomogram.trials.reshape(-1)[ids] - tomogram.passes.reshape(-1)[ids]
+    ids = ids[(failed > 0) & (ids > 0)]
+    estimate = tomogram.estimate.reshape(-1)[ids]
+    total = np.sum([severities(tomogram.space, name)[ids] for name in tomogram.space.names], axis=0)
+    worst = ids[np.argsort(estimate, kind="stable")][:count].tolist()
+    mild = [test for test in ids[np.lexsort((estimate, total))].tolist() if test not in worst][:count]
+    return [
+        *((test, "one of the mildest tests that fail") for test in mild),
+        *((test, "one of the worst") for test in worst),
+    ]
+
+
+def failing_places(tomogram: Tomogram, test: int, count: int) -> NDArray[np.intp]:
+    """The first inputs, by their place in the visiting order, that fail a test."""
+    places = np.arange(tomogram.outcomes.inputs)
+    tried = tomogram.outcomes.attempted(test, places)
+    return np.asarray(places[tried & ~tomogram.outcomes.passed(test, places)][:count])
+
+
+def failures(subject: Subject, tomogram: Tomogram, *, tests: int = 3, each: int = 6) -> tuple[Failures, ...]:
+    """Failing inputs of telling tests; nothing where nothing fails."""
+    found = []
+    for test, why in telling_tests(tomogram, tests):
+        passes, trials = (int(counts[0]) for counts in tomogram.outcomes.counts([test]))
+        sigma = tomogram.space.configuration(test)
+        shown = examples(subject, tomogram, test, failing_places(tomogram, test, each))
+        found.append(Failures(test, sigma_text(tomogram.space, sigma), why, trials - passes, trials, shown))
+    return tuple(found)
+
+
+def examples(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.intp]) -> tuple[Example, ...]:
+    """Inputs at some places of the visiting order, as a test shows them to the model, with what it makes of them."""
+    originals = subject.batch(places)
+    changed = subject.composite(tomogram.space.configuration(test), places)
+    classes = predicted(subject.infer(changed, test)) if subject.oracle.name in LABELLED else None
+    tried = tomogram.outcomes.attempted(test, places)
+    passed = tomogram.outcomes.passed(test, places)
+    labels = None if subject.labels is None or classes is None else subject.labels
+    found = []
+    for row, number in enumerate(subject.order[places].tolist()):
+        original, perturbed = thumbs(originals[row], changed[row])
+        found.append(
+            Example(
+                number=number,
+                original=original,
+                changed=perturbed,
+                label=None if labels is None else class_name(subject, int(labels[number])),
+                predicted=None if classes is None else class_name(subject, int(classes[row])),
+                passed=bool(passed[row]) if tried[row] else None,
+            )
+        )
+    return tuple(found)
+
+
+def class_name(subject: Subject, number: int) -> str:
+    """A class by the name it has in the data or, where the model numbers its own, by the model's."""
+    values: Sequence[Any] | None = getattr(subject.model, "class_values", None)
+    names = subject.data.classes if values is None else values
+    return str(names[number]) if names is not None and 0 <= number < len(names) else str(number)
+
+
+def thumbs(original: Any, changed: Any) -> tuple[Thumb, Thumb]:
+    """Both versions of an input; of texts, with the edits marked.
+
+    >>> [thumb.pieces[0][-1] for thumb in thumbs(("same", "a cat"), ("same", "a bat"))]
+    [Piece(text='same', edited=False), Piece(text='same', edited=False)]
+    >>> [thumb.pieces[1][-1] for thumb in thumbs(("same", "a cat"), ("same", "a bat"))]
+    [Piece(text='cat', edited=True), Piece(text='bat', edited=True)]
+    """
+    one, two = (_texts(version) for version in (original, changed))
+    if not one or len(one) != len(two):
+        return thumb(original), thumb(changed)
+    left, right = zip(*(marked(*both) for both in zip(one, two, strict=True)), strict=True)
+    return _shown(left), _shown(right)
+
+
+def thumb(one: Any) -> Thumb:
+    """An input as something to look at.
+
+    >>> thumb("a text").text, thumb(np.array([0.5, 2.0])).text
+    ('a text', '0.5, 2')
+    >>> thumb(("a question", "another")).text
+    'a question\\nanother'
+    >>> thumb(np.zeros((28, 28), np.uint8)).picture[:22]
+    'data:image/png;base64,'
+    """
+    if texts := _texts(one):
+        return _shown(tuple(unmarked(text) for text in texts))
+    array = np.asarray(one)
+    image = as_image(array)
+    if image is not None:
+        return Thumb(picture=picture(image))
+    numbers = array.reshape(-1)
+    shown = ", ".join(f"{number:.4g}" for number in numbers[:16].tolist())
+    return Thumb(text=shown + (", …" if numbers.size > 16 else ""))
+
+
+def _texts(one: Any) -> tuple[str, ...]:
+    """A text or a pair of them; nothing where the input is neither."""
+    if isinstance(one, str):
+        return (one,)
+    return one if isinstance(one, tuple) and all(isinstance(part, str) for part in one) else ()
+
+
+def _shown(pieces: tuple[tuple[Piece, ...], ...]) -> Thumb:
+    return Thumb(text="\n".join("".join(piece.text for piece in text) for text in pieces), pieces=pieces)
+
+
+def picture(image: NDArray[np.uint8]) -> str:
+    """A small picture as the address of its own data."""
+    import cv2
+
+    scale = LARGEST / max(image.shape[:2])
+    if scale < 1:
+        height, width = (max(1, round(side * scale)) for side in image.shape[:2])
+        image = np.asarray(cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
+    kind = "png" if max(image.shape[:2]) <= SMALL else "jpeg"
+    _, encoded = cv2.imencode(f".{kind}", image[..., ::-1] if image.ndim == 3 else image)
+    return f"data:image/{kind};base64," + base64.b64encode(encoded.tobytes()).decode()
+
+
+def as_image(array: NDArray[Any]) -> NDArray[np.uint8] | None:
+    """Grey (H, W) or RGB (H, W, 3) bytes, where the array is a picture."""
+    if array.ndim == 3 and array.shape[0] in (1, 3) and array.shape[2] not in (1, 3):
+        array = np.moveaxis(array, 0, -1)
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[..., 0]
+    if min(array.shape, default=0) < 1 or not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 3)):
+        return None
+    if array.dtype == np.uint8:
+        return np.ascontiguousarray(array)
+    # Floats are either levels 0 … 255 or 0 … 1, and whatever lies outside cannot be shown.
+    scale = 1.0 if array.dtype.kind in "iu" or array.max(initial=0) > 2 else 255.0
+    return np.clip(np.rint(array * scale), 0, 255).astype(np.uint8)

@@ -1,0 +1,140 @@
+"""Runs as files for others: a table of tests, a recorded grid, the perturbed inputs of a configuration.
+
+Nothing written here holds a time, so equal runs export equal files.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.engine.local import Subject
+from testifai.errors import InputError
+from testifai.tomogram import Tomogram
+
+
+def table(tomogram: Tomogram) -> tuple[list[str], list[list[Any]]]:
+    """Header and one row per test: severities, order, counts, estimate, bounds, whether measured or predicted."""
+    space = tomogram.space
+    places = [f"{name}_place" for name in space.names] if space.order_sensitive else []
+    header = [*space.names, *places, "order", "passes", "trials", "estimate", "low", "high", "source"]
+    scores = tomogram.quality
+    header += [] if scores is None else ["quality", "quality_low", "quality_high", "quality_source"]
+    ids = np.arange(space.size)
+    sigmas = space.matrix(ids)
+    orders = (sigmas[:, : len(space.names)] > 0).sum(axis=1)
+    columns = [array.reshape(-1).tolist() for array in (
+        tomogram.passes, tomogram.trials, tomogram.estimate, tomogram.low, tomogram.high
+    )]  # fmt: skip
+    rows = []
+    own = tomogram.rests_on_own_trials.tolist()
+    for sigma, order, alone, passes, trials, *numbers in zip(
+        sigmas.tolist(), orders.tolist(), own, *columns, strict=True
+    ):
+        source = "measured" if alone else "predicted" if not np.isnan(numbers[0]) else "unknown"
+        rows.append([*sigma, order, passes, trials, *(None if np.isnan(x) else x for x in numbers), source])
+    if scores is not None:
+        known = np.isin(ids, scores.measured)
+        bounds = [array.reshape(-1).tolist() for array in (scores.estimate, scores.low, scores.high)]
+        for row, alone, *numbers in zip(rows, known.tolist(), *bounds, strict=True):
+            row += [*(None if np.isnan(x) else x for x in numbers), "measured" if alone else "predicted"]
+    return header, rows
+
+
+def write_table(tomogram: Tomogram, path: Path) -> None:
+    """The table as .csv or .json, by the file's ending."""
+    header, rows = table(tomogram)
+    if path.suffix == ".json":
+        text = json.dumps([dict(zip(header, row, strict=True)) for row in rows], indent=1) + "\n"
+    elif path.suffix == ".csv":
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(["" if cell is None else cell for cell in row] for row in rows)
+        text = buffer.getvalue()
+    else:
+        raise InputError(f"export: cannot tell a format from {path.name!r}; use .csv or .json (or --grid with .npz)")
+    write_bytes(path, text.encode())
+
+
+def write_grid(tomogram: Tomogram, path: Path) -> None:
+    """Every outcome of a fully measured run as a recorded grid (npz; bits packed along the inputs)."""
+    space, outcomes = tomogram.space, tomogram.outcomes
+    if space.order_sensitive:
+        raise InputError("export: an order-sensitive space is no grid; export a table instead")
+    incomplete = int((tomogram.trials < outcomes.inputs).sum())
+    if incomplete:
+        raise InputError(
+            f"export: a grid needs every input on every test; {incomplete} of {space.size} tests are incomplete "
+            "(run with strategy = 'full' and no stopping or budget)"
+        )
+    back = np.argsort(tomogram.order)
+    places = np.arange(outcomes.inputs)
+    passes = np.stack([np.packbits(outcomes.passed(i, places)[back]) for i in range(space.size)])
+    arrays: dict[str, NDArray[Any]] = {
+        "axes": np.array(space.names),
+        "inputs": np.array(outcomes.inputs),
+        "passes": passes.reshape(*space.shape, -1),
+    }
+    if "value" in outcomes.kept_names():
+        values = np.stack([outcomes.kept(i, "value")[back] for i in range(space.size)])
+        # Stored is margin times scale, the largest just fitting.
+        scale = 127 / (float(np.abs(values).max()) or 127.0)
+        margins = np.clip(np.rint(values * scale), -127, 127).astype(np.int8)
+        # A margin too small for a step of the scale keeps its sign.
+        margins[(margins == 0) & (values < 0)] = -1
+        arrays |= {"margins": margins.reshape(*space.shape, -1), "margin_scale": np.array(scale)}
+    write_npz(path, arrays)
+
+
+def write_inputs(subject: Subject, sigma: tuple[int, ...], path: Path, limit: int | None = None) -> int:
+    """The inputs as a configuration shows them to the model, in the data's order; returns how many."""
+    subject.space.id(sigma)  # refuses what is not in the space
+    count = min(limit or len(subject.order), len(subject.order))
+    places = np.argsort(subject.order)[:count]
+    batch = subject.composite(sigma, places)
+    labels = None if subject.data.labels is None else subject.data.labels[:count]
+    if isinstance(batch, list):
+        lines = [{"text": text} for text in batch]
+        if labels is not None:
+            lines = [{**line, "label": label} for line, label in zip(lines, labels.tolist(), strict=True)]
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        # Half a surrogate cannot be written as UTF-8; its escape means the same in JSON.
+        write_bytes(path, text.encode("utf-8", "backslashreplace"))
+    else:
+        if path.suffix != ".npz":
+            raise InputError(f"export: arrays of inputs are written as .npz, got {path.name!r}")
+        write_npz(path, {"x": batch} if labels is None else {"x": batch, "y": labels})
+    return count
+
+
+def write_npz(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """A compressed npz whose bytes depend on the arrays alone."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+            entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, member.getvalue())
+    write_bytes(path, buffer.getvalue())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a whole file or none."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InputError(f"cannot write {path} ({error.strerror or error})") from error

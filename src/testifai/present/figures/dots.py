@@ -1,0 +1,133 @@
+"""Estimates with their intervals, one to a line: the worst tests, classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.present import theme
+from testifai.present.figures.distribution import COLOURS, error_bars
+from testifai.present.figures.projection import MEASURED, PART, PREDICTED, SOURCES, Mask, sources
+from testifai.present.terminal import sigma_text
+from testifai.tomogram import Answer, Tomogram
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+SYMBOLS = {MEASURED: "circle", PART: "diamond", PREDICTED: "circle-open"}
+PIXELS = 26  # a line's height
+
+
+@dataclass(frozen=True)
+class Line:
+    """One estimate with its name."""
+
+    name: str
+    estimate: float
+    low: float
+    high: float
+    source: int
+    test: int | None = None
+    note: str = ""
+
+
+def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = None, dark: bool = False) -> Figure:
+    """The tests with the lowest estimates, of all or of the chosen ones; `customdata` is the test's id.
+
+    >>> import testifai as ta
+    >>> rows = np.linspace(0, 1, 40)[:, None]
+    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1, 0.5])
+    >>> model = lambda x: (x[:, 0] > 0.5).astype(int)
+    >>> tomogram = ta.scan(model, (rows, model(rows)), ta.Space({"up": shift}), strategy="full")
+    >>> list(worst_tests(tomogram, count=2).data[0].x)
+    [0.525, 0.9]
+    """
+    ids = lowest(tomogram, count, chosen)
+    estimate, low, high = (
+        array.reshape(-1)[ids].tolist() for array in (tomogram.estimate, tomogram.low, tomogram.high)
+    )
+    trials = tomogram.trials.reshape(-1)[ids].tolist()
+    space = tomogram.space
+    lines = [
+        Line(sigma_text(space, space.configuration(test)), e, lo, hi, source, test, f"{tried:,} trials")
+        for test, e, lo, hi, source, tried in zip(
+            ids.tolist(), estimate, low, high, sources(tomogram)[ids].tolist(), trials, strict=True
+        )
+    ]
+    return _figure(lines, "the worst tests", "lowest estimates first, with 95 % intervals", tomogram.base, dark=dark)
+
+
+def classes(
+    tomogram: Tomogram, by_class: Mapping[str, Answer] | None = None, *, count: int = 30, dark: bool = False
+) -> Figure | None:
+    """The mean robustness of each class over the measured tests, lowest first; None where there are no classes.
+
+    `by_class` is that of the tomogram, where it is known already.
+    """
+    listed = tomogram.by_class() if by_class is None else by_class
+    found = sorted(listed.items(), key=lambda item: item[1].robustness)
+    if not found:
+        return None
+    shown = [
+        Line(name, answer.robustness, answer.low, answer.high, MEASURED, note=f"drop {answer.drop:+.3f}")
+        for name, answer in found[:count]
+    ]
+    some = f"the {count} lowest of {len(found)}, " if len(found) > count else ""
+    return _figure(shown, "robustness by class", f"{some}mean over the measured tests", float("nan"), dark=dark)
+
+
+def lowest(tomogram: Tomogram, count: int, chosen: Mask | None = None) -> NDArray[np.intp]:
+    """The ids of the tests with the lowest estimates, lowest first; what is unknown is left out."""
+    estimate = tomogram.estimate.reshape(-1)
+    ids = np.flatnonzero(~np.isnan(estimate) if chosen is None else chosen & ~np.isnan(estimate))
+    return np.asarray(ids[np.argsort(estimate[ids], kind="stable")[:count]])
+
+
+def _figure(lines: Sequence[Line], title: str, subtitle: str, base: float, *, dark: bool) -> Figure:
+    traces = [_trace(lines, kind) for kind in SYMBOLS]
+    drawn = [trace for trace in traces if trace["x"]]
+    clean = {
+        "type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": base, "x1": base,
+        "line": {"color": theme.NEUTRAL, "width": 1, "dash": "dot"},
+    }  # fmt: skip
+    names = [theme.plain(line.name) for line in lines]
+    return theme.figure(
+        drawn,
+        dark=dark,
+        title={"text": title, "subtitle": {"text": subtitle}},
+        xaxis=theme.rate_axis(),
+        yaxis={
+            "tickvals": list(range(len(lines))), "ticktext": names, "autorange": False,
+            "range": [len(lines) - 0.5, -0.5], "zeroline": False,
+        },
+        shapes=[] if np.isnan(base) else [clean],
+        height=130 + PIXELS * len(lines) + (30 if len(drawn) > 1 else 0),
+        showlegend=len(drawn) > 1,
+        legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom"},
+        margin={"l": 20, "r": 20, "t": 70, "b": 60},
+    )  # fmt: skip
+
+
+def _trace(lines: Sequence[Line], kind: int) -> dict[str, Any]:
+    some = [(place, line) for place, line in enumerate(lines) if line.source == kind and not np.isnan(line.estimate)]
+    words = [
+        f"{theme.plain(line.name)}<br>{theme.estimate_text(line.estimate, line.low, line.high)}" for _, line in some
+    ]
+    return {
+        "type": "scatter",
+        "name": SOURCES[kind],
+        "mode": "markers",
+        "x": [line.estimate for _, line in some],
+        "y": [place for place, _ in some],
+        "error_x": error_bars([(line.estimate, line.low, line.high) for _, line in some], COLOURS[kind]),
+        "customdata": [line.test for _, line in some],
+        "hovertext": [
+            f"{text}<br>{line.note}" if line.note else text for text, (_, line) in zip(words, some, strict=True)
+        ],
+        "hoverinfo": "text",
+        "marker": {"symbol": SYMBOLS[kind], "size": 9, "color": COLOURS[kind]},
+    }

@@ -1,0 +1,265 @@
+"""Local and global robustness in pictures: a heat map, from local to global, and from class to property to confusion.
+
+Each takes `dark=True` for a dark page. Plotly is imported when the first one is drawn.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from testifai.locality import wording
+from testifai.locality.compose import Prediction
+from testifai.locality.explain import Explanation, Trend
+from testifai.locality.local import Local, Rates
+from testifai.locality.spread import Floats
+from testifai.present import theme
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+ROW = 34  # pixels of a row of cells or a node
+MOST_WRITTEN = 60  # classes up to which every cell has its numbers written in
+MOST_CLASSES = 30  # drawn in a graph, the weakest first
+MOST_TRENDS = 20
+BEND = 24  # points of a curve between two columns
+LANE = 0.16  # rows between trends that pass the same property
+SEVERAL = "several"
+
+
+def heatmap(local: Local, *, dark: bool = False) -> Figure:
+    """The local robustness of every class under every property, the mean over severities, with 95 % intervals.
+
+    >>> local = Local.from_counts(["cat", "dog"], ["fog"], [[1]], [[[[17, 3], [1, 19]]]])
+    >>> heatmap(local).data[0].z.tolist()
+    [[0.85], [0.95]]
+    """
+    rates = local.by_class_and_property()
+    cells = [[_estimate(rates, (row, column)) for column in range(len(local.properties))]
+             for row in range(len(local.classes))]  # fmt: skip
+    names, columns = list(map(theme.plain, local.classes)), list(map(theme.plain, local.properties))
+    # Categories that look like numbers would be placed by their value.
+    trace = {
+        "type": "heatmap",
+        "x": list(range(len(columns))),
+        "y": list(range(len(names))),
+        "z": rates.rate,
+        "text": [[_two_lines(rates, (row, column)) for column in range(len(columns))] for row in range(len(names))],
+        "texttemplate": "%{text}" if len(names) <= MOST_WRITTEN else "",
+        "hovertext": [[f"{names[row]} under {columns[column]}<br>{text}" for column, text in enumerate(line)]
+                      for row, line in enumerate(cells)],
+        "hoverinfo": "text",
+        "coloraxis": "coloraxis",
+        "xgap": 2,
+        "ygap": 2,
+    }  # fmt: skip
+    return theme.figure(
+        [trace],
+        dark=dark,
+        title={"text": "local robustness", "subtitle": {"text": "mean over severities, with 95 % intervals"}},
+        xaxis={"tickvals": list(range(len(columns))), "ticktext": columns, "side": "bottom", "showgrid": False},
+        yaxis={"tickvals": list(range(len(names))), "ticktext": names, "autorange": "reversed", "showgrid": False,
+               "title": {"text": "class"}},
+        coloraxis=theme.robustness_colours(),
+        height=150 + ROW * len(names),
+        margin={"l": 60, "r": 20, "t": 70, "b": 50},
+    )  # fmt: skip
+
+
+def local_to_global(local: Local, composed: Prediction | None = None, *, dark: bool = False) -> Figure:
+    """How the robustness of classes makes that of properties, and this that of the system.
+
+    A line from a class to a property is thicker the more the class fails under it. Without a system the properties
+    lead to the overall local robustness.
+    """
+    cells, classes, properties = local.by_class_and_property(), local.by_class(), local.by_property()
+    weakest = np.argsort(classes.rate, kind="stable")[:MOST_CLASSES]
+    shown = sorted(map(int, weakest))
+    height = max(len(shown), len(local.properties))
+    left = dict(zip(shown, _spread(len(shown), height), strict=True))
+    middle = _spread(len(local.properties), height)
+    edges = [
+        _edge((0, left[place]), (1, middle[which]), cells.rate[place, which],
+              f"{local.classes[place]} under {local.properties[which]}: {_estimate(cells, (place, which))}")
+        for place in shown for which in range(len(local.properties)) if not np.isnan(cells.rate[place, which])
+    ]  # fmt: skip
+    nodes = [(0, left[place], local.classes[place], _at(classes, place)) for place in shown]
+    nodes += [(1, at, local.properties[which], _at(properties, which)) for which, at in enumerate(middle)]
+    columns = ["class (LR_c)", "property (LR_p)"]
+    if composed is None:
+        nodes.append((2, height / 2, "overall", local.overall()))
+        edges += [_edge((1, at), (2, height / 2), properties.rate[which], "") for which, at in enumerate(middle)]
+        columns.append("overall")
+    else:
+        right = _spread(len(composed.conditions), height)
+        for which, at in enumerate(right):
+            nodes.append((2, at, composed.conditions[which], _at(composed.by_condition, which)))
+            for part in dict.fromkeys(composed.setting.conditions[which]):
+                edges.append(_edge((1, middle[part]), (2, at), properties.rate[part], ""))
+            edges.append(_edge((2, at), (3, height / 2), composed.by_condition.rate[which], ""))
+        nodes.append((3, height / 2, "system", composed.overall))
+        columns += ["system under it (GR)", "system overall"]
+    some = f"the {MOST_CLASSES} weakest of {len(local.classes)} classes; " if len(shown) < len(local.classes) else ""
+    return _graph(
+        [*edges, _nodes(nodes)], columns, height, dark=dark, coloraxis=theme.robustness_colours(),
+        title="from local to global robustness", subtitle=f"{some}thicker lines fail more",
+    )  # fmt: skip
+
+
+def confusions(found: Explanation, *, dark: bool = False) -> Figure:
+    """The trends as paths from class to property to the class it is confused with (Figure 4 of the framework).
+
+    A path is thicker the more fixing it would give; `customdata` of a path is the trend's rank.
+    """
+    trends = found.trends[:MOST_TRENDS]
+    paths = [(one, answer) for one in trends for answer in _read_as(one)]
+    names = [
+        _ordered((name for one, _ in paths for name in one.classes), found.local.classes),
+        _ordered((one.property for one, _ in paths), found.local.properties),
+        _ordered((answer for _, answer in paths), (*found.local.outputs, SEVERAL)),
+    ]
+    height = max([1, *map(len, names)])
+    places = [dict(zip(column, _spread(len(column), height), strict=True)) for column in names]
+    lanes = _lanes(trends)
+    largest = max([one.gain.rate for one in trends], default=0.0)
+    traces = []
+    for rank, one in enumerate(trends, start=1):
+        for name in one.classes:
+            for answer in _read_as(one):
+                through = places[1][one.property] + lanes[rank - 1]
+                stops = [(0, places[0][name]), (1, through), (2, places[2][answer])]
+                share = one.gain.rate / len(one.classes) / largest if largest > 0 else 0.0
+                traces.append(_path(stops, one, rank, 2 + 14 * max(0.0, share)))
+    # A property is a bar as high as the paths that pass it, its name above it.
+    half = {name: LANE * (sum(one.property == name for one in trends) - 1) / 2 for name in names[1]}
+    bars = [_bar(1, places[1][name], reach) for name, reach in half.items()]
+    nodes = [
+        (column, at - (half[name] if column == 1 else 0), name, None)
+        for column, listed in enumerate(places)
+        for name, at in listed.items()
+    ]
+    some = f"the first {MOST_TRENDS} of {len(found.trends)} trends; " if len(found.trends) > MOST_TRENDS else ""
+    subtitle = f"{some}thicker lines would give more if fixed" if trends else wording.no_trend(found)
+    return _graph(
+        [*traces, *bars, _nodes(nodes)], ["class", "under", "read as"], height, dark=dark,
+        title="what is confused with what", subtitle=subtitle,
+    )  # fmt: skip
+
+
+def _lanes(trends: Sequence[Trend]) -> list[float]:
+    """How far from its property's mark each trend passes: side by side, so that a path can be followed."""
+    listed = [one.property for one in trends]
+    return [LANE * (listed[:rank].count(name) - (listed.count(name) - 1) / 2) for rank, name in enumerate(listed)]
+
+
+def _read_as(trend: Trend) -> list[str]:
+    return [SEVERAL] if trend.kind == "class" else [trend.answers[0]]
+
+
+def _path(stops: list[tuple[int, float]], trend: Trend, rank: int, width: float) -> dict[str, Any]:
+    bends = [_bend(start, end) for start, end in itertools.pairwise(stops)]
+    x, y = (np.concatenate(ends) for ends in zip(*bends, strict=True))
+    words = f"{rank}. {theme.plain(trend.text)}<br>if fixed {wording.gain_text(trend.gain)}"
+    return {
+        "type": "scatter", "mode": "lines", "x": x, "y": y, "hovertext": words,
+        "hoverinfo": "text", "customdata": [rank] * len(x), "opacity": 0.75,
+        "line": {"color": theme.SERIES[(rank - 1) % len(theme.SERIES)], "width": width},
+    }  # fmt: skip
+
+
+def _bar(column: int, at: float, reach: float) -> dict[str, Any]:
+    return {
+        "type": "scatter", "mode": "lines", "x": [column, column], "y": [at - reach, at + reach], "hoverinfo": "skip",
+        "line": {"color": theme.NEUTRAL, "width": 14},
+    }  # fmt: skip
+
+
+def _edge(start: tuple[int, float], end: tuple[int, float], rate: float, words: str) -> dict[str, Any]:
+    x, y = _bend(start, end)
+    return {
+        "type": "scatter", "mode": "lines", "x": x, "y": y, "opacity": 0.6,
+        "hoverinfo": "text" if words else "skip", "hovertext": theme.plain(words),
+        "line": {"color": _colour(rate), "width": 1 + 8 * (1 - rate)},
+    }  # fmt: skip
+
+
+def _nodes(nodes: Sequence[tuple[int, float, str, Rates | None]]) -> dict[str, Any]:
+    """Names beside or above their marks, with the estimate where there is one."""
+    sides = {0: "middle left", max((node[0] for node in nodes), default=0): "middle right"}
+    known = [node[3] for node in nodes if node[3] is not None]
+    marks: dict[str, Any] = {"size": 14, "color": theme.NEUTRAL}
+    if known:
+        marks = {"size": 16, "color": [one.rate for one in known], "coloraxis": "coloraxis"}
+    labels = [
+        theme.plain(name) + ("" if one is None else f"  {one.rate:.3f}") for _, _, name, one in nodes
+    ]  # fmt: skip
+    hover = [
+        theme.plain(name) if one is None else f"{theme.plain(name)}<br>{_words(one)}" for _, _, name, one in nodes
+    ]  # fmt: skip
+    return {
+        "type": "scatter", "mode": "markers+text", "x": [node[0] for node in nodes], "y": [node[1] for node in nodes],
+        "text": labels, "textposition": [sides.get(node[0], "top center") for node in nodes],
+        "hovertext": hover, "hoverinfo": "text", "marker": marks, "cliponaxis": False,
+    }  # fmt: skip
+
+
+def _graph(
+    traces: list[dict[str, Any]], columns: Sequence[str], height: float, *, title: str, subtitle: str, **options: Any
+) -> Figure:
+    """Nodes in columns, named at the top."""
+    hidden = {"showgrid": False, "zeroline": False, "showline": False}
+    return theme.figure(
+        traces,
+        title={"text": title, "subtitle": {"text": subtitle}},
+        xaxis={"tickvals": list(range(len(columns))), "ticktext": list(columns), "side": "top",
+               "range": [-0.4, len(columns) - 0.6], **hidden},
+        yaxis={"showticklabels": False, "range": [height + 0.1, -0.6], **hidden},
+        showlegend=False,
+        hovermode="closest",
+        height=180 + ROW * height,
+        margin={"l": 20, "r": 20, "t": 110, "b": 20},
+        **options,
+    )  # fmt: skip
+
+
+def _bend(start: tuple[int, float], end: tuple[int, float]) -> tuple[Floats, Floats]:
+    """A curve that leaves and arrives level."""
+    along = np.linspace(0, 1, BEND)
+    return start[0] + (end[0] - start[0]) * along, start[1] + (end[1] - start[1]) * (1 - np.cos(np.pi * along)) / 2
+
+
+def _spread(count: int, height: float) -> list[float]:
+    """Places of so many nodes over the height, evenly."""
+    return [(place + 0.5) * height / count for place in range(count)]
+
+
+def _ordered(names: Any, order: Sequence[str]) -> list[str]:
+    return sorted(set(names), key=list(order).index)
+
+
+def _colour(rate: float) -> str:
+    """The colour of a robustness: lines cannot take it from the axis of colours."""
+    from plotly.colors import sample_colorscale
+
+    return str(sample_colorscale([list(stop) for stop in theme.SCALE], [float(np.clip(rate, 0, 1))])[0])
+
+
+def _at(rates: Rates, place: int) -> Rates:
+    return Rates(float(rates.rate[place]), float(rates.low[place]), float(rates.high[place]))
+
+
+def _estimate(rates: Rates, cell: tuple[int, int]) -> str:
+    return theme.estimate_text(rates.rate[cell], rates.low[cell], rates.high[cell])
+
+
+def _words(rates: Rates) -> str:
+    return theme.estimate_text(rates.rate, rates.low, rates.high)
+
+
+def _two_lines(rates: Rates, cell: tuple[int, int]) -> str:
+    if np.isnan(rates.rate[cell]):
+        return "?"
+    return f"<b>{rates.rate[cell]:.2f}</b>  {rates.low[cell]:.2f} … {rates.high[cell]:.2f}"

@@ -1,0 +1,136 @@
+"""A tomogram seen along some of its axes: a cell for each of their severities, other axes fixed or averaged over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError, suggest
+from testifai.present.theme import estimate_text
+from testifai.space import Space
+from testifai.tomogram import Tomogram
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Where the estimate of a cell comes from.
+MEASURED, PART, PREDICTED, UNKNOWN = range(4)
+SOURCES = ("measured", "measured in part", "predicted", "unknown")
+MARKS = ("", "◐", "○", "")
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Mean estimates and bounds of the selected tests in each cell; NaN in cells that have none.
+
+    `source` says how much of a cell rests on its own trials: an index into `SOURCES`.
+    """
+
+    axes: tuple[str, ...]
+    levels: tuple[tuple[int, ...], ...]
+    estimate: Floats
+    low: Floats
+    high: Floats
+    tests: NDArray[np.int64]
+    trials: NDArray[np.int64]
+    source: NDArray[np.int64]
+    first: NDArray[np.int64]  # the lowest id of the selected tests of each cell, -1 where there are none
+
+    def describe(self, cell: tuple[int, ...]) -> str:
+        """What there is to say about a cell, in lines for hovering."""
+        where = ", ".join(
+            f"{name} {levels[place]}" for name, levels, place in zip(self.axes, self.levels, cell, strict=True)
+        )
+        found = estimate_text(float(self.estimate[cell]), float(self.low[cell]), float(self.high[cell]))
+        tests = int(self.tests[cell])
+        count = "" if tests == 1 else f"mean of {tests:,} tests, "
+        return f"{where}<br>{found}<br>{count}{int(self.trials[cell]):,} trials, {SOURCES[self.source[cell]]}"
+
+
+def project(
+    tomogram: Tomogram, axes: Sequence[str], *, at: Mapping[str, int] | None = None, chosen: Mask | None = None
+) -> Projection:
+    """See a tomogram along some axes. Others are fixed by `at` (axis -> severity) or averaged over.
+
+    `chosen` are the tests to look at, flat by configuration id, as `tomogram.select` gives them. The bounds of a cell
+    are the mean bounds of its tests: on the safe side, since tests share inputs.
+
+    >>> from testifai.runs.outcomes import Outcomes
+    >>> from testifai.perturb import Perturbation
+    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2))
+    >>> space, outcomes = Space({"a": fade, "b": fade}), Outcomes(10)
+    >>> for test in range(9):
+    ...     outcomes.record(test, np.arange(10), np.arange(10) >= test)
+    >>> tomogram = Tomogram(space, outcomes, np.arange(10))
+    >>> project(tomogram, ["a"]).estimate.round(2).tolist(), project(tomogram, ["a"], at={"b": 2}).estimate.tolist()
+    ([0.9, 0.6, 0.3], [0.8, 0.5, 0.2])
+    """
+    space, fixed = tomogram.space, dict(at or {})
+    numbers = [axis_number(space, name) for name in axes]
+    levels = tuple(space.axes[number].severities for number in numbers)
+    used = np.ones(space.size, bool) if chosen is None else chosen.copy()
+    for name, severity in fixed.items():
+        allowed = space.axes[axis_number(space, name)].severities
+        if severity not in allowed:
+            raise InputError(f"at: {name} = {severity!r} is not a severity; accepted: {', '.join(map(str, allowed))}")
+        used &= severities(space, name) == severity
+    ids = np.flatnonzero(used)
+    places = [np.searchsorted(level, severities(space, name)[ids]) for name, level in zip(axes, levels, strict=True)]
+    shape = tuple(map(len, levels))
+    cell = np.ravel_multi_index(places, shape) if len(ids) else np.zeros(0, np.intp)
+    size = math.prod(shape)
+
+    def total(values: NDArray[np.generic]) -> Floats:
+        sums: Floats = np.bincount(cell, values.reshape(-1)[ids].astype(np.float64), size).astype(np.float64)
+        return sums.reshape(shape)
+
+    tests = np.bincount(cell, minlength=size).reshape(shape)
+    with np.errstate(invalid="ignore"):
+        estimate, low, high = (total(values) / tests for values in (tomogram.estimate, tomogram.low, tomogram.high))
+    first = np.full(size, -1, np.int64)
+    first[cell[::-1]] = ids[::-1]
+    own, tried = total(tomogram.rests_on_own_trials), total(tomogram.trials > 0)
+    source = np.where(own == tests, MEASURED, np.where(tried == 0, PREDICTED, PART))
+    return Projection(
+        axes=tuple(axes),
+        levels=levels,
+        estimate=estimate,
+        low=low,
+        high=high,
+        tests=tests,
+        trials=total(tomogram.trials).astype(np.int64),
+        source=np.where(np.isnan(estimate), UNKNOWN, source),
+        first=first.reshape(shape),
+    )
+
+
+def sources(tomogram: Tomogram) -> NDArray[np.int64]:
+    """Where the estimate of every test comes from, flat by configuration id: an index into `SOURCES`."""
+    tried = tomogram.trials.reshape(-1) > 0
+    source = np.where(tomogram.rests_on_own_trials, MEASURED, np.where(tried, PART, PREDICTED))
+    return np.where(np.isnan(tomogram.estimate.reshape(-1)), UNKNOWN, source)
+
+
+def severities(space: Space, name: str) -> NDArray[np.int64]:
+    """The severity of an axis in every test, flat by configuration id."""
+    column = np.broadcast_to(space.columns()[name], space.shape)
+    return column.reshape(-1).astype(np.int64)
+
+
+def axis_number(space: Space, name: str) -> int:
+    """Which axis has this name."""
+    if name not in space.names:
+        raise InputError(f"axis: {name!r} is not an axis of this space; {suggest(name, space.names)}")
+    return space.names.index(name)
+
+
+def others_text(space: Space, axes: Sequence[str], at: Mapping[str, int] | None, *, whole: bool) -> str:
+    """What became of the axes that are not shown, in words; nothing where all are."""
+    fixed = [f"{name} = {severity}" for name, severity in (at or {}).items()]
+    free = [name for name in space.names if name not in axes and name not in (at or {})]
+    parts = [*fixed, *([f"mean over {', '.join(free)}"] if free else []), *([] if whole else ["selected tests only"])]
+    return "; ".join(parts)

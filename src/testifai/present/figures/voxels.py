@@ -1,0 +1,145 @@
+"""The voxel view of a region (TestifAI, Figure 5): a cube for each test, coloured by robustness.
+
+The larger a cube, the more of it was measured: three sizes, since shades of a colour could not be told from robustness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.present import theme
+from testifai.present.figures.projection import (
+    MEASURED,
+    PART,
+    PREDICTED,
+    SOURCES,
+    UNKNOWN,
+    Mask,
+    Projection,
+    others_text,
+    project,
+)
+from testifai.tomogram import Tomogram
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+Floats = NDArray[np.float64]
+
+SIDE = {MEASURED: 0.74, PART: 0.58, PREDICTED: 0.38}  # of a cube, as a share of a cell
+
+CORNERS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) / 2
+# Two triangles for each of the six faces, as places of `CORNERS`.
+TRIANGLES = np.array(
+    [
+        *((0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1)),
+        *((2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3)),
+    ]
+)
+
+
+def voxels(
+    tomogram: Tomogram,
+    axes: Sequence[str] | None = None,
+    *,
+    at: Mapping[str, int] | None = None,
+    chosen: Mask | None = None,
+    dark: bool = False,
+) -> Figure:
+    """Robustness over three axes; the first three unless others are named.
+
+    Other axes are fixed by `at` or averaged over. `chosen` are the tests of the region to show, as `tomogram.select`
+    gives them; the rest of the space is dots. `customdata` of a corner is the id of its cell's first test.
+
+    >>> import testifai as ta
+    >>> rows = np.linspace(0, 1, 40)[:, None]
+    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1])
+    >>> space = ta.Space({"a": shift, "b": shift, "c": shift})
+    >>> tomogram = ta.scan(lambda x: x[:, 0] > 0.5, (rows, (rows[:, 0] > 0.5).astype(int)), space, strategy="full")
+    >>> view = voxels(tomogram, chosen=tomogram.select("c == 1"))
+    >>> view.data[0].name, len(view.data[0].intensity) // 8
+    ('measured', 4)
+    """
+    names = tuple(tomogram.space.names[:3] if axes is None else axes)
+    if len(names) != 3 or len(set(names)) != 3:
+        raise InputError(f"axes: a voxel view needs three different axes, got {', '.join(names) or 'none'}")
+    seen = project(tomogram, names, at=at, chosen=chosen)
+    cells = np.argwhere((seen.tests > 0) & (seen.source != UNKNOWN))
+    kinds = seen.source[tuple(cells.T)]
+    traces = []
+    for kind in (MEASURED, PART, PREDICTED):
+        some = cells[kinds == kind]
+        if len(some):
+            traces.append(_cubes(seen, some, kind))
+    rest = np.argwhere((seen.tests == 0) | (seen.source == UNKNOWN))
+    if len(rest):
+        traces.append(_dots(rest))
+    others = others_text(tomogram.space, names, at, whole=chosen is None)
+    return theme.figure(
+        traces,
+        dark=dark,
+        title={"text": f"robustness over {', '.join(names)}", "subtitle": {"text": others}},
+        scene={
+            **{
+                f"{side}axis": {
+                    "title": {"text": name},
+                    "tickvals": list(range(len(levels))),
+                    "ticktext": list(map(str, levels)),
+                    "range": [-0.7, len(levels) - 0.3],
+                }
+                for side, name, levels in zip("xyz", names, seen.levels, strict=True)
+            },
+            "aspectmode": "cube",
+            "camera": {"eye": {"x": 1.4, "y": -1.5, "z": 0.8}, "center": {"x": 0, "y": 0, "z": -0.14}},
+        },
+        coloraxis=theme.robustness_colours(),
+        legend={"orientation": "h", "y": -0.02, "itemsizing": "constant"},
+        margin={"l": 0, "r": 0, "t": 70, "b": 0},
+    )
+
+
+def _cubes(seen: Projection, cells: NDArray[np.intp], kind: int) -> dict[str, Any]:
+    """The cubes of one kind as a mesh."""
+    corners = (cells[:, None, :] + SIDE[kind] * CORNERS).astype(np.float32)  # cubes × 8 × 3
+    x, y, z = corners.reshape(-1, 3).T
+    triangles = (8 * np.arange(len(cells))[:, None, None] + TRIANGLES).reshape(-1, 3)
+    places = tuple(cells.T)
+    words = [seen.describe(tuple(cell)) for cell in cells.tolist()]
+    return {
+        "type": "mesh3d",
+        "name": SOURCES[kind],
+        "x": x,
+        "y": y,
+        "z": z,
+        **dict(zip("ijk", triangles.T.astype(np.int32), strict=True)),
+        # By corner, not by face: what the mouse is over is then told by corner too, as `text` and `customdata` are.
+        "intensity": np.repeat(seen.estimate[places].astype(np.float32), len(CORNERS)),
+        "coloraxis": "coloraxis",
+        "customdata": np.repeat(seen.first[places], len(CORNERS)),
+        "text": np.repeat(words, len(CORNERS)).tolist(),
+        "hoverinfo": "text",
+        "flatshading": True,
+        "lighting": {"ambient": 0.62, "diffuse": 0.55, "specular": 0.02, "roughness": 0.9, "fresnel": 0.0},
+        "lightposition": {"x": 3000, "y": 1000, "z": 6000},
+        "showlegend": True,
+    }
+
+
+def _dots(cells: NDArray[np.intp]) -> dict[str, Any]:
+    """The rest of the space, so that a region is seen in its place."""
+    x, y, z = cells.T
+    return {
+        "type": "scatter3d",
+        "name": "not selected",
+        "mode": "markers",
+        "x": x,
+        "y": y,
+        "z": z,
+        "marker": {"size": 2, "color": theme.NEUTRAL, "opacity": 0.6},
+        "hoverinfo": "skip",
+    }

@@ -1,0 +1,78 @@
+"""What people read of a gate that does not hold: what was asked, what was found, how sure it is, what would help."""
+
+from __future__ import annotations
+
+import math
+
+from testifai.gates.measuring import Measured
+from testifai.gates.verdicts import Verdict
+from testifai.present.terminal import interval, rate, sigma_text
+
+
+def line(verdict: Verdict) -> str:
+    """A gate in a line, the numbers first."""
+    answer, gate = verdict.answer, verdict.gate
+    found = f"{rate(answer.robustness)} ({interval(answer.low, answer.high)})"
+    wanted = " of the estimate" if gate.basis == "estimate" else ""
+    return f"{verdict.status}: {found}, at least {gate.at_least:g} is required{wanted}: {gate.query}{_part(verdict)}"
+
+
+def page(measured: Measured, verdict: Verdict) -> str:
+    """A gate in a page, with its worst tests."""
+    answer, gate = verdict.answer, verdict.gate
+    tomogram = measured.tomogram
+    wanted = "the estimate" if gate.basis == "estimate" else "the lower bound"
+    rows = [
+        ("query", gate.query + _part(verdict)),
+        ("required", f"{wanted} is at least {gate.at_least:g}"),
+        ("estimate", f"{rate(answer.robustness)} (clean accuracy {rate(answer.robustness - answer.drop)})"),
+        ("interval", f"{interval(answer.low, answer.high)} at {_confidence(measured)}"),
+        ("verdict", f"{verdict.status}: {_why(measured, verdict)}"),
+        ("tests", f"{answer.tests:,}: {answer.measured:,} measured, {answer.inferred:,} predicted"),
+        ("inferences", f"{tomogram.inferences:,} of at most {measured.budget:,}, {measured.new:,} of them new"),
+    ]
+    head = [f"gate {gate.name!r}"] if gate.name else []
+    table = [f"  {name:<10} {text}" for name, text in rows]
+    return "\n".join([*head, *table, *_worst(measured, verdict), f"  run file   {measured.path}"])
+
+
+def _part(verdict: Verdict) -> str:
+    return f" for inputs {verdict.gate.inputs}" if verdict.gate.inputs else ""
+
+
+def _confidence(measured: Measured) -> str:
+    scope = "file" if measured.sharing == len(measured.verdicts) else "project"
+    shared = f", 95 % shared among the {measured.sharing} gates of the {scope}" if measured.sharing > 1 else ""
+    return f"{100 * measured.confidence:.4g} %{shared}; valid however often one looks"
+
+
+def _why(measured: Measured, verdict: Verdict) -> str:
+    answer, gate = verdict.answer, verdict.gate
+    if verdict.status == "fails":
+        return f"{'the estimate' if gate.basis == 'estimate' else 'even the upper bound'} is below {gate.at_least:g}"
+    if math.isnan(answer.low):
+        return verdict.reason
+    return f"{gate.at_least:g} lies between the bounds; {_needed(measured, verdict)}"
+
+
+def _needed(measured: Measured, verdict: Verdict) -> str:
+    """What would decide an undecided gate."""
+    more, room = measured.lacking(verdict)
+    if room == 0:
+        return "every input was tried on these tests; only more data can decide it"
+    if not measured.adaptive:
+        return "more trials would narrow them: strategy = 'adaptive' asks for them until a gate is decided"
+    budget = measured.tomogram.inferences + more
+    guess = f"about {more:,} more inferences" if more < room else f"all {room:,} inferences left on these tests"
+    return f"{guess} would decide it: set budget = {budget} in [scan]"
+
+
+def _worst(measured: Measured, verdict: Verdict) -> list[str]:
+    space = measured.tomogram.space
+    names = [sigma_text(space, sigma) for sigma, *_ in verdict.answer.worst]
+    width = max(map(len, names))
+    tests = [
+        f"    {name:<{width}}  {rate(estimate)}  {interval(low, high)}"
+        for name, (_, estimate, low, high) in zip(names, verdict.answer.worst, strict=True)
+    ]
+    return ["  worst tests", *tests]

@@ -1,0 +1,251 @@
+"""What people see in the terminal: tables of answers, tests, classes, gates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from testifai.commands.demo import Demo
+from testifai.gates.verdicts import Verdict
+from testifai.space import Space
+from testifai.tomogram import Answer, Excluded, Tomogram
+from testifai.tomogram.trust import Trust, recall
+
+if TYPE_CHECKING:
+    from testifai.present.validity_sheets import Limit
+    from testifai.quality.scores import Scores
+    from testifai.sweeps import Calibrated, Sweep
+
+
+def console() -> Console:
+    """Standard output, never narrower than a table needs when it is not a terminal."""
+    plain = Console(highlight=False)
+    return plain if plain.is_terminal else Console(highlight=False, width=120)
+
+
+def rate(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.3f}"
+
+
+def interval(low: float, high: float) -> str:
+    """Bounds, or that there are none."""
+    if math.isnan(low):
+        return "no interval"
+    return "exact" if low == high else f"{low:.3f} … {high:.3f}"
+
+
+def sigma_text(space: Space, sigma: tuple[int, ...]) -> str:
+    """A configuration in words, in application order."""
+    steps = [f"{space.axes[axis].name} {severity}" for axis, severity in space.steps(sigma)]
+    joint = ", then " if space.order_sensitive else ", "
+    return joint.join(steps) or "clean"
+
+
+def answer(out: Console, space: Space, expression: str, found: Answer) -> None:
+    """One query's answer."""
+    out.print(f"[bold]{rate(found.robustness)}[/bold]  ({interval(found.low, found.high)})  for {_escape(expression)}")
+    out.print(
+        f"{signed(found.drop)} against clean inputs; {found.tests} tests: "
+        f"{found.measured} measured, {found.inferred} predicted"
+    )
+    if found.excluded is not None:
+        out.print(excluded(found.excluded))
+    if found.model_free is not None:
+        estimate, low, high = found.model_free
+        verdict = "they disagree: do not trust the smooth surface here, spend more" if found.disagrees else "they agree"
+        out.print(f"{rate(estimate)}  ({interval(low, high)})  from these tests' own trials alone; {verdict}")
+    out.print(worst(space, found))
+
+
+def excluded(found: Excluded) -> str:
+    """What a limit on quality left out, in words."""
+    if not found.tests:
+        words = "no test excluded as implausible"
+    else:
+        bounds = interval(found.low, found.high)
+        words = f"{found.tests:,} tests excluded as implausible: {rate(found.robustness)}  ({bounds})  on them"
+    doubt = f"; with {found.doubtful:,} it is not sure on which side of the limit" if found.doubtful else ""
+    return words + doubt
+
+
+def worst(space: Space, found: Answer) -> Table:
+    table = _table("worst tests", ("configuration", "left"), "robustness", "95 % interval")
+    for sigma, estimate, low, high in found.worst:
+        table.add_row(sigma_text(space, sigma), rate(estimate), interval(low, high))
+    return table
+
+
+def summary(out: Console, tomogram: Tomogram) -> None:
+    """A run in a page."""
+    space = tomogram.space
+    out.print(
+        f"{space.size:,} tests over {', '.join(space.names)}: {len(tomogram.outcomes):,} measured with "
+        f"{tomogram.inferences:,} inferences on {tomogram.outcomes.inputs:,} inputs; "
+        f"clean accuracy [bold]{rate(tomogram.base)}[/bold]"
+    )
+    if not len(tomogram.outcomes):
+        return
+    for part in (by_order(tomogram), by_axis(tomogram), by_class(tomogram)):
+        if part.row_count:
+            out.print(part)
+    everything = tomogram.query("order >= 0")
+    out.print(worst(space, everything))
+    for line in trust(tomogram)["lines"]:
+        out.print(line, markup=False)
+
+
+def by_order(tomogram: Tomogram) -> Table:
+    """Robustness by the number of perturbations at once."""
+    table = _table("by order (perturbations at once)", "order", "tests", "measured", "robustness", "95 % interval")
+    for order, found in tomogram.by_order().items():
+        bounds = interval(found.low, found.high)
+        table.add_row(str(order), f"{found.tests:,}", f"{found.measured:,}", rate(found.robustness), bounds)
+    return table
+
+
+def by_axis(tomogram: Tomogram) -> Table:
+    """Robustness by each axis's severity."""
+    levels = sorted({level for axis in tomogram.space.axes for level in axis.severities})
+    table = _table("by axis and severity", ("axis", "left"), *map(str, levels))
+    for name, found in tomogram.by_severity().items():
+        table.add_row(name, *(rate(found[level].robustness) if level in found else "" for level in levels))
+    return table
+
+
+def by_class(tomogram: Tomogram) -> Table:
+    """Robustness by class; no rows where inputs have no classes."""
+    table = _table("by class, over the measured tests", ("class", "left"), "robustness", "95 % interval")
+    for name, found in tomogram.by_class().items():
+        table.add_row(_escape(name), rate(found.robustness), interval(found.low, found.high))
+    return table
+
+
+def by_severity_sum(tomogram: Tomogram) -> Table:
+    """Robustness, drop and quality against the sum of severities: the first paper's Figure 9."""
+    scores = tomogram.quality
+    named = [] if scores is None else [scores.name, "its range"]
+    table = _table("by severity sum", "sum", "tests", "measured", "robustness", "95 % interval", "drop", *named)
+    sums = np.broadcast_to(tomogram.space.columns()["severity"], tomogram.space.shape)
+    for total, found in tomogram.by_severity_sum().items():
+        row = [str(total), f"{found.tests:,}", f"{found.measured:,}", rate(found.robustness)]
+        row += [interval(found.low, found.high), signed(found.drop)]
+        if scores is not None:
+            values = scores.estimate[sums == total]
+            row += [f"{values.mean():.4f}", f"{values.min():.4f} … {values.max():.4f}"]
+        table.add_row(*row)
+    return table
+
+
+def validity(out: Console, scores: Scores, limits: Iterable[Limit]) -> None:
+    """What each limit on quality leaves in and out."""
+    better = "higher is better" if scores.higher_is_better else "lower is better"
+    out.print(
+        f"{scores.name} of {scores.space.size:,} tests, {len(scores.measured):,} measured and the others predicted; "
+        f"{better}"
+    )
+    table = _table(
+        "robustness by limit on quality", ("limit", "left"), "plausible", "robustness", "95 % interval", "excluded",
+        "robustness", "95 % interval", "either",
+    )  # fmt: skip
+    for limit in limits:
+        asked = f"quality {scores.sign} {limit.value:g}"
+        inside = limit.inside
+        if inside is None or inside.excluded is None:
+            table.add_row(asked, "0", "–", "", f"{scores.space.size:,}", "", "", "")
+            continue
+        outside = inside.excluded
+        bounds = interval(outside.low, outside.high) if outside.tests else ""
+        table.add_row(
+            asked, f"{inside.tests:,}", rate(inside.robustness), interval(inside.low, inside.high),
+            f"{outside.tests:,}", rate(outside.robustness), bounds, f"{outside.doubtful:,}",
+        )  # fmt: skip
+    out.print(table)
+    out.print("either: tests whose score is not known well enough to tell on which side they are")
+
+
+def trust(tomogram: Tomogram) -> dict[str, Any]:
+    """How far to trust a run's predictions, as plain data; no lines where it has none."""
+    predicts = tomogram.query("order >= 0").inferred > 0
+    return (recall(tomogram) if predicts else Trust()).as_dict()
+
+
+def verdicts(out: Console, listed: Iterable[Verdict]) -> None:
+    """Gates, one line each."""
+    colours = {"holds": "green", "fails": "red", "undecided": "yellow"}
+    for verdict in listed:
+        gate = verdict.gate
+        name = f"{_escape(gate.name)}: " if gate.name else ""
+        part = f" for inputs {_escape(gate.inputs)}" if gate.inputs else ""
+        out.print(
+            f"[{colours[verdict.status]}]{verdict.status}[/]  {name}{_escape(gate.query)}{part} "
+            f">= {gate.at_least:g} ({verdict.reason})"
+        )
+
+
+def demo(out: Console, result: Demo) -> None:
+    """The twelve queries of Table 2 and what they cost."""
+    partial = result.partial
+    table = _table(
+        f"robustness of a LeNet-5 on {partial.outcomes.inputs:,} digits under {', '.join(partial.space.names)}",
+        ("", "left"), ("query", "left"), "measured", "predicted", "answer", "truth", "error",
+    )  # fmt: skip
+    for row in result.rows:
+        found = row.answer
+        table.add_row(
+            row.name, row.query, str(found.measured), str(found.inferred),
+            rate(found.robustness), rate(row.truth), signed(row.error),
+        )  # fmt: skip
+    out.print(table)
+    out.print(
+        f"Clean accuracy {rate(partial.base)}. {partial.inferences:,} inferences instead of "
+        f"{result.full.inferences:,}: {result.saved:.0%} saved; {result.within:.0%} of the 216 tests within 0.1 of "
+        "the truth. The forest errs on the optimistic side (+) where several perturbations meet."
+    )
+
+
+def sweeps(found: Mapping[str, Iterable[Sweep]]) -> Table:
+    """A row for every perturbation and threshold."""
+    table = _table(
+        "share of the levels on which accuracy holds", ("perturbation", "left"), "accuracy", "robustness", "bound",
+        "crossed at", "levels", "inferences",
+    )  # fmt: skip
+    for name, listed in found.items():
+        for sweep in listed:
+            crossed = ", ".join(f"{level:.4g}" for level in sweep.crossings[:4]) + (" …" if sweep.crossings[4:] else "")
+            bound = "–" if math.isnan(sweep.bound) else f"± {sweep.bound:.4f}"
+            table.add_row(
+                _escape(name), f">= {sweep.threshold:g}", f"{sweep.robustness:.4f}", bound, crossed or "never",
+                f"{sweep.evaluations:,}", f"{sweep.inferences:,}",
+            )  # fmt: skip
+    return table
+
+
+def calibrated(name: str, table: Calibrated) -> Table:
+    """The level at which accuracy has fallen by each amount."""
+    shown = _table(f"severities of {_escape(name)}, clean accuracy {rate(table.accuracy)}", "severity", "drop", "level")
+    for severity, (drop, level) in enumerate(zip(table.drops, table.severities[1:], strict=True), start=1):
+        shown.add_row(str(severity), f"{drop:g}", f"{level:.6g}")
+    for drop in table.unreached:
+        shown.add_row("–", f"{drop:g}", "not reached")
+    return shown
+
+
+def signed(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:+.3f}"
+
+
+def _table(title: str, *columns: Any) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=None, min_width=len(title))
+    for column in columns:
+        name, justify = column if isinstance(column, tuple) else (column, "right")
+        table.add_column(name, justify=justify, header_style="dim")
+    return table
+
+
+def _escape(text: str) -> str:
+    return text.replace("[", "\\[")

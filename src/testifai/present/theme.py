@@ -1,0 +1,131 @@
+"""Colours and layout that all figures share: safe for colour-blind readers, in light and dark.
+
+Colours of data are the same in both and stand out on either ground; only text, lines and ground change, so that a page
+can switch a drawn figure from one to the other by its layout alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from testifai.present.terminal import interval, rate
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+# From vermilion (fails) through sand to blue (passes): kinds of colour blindness that confuse red with green keep them
+# apart.
+SCALE: tuple[tuple[float, str], ...] = (
+    (0.0, "#9c2a00"),
+    (0.25, "#e0772c"),
+    (0.5, "#f3d9a4"),
+    (0.75, "#7fb2d6"),
+    (1.0, "#1f5fa6"),
+)
+# After Okabe and Ito, "Color Universal Design" (2008), without those that are faint on white.
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#c7629b", "#8a6fc9", "#a6761d", "#4c9bd6", "#7a8288")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
+NEUTRAL = "#7a8288"  # told apart from both grounds
+# Plotly's options for whoever draws a figure. By default some versions have a button that sends the data away.
+CONFIG = {"responsive": True, "displaylogo": False, "showSendToCloud": False, "plotlyServerURL": ""}
+
+
+@dataclass(frozen=True)
+class Theme:
+    """The colours of a page."""
+
+    ink: str
+    grid: str
+    ground: str
+
+
+LIGHT = Theme(ink="#22272e", grid="#dfe3e8", ground="#ffffff")
+DARK = Theme(ink="#dde3ea", grid="#363d47", ground="#171b21")
+
+
+def figure(traces: Iterable[Any], *, dark: bool = False, **layout: Any) -> Figure:
+    """A figure in the house style; keywords are plotly's for the layout."""
+    from plotly import graph_objects
+
+    # Plotly's own template would add seven kilobytes to each figure of a page.
+    return graph_objects.Figure(list(traces), {"template": None, **dressed(layout, dark=dark)})
+
+
+def dressed(layout: Mapping[str, Any], *, dark: bool) -> dict[str, Any]:
+    """A layout in the colours of a light or a dark page.
+
+    >>> dressed({"xaxis": {"title": {"text": "severity"}}}, dark=True)["xaxis"]["gridcolor"] == DARK.grid
+    True
+    """
+    theme = DARK if dark else LIGHT
+    line = {"gridcolor": theme.grid, "linecolor": theme.grid, "zerolinecolor": theme.grid}
+    flat, solid = {**line, "automargin": True}, {**line, "showbackground": False, "showspikes": False}
+    # Flat axes beside a scene would be drawn behind it.
+    axes: dict[str, Any] = {"scene": {f"{side}axis": solid for side in "xyz"}}
+    if "scene" not in layout:
+        further = [name for name in layout if name.startswith(("xaxis", "yaxis"))]
+        axes = dict.fromkeys(("xaxis", "yaxis", *further), flat)
+    style = {
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"color": theme.ink, "family": "system-ui, 'Segoe UI', Helvetica, Arial, sans-serif", "size": 13},
+        "title": {"x": 0, "xref": "paper", "xanchor": "left"},
+        "hoverlabel": {"bgcolor": theme.ground, "bordercolor": NEUTRAL, "font": {"color": theme.ink}},
+        "legend": {"bgcolor": "rgba(0,0,0,0)"},
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": NEUTRAL, "activecolor": theme.ink},
+        **axes,
+    }
+    return _merged(layout, style)
+
+
+def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, and the second where they differ."""
+    inner = {key: _merged(one[key], other[key]) for key in one.keys() & other.keys() if isinstance(other[key], Mapping)}
+    return {**one, **other, **inner}
+
+
+def robustness_colours() -> dict[str, Any]:
+    """The colour axis of robustness: the same numbers have the same colour in every figure."""
+    return {
+        "colorscale": [list(stop) for stop in SCALE],
+        "cmin": 0,
+        "cmax": 1,
+        "colorbar": {"title": {"text": "robustness", "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 0.9},
+    }
+
+
+def rate_axis(title: str = "robustness") -> dict[str, Any]:
+    """An axis from 0 to 1."""
+    return {"title": {"text": title}, "range": [-0.02, 1.02], "tickformat": ".1f", "zeroline": False}
+
+
+def translucent(colour: str, opacity: float) -> str:
+    """A colour as plotly takes it for an area.
+
+    >>> translucent("#0072b2", 0.2)
+    'rgba(0,114,178,0.2)'
+    """
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity:g})"
+
+
+def plain(text: object) -> str:
+    """Text that plotly shows as it is, whatever mark-up is in it.
+
+    >>> plain("<b>cat</b>")
+    '&lt;b&gt;cat&lt;/b&gt;'
+    """
+    return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def estimate_text(estimate: float, low: float, high: float) -> str:
+    """An estimate with its interval, for hovering.
+
+    >>> estimate_text(0.8, 0.75, 0.85)
+    '0.800 (0.750 … 0.850)'
+    """
+    return "unknown" if math.isnan(estimate) else f"{rate(estimate)} ({interval(low, high)})"

@@ -1,0 +1,52 @@
+"""Partial runs of the same spec, made on different machines, become one run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from testifai.errors import InputError
+from testifai.runs.outcomes import Outcomes
+from testifai.runs.store import Store, identity_changes
+
+
+def merge(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) -> None:
+    """Merge partial runs of the same spec into a new run file."""
+    sources = [Path(path) for path in paths]
+    target = Path(out)
+    if target.exists():
+        raise InputError(f"merge: {target} exists; give a new file")
+    if not sources:
+        raise InputError("merge: give at least one run")
+    with Store.open(sources[0]) as first:
+        identity, inputs = _identity(first), first.get("inputs")
+        for path in sources[1:]:
+            with Store.open(path) as other:
+                changes = identity_changes(identity, _identity(other))
+                if changes:
+                    raise InputError(f"merge: {path} is not a part of the same run as {sources[0]}: {changes[0]}")
+        temporary = target.with_name(f"{target.name}.{os.getpid()}.merging")
+        try:
+            with Store.create_or_open(temporary) as merged:
+                for key in ("identity", "environment", "spec", "gates", "inputs", "classes", "folder", "stopped_early"):
+                    merged.put(**{key: first.get(key)})
+                labels = first.get_array("labels")
+                if labels is not None:
+                    merged.put_array("labels", labels)
+                outcomes = Outcomes(inputs)
+                for path in sources:
+                    with Store.open(path) as source:
+                        merged.import_run(source, outcomes)
+            temporary.replace(target)
+        finally:
+            for ending in ("", "-wal", "-shm"):
+                temporary.with_name(temporary.name + ending).unlink(missing_ok=True)
+
+
+def _identity(store: Store) -> dict[str, Any]:
+    found: dict[str, Any] | None = store.get("identity")
+    if found is None:
+        raise InputError(f"merge: {store.path} holds no run yet; start it with: testifai run SPEC.toml")
+    return found

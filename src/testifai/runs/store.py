@@ -1,0 +1,438 @@
+"""A run in one SQLite file: who made it from what, and every outcome as bits. Numbers and text, nothing executable.
+
+Places of the visiting order are grouped into blocks; a row holds the attempted and passed bits of one configuration on
+one block. Every row carries a checksum of all its cells, its key among them. Everything measured since the last save
+is written in one transaction or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.runs.lock import Lock
+from testifai.runs.outcomes import Outcomes, Places
+
+APPLICATION_ID = 0x7E57FA1
+VERSION = 1
+BLOCK = 1024
+
+SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE arrays (
+    name TEXT NOT NULL, block INTEGER NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL,
+    data BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (name, block)
+) WITHOUT ROWID;
+CREATE TABLE outcomes (
+    configuration INTEGER NOT NULL, block INTEGER NOT NULL,
+    attempted BLOB,  -- NULL: the whole block
+    passed BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (configuration, block)
+) WITHOUT ROWID;
+CREATE TABLE kept (
+    configuration INTEGER NOT NULL, block INTEGER NOT NULL, name TEXT NOT NULL,
+    data BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (configuration, block, name),
+    FOREIGN KEY (configuration, block) REFERENCES outcomes (configuration, block)
+) WITHOUT ROWID;
+"""
+
+# What SQLite and Python's reader of it say of a file that is not what was written
+DAMAGE = ("not a database", "malformed", "encrypted", "unsupported file format", "no such", "decode", "too big")
+
+# version -> statements that bring a file of that version to the next one
+MIGRATIONS: dict[int, str] = {}
+
+
+class Store:
+    """One run's file, open for writing (with a lock that keeps a second writer out) or for reading."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = lock
+        self._dirty: set[tuple[int, int]] = set()
+        self._dirty_references: set[int] = set()
+
+    @classmethod
+    def create_or_open(cls, path: str | os.PathLike[str]) -> Self:
+        """Open for writing; a file that does not exist, or is empty, becomes a new run."""
+        path = Path(path)
+        if path.is_dir():
+            raise InputError(f"run file: {path} is a folder; give a file name such as {path / 'run.db'}")
+        if not path.parent.is_dir():
+            raise InputError(f"run file: the folder {path.parent} does not exist")
+        lock = Lock(path)
+        connection = None
+        try:
+            with _plain_errors(path):
+                connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
+                fresh = _has_no_tables(connection, path)
+                if not fresh:
+                    _check(connection, path)
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute("PRAGMA foreign_keys = ON")
+                if fresh:
+                    connection.executescript(
+                        f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; "
+                        f"PRAGMA user_version = {VERSION}; COMMIT;"
+                    )
+                else:
+                    _migrate(connection, path)
+        except BaseException:
+            if connection is not None:
+                connection.close()
+            lock.release()
+            raise
+        return cls(path, connection, lock)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """Open an existing run for reading."""
+        path = Path(path)
+        if not path.is_file():
+            raise InputError(f"run file: {path} does not exist; make one with: testifai run SPEC.toml")
+        with _plain_errors(path):
+            connection = _connect_to_read(path)
+            try:
+                if _has_no_tables(connection, path):
+                    raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
+                _check(connection, path)
+                outdated = connection.execute("PRAGMA user_version").fetchone()[0] < VERSION
+            except BaseException:
+                connection.close()
+                raise
+            if outdated:
+                connection.close()
+                cls.create_or_open(path).close()
+                connection = _connect_to_read(path)
+        return cls(path, connection, None)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- plain data ---------------------------------------------------------------------------------------------
+
+    def get(self, key: str) -> Any:
+        """A stored value, or None."""
+        with _plain_errors(self.path):
+            row = self._connection.execute("SELECT value, crc FROM meta WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        value, crc = row
+        if _checksum(key, value) != crc:
+            raise _damaged(self.path, f"{key!r} does not match its checksum")
+        return json.loads(value)
+
+    def put(self, **values: Any) -> None:
+        """Store values as JSON."""
+        texts = {key: json.dumps(value, ensure_ascii=False) for key, value in values.items()}
+        with self._transaction():
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)",
+                [(key, text, _checksum(key, text)) for key, text in texts.items()],
+            )
+
+    def get_array(self, name: str) -> NDArray[Any] | None:
+        """A stored array, or None."""
+        blocks = list(self._array_blocks(name))
+        return np.concatenate([block for _, block in blocks]) if blocks else None
+
+    def put_array(self, name: str, array: NDArray[Any]) -> None:
+        """Store a whole array."""
+        with self._transaction():
+            self._write_array(name, 0, array)
+
+    def put_blocks(self, blocks: Iterable[tuple[str, int, NDArray[Any]]]) -> None:
+        """Store parts of arrays that grow, each under its array's name and a number, all in one transaction."""
+        with self._transaction():
+            for name, block, array in blocks:
+                self._write_array(name, block, array)
+
+    def get_blocks(self, prefix: str) -> Iterator[tuple[str, int, NDArray[Any]]]:
+        """The stored parts of all arrays whose names begin so."""
+        with _plain_errors(self.path):
+            names = self._connection.execute("SELECT DISTINCT name FROM arrays ORDER BY name").fetchall()
+        for (name,) in names:
+            if name.startswith(prefix):
+                yield from ((name, block, array) for block, array in self._array_blocks(name))
+
+    def is_empty(self) -> bool:
+        """Whether nothing has been measured yet."""
+        with _plain_errors(self.path):
+            return self._connection.execute("SELECT 1 FROM outcomes LIMIT 1").fetchone() is None
+
+    def clear(self) -> None:
+        """Forget whose run this is; only where nothing has been measured. Sweeps stay: they know whose they are."""
+        with self._transaction():
+            for table, column in (("meta", "key"), ("arrays", "name")):
+                self._connection.execute(f"DELETE FROM {table} WHERE {column} NOT LIKE 'sweep/%'")
+
+    # -- outcomes -----------------------------------------------------------------------------------------------
+
+    def touch(self, configuration: int, places: Places, *, reference: bool = False) -> None:
+        """Note what the next save has to write."""
+        first, last = int(places.min()) // BLOCK, int(places.max()) // BLOCK
+        blocks = [first] if first == last else np.unique(places // BLOCK).tolist()
+        self._dirty.update((configuration, block) for block in blocks)
+        if reference:
+            self._dirty_references.update(blocks)
+
+    def save(self, outcomes: Outcomes, references: NDArray[Any] | None = None) -> None:
+        """Write everything touched since the last save, in one transaction."""
+        if not self._dirty:
+            return
+        rows, kept = [], []
+        for configuration, block in sorted(self._dirty):
+            if configuration not in outcomes:
+                continue  # announced, then interrupted
+            tried, won = (bits[_bytes(block)] for bits in outcomes.bits(configuration))
+            attempted, passed = tried.tobytes(), (won & tried).tobytes()
+            whole = attempted == _all(outcomes.inputs, block)
+            rows.append(_sealed(configuration, block, None if whole else attempted, passed))
+            for name in outcomes.kept_names():
+                values = outcomes.kept(configuration, name)[_places(block)]
+                known = values[np.unpackbits(tried, count=len(values)).view(bool)].astype("<f4")
+                kept.append(_sealed(configuration, block, name, known.tobytes()))
+        with self._transaction():
+            # Not INSERT OR REPLACE: replacing would delete the row that a kept value refers to.
+            self._connection.executemany(
+                "INSERT INTO outcomes VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+                "attempted = excluded.attempted, passed = excluded.passed, crc = excluded.crc",
+                rows,
+            )
+            self._connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", kept)
+            if references is not None:
+                for block in self._dirty_references:
+                    self._write_array("reference", block, references[_places(block)])
+        self._dirty.clear()
+        self._dirty_references.clear()
+
+    def load(self, inputs: int) -> Outcomes:
+        """All outcomes of the run."""
+        outcomes = Outcomes(inputs)
+        with _plain_errors(self.path):
+            for configuration, block, attempted, passed, crc in self._connection.execute(
+                "SELECT configuration, block, attempted, passed, crc FROM outcomes"
+            ):
+                if _checksum(configuration, block, attempted, passed) != crc:
+                    raise _damaged(self.path, f"outcomes of configuration {configuration} do not match their checksum")
+                tried = _all(inputs, block) if attempted is None else attempted
+                if not len(passed) == len(tried) == len(_all(inputs, block)):
+                    raise _damaged(self.path, f"outcomes of configuration {configuration} are not of {inputs} inputs")
+                outcomes.load(configuration, block * BLOCK, _bits(tried), _bits(passed))
+            for configuration, block, name, data, crc in self._connection.execute("SELECT * FROM kept"):
+                if _checksum(configuration, block, name, data) != crc:
+                    raise _damaged(self.path, f"values of configuration {configuration} do not match their checksum")
+                values = outcomes.kept(configuration, name)[_places(block)]
+                places = np.arange(block * BLOCK, block * BLOCK + len(values))
+                known = outcomes.attempted(configuration, places)
+                if len(data) == 4 * len(values):
+                    known[:] = True  # as the first runs were written: a block whole, NaN where nothing was tried
+                elif len(data) != 4 * int(known.sum()):
+                    raise _damaged(self.path, f"values of configuration {configuration} are not of its inputs")
+                values[known] = np.frombuffer(data, "<f4")
+        return outcomes
+
+    def load_references(self, inputs: int) -> NDArray[Any] | None:
+        """What the oracle remembered of the clean outputs, by place; zeros where nothing was measured."""
+        values: NDArray[Any] | None = None
+        for block, rows in self._array_blocks("reference"):
+            if values is None:
+                values = np.zeros((inputs, *rows.shape[1:]), rows.dtype)
+            values[_places(block)] = rows
+        return values
+
+    def import_run(self, other: Store, outcomes: Outcomes) -> None:
+        """Merge another run of the same identity into these outcomes and save them."""
+        theirs = other.load(outcomes.inputs)
+        mine = self.load_references(outcomes.inputs)
+        added = other.load_references(outcomes.inputs)
+        if added is not None:
+            places = np.arange(outcomes.inputs)
+            known = theirs.attempted(0, places)
+            mine = np.zeros_like(added) if mine is None else mine
+            mine[known] = added[known]
+        outcomes.merge(theirs)
+        for configuration in theirs:
+            self.touch(configuration, np.arange(outcomes.inputs), reference=True)
+        self.save(outcomes, mine)
+
+    def _array_blocks(self, name: str) -> Iterator[tuple[int, NDArray[Any]]]:
+        with _plain_errors(self.path):
+            for block, dtype, shape, data, crc in self._connection.execute(
+                "SELECT block, dtype, shape, data, crc FROM arrays WHERE name = ? ORDER BY block", (name,)
+            ):
+                if _checksum(name, block, dtype, shape, data) != crc:
+                    raise _damaged(self.path, f"the array {name!r} does not match its checksum")
+                yield block, np.frombuffer(zlib.decompress(data), np.dtype(dtype)).reshape(json.loads(shape)).copy()
+
+    def _write_array(self, name: str, block: int, array: NDArray[Any]) -> None:
+        little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        data = zlib.compress(little.tobytes(), 1)
+        self._connection.execute(
+            "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?, ?, ?)",
+            _sealed(name, block, little.dtype.str, json.dumps(little.shape), data),
+        )
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with _plain_errors(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # SQLite has rolled back by itself when the disk was full.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def _bytes(block: int) -> slice:
+    return slice(block * BLOCK // 8, (block + 1) * BLOCK // 8)
+
+
+def _places(block: int) -> slice:
+    return slice(block * BLOCK, (block + 1) * BLOCK)
+
+
+def _bits(data: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(data, np.uint8)
+
+
+def _all(inputs: int, block: int) -> bytes:
+    """The attempted bits of a block in which every input was tried."""
+    return np.packbits(np.ones(max(0, min(BLOCK, inputs - block * BLOCK)), bool)).tobytes()
+
+
+def _checksum(*cells: Any) -> int:
+    """Of a row's cells with their lengths and types: a damaged key or length must not pass for another row."""
+    crc = 0
+    for cell in cells:
+        data = cell if isinstance(cell, bytes) else repr(cell).encode("utf-8", "surrogatepass")
+        crc = zlib.crc32(data, zlib.crc32(b"%d:" % len(data), crc))
+    return crc
+
+
+def _sealed(*cells: Any) -> tuple[Any, ...]:
+    return *cells, _checksum(*cells)
+
+
+def _has_no_tables(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether this is an empty file, or one of a process that was killed while it made the file."""
+    if path.stat().st_size == 1:  # which SQLite takes for none
+        raise _damaged(path, "file is not a database")
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    return bool(tables == 0 and connection.execute("PRAGMA application_id").fetchone()[0] == 0)
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    def connect(options: str) -> sqlite3.Connection:
+        uri = f"{path.resolve().as_uri()}?{options}"
+        connection = sqlite3.connect(uri, uri=True, timeout=10, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            connection.execute("PRAGMA query_only = ON")
+        except Exception:
+            connection.close()
+            raise
+        return connection
+
+    try:
+        # Not mode=ro: only who may write tidies the log away behind the last reader.
+        return connect("mode=rw")
+    except sqlite3.OperationalError as error:
+        # In a folder we may not write to, SQLite cannot make the files it reads a write-ahead log through.
+        if "unable to open" not in str(error) and "readonly" not in str(error):
+            raise
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size:
+            raise InputError(
+                f"run file: the last outcomes of {path} are in {log.name}, which can only be read where testifai may "
+                "write; copy both files to another folder"
+            ) from error
+        return connect("mode=ro&immutable=1")
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse what is not a run, what a newer testifai wrote, and what is damaged."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise InputError(f"run file: {path} is an SQLite file but not a testifai run")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise InputError(
+            f"run file: {path} has schema {version}, this testifai reads up to {VERSION}; install a newer testifai"
+        )
+    problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if problem != "ok":
+        raise _damaged(path, problem.splitlines()[-1])
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    while version < VERSION:
+        if version not in MIGRATIONS:
+            raise InputError(f"run file: {path} has schema {version}, which this testifai cannot bring up to date")
+        connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[version]} PRAGMA user_version = {version + 1}; COMMIT;")
+        version += 1
+
+
+def _damaged(path: Path, what: str) -> InputError:
+    reason = " ".join(what.split())[:200]
+    return InputError(f"run file: {path} is damaged ({reason}); restore a copy, or delete it and run again")
+
+
+@contextmanager
+def _plain_errors(path: Path) -> Iterator[None]:
+    """SQLite's errors as one line that says what to do."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        text = str(error)
+        if "full" in text or "disk I/O" in text:
+            raise InputError(
+                f"run file: could not write {path} ({text}); what was saved before is intact: "
+                "make room and run the same command again"
+            ) from error
+        if any(sign in text for sign in DAMAGE):
+            raise _damaged(path, text) from error
+        if "locked" in text:
+            raise InputError(f"run file: {path} is in use by another program") from error
+        if "readonly" in text or "unable to open" in text:
+            raise InputError(f"run file: cannot write {path} ({text}); choose another place with --out") from error
+        raise InputError(f"run file: {path}: {text}") from error
+    except OSError as error:
+        raise InputError(f"run file: {path}: {error.strerror or error}") from error
+
+
+def identity_changes(stored: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What differs between the run in the file and the run asked for, in words."""
+    return [
+        f"{key} was {_short(stored.get(key))}, now {_short(now.get(key))}"
+        for key in sorted({*stored, *now})
+        if stored.get(key) != now.get(key)
+    ]
+
+
+def _short(value: Any, most: int = 60) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return text if len(text) <= most else text[: most - 1] + "…"

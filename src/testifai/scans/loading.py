@@ -1,0 +1,98 @@
+"""From a spec to a session: loads what the spec names. Paths are relative to the spec's folder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from testifai import data as datasets
+from testifai import models
+from testifai.errors import InputError
+from testifai.models.python import import_object
+from testifai.perturb import Perturbation, resolve
+from testifai.quality.assessment import Plan, plan
+from testifai.scans.session import Session
+from testifai.scans.spec import AxisPart, DataPart, ModelPart, Spec
+from testifai.space import Space
+
+
+def session(spec: Spec, folder: Path, *, part: tuple[int, int] | None = None) -> Session:
+    """Everything loaded and checked, ready to run."""
+    # The space is the cheapest to check, the data the dearest.
+    chosen = space(spec, folder)
+    options = spec.scan.model_dump()
+    inputs = data(spec.data, folder)
+    options["quality"] = quality(options["quality"], folder, inputs)
+    return Session(model(spec.model, folder), inputs, chosen, part=part, **options)
+
+
+def quality(setting: str | dict[str, Any] | None, folder: Path, inputs: datasets.Data) -> Plan | None:
+    """What the spec wants to know of the perturbed inputs' quality."""
+    if setting is None:
+        return None
+    if isinstance(setting, dict) and "python" in setting:
+        if "use" in setting:
+            raise InputError("scan.quality: needs exactly one of use, python, got use and python")
+        named = str(setting["python"])
+        rest = {key: value for key, value in setting.items() if key != "python"}
+        setting = {**rest, "use": import_object(named, folder=folder, field="scan.quality")}
+    return plan(setting, folder=folder, side=inputs.side)
+
+
+def space(spec: Spec, folder: Path) -> Space:
+    """The spec's axes, in the order they are written."""
+    axes = {}
+    for name, part in spec.axes().items():
+        found = axis(name, part, folder)
+        axes[name] = found if part.severities is None else (found, part.severities)
+    return Space(axes, order_sensitive=bool(spec.space.get("order_sensitive", False)))
+
+
+def model(part: ModelPart, folder: Path) -> Any:
+    """The spec's model."""
+    options = part.model_dump(exclude_none=True)
+    kind = next(kind for kind in part.KINDS if kind in options)
+    return models.load(kind, options.pop(kind), folder=folder, **options)
+
+
+def data(part: DataPart, folder: Path) -> datasets.Data:
+    """The spec's data."""
+    options = part.model_dump(exclude_none=True)
+    kind = next(kind for kind in part.KINDS if kind in options)
+    source = options.pop(kind)
+    if kind == "python":
+        if options:
+            raise InputError(f"data: python takes no option {next(iter(options))!r}")
+        made = import_object(source, folder=folder, field="data.python")
+        return datasets.wrap(made() if callable(made) else made)
+    return datasets.load(kind, source, folder=folder, **options)
+
+
+def axis(name: str, part: AxisPart, folder: Path) -> Perturbation:
+    """The perturbation of one of the spec's axes."""
+    if part.python is not None:
+        found = import_object(part.python, folder=folder, field=f"space.{name}")
+        if not isinstance(found, Perturbation):
+            raise InputError(
+                f"space.{name}: {part.python!r} is a {type(found).__name__}, not a perturbation; "
+                "decorate the function with @testifai.perturbation(name, severities=[…])"
+            )
+    else:
+        found = resolve(part.use or "")
+    return found if part.levels is None else _at_levels(name, found, part.levels)
+
+
+def _at_levels(name: str, perturbation: Perturbation, levels: list[float]) -> Perturbation:
+    """The perturbation with these levels as its table, after severity 0, off."""
+    if perturbation.levels is None:
+        raise InputError(f"space.{name}: {perturbation.name} has no continuous level; leave out levels")
+    off, strongest = perturbation.levels
+    for level in levels:
+        if not min(off, strongest) <= level <= max(off, strongest) or level == off:
+            raise InputError(
+                f"space.{name}: levels: {level:g} is not accepted; those after {off:g} to {strongest:g} are"
+            )
+    if not levels:
+        raise InputError(f"space.{name}: levels: the list is empty; give one level for each severity from 1 on")
+    return replace(perturbation, severities=[off, *levels])

@@ -1,0 +1,265 @@
+"""Strategies on recorded grids, without a model: all outcomes are known, so estimates can be held against the truth.
+
+The file format is that of `testifai export --grid`.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai import strategies, surrogates
+from testifai.engine import stopping as stopping_rules
+from testifai.errors import InputError, suggest
+from testifai.perturb import Perturbation
+from testifai.runs.outcomes import Bits, Outcomes, visiting_order
+from testifai.scans.session import environment
+from testifai.space import Space
+from testifai.strategies.base import Progress, check_budget
+from testifai.tomogram import Tomogram
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Every outcome of a model on every test of a space.
+
+    >>> truth = np.array([[True, True, True], [True, False, False]])
+    >>> grid = Grid(("fade",), 3, np.packbits(truth, axis=-1))
+    >>> grid.truth.round(3).tolist()
+    [1.0, 0.333]
+    >>> replay(grid, "full", surrogate="none").estimate.round(3).tolist()
+    [1.0, 0.333]
+    """
+
+    axes: tuple[str, ...]
+    inputs: int
+    passes: Bits  # levels of each axis, then the inputs, eight to a byte
+    margins: NDArray[np.int8] | None = None  # levels of each axis, then the inputs
+    margin_scale: float = 1.0  # stored is margin times scale
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Grid:
+        """A grid from its file."""
+        arrays = _arrays(Path(path))
+        try:
+            return cls(**_fields(arrays))
+        except InputError as error:
+            raise InputError(f"{error} (in {path})") from None
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The number of severities of each axis, off among them."""
+        return self.passes.shape[:-1]
+
+    @cached_property
+    def space(self) -> Space:
+        """A space of the same shape, whose perturbations change nothing."""
+        return Space({name: _identity(name, count) for name, count in zip(self.axes, self.levels, strict=True)})
+
+    @cached_property
+    def truth(self) -> NDArray[np.float64]:
+        """The pass rate of every test."""
+        rates: NDArray[np.float64] = np.bitwise_count(self.passes).sum(axis=-1, dtype=np.int64) / self.inputs
+        return rates
+
+    def passed(self, configuration: int, inputs: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which of these inputs passed under a configuration, by its id."""
+        row = self.passes.reshape(-1, self.passes.shape[-1])[configuration]
+        return np.unpackbits(row, count=self.inputs).astype(bool)[inputs]
+
+    def values(self, configuration: int, inputs: NDArray[np.intp]) -> NDArray[np.float32]:
+        """The margins of these inputs under a configuration, by its id."""
+        if self.margins is None:
+            raise InputError("grid: no margins were recorded; record with keep = ['value'], or leave the scores out")
+        row = self.margins.reshape(-1, self.inputs)[configuration]
+        margins: NDArray[np.float32] = row[inputs] / np.float32(self.margin_scale)
+        return margins
+
+    def sub(self, fixed: Mapping[str, int]) -> Grid:
+        """The part of the grid where some axes stand at one severity; they are no axes any more.
+
+        >>> grid = Grid(("fade", "blur"), 8, np.arange(6, dtype=np.uint8).reshape(2, 3, 1))
+        >>> part = grid.sub({"fade": 1})
+        >>> part.axes, part.passes.tolist()
+        (('blur',), [[3], [4], [5]])
+        """
+        for name, severity in fixed.items():
+            if name not in self.axes:
+                raise InputError(f"grid: no axis {name!r}; {suggest(name, self.axes)}")
+            count = self.levels[self.axes.index(name)]
+            if isinstance(severity, bool) or not isinstance(severity, int) or not 0 <= severity < count:
+                raise InputError(f"grid: {name} = {severity!r} is not a severity; accepted: 0 to {count - 1}")
+        at = tuple(fixed.get(name, slice(None)) for name in self.axes)
+        rest = tuple(name for name in self.axes if name not in fixed)
+        margins = None if self.margins is None else self.margins[at]
+        return Grid(rest, self.inputs, self.passes[at], margins, self.margin_scale)
+
+
+def replay(
+    grid: Grid,
+    strategy: Any,
+    surrogate: Any = None,
+    budget: int | None = None,
+    target: float | None = None,
+    stopping: Any = None,
+    seed: int = 0,
+    scores: bool = False,
+) -> Tomogram:
+    """What a scan with this strategy and seed would have found, from recorded outcomes.
+
+    With `scores`, the recorded margins are kept beside the outcomes, as a scan does with keep=["value"].
+    """
+    check_budget(budget)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed: must be a whole number, at least 0, got {seed!r}")
+    if target is not None and not 0 < target < 1:
+        raise InputError(f"target: must be a half-width between 0 and 1, got {target!r}")
+    if scores and grid.margins is None:
+        raise InputError("scores: the grid has no margins; record it with keep = ['value'], or leave the scores out")
+    strategy = strategies.resolve(strategy)
+    surrogate = strategy.surrogate if surrogate is None else surrogate
+    surrogates.resolve(surrogate, seed, [axis.severities for axis in grid.space.axes])
+    # As in a session: a wanted half-width without a rule asks for the rule that stops at one, if the strategy has none.
+    by_target = stopping is None and target is not None and not getattr(strategy, "uses_target", False)
+    rule = stopping_rules.resolve("interval" if by_target else stopping, target)
+    order = visiting_order(grid.inputs, seed)
+    outcomes = Outcomes(grid.inputs)
+    decided: dict[int, NDArray[np.bool_]] = {}
+    done = 0
+    while True:
+        progress = Progress(
+            grid.space, outcomes, budget=budget, target=target, stopping=rule, seed=seed, decided=decided
+        )
+        work = strategy.propose(progress)
+        if work is None:
+            break
+        added = _record(grid, work, outcomes, order, scores=scores)
+        done += added
+        if budget is not None and done > budget:
+            raise RuntimeError(f"strategy {strategy.name} spent {done} inferences of a budget of {budget}")
+        if added == 0:
+            break
+    return Tomogram(
+        grid.space,
+        outcomes,
+        order,
+        stopped_early=rule is not None,
+        surrogate=surrogate,
+        seed=seed,
+        provenance={"identity": _replayed(grid, strategy, rule, surrogate, seed), "environment": environment()},
+    )
+
+
+def _record(grid: Grid, work: Any, outcomes: Outcomes, order: NDArray[np.intp], *, scores: bool) -> int:
+    """Take what is missing of the work from the grid; how many outcomes that were."""
+    added = 0
+    shared = None if isinstance(work.places, list) else np.sort(work.places)
+    asked = work.places if shared is None else [shared] * len(work.configurations)
+    for configuration, places in zip(work.configurations.tolist(), asked, strict=True):
+        if configuration in outcomes:
+            places = places[~outcomes.attempted(configuration, places)]
+        inputs = order[places]
+        kept = {"value": grid.values(configuration, inputs)} if scores else None
+        outcomes.record(configuration, places, grid.passed(configuration, inputs), kept)
+        added += len(places)
+    return added
+
+
+def _replayed(grid: Grid, strategy: Any, rule: Any, surrogate: Any, seed: int) -> dict[str, Any]:
+    return {
+        "model": "recorded grid",
+        "space": grid.space.describe(),
+        "strategy": strategy.describe(),
+        "surrogate": surrogate if isinstance(surrogate, str | None) else type(surrogate).__name__,
+        "stopping": stopping_rules.describe(rule),
+        "population": "data",
+        "seed": seed,
+    }
+
+
+def _identity(name: str, levels: int) -> Perturbation:
+    return Perturbation(name, lambda batch, parameter, rng: batch, range(levels))
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an npz file."""
+    if not path.is_file():
+        raise InputError(f"grid: {path} is not a file" if path.exists() else f"grid: {path} does not exist")
+    try:  # zipfile calls a compression it does not know "not implemented"
+        loaded = np.load(path, allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
+            raise ValueError("a single array")
+        with loaded:
+            return {name: loaded[name] for name in loaded.files}
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError, NotImplementedError) as error:
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"grid: {path} is not a readable npz file ({why})") from None
+
+
+def _fields(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """The fields of a grid from the arrays of its file."""
+    missing = [name for name in ("axes", "inputs", "passes") if name not in arrays]
+    if missing:
+        found = ", ".join(sorted(arrays)) or "nothing"
+        raise InputError(f"grid: no array {missing[0]!r}; a recorded grid has axes, inputs and passes, found: {found}")
+    if "margins" in arrays and "margin_scale" not in arrays:
+        raise InputError("grid: margins without margin_scale; accepted: both or neither")
+    axes, inputs = arrays["axes"], arrays["inputs"]
+    if axes.ndim != 1 or axes.dtype.kind != "U":
+        raise InputError(f"grid: axes is an array of {axes.dtype}, shape {axes.shape}; accepted: a list of names")
+    fields = {"axes": tuple(axes.tolist()), "inputs": _scalar("inputs", inputs), "passes": arrays["passes"]}
+    if "margins" in arrays:
+        fields |= {"margins": arrays["margins"], "margin_scale": _scalar("margin_scale", arrays["margin_scale"])}
+    return fields
+
+
+def _scalar(name: str, array: NDArray[Any]) -> Any:
+    if array.size != 1 or array.dtype.kind not in "iuf":
+        raise InputError(f"grid: {name} is an array of {array.dtype}, shape {array.shape}; accepted: one number")
+    return array.reshape(-1)[0].item()
+
+
+def _check(grid: Grid) -> None:
+    """Refuse what does not fit together, before anything is estimated from it."""
+    inputs, passes, margins = grid.inputs, grid.passes, grid.margins
+    if isinstance(inputs, bool) or not isinstance(inputs, int | np.integer) or inputs < 1:
+        raise InputError(f"grid: inputs = {inputs!r}; accepted: a whole number, at least 1")
+    if passes.dtype != np.uint8:
+        raise InputError(f"grid: passes is an array of {passes.dtype}; accepted: uint8, eight inputs a byte")
+    size = (inputs + 7) // 8
+    if passes.ndim != len(grid.axes) + 1 or passes.shape[-1] != size:
+        raise InputError(
+            f"grid: passes has shape {passes.shape}; accepted for {len(grid.axes)} axes and {inputs} inputs: "
+            f"{len(grid.axes)} numbers of levels, then {size}"
+        )
+    if np.any(passes[..., -1] & (0xFF >> (inputs - 8 * (size - 1)))):
+        raise InputError(
+            f"grid: passes has bits set beyond the last of {inputs} inputs; is the number of inputs right?"
+        )
+    if margins is not None and (margins.dtype != np.int8 or margins.shape != (*grid.levels, inputs)):
+        raise InputError(
+            f"grid: margins is an array of {margins.dtype}, shape {margins.shape}; "
+            f"accepted: int8, shape {(*grid.levels, int(inputs))}"
+        )
+    if not (np.isfinite(grid.margin_scale) and grid.margin_scale > 0):
+        raise InputError(f"grid: margin_scale = {grid.margin_scale!r}; accepted: a positive number")
+    if min(grid.levels, default=0) < 2:
+        raise InputError(f"grid: levels {grid.levels}; accepted: at least one axis, each with at least 2 levels")
+    if len(set(grid.axes)) < len(grid.axes):
+        raise InputError(f"grid: axes {', '.join(grid.axes)}; accepted: each name once")
+    try:
+        _ = grid.space  # refuses names that no query could use
+    except InputError as error:
+        raise InputError(f"grid: {error}") from None

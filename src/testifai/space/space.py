@@ -1,0 +1,496 @@
+"""The space of configurations: axes, orders, ids, and enumeration that never builds the whole product."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import keyword
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError
+from testifai.perturb import Perturbation, describe, resolve
+from testifai.space.numbering import Ints, Numbering, Whole, first_ranks, mixed_radix, rank_places, unrank_places
+
+ENUMERABLE = 50_000_000
+LARGEST_TABLE = 100_000  # a damaged description must not fill the memory
+RESERVED = frozenset({"order", "severity", "quality", "label", "off"})
+LOGICAL = frozenset({"and", "or", "not", "in"})  # queries take these words in any case
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One perturbation in one space: the severities chosen for it, 0 first, and the names given to them."""
+
+    name: str
+    perturbation: Perturbation
+    severities: tuple[int, ...]
+    levels: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+class Space:
+    """The product of the axes; a configuration is a tuple of severities in axis order.
+
+    In an order-sensitive space it is followed by one place per axis: 0 where the axis is off, else 1..t, the
+    position at which it is applied; severities alone then mean "applied in axis order".
+
+    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch * parameter, (1.0, 0.8, 0.6))
+    >>> space = Space({"fade": fade, "dim": (fade, {"low": 1})})
+    >>> space.shape, space.size, list(space.configurations(max_order=1))
+    ((3, 2), 6, [(0, 0), (1, 0), (2, 0), (0, 1)])
+    >>> space.id((2, 1)), space.configuration(5), space.order((2, 1))
+    (5, (2, 1), 2)
+    """
+
+    def __init__(self, axes: Mapping[str, Any], *, order_sensitive: bool = False) -> None:
+        if not isinstance(axes, Mapping) or not axes:
+            raise InputError(f"space: {axes!r} has no axes; accepted: at least one, axis name -> perturbation")
+        self._axes = tuple(_axis(name, given, axes) for name, given in axes.items())
+        self._order_sensitive = bool(order_sensitive)
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return self._axes
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(axis.name for axis in self._axes)
+
+    @property
+    def order_sensitive(self) -> bool:
+        return self._order_sensitive
+
+    @property
+    def levels(self) -> dict[str, dict[str, int]]:
+        """Per axis the names of its levels, `off` among them: what a query needs."""
+        return {axis.name: {"off": 0, **axis.levels} for axis in self._axes}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of arrays over the space: levels per axis, or flat where the application order counts."""
+        return (self.size,) if self._order_sensitive else tuple(len(axis.severities) for axis in self._axes)
+
+    @property
+    def width(self) -> int:
+        """The number of entries of a configuration."""
+        return len(self._axes) * (2 if self._order_sensitive else 1)
+
+    @functools.cached_property
+    def size(self) -> int:
+        """The number of tests, exact however large."""
+        return sum(self._counts)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __bool__(self) -> bool:
+        return True  # len() of a very large space overflows
+
+    def __eq__(self, other: object) -> bool:
+        return self.describe() == other.describe() if isinstance(other, Space) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self._order_sensitive, *((axis.name, axis.severities) for axis in self._axes)))
+
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{axis.name}: {axis.perturbation.name} {list(axis.severities)}" for axis in self._axes)
+        return f"Space({axes}{'; order-sensitive' if self._order_sensitive else ''})"
+
+    # --- one configuration ---
+
+    def canonical(self, sigma: Sequence[int]) -> tuple[int, ...]:
+        """The configuration in full, as Python integers; InputError where it is not one of this space."""
+        values = [_plain(value) for value in sigma] if isinstance(sigma, Iterable) else [sigma]
+        k = len(self._axes)
+        if len(values) not in {k, self.width}:
+            accepted = f"{k} severities" + (f", or {k} severities and {k} places" * self._order_sensitive)
+            raise InputError(f"sigma: {tuple(values)} has {len(values)} entries; accepted: {accepted}")
+        for axis, value in zip(self._axes, values, strict=False):
+            if not _is_whole(value) or value not in axis.severities:
+                accepted = ", ".join(map(str, axis.severities))
+                raise InputError(f"sigma: {axis.name} = {value!r} is not a severity; accepted: {accepted}")
+        severities = tuple(map(int, values[:k]))
+        if not self._order_sensitive:
+            return severities
+        counter = itertools.count(1)
+        places = values[k:] or [next(counter) if severity else 0 for severity in severities]
+        unused = set(range(1, 1 + k - severities.count(0)))
+        for axis, severity, place in zip(self._axes, severities, places, strict=True):
+            if not _is_whole(place) or place not in (unused if severity else {0}):
+                left = ", ".join(map(str, sorted(unused))) if severity else "0, as the axis is off"
+                raise InputError(f"sigma: place of {axis.name} = {place!r}; accepted: {left}")
+            unused.discard(place)
+        return (*severities, *map(int, places))
+
+    def order(self, sigma: Sequence[int]) -> int:
+        """The number of axes that are not off."""
+        return len(self.steps(sigma))
+
+    def steps(self, sigma: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """What to apply, in which order: (axis position, severity), axes that are off left out."""
+        return self._steps(self.canonical(sigma))
+
+    def _steps(self, full: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        k = len(self._axes)
+        active = [j for j in range(k) if full[j]]
+        if self._order_sensitive:
+            active.sort(key=lambda j: full[k + j])
+        return tuple((j, full[j]) for j in active)
+
+    def index(self, sigma: Sequence[int]) -> tuple[int, ...]:
+        """The configuration's position in an array of `shape`."""
+        if self._order_sensitive:
+            return (self.id(sigma),)
+        full = self.canonical(sigma)
+        return tuple(axis.severities.index(s) for axis, s in zip(self._axes, full, strict=True))
+
+    def id(self, sigma: Sequence[int]) -> int:
+        """The configuration's number: its flat position in an array of `shape`; 0 is the clean one."""
+        if self._order_sensitive:
+            return int(self._flat(np.array([self.canonical(sigma)], dtype=np.int64))[0])
+        number = 0
+        for position, levels in zip(self.index(sigma), self.shape, strict=True):
+            number = number * levels + position
+        return number
+
+    def configuration(self, id: int) -> tuple[int, ...]:  # noqa: A002 - the word for it
+        """The configuration with this number."""
+        if not _is_whole(id) or not 0 <= id < self.size:
+            raise InputError(f"id: {_plain(id)!r} is not a test of this space; accepted: 0 to {self.size - 1}")
+        if self._order_sensitive:
+            return tuple(self._unflat(np.array([int(id)], dtype=self._whole))[0].tolist())
+        severities, rest = [], int(id)
+        for axis in reversed(self._axes):
+            rest, position = divmod(rest, len(axis.severities))
+            severities.append(axis.severities[position])
+        return tuple(reversed(severities))
+
+    # --- many configurations ---
+
+    def matrix(self, ids: ArrayLike) -> Ints:
+        """The configurations with these numbers, a row each: severities, then places where there are any."""
+        numbers = np.asarray(ids).reshape(-1)
+        if numbers.size == 0:
+            return np.empty((0, self.width), dtype=np.int64)
+        whole = numbers.dtype.kind in "iu" or (numbers.dtype == object and all(map(_is_whole, numbers)))
+        for suspect in (numbers.min(), numbers.max()) if whole else numbers[:1]:
+            self.configuration(suspect)  # which says what is wrong
+        return self._unflat(numbers.astype(self._whole))
+
+    def paths(self, ids: ArrayLike) -> list[tuple[tuple[int, int], ...]]:
+        """The steps of each of the configurations with these numbers."""
+        return [self._steps(row) for row in self.matrix(ids).tolist()]
+
+    def ids(self, matrix: ArrayLike) -> Ints:
+        """The numbers of the configurations in the rows of a matrix such as `matrix` makes."""
+        try:
+            rows = np.asarray(matrix)
+        except ValueError:
+            raise InputError("sigma: rows of different lengths; accepted: a matrix of severities") from None
+        if rows.size == 0:
+            return np.empty(0, dtype=np.int64)
+        k = len(self._axes)
+        if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.shape[1] not in {k, self.width}:
+            accepted = f"whole numbers, {self.width} to a row"
+            raise InputError(f"sigma: {rows.dtype} numbers of shape {rows.shape}; accepted: {accepted}")
+        rows = rows.astype(np.int64)
+        if rows.shape[1] < self.width:
+            rows = np.hstack([rows, np.cumsum(rows != 0, axis=1) * (rows != 0)])
+        wrong = self._wrong(rows)
+        if wrong.any():
+            self.canonical(rows[int(np.argmax(wrong))].tolist())
+        return self._as_int64(self._flat(rows))
+
+    def configurations(self, max_order: int | None = None) -> Iterator[tuple[int, ...]]:
+        """All configurations by order, then by axes, severities and application order, one at a time."""
+        return self._generate(self._orders(max_order))
+
+    def _generate(self, orders: range) -> Iterator[tuple[int, ...]]:
+        k = len(self._axes)
+        for t in orders:
+            for subset in itertools.combinations(range(k), t):
+                for chosen in itertools.product(*(self._axes[j].severities[1:] for j in subset)):
+                    severities = _spread(subset, chosen, k)
+                    if not self._order_sensitive:
+                        yield severities
+                        continue
+                    for places in itertools.permutations(range(1, t + 1)):
+                        yield severities + _spread(subset, places, k)
+
+    def ids_up_to(self, max_order: int | None = None) -> Ints:
+        """The ids of `configurations(max_order)`, in the same sequence."""
+        total = sum(self._counts[t] for t in self._orders(max_order))
+        _require_enumerable(total)
+        ranks = np.arange(total, dtype=np.int64)
+        if self._order_sensitive:
+            return ranks
+        positions = self._sequence.unrank(ranks.astype(self._whole))
+        return self._as_int64(mixed_radix(positions, self.shape, self._whole))
+
+    def count(self, order: int | None = None) -> int:
+        """The number of tests of this order, or of all."""
+        if order is None:
+            return self.size
+        return self._counts[order] if order == self._orders(order)[-1] else 0
+
+    def columns(self) -> Mapping[str, NDArray[Any]]:
+        """What a query may name, as arrays that broadcast to `shape`; sums are made when first asked for.
+
+        >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch * parameter, (1.0, 0.8, 0.6))
+        >>> columns = Space({"a": fade, "b": fade}).columns()
+        >>> columns["b"].shape, columns["severity"].tolist()
+        ((1, 3), [[0, 1, 2], [1, 2, 3], [2, 3, 4]])
+        """
+        _require_enumerable(self.size)
+        largest = max(sum(axis.severities[-1] for axis in self._axes), len(self._axes))
+        dtype = np.min_scalar_type(-largest)  # the smallest signed type that holds the severity sum
+        axes = [np.array(axis.severities, dtype=dtype) for axis in self._axes]
+        axes = self._flat_columns(axes) if self._order_sensitive else list(np.ix_(*axes))
+        makers: dict[str, Callable[[], NDArray[Any]]] = {
+            name: functools.partial(np.asarray, column) for name, column in zip(self.names, axes, strict=True)
+        }
+        makers["order"] = lambda: functools.reduce(np.add, [(column != 0).astype(dtype) for column in axes])
+        makers["severity"] = lambda: functools.reduce(np.add, axes)
+        return _Lazy(makers)
+
+    def _flat_columns(self, axes: list[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Per axis its severity in every test: the sequence without places, repeated for each permutation."""
+        positions = self._sequence.unrank(np.arange(sum(self._sequence.counts)))
+        orders = np.count_nonzero(positions, axis=0)
+        repeats = np.array([math.factorial(t) for t in range(len(axes) + 1)])[orders]
+        return [np.repeat(axis[row], repeats) for axis, row in zip(axes, positions, strict=True)]
+
+    # --- writing down and reading back ---
+
+    def describe(self) -> dict[str, Any]:
+        """The space as JSON values."""
+        return {
+            "axes": [
+                {
+                    "name": axis.name,
+                    "perturbation": axis.perturbation.name,
+                    "severities": list(axis.severities),
+                    "parameters": _parameters(axis.perturbation, axis.severities),
+                    "levels": dict(axis.levels),
+                }
+                for axis in self._axes
+            ],
+            "order_sensitive": self._order_sensitive,
+        }
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> Space:
+        """The described space; a perturbation whose code is not loaded (or has changed) cannot be applied."""
+        try:
+            axes = {}
+            for axis in description["axes"]:
+                perturbation = _described(axis["perturbation"], axis["severities"], axis["parameters"])
+                axes[axis["name"]] = (perturbation, axis["levels"] or axis["severities"])
+            return cls(axes, order_sensitive=description["order_sensitive"])
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"space description: {error!r}; accepted: what describe() makes") from None
+
+    # --- numbers to configurations and back ---
+
+    @functools.cached_property
+    def _sequence(self) -> Numbering:
+        return Numbering([len(axis.severities) - 1 for axis in self._axes])
+
+    @functools.cached_property
+    def _counts(self) -> list[int]:
+        counts = self._sequence.counts
+        return [n * math.factorial(t) for t, n in enumerate(counts)] if self._order_sensitive else counts
+
+    @property
+    def _whole(self) -> type:
+        """The type that holds every id, and every product met on the way to one."""
+        return np.int64 if self.size <= np.iinfo(np.int64).max else object
+
+    @property
+    def _factorials(self) -> Whole:
+        return np.array([math.factorial(t) for t in range(len(self._axes) + 1)], dtype=self._whole)
+
+    def _flat(self, rows: Ints) -> Whole:
+        """Rows of severities (and places), known to be right, to ids."""
+        k = len(self._axes)
+        columns = zip(self._axes, rows.T, strict=False)
+        positions = np.stack([np.searchsorted(axis.severities, column) for axis, column in columns])
+        if not self._order_sensitive:
+            return mixed_radix(positions, self.shape, self._whole)
+        orders, factorials = np.count_nonzero(positions, axis=0), self._factorials
+        plain, starts = first_ranks(self._sequence.counts, self._whole), first_ranks(self._counts, self._whole)
+        within = self._sequence.rank(positions, self._whole) - plain[orders]
+        ids: Whole = starts[orders] + within * factorials[orders] + rank_places(rows.T[k:], factorials)
+        return ids
+
+    def _unflat(self, ids: Whole) -> Ints:
+        """Ids, known to be right, to rows of severities (and places)."""
+        if not self._order_sensitive:
+            positions = np.empty((len(self._axes), len(ids)), dtype=np.int64)
+            for j, levels in reversed(list(enumerate(self.shape))):
+                positions[j], ids = ids % levels, ids // levels
+            return self._severities(positions).T
+        plain, starts = first_ranks(self._sequence.counts, self._whole), first_ranks(self._counts, self._whole)
+        orders = np.searchsorted(starts, ids, side="right") - 1
+        within, permutations = ids - starts[orders], self._factorials[orders]
+        positions = self._sequence.unrank(plain[orders] + within // permutations)
+        places = unrank_places(within % permutations, positions > 0, self._factorials)
+        return np.vstack([self._severities(positions), places]).T
+
+    def _severities(self, positions: Ints) -> Ints:
+        rows = zip(self._axes, positions, strict=True)
+        return np.stack([np.array(axis.severities)[row] for axis, row in rows])
+
+    def _wrong(self, rows: Ints) -> NDArray[np.bool_]:
+        """Which rows are no configurations."""
+        k = len(self._axes)
+        wrong = np.zeros(len(rows), dtype=bool)
+        for axis, column in zip(self._axes, rows.T, strict=False):
+            wrong |= ~np.isin(column, axis.severities)
+        if self._order_sensitive:
+            active, places = rows[:, :k] != 0, rows[:, k:]
+            # Sorted, the places read 0 for every axis that is off, then 1, 2, … t.
+            expected = np.maximum(np.arange(1, k + 1) - np.count_nonzero(~active, axis=1)[:, None], 0)
+            wrong |= ((places != 0) != active).any(axis=1) | (np.sort(places, axis=1) != expected).any(axis=1)
+        return wrong
+
+    def _as_int64(self, ids: Whole) -> Ints:
+        if ids.dtype == object and max(ids, default=0) > np.iinfo(np.int64).max:
+            raise InputError(f"space: {self.size} tests are too many for 64-bit ids; accepted: up to 2^63")
+        return ids.astype(np.int64)
+
+    def _orders(self, max_order: int | None) -> range:
+        k = len(self._axes)
+        if max_order is not None and (not _is_whole(max_order) or max_order < 0):
+            raise InputError(f"order: {max_order!r}; accepted: a whole number from 0 to {k}, or None for all")
+        return range(1 + (k if max_order is None else min(int(max_order), k)))
+
+
+class _Lazy(Mapping[str, NDArray[Any]]):
+    """Columns made when first asked for."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], NDArray[Any]]]) -> None:
+        self._makers = makers
+        self._made: dict[str, NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+def _spread(subset: Sequence[int], values: Sequence[int], k: int) -> tuple[int, ...]:
+    spread = [0] * k
+    for j, value in zip(subset, values, strict=True):
+        spread[j] = value
+    return tuple(spread)
+
+
+def _require_enumerable(tests: int) -> None:
+    if tests > ENUMERABLE:
+        raise InputError(f"space: {tests} tests are too many to enumerate (at most {ENUMERABLE}); use predict")
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _axis(name: object, given: Any, names: Iterable[object]) -> Axis:
+    """One axis from what the user wrote for it."""
+    field_name = f"space: axis {name!r}"
+    taken = isinstance(name, str) and (name in RESERVED or keyword.iskeyword(name) or name.lower() in LOGICAL)
+    if not isinstance(name, str) or not name.isidentifier() or taken:
+        why = "is a reserved word" if taken else "is not an identifier"
+        raise InputError(f"{field_name} {why}; accepted: letters, digits and _, but none of {_reserved()}")
+    chosen = None
+    if isinstance(given, tuple | list):
+        if len(given) != 2:
+            raise InputError(f"{field_name}: {given!r}; accepted: a pair (perturbation, severities)")
+        given, chosen = given
+    if not isinstance(given, str | Perturbation):
+        raise InputError(f"{field_name}: {given!r}; accepted: a perturbation, its name, or (perturbation, severities)")
+    try:
+        perturbation = resolve(given)
+    except InputError as error:
+        raise InputError(f"{field_name}: {error}") from None
+    table = len(perturbation.severities)
+    levels = _levels(field_name, chosen, names) if isinstance(chosen, Mapping) else {}
+    severities = range(table) if chosen is None else chosen.values() if isinstance(chosen, Mapping) else chosen
+    return Axis(name, perturbation, _severities(field_name, severities, table), levels)
+
+
+def _severities(field_name: str, chosen: Any, table: int) -> tuple[int, ...]:
+    accepted = f"accepted: 0 to {table - 1}, each at most once"
+    if isinstance(chosen, str | bytes) or not isinstance(chosen, Iterable):
+        raise InputError(f"{field_name}: severities {chosen!r} are not a list; {accepted}")
+    values = list(chosen)
+    for value in values:
+        if not _is_whole(value) or not 0 <= value < table:
+            raise InputError(f"{field_name}: severity {value!r} does not exist; {accepted}")
+        if values.count(value) > 1:
+            raise InputError(f"{field_name}: severity {value!r} is given twice; {accepted}")
+    severities = tuple(sorted({0, *map(int, values)}))
+    if len(severities) < 2:
+        raise InputError(f"{field_name}: no severity other than 0 in {values}; {accepted}")
+    return severities
+
+
+def _levels(field_name: str, chosen: Mapping[Any, Any], names: Iterable[object]) -> dict[str, int]:
+    """The user's names for severities; `off`, which every axis has, is left out."""
+    taken = {*names, *RESERVED}
+    levels = {}
+    for name, severity in chosen.items():
+        if name == "off" and severity == 0 and _is_whole(severity):
+            continue
+        readable = isinstance(name, str) and name.isprintable() and not re.search("[\"']", name) and name.strip()
+        if not readable or name in taken or name.lower() in LOGICAL or keyword.iskeyword(name):
+            accepted = f"text without quotes, but no axis name and none of {_reserved()}"
+            raise InputError(f"{field_name}: level name {name!r}; accepted: {accepted}")
+        levels[name] = severity
+    return levels
+
+
+def _reserved() -> str:
+    return ", ".join(sorted(RESERVED | LOGICAL)) + " or a Python keyword"
+
+
+def _parameters(perturbation: Perturbation, severities: Sequence[int]) -> list[Any]:
+    table = describe(perturbation)["severities"]
+    return [table[severity] for severity in severities]
+
+
+def _described(name: str, severities: list[int], parameters: list[Any]) -> Perturbation:
+    """The registered perturbation if it is the one described, else a stand-in with the same table."""
+    try:
+        perturbation = resolve(name)
+        if max(severities) < len(perturbation.severities) and _parameters(perturbation, severities) == parameters:
+            return perturbation
+    except InputError:
+        pass
+    if max(severities) > LARGEST_TABLE:
+        raise InputError(f"space description: severity {max(severities)}; accepted: up to {LARGEST_TABLE}")
+    table = dict(zip(severities, parameters, strict=True))
+    stand_in = [table.get(severity) for severity in range(max(severities) + 1)]
+    return Perturbation(name, functools.partial(_not_loaded, name), tuple(stand_in))
+
+
+def _not_loaded(name: str, batch: Any, parameter: Any, rng: Any) -> Any:
+    raise InputError(f"the code of {name!r} is not loaded; import the module that registers it")

@@ -1,0 +1,1 @@
+"""Numbers in, numbers out: intervals, looks, differences, corrections for many tests, independence."""

@@ -1,0 +1,41 @@
+"""A progress bar for people: share, rate, time left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from testifai.scans.session import Step
+
+
+@contextmanager
+def bar() -> Iterator[Callable[[Step], None]]:
+    """A bar on standard error; what it yields takes a session's steps."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.fields[tests]:,} tests"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} inferences"),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("scan", total=1, tests=0, rate="")
+        first: list[int] = []
+
+        def show(step: Step) -> None:
+            # What an earlier run left is done, but it says nothing about this one's speed.
+            if not first:
+                first.append(step.done)
+            elapsed = progress.tasks[0].elapsed or 0
+            rate = f"{(step.done - first[0]) / elapsed:,.0f}/s" if elapsed > 0.5 else ""
+            if step.scored is not None:
+                rate = "quality of {:,} of {:,} tests".format(*step.scored)
+            progress.update(task, completed=step.done, total=step.most, tests=step.tests, rate=rate)
+
+        yield show

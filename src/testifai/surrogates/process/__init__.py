@@ -1,0 +1,5 @@
+"""The surrogate `process`: a Gaussian process over the severities."""
+
+from testifai.surrogates.process.process import Process
+
+__all__ = ["Process"]

@@ -1,0 +1,64 @@
+"""Configurations as places among the levels of their axes: which of the tests they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError
+from testifai.surrogates.process.kernel import Prior
+
+Ints = NDArray[np.intp]
+
+
+class Numbers:
+    """Finds tests by their places.
+
+    >>> numbers = Numbers(np.array([[0, 0], [2, 1]]), sizes=(3, 2))
+    >>> numbers(np.array([[2, 1], [1, 1], [0, 0]])).tolist()
+    [1, -1, 0]
+    """
+
+    def __init__(self, places: Ints, sizes: Sequence[int]) -> None:
+        strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+        # Spaces beyond what a machine word counts need whole numbers without an end.
+        self._strides = np.array(strides, np.int64 if math.prod(sizes) < 2**63 else object)
+        keys = self._keys(places)
+        self._order = np.argsort(keys, kind="stable")
+        self._sorted = keys[self._order]
+
+    def __call__(self, places: Ints) -> Ints:
+        """The tests that configurations are; -1 where they are none."""
+        keys = self._keys(places)
+        at = np.searchsorted(self._sorted, keys, side="right") - 1
+        found: Ints = np.where(self._sorted[at] == keys, self._order[at], -1)
+        return found
+
+    def _keys(self, places: Ints) -> NDArray[np.generic]:
+        keys: NDArray[np.generic] = places.astype(self._strides.dtype) @ self._strides
+        return keys
+
+
+def severities(features: ArrayLike) -> NDArray[np.int64]:
+    """Rows of severities, or an InputError."""
+    rows = np.asarray(features)
+    if rows.ndim != 2 or rows.shape[1] == 0 or rows.dtype.kind not in "iu":
+        raise InputError(f"features: {rows.dtype} of shape {rows.shape}; accepted: a row of severities each")
+    return rows.astype(np.int64)
+
+
+def known_places(prior: Prior, rows: NDArray[np.int64]) -> Ints:
+    """Severities as places among the levels of their axes, or an InputError where there is no such level."""
+    levels = prior.levels
+    if rows.shape[1] != len(levels):
+        raise InputError(f"features: {rows.shape[1]} severities to a row; accepted: {len(levels)}")
+    places = prior.places(rows)
+    if (places < 0).any():
+        i, j = np.argwhere(places < 0)[0]
+        raise InputError(
+            f"features: severity {rows[i, j]} on axis {j}; accepted: {', '.join(map(str, levels[j].tolist()))}"
+        )
+    return places

@@ -1,0 +1,300 @@
+"""Contract tests for what a user adds: run them over your own from your own test suite."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.perturb import Perturbation, describe, get, rebuild, resolve
+from testifai.support.batches import Batch, are_pairs, take
+
+# Every severity is tried on these, the weakest and the strongest on the others.
+_MAIN_FORMS = [(28, 28), (32, 32, 3)]
+_OTHER_FORMS = [(16, 16), (28, 28, 1), (33, 47, 3), (72, 80, 3)]
+# Levels of a sweep, and how often its largest step is halved to tell a steep place from a jump.
+_SWEEP, _HALVINGS = 9, 5
+# How far, in pixels, a moved box may be from where the image shows it: interpolation blunts its corners.
+_BOX_TOLERANCE = 2.5
+
+
+def check_perturbation(
+    perturbation: Perturbation | str, batch: Batch | None = None, *, growing: bool | None = None
+) -> None:
+    """Raise AssertionError where a perturbation breaks its contract.
+
+    It must keep shape and dtype, leave its argument alone, repeat itself, give an input the same result in
+    every batch, do nothing at severity 0, be found again from its description and, unless `growing` is False
+    (default: what the perturbation says of itself), move away from the original as severity grows. Boxes must
+    move with the image, and levels must lead continuously away from the original. Without a batch (at least
+    three inputs) it is tried on uint8 images, grey and colour, of several sizes, plain black and plain white.
+
+    >>> check_perturbation("mnist_c.zoom")
+    """
+    subject = resolve(perturbation)
+    growing = subject.growing if growing is None else growing
+    severities = range(1, len(subject.severities))
+    _check_description(subject)
+    if batch is not None:
+        _check_batch(subject, batch, severities, "the given batch")
+        if growing:
+            _check_growth(subject, batch)
+        return
+    ends = (1, severities[-1])
+    for form in _MAIN_FORMS:
+        _check_batch(subject, example_photographs(4, form), severities, f"images of shape {form}")
+    for form in _OTHER_FORMS:
+        _check_batch(subject, example_photographs(3, form), ends, f"images of shape {form}")
+    for level in (0, 255):
+        plain = np.full((3, 28, 28), level, np.uint8)
+        _check_batch(subject, plain, ends, f"images of constant grey level {level}")
+    photographs = example_photographs(24)
+    if growing:
+        _check_growth(subject, photographs)
+    if subject.levels is not None:
+        _check_levels(subject, photographs[:6])
+    if subject.boxes is not None:
+        _check_boxes(subject)
+
+
+def example_images(count: int, form: tuple[int, ...] = (28, 28), seed: int = 0) -> NDArray[np.uint8]:
+    """Digit-like images: a light stroke with two bends on black, one tint each where there is colour.
+
+    >>> example_images(5, (28, 28, 3)).shape
+    (5, 28, 28, 3)
+    """
+    rng = np.random.default_rng(seed)
+    height, width = form[:2]
+    pixels = np.stack(np.meshgrid(np.arange(width), np.arange(height)), axis=-1)
+    corners = rng.uniform(0.2, 0.8, size=(count, 4, 2)) * (width - 1, height - 1)
+    reach = min(height, width) / 28
+    distance = np.stack([_distance_to_path(pixels, path) for path in corners])
+    stroke = np.clip(2.2 - distance / reach, 0, 1)
+    if len(form) == 3:
+        stroke = stroke[..., None] * (rng.uniform(0.5, 1, size=(count, 1, 1, 3)) if form[2] == 3 else 1)
+    return np.rint(255 * stroke).astype(np.uint8)
+
+
+def example_photographs(count: int, form: tuple[int, ...] = (32, 32, 3), seed: int = 0) -> NDArray[np.uint8]:
+    """Images like photographs: variation at all scales, channels that go together, objects with edges.
+
+    >>> example_photographs(5, (28, 28)).shape
+    (5, 28, 28)
+    """
+    rng = np.random.default_rng(seed)
+    height, width = form[:2]
+    channels = form[2] if len(form) == 3 else 1
+    frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width))
+    # Amplitudes fall with frequency; this power gives neighbours that are as alike as in CIFAR-10.
+    amplitude = np.maximum(frequency, 1 / max(height, width)) ** -1.8
+    waves = np.fft.rfft2(rng.normal(size=(count, channels + 1, height, width))) * amplitude
+    fields = np.fft.irfft2(waves, s=(height, width))
+    fields /= fields.std(axis=(2, 3), keepdims=True)
+    scene = fields[:, :1] + 0.4 * fields[:, 1:]
+    y, x = np.mgrid[:height, :width]
+    for _ in range(3):
+        across, down, wide, high = rng.uniform([0, 0, 0.1, 0.1], [1, 1, 0.3, 0.3], size=(count, 4)).T[..., None, None]
+        inside = ((x / width - across) / wide) ** 2 + ((y / height - down) / high) ** 2 < 1
+        colour = rng.uniform(-2, 2, size=(count, channels, 1, 1))
+        scene = np.where(inside[:, None], colour + 0.3 * scene, scene)
+    pixels = np.moveaxis(np.clip(np.rint(118 + 50 * scene), 0, 255), 1, -1)
+    return pixels.astype(np.uint8).reshape(count, *form)
+
+
+def _distance_to_path(pixels: NDArray[np.int64], path: NDArray[np.float64]) -> NDArray[np.float64]:
+    distances = []
+    for start, end in pairwise(path):
+        along = np.clip((pixels - start) @ (end - start) / ((end - start) @ (end - start)), 0, 1)
+        distances.append(np.linalg.norm(pixels - start - along[..., None] * (end - start), axis=-1))
+    nearest: NDArray[np.float64] = np.min(distances, axis=0)
+    return nearest
+
+
+def _check_batch(subject: Perturbation, batch: Batch, severities: Iterable[int], what: str) -> None:
+    count = len(batch)
+    if count < 3:
+        raise InputError(f"batch: it holds {count} inputs; give at least three")
+    indices = np.arange(count) * 5 + 2
+    off = _apply(subject, batch, 0, indices, what)
+    _require(_same(off, batch), subject, "changes inputs at severity 0", what)
+    for severity in severities:
+        where = f"{what}, severity {severity}"
+        before = batch.copy()
+        whole = _apply(subject, batch, severity, indices, where)
+        _require(_same(batch, before), subject, "changes its argument", where)
+        _require(_finite(whole) or not _finite(batch), subject, "makes numbers that are not finite", where)
+        again = _apply(subject, batch, severity, indices, where)
+        _require(_same(again, whole), subject, "does not repeat itself", where)
+        _check_places(subject, batch, whole, severity, indices, where)
+        if isinstance(batch, np.ndarray):
+            result = _apply(subject, np.asfortranarray(batch), severity, indices, where)
+            _require(_same(result, whole), subject, "depends on the memory layout", where)
+
+
+def _check_places(
+    subject: Perturbation, batch: Batch, whole: Batch, severity: int, indices: NDArray[np.int64], where: str
+) -> None:
+    """An input alone, and the inputs in another order, must come out as they did in the whole batch."""
+    last = len(batch) - 1
+    for rows in (np.array([last]), np.arange(last - 1, -1, -1)):
+        part = _apply(subject, take(batch, rows), severity, indices[rows], where)
+        if not _same(part, take(whole, rows)):
+            raise AssertionError(
+                f"{subject.name}: an input's result depends on the batch it is in ({where}); "
+                "draw random numbers from rng, and treat each input by itself"
+            )
+
+
+def _check_growth(subject: Perturbation, batch: Batch) -> None:
+    indices = np.arange(len(batch))
+    severities = range(1, len(subject.severities))
+    distances = [_distance(_apply(subject, batch, s, indices, f"severity {s}"), batch) for s in severities]
+    listing = ", ".join(f"{distance:.4g}" for distance in distances)
+    for earlier, later in pairwise([0.0, *distances]):
+        # One part in a hundred is left to chance.
+        if later < 0.99 * earlier or later == 0:
+            raise AssertionError(
+                f"{subject.name}: the distance to the original does not grow with severity "
+                f"({listing}); pass growing=False if it need not"
+            )
+
+
+def _check_levels(subject: Perturbation, images: NDArray[np.uint8]) -> None:
+    """Levels begin at the original and have no jumps: a step of the sweep becomes small when it is halved."""
+    assert subject.levels is not None
+    off, strongest = subject.levels
+
+    def at(share: float) -> Batch:
+        level = strongest if share == 1 else off + share * (strongest - off)
+        try:
+            return subject.apply_level(images, level, seed=7)
+        except InputError as error:
+            raise AssertionError(f"{subject.name}: fails at level {level:g}: {error}") from error
+
+    _require(_same(at(0), images), subject, "changes inputs at the level that is off", f"level {off:g}")
+    shares = [step / (_SWEEP - 1) for step in range(_SWEEP)]
+    sweep = [at(share) for share in shares]
+    whole = _distance(sweep[-1], images)
+    _require(whole > 0, subject, "changes nothing at its strongest level", f"level {strongest:g}")
+    steps = [_distance(*pair) for pair in pairwise(sweep)]
+    # The first step, for an off end that is none, and the largest.
+    for place in {0, int(np.argmax(steps))}:
+        low, high = shares[place : place + 2]
+        before, after = sweep[place : place + 2]
+        for _ in range(_HALVINGS):
+            middle = at((low + high) / 2)
+            if _distance(middle, before) > _distance(after, middle):
+                high, after = (low + high) / 2, middle
+            else:
+                low, before = (low + high) / 2, middle
+        jump = _distance(after, before)
+        # A third of a step is left after five halvings, and more than rounding makes: this is no steep place.
+        _require(
+            jump < max(steps[place] / 3, 0.02 * whole, 1),
+            subject,
+            f"its levels jump by {jump:.3g} grey levels",
+            f"level {off + low * (strongest - off):g}",
+        )
+
+
+def _check_boxes(subject: Perturbation) -> None:
+    """A box must move as the light rectangle that it surrounds does, and must not depend on its batch."""
+    height, width = 48, 60
+    box = np.array([20.0, 16.0, 42.0, 34.0])
+    dark = np.zeros((4, height, width), np.uint8)
+    light = dark.copy()
+    light[:, 16:34, 20:42] = 255
+    indices = np.arange(4) * 5 + 2
+    given = [np.stack([box, [0, 0, width, height]]), box[None], np.empty((0, 4)), box[None]]
+    for severity in range(1, len(subject.severities)):
+        where = f"boxes, severity {severity}"
+        moved = _apply_boxes(subject, given, severity, (height, width), indices, where)
+        alone = _apply_boxes(subject, given[3:], severity, (height, width), indices[3:], where)
+        _require(_same(alone[0], moved[3]), subject, "a box depends on the batch it is in", where)
+        # What the perturbation does to a dark image is no part of the rectangle.
+        changed = [np.asarray(_apply(subject, images, severity, indices, where), int) for images in (light, dark)]
+        seen = changed[0] - changed[1] > 127
+        for rows, mask in zip(moved, seen, strict=True):
+            inside = (rows >= 0) & (rows <= [width, height, width, height])
+            _require(bool(inside.all()), subject, "moves a box out of the image", where)
+            _require(bool((rows[:, :2] <= rows[:, 2:]).all()), subject, "turns a box inside out", where)
+            if len(rows):
+                _check_box(subject, rows[0], mask, where)
+
+
+def _check_box(subject: Perturbation, row: NDArray[np.float64], mask: NDArray[np.bool_], where: str) -> None:
+    across, down = np.flatnonzero(mask.any(axis=0)), np.flatnonzero(mask.any(axis=1))
+    if len(across) == 0:
+        near = bool(min(row[2:] - row[:2]) <= _BOX_TOLERANCE)
+        shown = "nowhere"
+    else:
+        hull = np.array([across[0], down[0], across[-1] + 1, down[-1] + 1])
+        near = bool(np.abs(row - hull).max() <= _BOX_TOLERANCE)
+        shown = f"at {hull.tolist()}"
+    _require(near, subject, f"moves a box to {row.round(1).tolist()} and what it surrounds is {shown}", where)
+
+
+def _check_description(subject: Perturbation) -> None:
+    try:
+        registered = get(subject.name) is subject
+    except InputError:
+        registered = False
+    if registered and rebuild(json.loads(json.dumps(describe(subject)))) is not subject:
+        raise AssertionError(f"{subject.name}: its description does not lead back to it")
+
+
+def _apply_boxes(
+    subject: Perturbation,
+    boxes: list[NDArray[np.float64]],
+    severity: int,
+    size: tuple[int, int],
+    indices: NDArray[np.int64],
+    where: str,
+) -> list[NDArray[np.float64]]:
+    try:
+        return subject.apply_boxes(boxes, severity, size, seed=7, indices=indices)
+    except InputError as error:
+        raise AssertionError(f"{subject.name}: fails on {where}: {error}") from error
+
+
+def _apply(subject: Perturbation, batch: Batch, severity: int, indices: NDArray[np.int64], where: str) -> Batch:
+    try:
+        return subject.apply(batch, severity, seed=7, indices=indices)
+    except InputError as error:
+        raise AssertionError(f"{subject.name}: fails on {where}: {error}") from error
+
+
+def _require(holds: bool, subject: Perturbation, complaint: str, where: str) -> None:
+    if not holds:
+        raise AssertionError(f"{subject.name}: {complaint} ({where})")
+
+
+def _finite(batch: Batch) -> bool:
+    return isinstance(batch, list) or batch.dtype.kind not in "fc" or bool(np.isfinite(batch).all())
+
+
+def _same(one: Batch, other: Batch) -> bool:
+    if isinstance(one, list) or isinstance(other, list):
+        return one == other
+    return bool(np.array_equal(one, other, equal_nan=one.dtype.kind in "fc"))
+
+
+def _distance(changed: Batch, original: Batch) -> float:
+    """Mean absolute difference of numbers, mean share of a text that differs."""
+    if isinstance(original, list):
+        pairs = zip(_texts(original), _texts(changed), strict=True)
+        return float(np.mean([1 - difflib.SequenceMatcher(None, *pair).ratio() for pair in pairs]))
+    if original.dtype.kind in "biuf":
+        difference = np.asarray(changed, dtype=np.float64) - np.asarray(original, dtype=np.float64)
+        return float(np.nanmean(np.abs(difference)))
+    return float(np.mean(np.asarray(changed) != original))
+
+
+def _texts(batch: Batch) -> Sequence[str]:
+    return [text for pair in batch for text in pair] if are_pairs(batch) else cast(list[str], batch)

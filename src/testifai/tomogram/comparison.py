@@ -1,0 +1,495 @@
+"""Two models in the same space on the same data: which is more robust where, with intervals on the difference.
+
+A difference is always B − A: positive where the second model passes more often. Inputs are the sampling unit: what
+both runs tried on an input is compared on that input, and all outcomes of one input stay together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.runs.outcomes import Ids
+from testifai.space import Space
+from testifai.statistics.differences import (
+    CONFIDENCE,
+    Bools,
+    Counts,
+    Floats,
+    holm,
+    solve_apart,
+    solve_paired,
+    solve_stopped,
+)
+from testifai.tomogram.tomogram import Sigma, Tomogram
+
+VERDICTS = ("better", "worse", "equal", "undecided")
+EXTREMES = 5  # so many best and worst tests are shown
+
+
+# -- what comes out -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One test measured in both runs. The interval is this test's own; `verdict` allows for all tests looked at."""
+
+    configuration: Sigma
+    difference: float
+    low: float
+    high: float
+    rate_a: float
+    rate_b: float
+    trials_a: int
+    trials_b: int
+    method: str  # "paired", "apart" (each run's own inputs), "stopped" (the same, valid under stopping), "equal"
+    p: float
+    p_adjusted: float
+    verdict: str  # of B: "better" | "worse" | "equal" (known exactly) | "undecided"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {**vars(self), "configuration": list(self.configuration)}
+
+
+@dataclass(frozen=True)
+class Region:
+    """The mean difference over the tests of a query that were measured in both runs; NaN where there is none."""
+
+    query: str
+    difference: float
+    low: float
+    high: float
+    tests: int
+    compared: int
+
+    @property
+    def left_out(self) -> int:
+        """Selected tests that are only predicted in at least one of the runs."""
+        return self.tests - self.compared
+
+    @property
+    def verdict(self) -> str:
+        """Of B, from this interval alone: "better", "worse", "equal" (known exactly) or "undecided"."""
+        if self.low == self.high == 0:
+            return "equal"
+        if self.low > 0:
+            return "better"
+        return "worse" if self.high < 0 else "undecided"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, None for what does not exist."""
+        numbers = {key: None if np.isnan(vars(self)[key]) else vars(self)[key] for key in ("difference", "low", "high")}
+        return {**vars(self), **numbers, "left_out": self.left_out, "verdict": self.verdict}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How B differs from A: test by test, over all tests measured in both, and over the regions asked for."""
+
+    space: Space
+    names: tuple[str, str]
+    inputs: int
+    population: str
+    tests: tuple[Difference, ...]
+    overall: Region
+    regions: tuple[Region, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def better(self) -> tuple[Difference, ...]:
+        """Tests in which B is better; with 95 % confidence none of `better` and `worse` is there wrongly."""
+        return tuple(test for test in self.tests if test.verdict == "better")
+
+    @property
+    def worse(self) -> tuple[Difference, ...]:
+        """Tests in which B is worse."""
+        return tuple(test for test in self.tests if test.verdict == "worse")
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many tests have each verdict."""
+        found = [test.verdict for test in self.tests]
+        return {verdict: found.count(verdict) for verdict in VERDICTS}
+
+    @property
+    def best(self) -> tuple[Difference, ...]:
+        """The tests with the largest estimated gains, best first."""
+        gains = [test for test in self.tests if test.difference > 0]
+        return tuple(sorted(gains, key=lambda test: -test.difference)[:EXTREMES])
+
+    @property
+    def worst(self) -> tuple[Difference, ...]:
+        """The tests with the largest estimated losses, worst first."""
+        losses = [test for test in self.tests if test.difference < 0]
+        return tuple(sorted(losses, key=lambda test: test.difference)[:EXTREMES])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "a": self.names[0],
+            "b": self.names[1],
+            "inputs": self.inputs,
+            "population": self.population,
+            "overall": self.overall.as_dict(),
+            "regions": [region.as_dict() for region in self.regions],
+            "verdicts": self.counts,
+            "best": [test.as_dict() for test in self.best],
+            "worst": [test.as_dict() for test in self.worst],
+            "tests": [test.as_dict() for test in self.tests],
+            "notes": list(self.notes),
+        }
+
+    def lines(self) -> list[str]:
+        """What a person wants to read first."""
+        a, b = self.names
+        shown = [f"A = {a}, B = {b}: {len(self.tests):,} tests measured in both, up to {self.inputs:,} inputs each"]
+        shown += [_region_line(region) for region in (self.overall, *self.regions)]
+        counted = ", ".join(f"{verdict} in {count:,}" for verdict, count in self.counts.items())
+        shown.append(f"test by test: B is {counted} (at most 5 % risk of one wrong verdict among them all)")
+        for title, tests in (("largest losses of B", self.worst), ("largest gains of B", self.best)):
+            if tests:
+                shown += [f"{title}:", *_test_lines(self.space, tests)]
+        return shown + [f"note: {note}" for note in self.notes]
+
+
+def _region_line(region: Region) -> str:
+    if not region.compared:
+        return f"{region.query}: none of {region.tests:,} tests was measured in both runs"
+    verdict = "undecided" if region.verdict == "undecided" else f"B is {region.verdict}"
+    left_out = f"; {region.left_out:,} not measured in both are left out" if region.left_out else ""
+    bounds = _bounds(region.low, region.high)
+    difference = _signed(region.difference)
+    return f"{region.query}: B − A {difference} ({bounds}), {verdict}; {region.compared:,} tests{left_out}"
+
+
+def _test_lines(space: Space, tests: tuple[Difference, ...]) -> list[str]:
+    from testifai.present.terminal import sigma_text
+
+    words = [sigma_text(space, test.configuration) for test in tests]
+    width = max(map(len, words))
+    return [
+        f"  {name:{width}}  {_signed(test.difference)} ({_bounds(test.low, test.high)})  "
+        f"{test.rate_a:.3f} → {test.rate_b:.3f}, {test.verdict}"
+        for name, test in zip(words, tests, strict=True)
+    ]
+
+
+def _bounds(low: float, high: float) -> str:
+    return "exact" if low == high else f"{_signed(low)} … {_signed(high)}"
+
+
+def _signed(value: float) -> str:
+    """Never a signed zero: what is small is shown small, and nothing at all as 0."""
+    if 0 < abs(value) < 0.0005:
+        return f"{value:+.0e}"
+    return f"{value:+.3f}" if value else "0"
+
+
+# -- the comparison -----------------------------------------------------------------------------------------------
+
+
+def compare(a: Tomogram, b: Tomogram, queries: Iterable[str] = (), inputs: str | None = None) -> Comparison:
+    """How the model of run `b` differs from that of run `a`, both of the same space and data.
+
+    >>> import numpy as np, testifai as ta
+    >>> rows = np.linspace(0, 1, 40)[:, None]
+    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1, 0.5])
+    >>> old, new = (lambda x: (x[:, 0] > 0.5).astype(int)), (lambda x: (x[:, 0] > 0.6).astype(int))
+    >>> runs = [ta.scan(model, (rows, old(rows)), ta.Space({"shift": shift}), strategy="full") for model in (old, new)]
+    >>> found = ta.compare(*runs, queries=["shift > 0"])
+    >>> round(found.regions[0].difference, 3), found.regions[0].verdict
+    (0.087, 'better')
+    """
+    names = _names(a, b)
+    _check_same(a, b, names)
+    runs = _Runs.of(a, b, inputs)
+    asked = [queries] if isinstance(queries, str) else list(queries)
+    wanted = [(query, a.select(query)) for query in asked]
+    table = _Table.of(runs)
+    if not len(table.ids):
+        raise InputError(f"compare: no test was measured in both {names[0]} and {names[1]}{_of_inputs(inputs)}")
+    everything = np.ones(len(table.ids), bool)
+    overall = _region(runs, table, "all tests", everything, a.space.size)
+    regions = [_region(runs, table, query, chosen[table.ids], int(chosen.sum())) for query, chosen in wanted]
+    return Comparison(
+        space=a.space,
+        names=names,
+        inputs=runs.inputs,
+        population="future" if runs.population is None else "data",
+        tests=table.differences(a.space),
+        overall=overall,
+        regions=tuple(regions),
+        notes=tuple(_notes(a, b, table, same=runs.same)),
+    )
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The outcomes of both runs by input, whatever order each visited them in."""
+
+    a: Tomogram
+    b: Tomogram
+    chosen: Bools
+    population: int | None
+    stopped: bool
+    same: bool  # the same model, under the same random draws
+
+    @classmethod
+    def of(cls, a: Tomogram, b: Tomogram, inputs: str | None) -> _Runs:
+        chosen = np.ones(a.outcomes.inputs, bool)
+        part = a._part(inputs)
+        if part is not None:
+            chosen[a.order] = np.unpackbits(part, count=len(chosen)).astype(bool)
+        both_data = a.population == b.population == "data"
+        population = int(np.count_nonzero(chosen)) if both_data else None
+        one, two = (run.provenance.get("identity", {}) for run in (a, b))
+        same = "model" in one and all(one.get(key) == two.get(key) for key in ("model", "preprocessing", "seed"))
+        return cls(a, b, chosen, population, a.stopped_early or b.stopped_early, same)
+
+    @property
+    def inputs(self) -> int:
+        return int(np.count_nonzero(self.chosen))
+
+    def outcomes(self, test: int) -> tuple[Bools, Bools, Bools, Bools]:
+        """Tried and passed by A, tried and passed by B; one entry per input."""
+        return (*self._read(self.a, test), *self._read(self.b, test))
+
+    def _read(self, run: Tomogram, test: int) -> tuple[Bools, Bools]:
+        tried, passed = np.empty_like(self.chosen), np.empty_like(self.chosen)
+        for target, bits in zip((tried, passed), run.outcomes.bits(test), strict=True):
+            target[run.order] = np.unpackbits(bits, count=len(target)).view(bool)
+        return tried & self.chosen, passed & self.chosen
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Every test measured in both runs: counts on the inputs used, differences, intervals, p-values."""
+
+    ids: Ids
+    counts: Counts  # a row per test: trials and passes of A, of B; of the common inputs: only A passed, only B passed
+    paired: Bools
+    low: Floats
+    high: Floats
+    p: Floats
+    stopped: bool
+    equal: bool  # known without counting: runs of the same model that do not contradict each other
+
+    @classmethod
+    def of(cls, runs: _Runs) -> _Table:
+        tests = np.intersect1d(runs.a.measured_ids, runs.b.measured_ids)
+        made = [_count(*runs.outcomes(test), stopped=runs.stopped) for test in tests.tolist()]
+        rows = np.array([row for row, _ in made], np.int64).reshape(-1, 6)
+        tried = (rows[:, 0] > 0) & (rows[:, 2] > 0)  # of a part of the inputs, some tests may have seen none
+        ids, counts, paired = tests[tried], rows[tried], np.array([pairs for _, pairs in made], bool)[tried]
+        if runs.same and not counts[:, 4:].any():
+            zero = np.zeros(len(ids))
+            return cls(ids, counts, paired, zero, zero, zero + 1, runs.stopped, equal=True)
+        low, high, p = (np.full(len(ids), np.nan) for _ in range(3))
+        for at, solve in ((paired, solve_paired), (~paired, solve_stopped if runs.stopped else solve_apart)):
+            if at.any():
+                low[at], high[at], p[at] = solve(counts[at], runs.population)
+        return cls(ids, counts, paired, low, high, p, runs.stopped, equal=False)
+
+    @property
+    def rates(self) -> tuple[Floats, Floats]:
+        n_a, s_a, n_b, s_b = self.counts.astype(np.float64)[:, :4].T
+        return s_a / n_a, s_b / n_b
+
+    @property
+    def difference(self) -> Floats:
+        if self.equal:
+            return np.zeros(len(self.ids))
+        rate_a, rate_b = self.rates
+        # Paired, whole numbers are subtracted: equal outcomes make exactly 0.
+        return np.where(self.paired, (self.counts[:, 5] - self.counts[:, 4]) / self.counts[:, 0], rate_b - rate_a)
+
+    def differences(self, space: Space) -> tuple[Difference, ...]:
+        """The same as records, with verdicts that hold together."""
+        adjusted = holm(self.p)
+        rate_a, rate_b = self.rates
+        apart = "stopped" if self.stopped else "apart"
+        methods = ["equal"] * len(self.ids) if self.equal else np.where(self.paired, "paired", apart).tolist()
+        found = []
+        for i, difference in enumerate(self.difference.tolist()):
+            if self.low[i] == self.high[i] == 0:
+                verdict = "equal"
+            elif adjusted[i] <= 1 - CONFIDENCE and difference:
+                verdict = "better" if difference > 0 else "worse"
+            else:
+                verdict = "undecided"
+            found.append(
+                Difference(
+                    configuration=space.configuration(int(self.ids[i])),
+                    difference=difference,
+                    low=float(self.low[i]),
+                    high=float(self.high[i]),
+                    rate_a=float(rate_a[i]),
+                    rate_b=float(rate_b[i]),
+                    trials_a=int(self.counts[i, 0]),
+                    trials_b=int(self.counts[i, 2]),
+                    method=methods[i],
+                    p=float(self.p[i]),
+                    p_adjusted=float(adjusted[i]),
+                    verdict=verdict,
+                )
+            )
+        return tuple(found)
+
+
+def _count(
+    tried_a: Bools, passed_a: Bools, tried_b: Bools, passed_b: Bools, *, stopped: bool
+) -> tuple[list[int], bool]:
+    """One test's counts, and whether they are of the inputs both runs tried.
+
+    They are where that promises the narrower interval for outcomes correlated by a half or more: the number of pairs,
+    not the outcomes, decides, so the choice does not bend the interval. A stopping rule looked at each run's own
+    outcomes, so there the intervals are each run's own.
+    """
+    common = tried_a & tried_b
+    n_a, n_b, n = (int(np.count_nonzero(tried)) for tried in (tried_a, tried_b, common))
+    paired = not stopped and n > 0 and n * (n_a + n_b) >= n_a * n_b
+    if paired:
+        tried_a = tried_b = common
+        n_a = n_b = n
+    s_a, s_b = int(np.count_nonzero(passed_a & tried_a)), int(np.count_nonzero(passed_b & tried_b))
+    both = int(np.count_nonzero(passed_a & passed_b & common))
+    lost, gained = (int(np.count_nonzero(passed & common)) - both for passed in (passed_a, passed_b))
+    return [n_a, s_a, n_b, s_b, lost, gained], paired
+
+
+# -- regions ------------------------------------------------------------------------------------------------------
+
+
+def _region(runs: _Runs, table: _Table, query: str, chosen: Bools, tests: int) -> Region:
+    at = np.flatnonzero(chosen)
+    if not len(at):
+        return Region(query, float("nan"), float("nan"), float("nan"), tests, 0)
+    difference = float(table.difference[at].mean())
+    if len(at) == 1 or runs.stopped or table.equal:
+        # The mean of bounds is right for any dependence between tests, and wider than need be.
+        low, high = float(table.low[at].mean()), float(table.high[at].mean())
+    else:
+        half = _half_width(*_influence(runs, table, at))
+        low, high = max(-1.0, difference - half), min(1.0, difference + half)
+    return Region(query, difference, low, high, tests, len(at))
+
+
+def _influence(runs: _Runs, table: _Table, at: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """How far each input moves the mean difference from its expectation, and how far it could.
+
+    A test's deviations from its own mean, over its number of inputs and the number of tests, add up input by input, so
+    that tests which share inputs may depend on each other in any way; squares of the sums add up to the variance
+    (Cochran, Sampling Techniques, 3rd ed. 1977, section 9A). The correction 1 − n/N for a finite population is exact
+    for tests on the same inputs and errs on the wide side for others.
+    """
+    moved, reach = np.zeros(len(runs.chosen)), np.zeros(len(runs.chosen))
+    rate_a, rate_b = (rates[at].mean() for rates in table.rates)
+
+    def add(tried: Bools, values: NDArray[np.int64], sign: int, centre: float, share: float) -> None:
+        n = len(values)
+        own = (values - values.mean()) * np.sqrt(n / (n - 1)) if n > 1 else values - centre
+        scale = np.sqrt(share) / (n * len(at))
+        moved[tried] += sign * scale * own
+        reach[tried] += scale
+
+    for place in at:
+        tried_a, passed_a, tried_b, passed_b = runs.outcomes(int(table.ids[place]))
+        if table.paired[place]:
+            common = tried_a & tried_b
+            values = passed_b[common].astype(np.int64) - passed_a[common]
+            left = 1.0 if runs.population is None else 1 - len(values) / runs.population
+            add(common, values, 1, rate_b - rate_a, left)
+        else:
+            add(tried_a, passed_a[tried_a].astype(np.int64), -1, rate_a, 1.0)
+            add(tried_b, passed_b[tried_b].astype(np.int64), 1, rate_b, 1.0)
+    return moved, reach
+
+
+def _half_width(moved: Floats, reach: Floats) -> float:
+    """From the inputs' influences to a half-width h with h² = z²(variance + h·m), the form of Wilson's interval.
+
+    m is the influence of a typical input that matters. A mean that is off by h because inputs that matter are rare,
+    and were drawn too seldom, has h·m more variance than was seen; for single passes this is Wilson's bound for rare
+    events, and with no difference seen at all it leaves the room of one input's largest possible influence.
+    """
+    from scipy.special import ndtri
+
+    z2 = float(ndtri(0.5 + CONFIDENCE / 2)) ** 2
+    variance = float(np.square(moved).sum())
+    size = float((np.abs(moved) ** 3).sum()) / variance if variance > 0 else float(reach.max())
+    return (z2 * size + float(np.sqrt((z2 * size) ** 2 + 4 * z2 * variance))) / 2
+
+
+# -- what may be compared -----------------------------------------------------------------------------------------
+
+
+def _names(a: Tomogram, b: Tomogram) -> tuple[str, str]:
+    names = tuple(str(run.provenance.get("path", default)) for run, default in ((a, "A"), (b, "B")))
+    return names[0], names[1]
+
+
+def _check_same(a: Tomogram, b: Tomogram, names: tuple[str, str]) -> None:
+    """Refuse runs whose outcomes are not of the same tests on the same inputs."""
+    problem = _difference(a, b)
+    if problem is not None:
+        raise InputError(f"compare: {names[0]} and {names[1]} cannot be compared: {problem}")
+
+
+def _difference(a: Tomogram, b: Tomogram) -> str | None:
+    if a.space != b.space:
+        return _space_difference(a.space.describe(), b.space.describe())
+    if a.outcomes.inputs != b.outcomes.inputs:
+        return f"data differ: {a.outcomes.inputs:,} inputs against {b.outcomes.inputs:,}"
+    one, two = (run.provenance.get("identity", {}) for run in (a, b))
+    if one.get("data") != two.get("data"):
+        return f"data differ: fingerprint {_short(one.get('data'))} against {_short(two.get('data'))}"
+    if one.get("oracle") != two.get("oracle"):
+        return f"oracles differ: {_short(one.get('oracle'))} against {_short(two.get('oracle'))}"
+    return None
+
+
+def _space_difference(one: Mapping[str, Any], two: Mapping[str, Any]) -> str:
+    names = [[axis["name"] for axis in space["axes"]] for space in (one, two)]
+    if names[0] != names[1]:
+        return f"spaces differ: axes {', '.join(names[0])} against {', '.join(names[1])}"
+    for left, right in zip(one["axes"], two["axes"], strict=True):
+        for key in left:
+            if left[key] != right[key]:
+                return f"spaces differ: {key} of axis {left['name']}: {_short(left[key])} against {_short(right[key])}"
+    return "spaces differ: the application order counts in only one of them"
+
+
+def _short(value: Any, most: int = 40) -> str:
+    text = str(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _notes(a: Tomogram, b: Tomogram, table: _Table, *, same: bool) -> Iterable[str]:
+    apart = int(np.count_nonzero(~table.paired))
+    if table.equal:
+        yield "both runs are of the same model with the same seed, so nothing can differ"
+        return
+    if same:
+        yield (
+            f"both runs are of the same model with the same seed, but {int(table.counts[:, 4:].sum()):,} outcomes "
+            "contradict each other; is the model deterministic?"
+        )
+    if table.stopped:
+        yield (
+            "a stopping rule ended tests, so bounds combine each run's own and are wide; "
+            "runs without a rule are compared input by input"
+        )
+    elif apart:
+        yield f"{apart:,} tests share too few inputs to be paired; scan with the same seed for narrower intervals"
+    if a.population != b.population:
+        yield "the runs' populations differ; intervals are for new inputs like these"
+
+
+def _of_inputs(inputs: str | None) -> str:
+    return "" if inputs is None else f' on the inputs "{inputs}"'

@@ -1,0 +1,195 @@
+"""The expected robustness in operation: a tomogram's tests weighted by how often their conditions are met."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.space import Space
+from testifai.tomogram.context import Known, Profile
+from testifai.tomogram.statements import MOST_CELLS, TOLERANCE, Floats
+from testifai.tomogram.tomogram import Sigma, Tomogram
+
+WORST = 5
+MOST_JOINT = 4_000  # tests up to which the covariance of all errors is used: 128 MB
+Z = 1.959963984540054
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The pass rate to expect under a profile, with a 95 % interval; a bound is NaN where a test's estimate has none.
+
+    The interval is for the rate under exactly the stated probabilities. `costliest` are up to five tests that lose
+    most, their probability times their rate of failures: (configuration, probability, estimate, share of all failures).
+    """
+
+    robustness: float
+    low: float
+    high: float
+    drop: float  # robustness - clean accuracy
+    tests: int  # tests with a probability
+    measured: int
+    inferred: int
+    costliest: tuple[tuple[Sigma, float, float, float], ...]
+    ids: NDArray[np.int64] = field(repr=False)  # the tests, and how probable each is
+    weights: Floats = field(repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, None for what does not exist."""
+        names = ("robustness", "low", "high", "drop", "tests", "measured", "inferred")
+        values = {name: getattr(self, name) for name in names}
+        listed = ("probability", "estimate", "share")
+        costliest = [
+            {"configuration": list(sigma), **dict(zip(listed, rest, strict=True))} for sigma, *rest in self.costliest
+        ]
+        return {name: None if value != value else value for name, value in values.items()} | {"costliest": costliest}
+
+
+def expected(
+    tomogram: Tomogram,
+    profile: Profile | Mapping[str, Any] | NDArray[Any],
+    given: Mapping[str, Any] | None = None,
+) -> Expected:
+    """The mean pass rate of a tomogram's tests, each weighted by its probability under an operational profile.
+
+    The profile is one of `Profile`, its statements, or an array of the space's shape with the probability of every
+    configuration. `given` asks for the part of operation in which context or severities are known to have some state,
+    such as {"weather": "rain"}. Where the order of application counts, axes are applied in their order in the space.
+
+    >>> from testifai.runs.outcomes import Outcomes
+    >>> from testifai.perturb import Perturbation
+    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2))
+    >>> outcomes = Outcomes(100)
+    >>> for test, passes in enumerate([96, 88, 60]):
+    ...     outcomes.record(test, np.arange(100), np.arange(100) < passes)
+    >>> tomogram = Tomogram(Space({"fade": fade}), outcomes, np.arange(100), surrogate=None)
+    >>> answer = expected(tomogram, {"fade": {0: 0.5, 1: 0.4, 2: 0.1}})
+    >>> round(answer.robustness, 3), answer.tests, answer.costliest[0][:2]
+    (0.892, 3, ((1,), 0.4))
+    """
+    space = tomogram.space
+    ids, weights = _array(space, profile, given) if isinstance(profile, np.ndarray) else _stated(space, profile, given)
+    estimate, low, high = _estimates(tomogram, ids)
+    robustness = float(weights @ estimate)
+    bounds = _bounds(tomogram, ids, weights, estimate, low, high)
+    own = _own_trials(tomogram, ids)
+    lost = weights * (1 - estimate)
+    # A stable sort of what is not NaN: equal losses are listed in the order of the tests.
+    first = np.argsort(-np.nan_to_num(lost), kind="stable")[:WORST]
+    total = float(lost.sum())
+    return Expected(
+        robustness=robustness,
+        low=bounds[0],
+        high=bounds[1],
+        drop=robustness - tomogram.base,
+        tests=len(ids),
+        measured=int(own.sum()),
+        inferred=int((~own).sum()),
+        costliest=tuple(
+            (space.configuration(int(ids[i])), float(weights[i]), float(estimate[i]), float(lost[i] / total))
+            for i in first
+            if lost[i] > 0
+        ),
+        ids=ids,
+        weights=weights,
+    )
+
+
+# -- how probable tests are -----------------------------------------------------------------------------------------
+
+
+def _array(space: Space, weights: NDArray[Any], given: Mapping[str, Any] | None) -> tuple[NDArray[np.int64], Floats]:
+    if given:
+        raise InputError("given: a profile that is an array has no variables; accepted: with statements only")
+    if weights.shape != space.shape or weights.dtype.kind not in "fiu":
+        raise InputError(f"profile: {weights.dtype} of shape {weights.shape}; accepted: numbers of shape {space.shape}")
+    flat = weights.reshape(-1).astype(np.float64)
+    if not (flat >= 0).all() or abs(flat.sum() - 1) > TOLERANCE:  # NaN fails here too
+        raise InputError(f"profile: an array that adds up to {flat.sum():g}; accepted: from 0 up, adding up to 1")
+    ids = np.flatnonzero(flat).astype(np.int64)
+    return ids, flat[ids] / flat.sum()
+
+
+def _stated(
+    space: Space, profile: Profile | Mapping[str, Any], given: Mapping[str, Any] | None
+) -> tuple[NDArray[np.int64], Floats]:
+    stated = profile if isinstance(profile, Profile) else Profile(profile)
+    if any(name == "class" for name, _ in stated.statements):
+        raise InputError("profile: 'class' is stated, which only a network can use; accepted here: axes and context")
+    known = stated.over({axis.name: axis.severities for axis in space.axes}, space.levels)
+    support = {name: known.support(name) for name in space.names}
+    count = math.prod(len(states) for states in support.values())
+    if count > MOST_CELLS:
+        raise InputError(
+            f"profile: up to {count:,} configurations have a probability; accepted: {MOST_CELLS:,}, "
+            "with fewer severities or axes that are not off"
+        )
+    return _positive(space, known, support, given)
+
+
+def _positive(
+    space: Space, known: Known, support: Mapping[str, NDArray[np.intp]], given: Mapping[str, Any] | None
+) -> tuple[NDArray[np.int64], Floats]:
+    """The configurations that have a probability, and it."""
+    joint = known.joint(space.names, given, support)
+    total = float(joint.sum())
+    if total <= 0:
+        raise InputError(f"given: {dict(given or {})} has probability 0 under the profile")
+    positions = np.argwhere(joint > 0)
+    rows = np.stack(
+        [np.array(axis.severities)[support[axis.name]][positions[:, j]] for j, axis in enumerate(space.axes)],
+        axis=1,
+    )
+    ids = space.ids(rows).astype(np.int64)
+    order = np.argsort(ids)
+    return ids[order], joint[joint > 0][order] / total
+
+
+# -- what is known about them ---------------------------------------------------------------------------------------
+
+
+def _estimates(tomogram: Tomogram, ids: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+    if tomogram.space.size <= MOST_CELLS:
+        view = tomogram.estimate, tomogram.low, tomogram.high
+        estimate, low, high = (array.reshape(-1)[ids] for array in view)
+        return estimate, low, high
+    return tomogram.predict(map(tomogram.space.configuration, ids.tolist()))
+
+
+def _own_trials(tomogram: Tomogram, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the tests rest on their own trials alone."""
+    _, trials = tomogram.outcomes.counts(ids)
+    pools = bool(getattr(_pooling(tomogram), "pools", False))
+    return np.asarray(trials == tomogram.outcomes.inputs if pools else trials > 0)
+
+
+def _pooling(tomogram: Tomogram) -> Any:
+    """The fitted surrogate that estimates tests from all trials, where there is one behind this tomogram."""
+    return tomogram._pooling(None)
+
+
+def _bounds(
+    tomogram: Tomogram, ids: NDArray[np.int64], weights: Floats, estimate: Floats, low: Floats, high: Floats
+) -> tuple[float, float]:
+    """From the covariance of the tests' errors where it is known, else the weighted mean of their bounds.
+
+    The latter is right however errors hang together: the standard deviation of a sum is at most the sum of standard
+    deviations. Of very many tests the covariance of the most probable is used and the others' half-widths are added.
+    """
+    surrogate = _pooling(tomogram)
+    if not hasattr(surrogate, "covariance"):
+        return float(weights @ low), float(weights @ high)
+    by_weight = np.argsort(-weights, kind="stable")
+    joint, rest = by_weight[:MOST_JOINT], by_weight[MOST_JOINT:]
+    covariance = surrogate.covariance(tomogram.space.matrix(ids[joint]))
+    half = Z * math.sqrt(max(float(weights[joint] @ covariance @ weights[joint]), 0.0))
+    below = half + float(weights[rest] @ (estimate - low)[rest])
+    above = half + float(weights[rest] @ (high - estimate)[rest])
+    centre = float(weights @ estimate)
+    return max(centre - below, 0.0), min(centre + above, 1.0)

@@ -1,0 +1,109 @@
+import numpy as np
+import pytest
+
+from testifai.errors import InputError
+from testifai.gates.verdicts import judge
+from testifai.perturb import Perturbation
+from testifai.runs.outcomes import Outcomes, visiting_order
+from testifai.scans.spec import Gate
+from testifai.space import Space
+from testifai.statistics.intervals import confidence_sequence
+from testifai.tomogram import Tomogram
+
+KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2])
+SPACE = Space({"zoom": KEEP, "blur": KEEP})
+INPUTS = 200
+
+
+def tomogram(trials: int, *, rate: float = 0.8, tests=range(9), **options) -> Tomogram:
+    outcomes = Outcomes(INPUTS)
+    for i in tests:
+        outcomes.record(i, np.arange(trials), np.arange(trials) < rate * trials)
+    return Tomogram(SPACE, outcomes, visiting_order(INPUTS, 0), **options)
+
+
+def status(run: Tomogram, *gates: Gate) -> list[str]:
+    return [verdict.status for verdict in judge(gates, run)]
+
+
+def test_a_gate_holds_when_the_lower_bound_does():
+    low, high = confidence_sequence(80, 100, INPUTS)
+    for at_least, expected in [
+        (float(low) - 0.001, "holds"),
+        (float(low) + 0.001, "undecided"),
+        (float(high) - 0.001, "undecided"),
+        (float(high) + 0.001, "fails"),
+    ]:
+        assert status(tomogram(100), Gate(query="zoom > 0", at_least=at_least)) == [expected]
+
+
+def test_with_all_inputs_tried_every_gate_is_decided():
+    run = tomogram(INPUTS)
+    assert status(run, Gate(query="zoom > 0", at_least=0.8)) == ["holds"]
+    assert status(run, Gate(query="zoom > 0", at_least=0.81)) == ["fails"]
+
+
+def test_the_lenient_kind_looks_at_the_estimate():
+    run = tomogram(100)
+    assert status(run, Gate(query="zoom > 0", at_least=0.8, basis="estimate")) == ["holds"]
+    assert status(run, Gate(query="zoom > 0", at_least=0.81, basis="estimate")) == ["fails"]
+
+
+def test_many_gates_share_the_doubt():
+    """With m gates each bound stands at 1 - 0.05/m: a gate that holds alone need not hold among twenty."""
+    alone, _ = confidence_sequence(80, 100, INPUTS, 0.95)
+    among, high = confidence_sequence(80, 100, INPUTS, 1 - 0.05 / 20)
+    assert among < alone
+    gate = Gate(query="zoom > 0", at_least=(float(alone) + float(among)) / 2)
+    assert status(tomogram(100), gate) == ["holds"]
+    verdicts = judge([gate] * 20, tomogram(100))
+    assert {verdict.status for verdict in verdicts} == {"undecided"}
+    assert (verdicts[0].answer.low, verdicts[0].answer.high) == pytest.approx((float(among), float(high)))
+
+
+def test_a_gate_over_predicted_tests_is_undecided_unless_lenient():
+    run = tomogram(INPUTS, tests=[0, 1, 2, 3, 6])
+    strict, lenient = judge(
+        [Gate(query="order == 2", at_least=0.5), Gate(query="order == 2", at_least=0.5, basis="estimate")], run
+    )
+    assert (strict.status, strict.holds) == ("undecided", False)
+    assert "4 of 4 tests are predicted without an interval" in strict.reason
+    assert lenient.status == "holds"
+
+
+def test_a_gate_over_tests_nobody_knows_is_undecided():
+    run = tomogram(INPUTS, tests=[0, 1, 2, 3, 6], surrogate=None)
+    for basis in ("bound", "estimate"):
+        (verdict,) = judge([Gate(query="order == 2", at_least=0.5, basis=basis)], run)
+        assert verdict.status == "undecided"
+        assert "4 of 4 tests are neither measured nor predicted" in verdict.reason
+        assert verdict.as_dict()["robustness"] is None
+
+
+def test_a_gate_may_speak_of_some_inputs():
+    labels = np.zeros(INPUTS, int)
+    labels[visiting_order(INPUTS, 0)[: INPUTS * 8 // 10]] = 1  # label 1 is what passes
+    run = tomogram(INPUTS, labels=labels)
+    assert status(run, Gate(query="zoom > 0", at_least=1.0, inputs="label == 1")) == ["holds"]
+    assert status(run, Gate(query="zoom > 0", at_least=0.1, inputs="label == 0")) == ["fails"]
+
+
+def test_verdicts_as_plain_data():
+    (verdict,) = judge([Gate(name="mild", query="zoom > 0", at_least=0.7)], tomogram(INPUTS))
+    assert verdict.as_dict() == {
+        "name": "mild",
+        "query": "zoom > 0",
+        "at_least": 0.7,
+        "basis": "bound",
+        "status": "holds",
+        "reason": "between 0.800 and 0.800",
+        "robustness": pytest.approx(0.8),
+        "low": pytest.approx(0.8),
+        "high": pytest.approx(0.8),
+    }
+    assert judge([], tomogram(INPUTS)) == []
+
+
+def test_a_gate_that_selects_nothing_is_a_mistake():
+    with pytest.raises(InputError, match="selects no test"):
+        judge([Gate(query="zoom > 2", at_least=0.7)], tomogram(INPUTS))

@@ -1,0 +1,105 @@
+import io
+import math
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from testifai.gates.verdicts import judge
+from testifai.perturb import Perturbation
+from testifai.present import terminal
+from testifai.runs.outcomes import Outcomes, visiting_order
+from testifai.scans.spec import Gate
+from testifai.space import Space
+from testifai.tomogram import Tomogram
+from testifai.tomogram.trust import assess
+
+KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2, 3])
+SPACE = Space({"zoom": (KEEP, [0, 1, 3]), "blur": (KEEP, [0, 2])})
+
+
+def tomogram(tests=range(6), **options) -> Tomogram:
+    outcomes = Outcomes(40)
+    for i in tests:
+        outcomes.record(i, np.arange(20), np.arange(20) < 20 - 3 * i)
+    labels = np.arange(40) % 2
+    return Tomogram(SPACE, outcomes, visiting_order(40, 0), labels=labels, classes=("cat", "[dog]"), **options)
+
+
+def printed(show, *arguments) -> str:
+    out = Console(file=io.StringIO(), width=160, highlight=False)
+    show(out, *arguments)
+    return out.file.getvalue()
+
+
+def test_numbers_in_words():
+    assert terminal.rate(0.12345) == "0.123"
+    assert terminal.rate(math.nan) == "–"
+    assert terminal.signed(-0.5) == "-0.500"
+    assert terminal.signed(0.25) == "+0.250"
+    assert terminal.interval(math.nan, math.nan) == "no interval"
+    assert terminal.interval(0.5, 0.5) == "exact"
+    assert terminal.interval(0.25, 0.5) == "0.250 … 0.500"
+
+
+def test_a_configuration_in_words():
+    assert terminal.sigma_text(SPACE, (0, 0)) == "clean"
+    assert terminal.sigma_text(SPACE, (3, 2)) == "zoom 3, blur 2"
+    ordered = Space({"zoom": KEEP, "blur": KEEP}, order_sensitive=True)
+    assert terminal.sigma_text(ordered, (3, 2, 2, 1)) == "blur 2, then zoom 3"
+
+
+def test_an_answer_shows_its_numbers():
+    run = tomogram()
+    found = run.query("zoom in [1, 3]")
+    text = printed(terminal.answer, SPACE, "zoom in [1, 3]", found)
+    assert f"{found.robustness:.3f}  ({found.low:.3f} … {found.high:.3f})  for zoom in [1, 3]" in text
+    assert "4 tests: 4 measured, 0 predicted" in text
+    assert f"{found.drop:+.3f} against clean inputs" in text
+    worst = [line for line in text.splitlines() if line.startswith("zoom 3, blur 2")]
+    assert worst[0].split()[-4] == "0.250"
+
+
+def test_a_summary_shows_orders_severities_and_classes():
+    run = tomogram()
+    text = printed(terminal.summary, run)
+    assert "6 tests over zoom, blur: 6 measured with 120 inferences on 40 inputs; clean accuracy 1.000" in text
+    for order, found in run.by_order().items():
+        row = next(line.split() for line in text.splitlines() if line.startswith(f"{order:>5}  "))
+        assert row[1:4] == [str(found.tests), str(found.measured), f"{found.robustness:.3f}"]
+    zoom = next(line.split() for line in text.splitlines() if line.startswith("zoom  "))
+    assert zoom[1:] == [f"{found.robustness:.3f}" for found in run.by_severity()["zoom"].values()]
+    for name, found in run.by_class().items():
+        row = next(line for line in text.splitlines() if line.startswith(name))
+        assert f"{found.robustness:.3f}" in row
+    assert "no interval" not in text
+    assert "no interval" in printed(terminal.summary, tomogram(tests=[0, 1, 2]))
+
+
+def test_a_summary_of_predictions_ends_with_how_far_to_trust_them():
+    space = Space({"zoom": KEEP, "blur": KEEP, "fade": KEEP})
+    outcomes = Outcomes(40)
+    for i, sigma in zip(space.ids_up_to(2).tolist(), space.configurations(2), strict=True):
+        outcomes.record(i, np.arange(40), np.arange(40) < 40 - 4 * sum(sigma))
+    run = Tomogram(space, outcomes, visiting_order(40, 0))
+    out = Console(file=io.StringIO(), width=400, highlight=False)
+    terminal.summary(out, run)
+    assert tuple(out.file.getvalue().splitlines()[-2:]) == assess(run).lines()
+    assert "left out" not in printed(terminal.summary, Tomogram(space, outcomes, visiting_order(40, 0), surrogate=None))
+
+
+def test_a_summary_of_measurements_alone_says_nothing_of_trust():
+    assert "left out" not in printed(terminal.summary, tomogram())
+    nothing = dict.fromkeys(("left_out", "held_back", "high_orders", "unknown"))
+    assert terminal.trust(tomogram()) == {**nothing, "lines": []}
+
+
+def test_an_empty_run_can_be_shown():
+    assert "0 measured" in printed(terminal.summary, tomogram(tests=[]))
+
+
+@pytest.mark.parametrize(("at_least", "status"), [(0.0, "holds"), (0.6, "undecided"), (1.0, "fails")])
+def test_gates_say_how_they_stand(at_least, status):
+    gates = [Gate(name="[mild]", query="zoom == 1", at_least=at_least, inputs="label in [0, 1]")]
+    text = printed(terminal.verdicts, judge(gates, tomogram()))
+    assert text.startswith(f"{status}  [mild]: zoom == 1 for inputs label in [0, 1] >= {at_least:g} (between ")

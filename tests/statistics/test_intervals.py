@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from testifai.statistics.intervals import confidence_sequence, wilson
+
+
+def test_wilson_equals_scipy():
+    for passes, trials in [(0, 10), (3, 10), (90, 100), (100, 100)]:
+        expected = stats.binomtest(passes, trials).proportion_ci(method="wilson")
+        low, high = wilson(passes, trials)
+        assert (float(low), float(high)) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_bounds_close_once_every_input_was_tried():
+    for interval in (wilson, confidence_sequence):
+        low, high = interval([3, 50], [10, 50], population=50)
+        assert low[1] == high[1] == 1.0
+        assert low[0] < 0.3 < high[0]
+
+
+def test_no_trials_no_interval():
+    for interval in (wilson, confidence_sequence):
+        assert np.isnan(interval(0, 0)).all()
+        assert np.isnan(interval(0, 0, population=10)).all()
+
+
+@pytest.mark.parametrize(("passes", "trials"), [(3, 10), (0, 10), (10, 10), (100, 150), (40, 200), (2, 3)])
+def test_confidence_sequence_equals_brute_force_inversion(passes, trials):
+    total = 200
+    k = np.arange(total + 1)
+    inside = k[stats.hypergeom.pmf(passes, total, k, trials) * (trials + 1) > 0.05]
+    low, high = confidence_sequence(passes, trials, population=total)
+    assert (float(low), float(high)) == (inside.min() / total, inside.max() / total)
+
+
+def test_confidence_sequence_for_new_inputs_equals_brute_force_inversion():
+    p = np.linspace(0, 1, 200_001)
+    inside = p[stats.binom.pmf(30, 40, p) * 41 > 0.05]
+    low, high = confidence_sequence(30, 40)
+    assert (float(low), float(high)) == pytest.approx((inside.min(), inside.max()), abs=1e-5)
+
+
+def test_wilson_covers_samples_without_replacement():
+    generator = np.random.default_rng(0)
+    total, trials, repetitions = 1000, 200, 20_000
+    for rate in (0.5, 0.9, 0.97):
+        passes = generator.hypergeometric(int(rate * total), total - int(rate * total), trials, repetitions)
+        low, high = wilson(passes, trials, population=total)
+        covered = ((low <= rate) & (rate <= high)).mean()
+        # Counts are discrete: exact coverage swings around 95 % by a little more than a per cent.
+        assert 0.935 < covered < 0.97
+
+
+def test_confidence_sequence_covers_at_every_look_together():
+    """The share of runs in which the truth is ever outside, over all looks, stays below 5 %."""
+    generator = np.random.default_rng(1)
+    total, repetitions = 400, 2000
+    for rate in (0.5, 0.9):
+        inputs = np.arange(total) < rate * total
+        ever_outside = 0
+        trials = np.arange(1, total + 1)
+        for _ in range(repetitions):
+            passes = np.cumsum(generator.permutation(inputs))
+            likelihood = stats.hypergeom.pmf(passes, total, inputs.sum(), trials)
+            ever_outside += bool((likelihood * (trials + 1) <= 0.05).any())
+        # Ville's inequality says 5 %; three standard errors of a binomial share on top.
+        assert ever_outside / repetitions <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / repetitions)
+        passes = np.cumsum(generator.permutation(inputs))
+        low, high = confidence_sequence(passes, trials, population=total)
+        said_outside = (rate < low) | (rate > high)
+        likelihood = stats.hypergeom.pmf(passes, total, inputs.sum(), trials)
+        assert (said_outside == (likelihood * (trials + 1) <= 0.05)).all()
