@@ -34,6 +34,7 @@ test-torch: $(VENV)/installed-torch
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: $(VENV)/installed-dev
 	$(BIN)/mypy

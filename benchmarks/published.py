@@ -15,7 +15,7 @@ import numpy as np
 from common import need
 
 import testifai as ta
-from testifai.commands.demo import AXES, table_2
+from testifai.commands.example import AXES, table_2
 from testifai.surrogates import Forest
 
 

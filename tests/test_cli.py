@@ -9,7 +9,7 @@ import pytest
 
 import testifai
 from testifai import cli
-from testifai.commands import demo
+from testifai.commands import example as demo
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.perturb import registry
 

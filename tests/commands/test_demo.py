@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from testifai.commands import demo
+from testifai.commands import example as demo
 
 MEASURED = [19, 15, 15, 9, 15, 9, 9, 0, 7, 37, 61, 91]
 INFERRED = [8, 12, 12, 18, 12, 18, 18, 27, 1, 27, 64, 125]

@@ -8,7 +8,8 @@ import pytest
 
 from testifai import models
 from testifai.errors import InputError
-from testifai.models.python import PythonModel, from_path, import_object
+from testifai.models.python import PythonModel, from_path
+from testifai.support.own_code import import_object
 
 
 def first_column(batch):

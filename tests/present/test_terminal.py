@@ -43,10 +43,10 @@ def test_numbers_in_words():
 
 
 def test_a_configuration_in_words():
-    assert terminal.sigma_text(SPACE, (0, 0)) == "clean"
-    assert terminal.sigma_text(SPACE, (3, 2)) == "zoom 3, blur 2"
+    assert SPACE.words((0, 0)) == "clean"
+    assert SPACE.words((3, 2)) == "zoom 3, blur 2"
     ordered = Space({"zoom": KEEP, "blur": KEEP}, order_sensitive=True)
-    assert terminal.sigma_text(ordered, (3, 2, 2, 1)) == "blur 2, then zoom 3"
+    assert ordered.words((3, 2, 2, 1)) == "blur 2, then zoom 3"
 
 
 def test_an_answer_shows_its_numbers():

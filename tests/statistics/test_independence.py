@@ -11,17 +11,9 @@ from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.statistics import independence
-from testifai.statistics.independence import (
-    Independence,
-    analyse,
-    connected,
-    examine,
-    examine_counts,
-    find_designs,
-    holm,
-    lines,
-)
+from testifai.statistics.independence import Independence, connected, examine, examine_counts, find_designs, holm
 from testifai.tomogram import Tomogram
+from testifai.tomogram.independence import analyse, lines
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2, 3])
 CLEAN = 0.93

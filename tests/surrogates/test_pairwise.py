@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from testifai.errors import InputError
+from testifai.runs.trials import Trials
 from testifai.surrogates import pairwise
-from testifai.surrogates.base import Trials
 from testifai.surrogates.pairwise import Pairwise
 
 

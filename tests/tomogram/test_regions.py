@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from testifai.commands.demo import AXES, table_2
+from testifai.commands.example import AXES, table_2
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space

@@ -12,7 +12,7 @@ from testifai.app.state import Runs
 from testifai.errors import InputError
 from testifai.oracles import predicted
 from testifai.present.examples import LABELLED, Example, Thumb, class_name, examples, failing_places
-from testifai.present.terminal import interval, rate, sigma_text, signed
+from testifai.present.terminal import interval, rate, signed
 from testifai.support.libraries import load
 from testifai.tomogram import Answer
 
@@ -108,7 +108,7 @@ def test(runs: Runs, run: int, number: int) -> Any:
     estimate, low, high, trials = (
         values.reshape(-1)[number] for values in (tomogram.estimate, tomogram.low, tomogram.high, tomogram.trials)
     )
-    title = sigma_text(tomogram.space, tomogram.space.configuration(number))
+    title = tomogram.space.words(tomogram.space.configuration(number))
     source = f"{int(trials):,} trials" if trials else "predicted"
     head = [
         html.H2(f"{runs.names[run]}: {title}"),

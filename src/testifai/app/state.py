@@ -14,9 +14,8 @@ from urllib.parse import parse_qs
 
 import numpy as np
 
-from testifai.commands.common import measured
 from testifai.errors import InputError
-from testifai.scans.session import Session, open_run
+from testifai.scans.session import Session, open_measured
 from testifai.space import Space
 from testifai.tomogram import Answer, Tomogram
 
@@ -59,7 +58,7 @@ class Runs:
         self.files = tuple(files)
         self.spec = spec
         self.names = _short_names(self.files)
-        self.tomograms: tuple[Tomogram, ...] = tuple(measured(open_run(path), path) for path in self.files)
+        self.tomograms: tuple[Tomogram, ...] = tuple(open_measured(path) for path in self.files)
         self.answers = Memory(MOST_ANSWERS)
         self.views = Memory(MOST_VIEWS)
         absent = {"compare": len(self.files) < 2, "errors": not any(map(has_errors, self.tomograms))}

@@ -31,15 +31,31 @@ def say_code(spec: Any) -> None:
         typer.echo(f"note: runs your own code, named by {', '.join(entries)}", err=True)
 
 
-def measured(tomogram: Any, path: Path) -> Any:
-    """The tomogram, or a refusal where nothing was measured yet."""
-    if not len(tomogram.outcomes):
-        raise InputError(f"run file: {path} holds no outcome yet; continue it with: testifai run SPEC.toml")
-    return tomogram
-
-
 def duration(seconds: float) -> str:
     """In the unit a person would use."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def facts(tomogram: Any) -> dict[str, Any]:
+    """What a run is, in numbers."""
+    base = tomogram.base
+    return {
+        "axes": {axis.name: list(axis.severities) for axis in tomogram.space.axes},
+        "tests": tomogram.space.size,
+        "measured": len(tomogram.outcomes),
+        "inputs": tomogram.outcomes.inputs,
+        "inferences": tomogram.inferences,
+        "base": None if base != base else base,
+    }
+
+
+def check_gates(spec: Any, session: Any) -> None:
+    """Refuse a gate that cannot be asked before anything is measured."""
+    tomogram = session.tomogram()
+    for number, gate in enumerate(spec.gate, start=1):
+        try:
+            tomogram.bound(gate.query, gate.inputs)
+        except InputError as error:
+            raise InputError(f"gate {gate.name or number}: {error}") from error

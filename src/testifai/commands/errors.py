@@ -65,8 +65,8 @@ def errors(
     found = explain(local, function, parts, properties=_described(run_file))
     written: dict[str, Any] = {"run": str(run_file)}
     if html is not None:
-        from testifai.present.export import write_bytes
         from testifai.report.errors import render
+        from testifai.support.files import write_bytes
 
         write_bytes(html, render(found, run_file.name).encode())
         written["html"] = str(html)
@@ -158,7 +158,7 @@ def _each_alone(space: Space) -> Space:
 
 
 def _function(name: str) -> Any:
-    from testifai.models.python import import_object
+    from testifai.support.own_code import import_object
 
     typer.echo("note: runs your own code, named by --combine", err=True)
     return import_object(name, folder=Path.cwd(), field="--combine")

@@ -71,8 +71,8 @@ def report(
 
 def _write(outputs: dict[str, Path | None], texts: dict[str, str]) -> list[Path]:
     """Every format that was asked for; the PDF is printed from the page."""
-    from testifai.present.export import write_bytes
     from testifai.report.pdf import print_pdf
+    from testifai.support.files import write_bytes
 
     written = []
     for option, path in outputs.items():

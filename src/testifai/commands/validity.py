@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, RunFile, measured, print_json, say_code
+from testifai.commands.common import Json, RunFile, print_json, say_code
 from testifai.errors import InputError
 
 
@@ -29,11 +29,11 @@ def validity(
     """Robustness among plausible inputs and among the others, for several limits on quality."""
     from testifai.present import terminal
     from testifai.present import validity_sheets as library
-    from testifai.scans.session import open_run
+    from testifai.scans.session import open_measured
 
     if out is not None and not examples:
         raise InputError("--out: it names the sheet of inputs; add --examples")
-    tomogram = measured(open_run(run_file), run_file)
+    tomogram = open_measured(run_file)
     scores = library.scores_of(tomogram)
     wanted = _values(values) if values is not None else library.usual_values(scores)
     found = library.limits(tomogram, wanted)

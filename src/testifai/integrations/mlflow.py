@@ -67,9 +67,9 @@ def _log(
 
 def _page(run_file: Path, folder: Path) -> Path:
     """The report of a run file, in a folder."""
-    from testifai.present.export import write_bytes
     from testifai.report.contents import gather
     from testifai.report.page import render
+    from testifai.support.files import write_bytes
 
     page = folder / f"{run_file.stem}.html"
     write_bytes(page, render(gather(run_file)).encode())

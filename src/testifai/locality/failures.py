@@ -15,9 +15,9 @@ from testifai.errors import InputError
 from testifai.locality.explain import Explanation, matching_axes
 from testifai.locality.local import Local, Sampled
 from testifai.oracles import Label
-from testifai.present.export import write_npz
 from testifai.space import Space
 from testifai.support.batches import concat
+from testifai.support.files import write_npz
 
 Array = NDArray[Any]
 

@@ -18,9 +18,9 @@ from testifai.locality.local import Local, Rates, Sampled
 from testifai.locality.measure import known_classes, local
 from testifai.locality.spread import Floats, bounded_arms
 from testifai.locality.system import Combine, Expected, build
-from testifai.scans.session import Step
 from testifai.space import Space
 from testifai.statistics.intervals import wilson
+from testifai.support.progress import Step
 
 Rows = NDArray[np.intp]  # (combination, part): rows of the sampled inputs
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from testifai.errors import InputError, suggest
 from testifai.models.base import Outputs
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
-from testifai.models.python import import_object
 from testifai.models.traces import as_rows
 from testifai.support.batches import Batch
+from testifai.support.own_code import import_object
 
 
 class TorchModel:

@@ -32,8 +32,8 @@ from testifai.operational.labelling import (
     write_new,
 )
 from testifai.operational.selection import SUFFIX, Selection, Standing, data_fingerprint, read
-from testifai.present.contact_sheets import read_image
 from testifai.support.batches import are_pairs, take
+from testifai.support.images import read_image
 
 _TEXT_LIMIT = 30_000  # characters; a cell of a spreadsheet takes little more
 _TABLE_LIMIT = 64  # columns; wider rows say nothing to a reader

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.perturb.base import Perturbation
 from testifai.perturb.registry import get, suite_of
+from testifai.support.images import write_picture
 
 Image = NDArray[np.uint8]
 Composite = Sequence[tuple[Perturbation, int]]
@@ -29,12 +30,12 @@ def draw(perturbations: Sequence[Perturbation], path: Path, image: Image | None 
 
     Without an image, perturbations of digits (mnist_c) are shown on a digit, all others on a drawn street.
     """
-    write(path, lambda: compose(perturbations, image))
+    write_picture(path, lambda: compose(perturbations, image), field="preview")
 
 
 def draw_composites(composites: Sequence[Composite], path: Path, image: Image | None = None) -> None:
     """Write a sheet as .png or .jpg: a row per composite, the original and what each step makes of it."""
-    write(path, lambda: compose_steps(composites, image))
+    write_picture(path, lambda: compose_steps(composites, image), field="preview")
 
 
 def compose(perturbations: Sequence[Perturbation], image: Image | None = None) -> Image:
@@ -84,23 +85,6 @@ def parse_composite(text: str) -> list[tuple[Perturbation, int]]:
         step = get(name)
         steps.append((step, step.check_severity(int(severity))))
     return steps
-
-
-def read_image(path: Path) -> Image:
-    """An image file as 8-bit RGB, or grey where the file is."""
-    import cv2
-
-    try:
-        data = np.frombuffer(path.read_bytes(), dtype=np.uint8)
-    except OSError as error:
-        raise InputError(f"image: cannot read {path} ({error.strerror})") from error
-    try:
-        image = cv2.imdecode(data, cv2.IMREAD_ANYCOLOR) if data.size else None
-    except cv2.error:
-        image = None
-    if image is None:
-        raise InputError(f"image: {path} is not an image that can be read; give a .png or .jpg file")
-    return np.ascontiguousarray(image[..., ::-1] if image.ndim == 3 else image, dtype=np.uint8)
 
 
 def example(name: str) -> Image:
@@ -198,19 +182,3 @@ def write_text(sheet: Image, text: str, x: int, y: int) -> None:
     import cv2
 
     cv2.putText(sheet, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, _FONT_SCALE, _INK, 1, cv2.LINE_AA)
-
-
-def write(path: Path, make: Callable[[], Image]) -> None:
-    """Write a sheet as .png or .jpg; it is made once the name is known to be one of a picture."""
-    import cv2
-
-    # Before any work is done.
-    if path.suffix.lower() not in {".png", ".jpg", ".jpeg"}:
-        raise InputError(f"preview: {path.name!r} is not a picture; use a name that ends in .png or .jpg")
-    written, encoded = cv2.imencode(path.suffix, make()[..., ::-1])
-    if not written:
-        raise InputError(f"preview: could not draw {path}")
-    try:
-        path.write_bytes(encoded.tobytes())
-    except OSError as error:
-        raise InputError(f"preview: cannot write {path} ({error.strerror})") from error

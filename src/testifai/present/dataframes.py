@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.present.export import table, write_bytes
+from testifai.present.export import table
+from testifai.support.files import write_bytes
 from testifai.support.libraries import load
 from testifai.tomogram import Tomogram
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from testifai.engine.local import Subject
 from testifai.oracles import predicted
 from testifai.present.edits import Piece, marked, unmarked
-from testifai.present.figures.projection import severities
-from testifai.present.terminal import sigma_text
+from testifai.support.images import as_image
 from testifai.tomogram import Tomogram
 
 LARGEST = 112  # pixels of a thumbnail's longer side
@@ -64,7 +63,7 @@ def telling_tests(tomogram: Tomogram, count: int = 3) -> list[tuple[int, str]]:
     failed = tomogram.trials.reshape(-1)[ids] - tomogram.passes.reshape(-1)[ids]
     ids = ids[(failed > 0) & (ids > 0)]
     estimate = tomogram.estimate.reshape(-1)[ids]
-    total = np.sum([severities(tomogram.space, name)[ids] for name in tomogram.space.names], axis=0)
+    total = np.sum([tomogram.space.severities(name)[ids] for name in tomogram.space.names], axis=0)
     worst = ids[np.argsort(estimate, kind="stable")][:count].tolist()
     mild = [test for test in ids[np.lexsort((estimate, total))].tolist() if test not in worst][:count]
     return [
@@ -87,7 +86,7 @@ def failures(subject: Subject, tomogram: Tomogram, *, tests: int = 3, each: int 
         passes, trials = (int(counts[0]) for counts in tomogram.outcomes.counts([test]))
         sigma = tomogram.space.configuration(test)
         shown = examples(subject, tomogram, test, failing_places(tomogram, test, each))
-        found.append(Failures(test, sigma_text(tomogram.space, sigma), why, trials - passes, trials, shown))
+        found.append(Failures(test, tomogram.space.words(sigma), why, trials - passes, trials, shown))
     return tuple(found)
 
 
@@ -180,18 +179,3 @@ def picture(image: NDArray[np.uint8]) -> str:
     kind = "png" if max(image.shape[:2]) <= SMALL else "jpeg"
     _, encoded = cv2.imencode(f".{kind}", image[..., ::-1] if image.ndim == 3 else image)
     return f"data:image/{kind};base64," + base64.b64encode(encoded.tobytes()).decode()
-
-
-def as_image(array: NDArray[Any]) -> NDArray[np.uint8] | None:
-    """Grey (H, W) or RGB (H, W, 3) bytes, where the array is a picture."""
-    if array.ndim == 3 and array.shape[0] in (1, 3) and array.shape[2] not in (1, 3):
-        array = np.moveaxis(array, 0, -1)
-    if array.ndim == 3 and array.shape[2] == 1:
-        array = array[..., 0]
-    if min(array.shape, default=0) < 1 or not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 3)):
-        return None
-    if array.dtype == np.uint8:
-        return np.ascontiguousarray(array)
-    # Floats are either levels 0 … 255 or 0 … 1, and whatever lies outside cannot be shown.
-    scale = 1.0 if array.dtype.kind in "iu" or array.max(initial=0) > 2 else 255.0
-    return np.clip(np.rint(array * scale), 0, 255).astype(np.uint8)

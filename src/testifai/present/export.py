@@ -8,8 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 
 from testifai.engine.local import Subject
 from testifai.errors import InputError
+from testifai.support.files import write_bytes, write_npz
 from testifai.tomogram import Tomogram
 
 
@@ -114,27 +113,3 @@ def write_inputs(subject: Subject, sigma: tuple[int, ...], path: Path, limit: in
             raise InputError(f"export: arrays of inputs are written as .npz, got {path.name!r}")
         write_npz(path, {"x": batch} if labels is None else {"x": batch, "y": labels})
     return count
-
-
-def write_npz(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """A compressed npz whose bytes depend on the arrays alone."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, array in arrays.items():
-            member = io.BytesIO()
-            np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
-            entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, member.getvalue())
-    write_bytes(path, buffer.getvalue())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a whole file or none."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InputError(f"cannot write {path} ({error.strerror or error})") from error

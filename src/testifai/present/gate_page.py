@@ -6,7 +6,7 @@ import math
 
 from testifai.gates.measuring import Measured
 from testifai.gates.verdicts import Verdict
-from testifai.present.terminal import interval, rate, sigma_text
+from testifai.present.terminal import interval, rate
 
 
 def line(verdict: Verdict) -> str:
@@ -69,7 +69,7 @@ def _needed(measured: Measured, verdict: Verdict) -> str:
 
 def _worst(measured: Measured, verdict: Verdict) -> list[str]:
     space = measured.tomogram.space
-    names = [sigma_text(space, sigma) for sigma, *_ in verdict.answer.worst]
+    names = [space.words(sigma) for sigma, *_ in verdict.answer.worst]
     width = max(map(len, names))
     tests = [
         f"    {name:<{width}}  {rate(estimate)}  {interval(low, high)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from testifai.present.terminal import excluded, interval, rate, sigma_text, signed
+from testifai.present.terminal import excluded, interval, rate, signed
 from testifai.space import Space
 from testifai.tomogram import Answer, Tomogram
 
@@ -76,7 +76,7 @@ def _by_axis(tomogram: Tomogram) -> str:
 def _worst(answer: Answer, space: Space | None) -> str:
     rows = [
         (
-            escape(str(sigma) if space is None else sigma_text(space, sigma)),
+            escape(str(sigma) if space is None else space.words(sigma)),
             _bar(estimate),
             escape(interval(low, high)),
         )

@@ -10,7 +10,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from testifai.commands.demo import Demo
 from testifai.gates.verdicts import Verdict
 from testifai.space import Space
 from testifai.tomogram import Answer, Excluded, Tomogram
@@ -37,13 +36,6 @@ def interval(low: float, high: float) -> str:
     if math.isnan(low):
         return "no interval"
     return "exact" if low == high else f"{low:.3f} … {high:.3f}"
-
-
-def sigma_text(space: Space, sigma: tuple[int, ...]) -> str:
-    """A configuration in words, in application order."""
-    steps = [f"{space.axes[axis].name} {severity}" for axis, severity in space.steps(sigma)]
-    joint = ", then " if space.order_sensitive else ", "
-    return joint.join(steps) or "clean"
 
 
 def answer(out: Console, space: Space, expression: str, found: Answer) -> None:
@@ -74,9 +66,9 @@ def excluded(found: Excluded) -> str:
 
 
 def worst(space: Space, found: Answer) -> Table:
-    table = _table("worst tests", ("configuration", "left"), "robustness", "95 % interval")
+    table = table_of("worst tests", ("configuration", "left"), "robustness", "95 % interval")
     for sigma, estimate, low, high in found.worst:
-        table.add_row(sigma_text(space, sigma), rate(estimate), interval(low, high))
+        table.add_row(space.words(sigma), rate(estimate), interval(low, high))
     return table
 
 
@@ -101,7 +93,7 @@ def summary(out: Console, tomogram: Tomogram) -> None:
 
 def by_order(tomogram: Tomogram) -> Table:
     """Robustness by the number of perturbations at once."""
-    table = _table("by order (perturbations at once)", "order", "tests", "measured", "robustness", "95 % interval")
+    table = table_of("by order (perturbations at once)", "order", "tests", "measured", "robustness", "95 % interval")
     for order, found in tomogram.by_order().items():
         bounds = interval(found.low, found.high)
         table.add_row(str(order), f"{found.tests:,}", f"{found.measured:,}", rate(found.robustness), bounds)
@@ -111,7 +103,7 @@ def by_order(tomogram: Tomogram) -> Table:
 def by_axis(tomogram: Tomogram) -> Table:
     """Robustness by each axis's severity."""
     levels = sorted({level for axis in tomogram.space.axes for level in axis.severities})
-    table = _table("by axis and severity", ("axis", "left"), *map(str, levels))
+    table = table_of("by axis and severity", ("axis", "left"), *map(str, levels))
     for name, found in tomogram.by_severity().items():
         table.add_row(name, *(rate(found[level].robustness) if level in found else "" for level in levels))
     return table
@@ -119,7 +111,7 @@ def by_axis(tomogram: Tomogram) -> Table:
 
 def by_class(tomogram: Tomogram) -> Table:
     """Robustness by class; no rows where inputs have no classes."""
-    table = _table("by class, over the measured tests", ("class", "left"), "robustness", "95 % interval")
+    table = table_of("by class, over the measured tests", ("class", "left"), "robustness", "95 % interval")
     for name, found in tomogram.by_class().items():
         table.add_row(_escape(name), rate(found.robustness), interval(found.low, found.high))
     return table
@@ -129,7 +121,7 @@ def by_severity_sum(tomogram: Tomogram) -> Table:
     """Robustness, drop and quality against the sum of severities: the first paper's Figure 9."""
     scores = tomogram.quality
     named = [] if scores is None else [scores.name, "its range"]
-    table = _table("by severity sum", "sum", "tests", "measured", "robustness", "95 % interval", "drop", *named)
+    table = table_of("by severity sum", "sum", "tests", "measured", "robustness", "95 % interval", "drop", *named)
     sums = np.broadcast_to(tomogram.space.columns()["severity"], tomogram.space.shape)
     for total, found in tomogram.by_severity_sum().items():
         row = [str(total), f"{found.tests:,}", f"{found.measured:,}", rate(found.robustness)]
@@ -148,7 +140,7 @@ def validity(out: Console, scores: Scores, limits: Iterable[Limit]) -> None:
         f"{scores.name} of {scores.space.size:,} tests, {len(scores.measured):,} measured and the others predicted; "
         f"{better}"
     )
-    table = _table(
+    table = table_of(
         "robustness by limit on quality", ("limit", "left"), "plausible", "robustness", "95 % interval", "excluded",
         "robustness", "95 % interval", "either",
     )  # fmt: skip
@@ -187,30 +179,9 @@ def verdicts(out: Console, listed: Iterable[Verdict]) -> None:
         )
 
 
-def demo(out: Console, result: Demo) -> None:
-    """The twelve queries of Table 2 and what they cost."""
-    partial = result.partial
-    table = _table(
-        f"robustness of a LeNet-5 on {partial.outcomes.inputs:,} digits under {', '.join(partial.space.names)}",
-        ("", "left"), ("query", "left"), "measured", "predicted", "answer", "truth", "error",
-    )  # fmt: skip
-    for row in result.rows:
-        found = row.answer
-        table.add_row(
-            row.name, row.query, str(found.measured), str(found.inferred),
-            rate(found.robustness), rate(row.truth), signed(row.error),
-        )  # fmt: skip
-    out.print(table)
-    out.print(
-        f"Clean accuracy {rate(partial.base)}. {partial.inferences:,} inferences instead of "
-        f"{result.full.inferences:,}: {result.saved:.0%} saved; {result.within:.0%} of the 216 tests within 0.1 of "
-        "the truth. The forest errs on the optimistic side (+) where several perturbations meet."
-    )
-
-
 def sweeps(found: Mapping[str, Iterable[Sweep]]) -> Table:
     """A row for every perturbation and threshold."""
-    table = _table(
+    table = table_of(
         "share of the levels on which accuracy holds", ("perturbation", "left"), "accuracy", "robustness", "bound",
         "crossed at", "levels", "inferences",
     )  # fmt: skip
@@ -227,7 +198,9 @@ def sweeps(found: Mapping[str, Iterable[Sweep]]) -> Table:
 
 def calibrated(name: str, table: Calibrated) -> Table:
     """The level at which accuracy has fallen by each amount."""
-    shown = _table(f"severities of {_escape(name)}, clean accuracy {rate(table.accuracy)}", "severity", "drop", "level")
+    shown = table_of(
+        f"severities of {_escape(name)}, clean accuracy {rate(table.accuracy)}", "severity", "drop", "level"
+    )
     for severity, (drop, level) in enumerate(zip(table.drops, table.severities[1:], strict=True), start=1):
         shown.add_row(str(severity), f"{drop:g}", f"{level:.6g}")
     for drop in table.unreached:
@@ -239,7 +212,7 @@ def signed(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:+.3f}"
 
 
-def _table(title: str, *columns: Any) -> Table:
+def table_of(title: str, *columns: Any) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=None, min_width=len(title))
     for column in columns:
         name, justify = column if isinstance(column, tuple) else (column, "right")

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from testifai.engine.local import Subject
 from testifai.errors import InputError
-from testifai.present.contact_sheets import GAP, LINE, Image, cell_size, place, text_width, write, write_text
-from testifai.present.examples import as_image
-from testifai.present.export import write_bytes
-from testifai.present.terminal import sigma_text
+from testifai.present.contact_sheets import GAP, LINE, Image, cell_size, place, text_width, write_text
 from testifai.quality.scores import Scores
+from testifai.support.files import write_bytes
+from testifai.support.images import as_image, write_picture
 from testifai.tomogram import Answer, Tomogram
 
 SHOWN = 8  # inputs in a row of a sheet
@@ -101,13 +100,13 @@ def write_examples(subject: Subject, scores: Scores, values: Sequence[float], pa
         return
     if as_image(np.asarray(originals)[0]) is None:
         raise InputError(f"examples: inputs of shape {np.shape(originals)[1:]} are neither images nor texts")
-    write(path, lambda: _sheet(subject, scores, chosen, places, np.asarray(originals)))
+    write_picture(path, lambda: _sheet(subject, scores, chosen, places, np.asarray(originals)), field="preview")
 
 
 def _title(scores: Scores, row: Row) -> str:
     source = "" if row.measured else ", predicted"
     sigma = scores.space.configuration(row.configuration)
-    return f"{scores.name} {row.quality:.3g}{source}: {sigma_text(scores.space, sigma)}"
+    return f"{scores.name} {row.quality:.3g}{source}: {scores.space.words(sigma)}"
 
 
 def _sheet(

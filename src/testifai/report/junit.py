@@ -6,7 +6,7 @@ import re
 from xml.etree import ElementTree
 
 from testifai.gates.verdicts import Verdict
-from testifai.present.terminal import interval, rate, sigma_text
+from testifai.present.terminal import interval, rate
 from testifai.report.contents import Contents
 
 # What XML 1.0 cannot hold, not even escaped.
@@ -64,7 +64,7 @@ def _case(suite: ElementTree.Element, contents: Contents, number: int, verdict: 
         f"estimate   {rate(answer.robustness)} ({interval(answer.low, answer.high)})",
         "worst tests",
         *(
-            f"  {sigma_text(contents.tomogram.space, sigma)}: {rate(estimate)} ({interval(low, high)})"
+            f"  {contents.tomogram.space.words(sigma)}: {rate(estimate)} ({interval(low, high)})"
             for sigma, estimate, low, high in answer.worst
         ),
     ]

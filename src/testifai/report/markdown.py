@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from testifai.present.terminal import interval, rate, sigma_text, signed
+from testifai.present.terminal import interval, rate, signed
 from testifai.report import words
 from testifai.report.contents import Contents
 
@@ -46,7 +46,7 @@ def markdown(contents: Contents) -> str:
         for one in contents.search.regions
     ]
     worst = [
-        (escape(sigma_text(space, test.sigma)), rate(test.estimate), interval(test.low, test.high), f"{test.trials:,}")
+        (escape(space.words(test.sigma)), rate(test.estimate), interval(test.low, test.high), f"{test.trials:,}")
         for test in contents.worst[:MOST_TESTS]
     ]
     parts = [

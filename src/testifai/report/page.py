@@ -13,7 +13,6 @@ import numpy as np
 from testifai.locality import wording
 from testifai.present.figures import curves, distribution, dots, heatmaps, quality, sweeps, voxels
 from testifai.present.figures.projection import Mask
-from testifai.present.terminal import sigma_text
 from testifai.report import words
 from testifai.report.contents import Contents
 from testifai.report.html import View, fill, named
@@ -37,7 +36,6 @@ def render(contents: Contents) -> str:
         words=words,
         regions=[("", region) for region in contents.search.regions],
         facts=provenance(contents),
-        sigma_text=sigma_text,
         sweep_text=sweeps.sweep_text,
         side_by_side=SIDE_BY_SIDE,
         inferred="unknown" if words.predicts_nothing(contents.tomogram) else "predicted",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from testifai.present.figures.projection import project
-from testifai.present.terminal import interval, rate, sigma_text
+from testifai.present.terminal import interval, rate
 from testifai.report.contents import Contents
 from testifai.tomogram import Answer, Tomogram
 
@@ -37,7 +37,7 @@ def summary(contents: Contents) -> list[str]:
         )
     if contents.worst:
         test = contents.worst[0]
-        lines.append(f"The worst single test is {sigma_text(space, test.sigma)}: {rate(test.estimate)} "
+        lines.append(f"The worst single test is {space.words(test.sigma)}: {rate(test.estimate)} "
                      f"({interval(test.low, test.high)}).")  # fmt: skip
     lines.append(gates_line(contents))
     lines.append(

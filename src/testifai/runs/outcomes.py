@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.surrogates.base import Trials
+from testifai.runs.trials import Trials
 
 Bits = NDArray[np.uint8]
 Ids = NDArray[np.int64]

@@ -16,10 +16,10 @@ from testifai.data.tables import columns
 from testifai.engine.local import one_line
 from testifai.errors import InputError
 from testifai.models.outputs import check_outputs
-from testifai.present.export import write_bytes
 from testifai.runs.outcomes import visiting_order
 from testifai.statistics.intervals import wilson
 from testifai.support.batches import Batch, are_pairs, take
+from testifai.support.files import write_bytes
 
 TRIED_INPUTS = 500
 SCALES = ("unit", "signed", "raw")

@@ -9,12 +9,12 @@ from typing import Any
 from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
-from testifai.models.python import import_object
 from testifai.perturb import Perturbation, resolve
 from testifai.quality.assessment import Plan, plan
 from testifai.scans.session import Session
 from testifai.scans.spec import AxisPart, DataPart, ModelPart, Spec
 from testifai.space import Space
+from testifai.support.own_code import import_object
 
 
 def session(spec: Spec, folder: Path, *, part: tuple[int, int] | None = None) -> Session:

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.runs.store import Store, identity_changes
 from testifai.space import Space
 from testifai.strategies.base import Progress, check_budget
+from testifai.support.progress import Step, bar
+from testifai.support.version import VERSION
 from testifai.tomogram import Tomogram
 
 log = logging.getLogger(__name__)
@@ -37,19 +39,6 @@ SAVE_EVERY = 0.25  # seconds
 POPULATIONS = ("data", "future")
 KEEP = ("value", "predicted")
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "onnxruntime", "opencv-python-headless")
-
-
-@dataclass(frozen=True)
-class Step:
-    """How far a session is: inferences done of at most `most`, and how many tests have outcomes.
-
-    While quality is measured, `scored` says of how many tests, and of how many it will be.
-    """
-
-    done: int
-    most: int
-    tests: int
-    scored: tuple[int, int] | None = None
 
 
 class Session:
@@ -431,8 +420,6 @@ def scan(
         quality=quality,
     )
     if progress is True:
-        from testifai.support.progress import bar
-
         with bar() as show:
             return session.run(store, show)
     return session.run(store, progress or None)
@@ -467,11 +454,17 @@ def open_run(path: str | os.PathLike[str]) -> Tomogram:
         )
 
 
+def open_measured(path: str | os.PathLike[str]) -> Tomogram:
+    """Reopen a stored run, or refuse where nothing was measured yet."""
+    tomogram = open_run(path)
+    if not len(tomogram.outcomes):
+        raise InputError(f"run file: {path} holds no outcome yet; continue it with: testifai run SPEC.toml")
+    return tomogram
+
+
 def environment() -> dict[str, str]:
     """What a run was made with."""
-    from testifai import __version__
-
-    versions = {"testifai": __version__, "python": platform.python_version(), "platform": platform.platform()}
+    versions = {"testifai": VERSION, "python": platform.python_version(), "platform": platform.platform()}
     for library in LIBRARIES:
         try:
             versions[library] = metadata.version(library)

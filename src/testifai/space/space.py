@@ -268,6 +268,17 @@ class Space:
 
     # --- writing down and reading back ---
 
+    def words(self, sigma: tuple[int, ...]) -> str:
+        """A configuration in words, in application order."""
+        steps = [f"{self.axes[axis].name} {severity}" for axis, severity in self.steps(sigma)]
+        joint = ", then " if self.order_sensitive else ", "
+        return joint.join(steps) or "clean"
+
+    def severities(self, name: str) -> NDArray[np.int64]:
+        """The severity of an axis in every test, flat by configuration id."""
+        column = np.broadcast_to(self.columns()[name], self.shape)
+        return column.reshape(-1).astype(np.int64)
+
     def describe(self) -> dict[str, Any]:
         """The space as JSON values."""
         return {

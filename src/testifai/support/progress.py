@@ -1,13 +1,23 @@
-"""A progress bar for people: share, rate, time left."""
+"""How far a run is, and a bar that shows it: share, rate, time left."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-if TYPE_CHECKING:
-    from testifai.scans.session import Step
+
+@dataclass(frozen=True)
+class Step:
+    """How far a session is: inferences done of at most `most`, and how many tests have outcomes.
+
+    While quality is measured, `scored` says of how many tests, and of how many it will be.
+    """
+
+    done: int
+    most: int
+    tests: int
+    scored: tuple[int, int] | None = None
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from testifai.errors import InputError, suggest
-from testifai.surrogates.base import Surrogate, Trials
+from testifai.runs.trials import Trials
+from testifai.surrogates.base import Surrogate
 from testifai.surrogates.forest import Forest
 
 # Where each is: the mathematics of most is imported only when it is asked for.

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.surrogates.base import Trials
+from testifai.runs.trials import Trials
 
 
 class Forest:

@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from testifai.runs.trials import Trials
 from testifai.statistics.independence import DRAWS, FEWEST_TRIALS, examine, examine_counts, find_designs
-from testifai.surrogates.base import Floats, Trials
+from testifai.surrogates.base import Floats
 from testifai.surrogates.pairwise import Measured, Rows, Terms, dense
 
 

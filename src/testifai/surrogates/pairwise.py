@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.surrogates.base import Floats, Trials
+from testifai.runs.trials import Trials
+from testifai.surrogates.base import Floats
 
 Rows = NDArray[np.intp]
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.support.views import view
 
 Floats = NDArray[np.float64]
 
@@ -60,9 +61,7 @@ class Sweep:
 
     def plot(self, path: str | PathLike[str]) -> None:
         """Draw the curve, the threshold, the levels measured and the uncertain stretches as .png or .jpg."""
-        from testifai.present.figures.sweep_plot import draw
-
-        draw(self, path)
+        view("sweep as a picture")(self, path)
 
     def __repr__(self) -> str:
         of = f" of {self.name}" if self.name else ""

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from testifai.support.views import view
+
 Sigma = tuple[int, ...]
 
 
@@ -49,9 +51,8 @@ class Answer:
     excluded: Excluded | None = None
 
     def _repr_html_(self) -> str:
-        from testifai.present import notebook
-
-        return notebook.answer_html(self)
+        html: str = view("answer in a notebook")(self)
+        return html
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, None for what does not exist."""

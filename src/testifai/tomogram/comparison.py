@@ -169,9 +169,8 @@ def _region_line(region: Region) -> str:
 
 
 def _test_lines(space: Space, tests: tuple[Difference, ...]) -> list[str]:
-    from testifai.present.terminal import sigma_text
 
-    words = [sigma_text(space, test.configuration) for test in tests]
+    words = [space.words(test.configuration) for test in tests]
     width = max(map(len, words))
     return [
         f"  {name:{width}}  {_signed(test.difference)} ({_bounds(test.low, test.high)})  "

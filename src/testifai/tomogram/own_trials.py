@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.runs.outcomes import Bits, Ids, Outcomes
-from testifai.surrogates.base import Trials
+from testifai.runs.trials import Trials
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.present.figures.projection import severities
 from testifai.space import Axis, Space
 from testifai.tomogram.tomogram import Answer, Tomogram
 
@@ -125,7 +124,7 @@ def _boxes(
 ) -> _Boxes:
     axes = [space.axes[number] for number in chosen]
     shape = tuple(len(axis.severities) for axis in axes)
-    places = [np.searchsorted(axis.severities, severities(space, axis.name)) for axis in axes]
+    places = [np.searchsorted(axis.severities, space.severities(axis.name)) for axis in axes]
     cell = np.ravel_multi_index(places, shape)
 
     def table(values: NDArray[Any]) -> NDArray[np.float64]:

@@ -19,6 +19,7 @@ from testifai.space import query as queries
 from testifai.space.query import Query
 from testifai.statistics.intervals import confidence_sequence, wilson
 from testifai.support.threads import one_blas_thread
+from testifai.support.views import view
 from testifai.surrogates import Surrogate, Trials, resolve
 from testifai.tomogram import own_trials
 from testifai.tomogram.answers import Answer, Excluded, Sigma
@@ -204,20 +205,15 @@ class Tomogram:
 
     def to_pandas(self) -> Any:
         """A DataFrame with a row for every test (extra `pandas`)."""
-        from testifai.present import dataframes
-
-        return dataframes.to_pandas(self)
+        return view("tomogram as a data frame")(self)
 
     def to_xarray(self) -> Any:
         """A Dataset whose dimensions are the axes of the space (extra `xarray`)."""
-        from testifai.present import dataframes
-
-        return dataframes.to_xarray(self)
+        return view("tomogram as a dataset")(self)
 
     def _repr_html_(self) -> str:
-        from testifai.present import notebook
-
-        return notebook.tomogram_html(self)
+        html: str = view("tomogram in a notebook")(self)
+        return html
 
     def expected(self, profile: Any, given: Mapping[str, Any] | None = None) -> Expected:
         """The robustness to expect in operation, tests weighted by how probable their conditions are.

@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 
 import testifai as ta
 from testifai.errors import InputError
+from testifai.runs.trials import Trials
 from testifai.scans.replay import Grid, replay
-from testifai.surrogates.base import Trials
 from testifai.surrogates.bayes_net import BayesNet
 from testifai.surrogates.bayes_net.structure import ALONE, PAIR, Structure, learn
 from testifai.surrogates.pairwise import Pairwise

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from testifai.errors import InputError
-from testifai.surrogates.base import Trials
+from testifai.runs.trials import Trials
 from testifai.surrogates.process import Process
 from testifai.surrogates.process.evidence import dense_evidence, grid_evidence
 from testifai.surrogates.process.inputs import Information, _pairs, fit_same_input, hermite

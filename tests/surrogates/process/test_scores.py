@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from testifai.surrogates.base import Trials
+from testifai.runs.trials import Trials
 from testifai.surrogates.process import Process
 from testifai.surrogates.process.inputs import hermite
 from testifai.surrogates.process.scores import read_scores

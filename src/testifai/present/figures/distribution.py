@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from testifai.present import theme
 from testifai.present.figures.projection import MEASURED, PART, PREDICTED, SOURCES, sources
-from testifai.present.terminal import sigma_text
 from testifai.tomogram import Tomogram
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def _points(tomogram: Tomogram, orders: NDArray[np.int64], kind: int, ids: NDArr
     estimate, low, high = (array.reshape(-1)[ids] for array in (tomogram.estimate, tomogram.low, tomogram.high))
     aside = ((ids * GOLDEN) % 1 - 0.5) * WIDTH * 0.7
     words = [
-        f"{sigma_text(space, tuple(sigma))}<br>{theme.estimate_text(*numbers)}"
+        f"{space.words(tuple(sigma))}<br>{theme.estimate_text(*numbers)}"
         for sigma, *numbers in zip(space.matrix(ids).tolist(), estimate, low, high, strict=True)
     ]
     return {

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from testifai.present import theme
 from testifai.present.figures.distribution import COLOURS, error_bars
 from testifai.present.figures.projection import MEASURED, PART, PREDICTED, SOURCES, Mask, sources
-from testifai.present.terminal import sigma_text
 from testifai.tomogram import Answer, Tomogram
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = No
     trials = tomogram.trials.reshape(-1)[ids].tolist()
     space = tomogram.space
     lines = [
-        Line(sigma_text(space, space.configuration(test)), e, lo, hi, source, test, f"{tried:,} trials")
+        Line(space.words(space.configuration(test)), e, lo, hi, source, test, f"{tried:,} trials")
         for test, e, lo, hi, source, tried in zip(
             ids.tolist(), estimate, low, high, sources(tomogram)[ids].tolist(), trials, strict=True
         )

@@ -77,9 +77,9 @@ def project(
         allowed = space.axes[axis_number(space, name)].severities
         if severity not in allowed:
             raise InputError(f"at: {name} = {severity!r} is not a severity; accepted: {', '.join(map(str, allowed))}")
-        used &= severities(space, name) == severity
+        used &= space.severities(name) == severity
     ids = np.flatnonzero(used)
-    places = [np.searchsorted(level, severities(space, name)[ids]) for name, level in zip(axes, levels, strict=True)]
+    places = [np.searchsorted(level, space.severities(name)[ids]) for name, level in zip(axes, levels, strict=True)]
     shape = tuple(map(len, levels))
     cell = np.ravel_multi_index(places, shape) if len(ids) else np.zeros(0, np.intp)
     size = math.prod(shape)
@@ -113,12 +113,6 @@ def sources(tomogram: Tomogram) -> NDArray[np.int64]:
     tried = tomogram.trials.reshape(-1) > 0
     source = np.where(tomogram.rests_on_own_trials, MEASURED, np.where(tried, PART, PREDICTED))
     return np.where(np.isnan(tomogram.estimate.reshape(-1)), UNKNOWN, source)
-
-
-def severities(space: Space, name: str) -> NDArray[np.int64]:
-    """The severity of an axis in every test, flat by configuration id."""
-    column = np.broadcast_to(space.columns()[name], space.shape)
-    return column.reshape(-1).astype(np.int64)
 
 
 def axis_number(space: Space, name: str) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.errors import InputError
+from testifai.support.images import write_picture
 from testifai.sweeps.result import Sweep
 
 Picture = NDArray[np.uint8]
@@ -30,16 +30,7 @@ UNCERTAIN: Colour = (252, 228, 180)
 
 def draw(sweep: Sweep, path: str | PathLike[str]) -> None:
     """Write the picture as .png or .jpg."""
-    import cv2
-
-    path = Path(path)
-    if path.suffix.lower() not in {".png", ".jpg", ".jpeg"}:
-        raise InputError(f"plot: {path.name!r} is not a picture; use a name that ends in .png or .jpg")
-    _, encoded = cv2.imencode(path.suffix, compose(sweep)[..., ::-1])
-    try:
-        path.write_bytes(encoded.tobytes())
-    except OSError as error:
-        raise InputError(f"plot: cannot write {path} ({error.strerror})") from error
+    write_picture(Path(path), lambda: compose(sweep), field="plot")
 
 
 def compose(sweep: Sweep) -> Picture:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.surrogates.base import Floats, Trials
+from testifai.runs.trials import Trials
+from testifai.surrogates.base import Floats
 from testifai.surrogates.bayes_net.structure import Group, Ints, Structure, learn
 from testifai.surrogates.pairwise import severities
 

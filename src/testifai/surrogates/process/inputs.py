@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.surrogates.base import Trials
+from testifai.runs.trials import Trials
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]

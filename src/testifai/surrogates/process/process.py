@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.surrogates.base import Trials
+from testifai.runs.trials import Trials
 from testifai.surrogates.process.evidence import best_parameters
 from testifai.surrogates.process.inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
 from testifai.surrogates.process.kernel import REMAINDER, Floats, Ints, Prior

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.surrogates.base import Trials
+from testifai.runs.trials import Trials
 from testifai.surrogates.process.inputs import Floats, Ints
 
 EXPLAINED = 2  # of the expansion that the values stand for

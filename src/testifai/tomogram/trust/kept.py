@@ -7,8 +7,8 @@ import json
 import os
 from typing import Any
 
-from testifai import __version__
 from testifai.runs.store import Store
+from testifai.support.version import VERSION
 from testifai.tomogram.tomogram import Tomogram
 from testifai.tomogram.trust.refit import assess
 from testifai.tomogram.trust.statements import Trust
@@ -47,7 +47,7 @@ def fingerprint(tomogram: Tomogram) -> str:
     """Of all that an assessment depends on: what was asked for, every outcome, and how it is made."""
     digest = hashlib.sha256()
     settings: list[Any] = [
-        __version__, METHOD, tomogram.space.describe(), tomogram.population, tomogram.seed, tomogram.inferences,
+        VERSION, METHOD, tomogram.space.describe(), tomogram.population, tomogram.seed, tomogram.inferences,
         tomogram.surrogate if isinstance(tomogram.surrogate, str | None) else type(tomogram.surrogate).__qualname__,
         tomogram.outcomes.kept_names(), (tomogram.provenance.get("identity") or {}),
     ]  # fmt: skip

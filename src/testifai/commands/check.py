@@ -1,0 +1,31 @@
+"""`testifai check`: the dry run."""
+
+from __future__ import annotations
+
+import typer
+
+from testifai.commands.common import Json, SpecFile, check_gates, duration, print_json, say_code
+
+
+def check(spec: SpecFile, as_json: Json = False) -> None:
+    """The dry run: tests, inferences, time from one timed batch, file size."""
+    from testifai.scans import loading
+    from testifai.scans.check import estimate
+    from testifai.scans.spec import read
+
+    read_spec = read(spec)
+    say_code(read_spec)
+    session = loading.session(read_spec, spec.resolve().parent)
+    check_gates(read_spec, session)
+    found = estimate(session)
+    if as_json:
+        print_json(found.as_dict())
+        return
+    accuracy = "" if found.clean_accuracy is None else f"; {found.clean_accuracy:.3f} of the timed batch pass clean"
+    typer.echo(
+        f"{found.run_tests:,} of {found.tests:,} tests on up to {found.inputs:,} inputs: at most {found.inferences:,} "
+        f"inferences, about {duration(found.seconds)} with {found.workers} workers at {found.batch_size} a batch, "
+        f"a run file of at most {found.file_bytes / 1e6:.1f} MB{accuracy}"
+    )
+    for note in found.notes():
+        typer.echo(note)

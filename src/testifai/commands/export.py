@@ -1,0 +1,56 @@
+"""`testifai export`: a run as files for others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from testifai.commands.common import Json, RunFile, print_json
+from testifai.errors import InputError
+
+
+def export(
+    run_file: RunFile,
+    out: Annotated[Path, typer.Option("-o", "--out", help="table.csv, .json, .parquet; .npz with --grid, --inputs.")],
+    grid: Annotated[bool, typer.Option("--grid", help="Every outcome of a full run, as packed bits.")] = False,
+    inputs: Annotated[
+        str | None, typer.Option(help="SIGMA, such as 2,0,4: the inputs as that test shows them.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="With --inputs: only the first so many.")] = None,
+    spec: Annotated[Path | None, typer.Option(help="With --inputs: the spec, if it was moved since.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a run's table, its recorded grid, or the perturbed inputs of a configuration."""
+    from testifai.present import export as files
+    from testifai.scans.session import open_measured, open_run
+
+    if inputs is not None:
+        from testifai.scans.reopen import reopen
+
+        session = reopen(run_file, spec)
+        count = files.write_inputs(session.subject, _sigma(inputs), out, limit)
+        message = f"Wrote {count:,} inputs of configuration {inputs} to {out}"
+    elif grid:
+        files.write_grid(open_run(run_file), out)
+        message = f"Wrote the grid to {out}"
+    elif out.suffix == ".parquet":
+        from testifai.present.dataframes import write_parquet
+
+        write_parquet(open_measured(run_file), out)
+        message = f"Wrote the table to {out}"
+    else:
+        files.write_table(open_measured(run_file), out)
+        message = f"Wrote the table to {out}"
+    if as_json:
+        print_json({"out": str(out)})
+    else:
+        typer.echo(message)
+
+
+def _sigma(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.strip("() ").split(","))
+    except ValueError:
+        raise InputError(f"inputs: a configuration is severities with commas, such as 2,0,4; got {text!r}") from None

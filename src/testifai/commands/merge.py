@@ -1,0 +1,27 @@
+"""`testifai merge`: partial runs become one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from testifai.commands.common import Json, facts, print_json
+
+
+def merge(
+    run_files: Annotated[list[Path], typer.Argument(help="Partial runs of the same spec.", metavar="RUN.db …")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The merged run, a new file.")],
+    as_json: Json = False,
+) -> None:
+    """Merge partial runs of the same spec made on different machines."""
+    from testifai.runs.merge import merge as merge_runs
+    from testifai.scans.session import open_run
+
+    merge_runs(run_files, out)
+    tomogram = open_run(out)
+    if as_json:
+        print_json({**facts(tomogram), "run": str(out)})
+    else:
+        typer.echo(f"Merged {len(run_files)} runs into {out}: {tomogram.inferences:,} inferences")

@@ -1,0 +1,27 @@
+"""`testifai query`: one question to a run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from testifai.commands.common import Json, RunFile, print_json
+
+
+def query(
+    run_file: RunFile,
+    expression: Annotated[str, typer.Argument(help="Such as: zoom > 2 and blur <= 1")],
+    inputs: Annotated[str | None, typer.Option(help="Only some inputs, such as: label in {3, 5}")] = None,
+    as_json: Json = False,
+) -> None:
+    """The mean robustness over the tests that an expression selects."""
+    from testifai.present import terminal
+    from testifai.scans.session import open_measured
+
+    tomogram = open_measured(run_file)
+    found = tomogram.query(expression, inputs)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        terminal.answer(terminal.console(), tomogram.space, expression, found)

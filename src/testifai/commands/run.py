@@ -1,0 +1,78 @@
+"""`testifai run`: a spec becomes a run file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from testifai.commands.common import Json, SpecFile, Stopped, check_gates, facts, print_json, say_code
+from testifai.errors import InputError
+
+
+def run(
+    spec: SpecFile,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The run file; default: the spec's name.db.")] = None,
+    part: Annotated[str | None, typer.Option(help="I/N: run only the I-th of N parts; see testifai merge.")] = None,
+    mlflow: Annotated[bool, typer.Option("--mlflow", help="Log parameters, metrics and run file in MLflow.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a spec; the same command continues an interrupted run. Exit code 1 if a gate does not hold."""
+    from testifai.gates.verdicts import judge
+    from testifai.present import terminal
+    from testifai.scans import loading
+    from testifai.scans.spec import read
+    from testifai.support.progress import bar
+    from testifai.tomogram import trust
+
+    read_spec = read(spec)
+    say_code(read_spec)
+    session = loading.session(read_spec, spec.resolve().parent, part=_part(part))
+    check_gates(read_spec, session)
+    path = out or spec.with_suffix(".db")
+    extra = {
+        "spec": read_spec.model_dump(mode="json", exclude_none=True),
+        "gates": [gate.model_dump(mode="json") for gate in read_spec.gate],
+        "folder": str(spec.resolve().parent),
+    }
+    try:
+        with bar() as show:
+            tomogram = session.run(path, show, extra)
+    except KeyboardInterrupt:
+        done, most = session.outcomes.total(), session.strategy.expected(session.progress())
+        raise Stopped(
+            f"stopped: {done:,} of at most {most:,} inferences are in {path}; the same command continues"
+        ) from None
+    if part is None:
+        trust.keep(path, tomogram)
+    verdicts = judge(read_spec.gate, tomogram)
+    if mlflow:
+        from testifai.integrations.mlflow import log
+
+        log(tomogram, name=spec.stem, verdicts=verdicts, run_file=path)
+    if as_json:
+        print_json({**facts(tomogram), "run": str(path), "gates": [verdict.as_dict() for verdict in verdicts]})
+    else:
+        console = terminal.console()
+        terminal.summary(console, tomogram)
+        terminal.verdicts(console, verdicts)
+        console.print(
+            f'Saved in {path}. Next: testifai query {path} "{_example(tomogram)}"', markup=False, soft_wrap=True
+        )
+    if not all(verdict.holds for verdict in verdicts):
+        raise typer.Exit(1)
+
+
+def _part(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    own, slash, parts = text.partition("/")
+    if not (slash and own.isdigit() and parts.isdigit()):
+        raise InputError(f"part: expected I/N such as 1/3, got {text!r}")
+    return int(own), int(parts)
+
+
+def _example(tomogram: Any) -> str:
+    axis = tomogram.space.axes[0]
+    return f"{axis.name} >= {axis.severities[len(axis.severities) // 2]}"

@@ -1,0 +1,66 @@
+"""`testifai show`: a run in a page."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from testifai.commands.common import Json, RunFile, facts, print_json
+from testifai.errors import InputError
+
+
+def show(
+    run_file: RunFile,
+    by: Annotated[
+        str | None, typer.Option(help="Only one table, by: order, axis, severity (their sum), class.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """A run in a page: by order, by severity, by class, the worst tests."""
+    from testifai.present import terminal
+    from testifai.scans.session import open_measured, open_run
+
+    if by is not None:
+        _show_by(open_measured(run_file), by, as_json)
+        return
+    tomogram = open_run(run_file)
+    if not as_json:
+        terminal.summary(terminal.console(), tomogram)
+        return
+    print_json(
+        {
+            **facts(tomogram),
+            "by_order": _plain(tomogram.by_order()),
+            "by_severity": _plain(tomogram.by_severity()),
+            "by_class": _plain(tomogram.by_class()),
+            "trust": terminal.trust(tomogram),
+            "environment": tomogram.provenance["environment"],
+        }
+    )
+
+
+def _show_by(tomogram: Any, by: str, as_json: bool) -> None:
+    """One table of a run."""
+    from testifai.present import terminal
+
+    makers = {
+        "order": (terminal.by_order, tomogram.by_order),
+        "axis": (terminal.by_axis, tomogram.by_severity),
+        "severity": (terminal.by_severity_sum, tomogram.by_severity_sum),
+        "class": (terminal.by_class, tomogram.by_class),
+    }
+    if by not in makers:
+        raise InputError(f"--by: must be one of {', '.join(makers)}, got {by!r}")
+    draw, answers = makers[by]
+    if not as_json:
+        terminal.console().print(draw(tomogram))
+        return
+    print_json({f"by_{by}": _plain(answers())})
+
+
+def _plain(found: Any) -> Any:
+    """Answers in tables of tables as plain data."""
+    if isinstance(found, dict):
+        return {str(key): _plain(value) for key, value in found.items()}
+    return found.as_dict()

@@ -1,0 +1,66 @@
+"""Flags as bits, eight to a byte, the first flag highest."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bits = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
+Places = NDArray[np.intp]
+
+
+def pack(flags: NDArray[np.bool_]) -> Bits:
+    """Flags along the last axis as bits.
+
+    >>> pack(np.array([True, False, True])).tolist()
+    [160]
+    """
+    return np.packbits(flags, axis=-1)
+
+
+def unpack(bits: Bits, count: int) -> Flags:
+    """The first `count` flags along the last axis.
+
+    >>> unpack(np.array([160], np.uint8), 3).tolist()
+    [True, False, True]
+    """
+    return np.unpackbits(bits, axis=-1, count=count).view(np.bool_)
+
+
+def places_of(bits: Bits, count: int) -> Places:
+    """Where the flags are set.
+
+    >>> places_of(np.array([160], np.uint8), 3).tolist()
+    [0, 2]
+    """
+    return np.flatnonzero(unpack(bits, count))
+
+
+def count_set(bits: Bits) -> NDArray[np.int64]:
+    """How many flags are set along the last axis.
+
+    >>> int(count_set(np.array([160], np.uint8)))
+    2
+    """
+    return np.asarray(np.bitwise_count(bits).sum(axis=-1, dtype=np.int64))
+
+
+def get(bits: Bits, places: Places) -> Flags:
+    """The flags at these places of one row of bits.
+
+    >>> get(np.array([160], np.uint8), np.array([2, 1])).tolist()
+    [True, False]
+    """
+    chosen: Bits = bits[places >> 3] >> (7 - (places & 7)).astype(np.uint8)
+    return (chosen & 1).astype(bool)
+
+
+def put(bits: Bits, places: Places) -> None:
+    """Set the flags at these places of one row of bits."""
+    np.bitwise_or.at(bits, places >> 3, (128 >> (places & 7)).astype(np.uint8))
+
+
+def size(count: int) -> int:
+    """How many bytes so many flags take."""
+    return (count + 7) // 8

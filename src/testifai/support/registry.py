@@ -1,0 +1,128 @@
+"""Parts by name: ours, one line each, and those that other packages announce by an entry point."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import EntryPoint
+from typing import Any
+
+from testifai.errors import InputError, suggest
+from testifai.support.named import make
+
+OURS = "testifai"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A part that can be named, where it comes from and, where it cannot be used, why."""
+
+    kind: str
+    name: str
+    place: str  # "package.module:name", or a module
+    package: str
+    problem: str | None = None
+
+
+class Registry(Mapping[str, Any]):
+    """The parts of one kind, imported when they are asked for.
+
+    A part of ours is a line in `own`: its name and "package.module:name". Another package announces its own under the
+    entry-point group; one that cannot be imported, or takes a name of ours, is reported and stands in nobody's way.
+
+    >>> shapes = Registry("shape", "doc.shapes", {"fraction": "fractions:Fraction"})
+    >>> shapes["fraction"](1, 2)
+    Fraction(1, 2)
+    >>> shapes["fractoin"]
+    Traceback (most recent call last):
+    testifai.errors.InputError: shape: 'fractoin' is not known; did you mean 'fraction'? (known: fraction)
+    """
+
+    def __init__(self, kind: str, group: str, own: Mapping[str, str]) -> None:
+        self.kind, self.group, self._own = kind, group, dict(own)
+        self._failures: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._own, **self._others})
+
+    def __len__(self) -> int:
+        return len({**self._own, **self._others})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._others
+
+    def __getitem__(self, name: str) -> Any:
+        if isinstance(name, str) and name in self._own:
+            return _imported(self._own[name])
+        if not isinstance(name, str) or name not in self._others:
+            raise InputError(f"{self.kind}: {name!r} is not known; {suggest(name, self)}")
+        problem = self._failure(name)
+        if problem is not None:
+            raise InputError(f"{self.kind}: {problem}")
+        return self._others[name].load()
+
+    def make(self, given: str | Mapping[str, Any], **context: Any) -> Any:
+        """What a name, or a mapping with `use` and options, stands for.
+
+        Of the context a part gets what it has a parameter for and was not told.
+        """
+        options = {"use": given} if isinstance(given, str) else {str(key): value for key, value in given.items()}
+        if "use" not in options:
+            raise InputError(f"{self.kind}: {options!r} has no 'use'; {suggest('', self)}")
+        maker = self[options["use"]]
+        parameters = inspect.signature(maker).parameters
+        known = {option: value for option, value in context.items() if option in parameters}
+        return make(self.kind, {**known, **options}, {options["use"]: maker})
+
+    def entries(self) -> list[Entry]:
+        """Everything that can be named, and what was announced and cannot be used."""
+        found = [Entry(self.kind, name, place, OURS) for name, place in sorted(self._own.items())]
+        for point in self._announced:
+            used = self._others.get(point.name)
+            if used is point:
+                problem = self._failure(point.name)
+            else:
+                owner = _package(used) if used is not None else OURS
+                problem = f"{_origin(point)} is not used: the name belongs to {owner}"
+            found.append(Entry(self.kind, point.name, point.value, _package(point), problem))
+        return found
+
+    @cached_property
+    def _announced(self) -> tuple[EntryPoint, ...]:
+        from importlib.metadata import entry_points
+
+        return tuple(entry_points(group=self.group))
+
+    @cached_property
+    def _others(self) -> dict[str, EntryPoint]:
+        """Those of other packages by name; of two with one name the first on the path counts."""
+        return {point.name: point for point in reversed(self._announced) if point.name not in self._own}
+
+    def _failure(self, name: str) -> str | None:
+        """Why another package's part cannot be imported; None: it can."""
+        if name not in self._failures:
+            point = self._others[name]
+            try:
+                point.load()
+                self._failures[name] = ""
+            except (Exception, SystemExit) as error:
+                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                self._failures[name] = f"{_origin(point)} could not be imported: {reason}"
+        return self._failures[name] or None
+
+
+def _imported(place: str) -> Any:
+    module, _, name = place.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, name) if name else found
+
+
+def _origin(point: EntryPoint) -> str:
+    return f"'{point.name}' (package {_package(point)})"
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else point.module

@@ -1,0 +1,30 @@
+"""The one way up: what results look like lives below them in the house and is reached by name.
+
+A tomogram draws itself in a notebook and turns into a data frame, but knows neither notebooks nor pandas. It asks for
+a view; each is one line here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+VIEWS = {
+    "answer in a notebook": "testifai.present.notebook:answer_html",
+    "sweep as a picture": "testifai.present.figures.sweep_plot:draw",
+    "tomogram as a data frame": "testifai.present.dataframes:to_pandas",
+    "tomogram as a dataset": "testifai.present.dataframes:to_xarray",
+    "tomogram in a notebook": "testifai.present.notebook:tomogram_html",
+}
+
+
+def view(name: str) -> Callable[..., Any]:
+    """The function that shows something, by its name in `VIEWS`.
+
+    >>> view("answer in a notebook").__name__
+    'answer_html'
+    """
+    module, _, function = VIEWS[name].partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return found
