@@ -372,7 +372,7 @@ class Tomogram:
                 if getattr(surrogate, "wants_trials", False):
                     single["single"] = self._single(self.measured_ids[used], among)
                 with one_blas_thread():
-                    if hasattr(whole, "update"):
+                    if whole is not None and not whole.relearns:
                         # A part of the inputs has the same surface but for its values: its shape is known already.
                         cache[key] = copy(whole).update(features, passes[used], trials[used], **single)
                     else:

@@ -78,7 +78,7 @@ class _Refit:
         finite = self.tomogram.population == "data"
         made = resolve(self.tomogram.surrogate, self.tomogram.seed, levels, finite=finite)
         # One that was given as an object is the tomogram's own: fitting it here would change the tomogram.
-        return copy.deepcopy(made) if made is self.tomogram.surrogate else made
+        return made if isinstance(self.tomogram.surrogate, str) else copy.deepcopy(made)
 
     def fit(self, rows: NDArray[np.intp], among: Bits | None = None) -> Surrogate:
         """A surrogate of some of the tests, on all inputs or some."""
@@ -90,7 +90,7 @@ class _Refit:
 
     def predict(self, train: NDArray[np.intp], rows: NDArray[np.intp]) -> Predicted:
         """Some tests from others."""
-        if len(train) > MANY and hasattr(self.surrogate, "update"):
+        if len(train) > MANY and self.surrogate is not None and not self.surrogate.relearns:
             some = np.sort(np.random.default_rng(self.tomogram.seed).permutation(train)[:LEARNED])
             fitted: Any = self.fit(some)
             counts, single = self._seen(fitted, train, None)
