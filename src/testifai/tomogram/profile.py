@@ -179,11 +179,11 @@ def _bounds(
     deviations. Of very many tests the covariance of the most probable is used and the others' half-widths are added.
     """
     surrogate = tomogram.pooling()
-    if not hasattr(surrogate, "covariance"):
-        return float(weights @ low), float(weights @ high)
     by_weight = np.argsort(-weights, kind="stable")
     joint, rest = by_weight[:MOST_JOINT], by_weight[MOST_JOINT:]
-    covariance = surrogate.covariance(tomogram.space.matrix(ids[joint]))
+    covariance = None if surrogate is None else surrogate.covariance(tomogram.space.matrix(ids[joint]))
+    if covariance is None:
+        return float(weights @ low), float(weights @ high)
     half = Z * math.sqrt(max(float(weights[joint] @ covariance @ weights[joint]), 0.0))
     below = half + float(weights[rest] @ (estimate - low)[rest])
     above = half + float(weights[rest] @ (high - estimate)[rest])

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
+from testifai.surrogates.base import Surrogate
 from testifai.surrogates.process.evidence import best_parameters
 from testifai.surrogates.process.inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
 from testifai.surrogates.process.kernel import REMAINDER, Floats, Ints, Prior
@@ -28,7 +29,7 @@ PLUGGED = 2.0  # over the trials per test, the share to add to the covariance of
 ROWS = 2_000  # configurations predicted at a time
 
 
-class Process:
+class Process(Surrogate):
     """Pass rates as a smooth surface with smaller and smaller interactions, and the covariance of its errors.
 
     On the scale eta = arcsin sqrt(rate) a trial has variance 1/4 everywhere. The surface is the Gaussian process of
@@ -53,6 +54,7 @@ class Process:
     wants_trials = True
     takes_scores = True
     plain_only = True
+    relearns = False
 
     def __init__(self, levels: Sequence[Sequence[int]] | None = None, seed: int = 0, population: bool = True) -> None:
         self.levels = levels
