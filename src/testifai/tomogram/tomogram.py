@@ -17,7 +17,8 @@ from testifai.runs.outcomes import Bits, Ids, Outcomes
 from testifai.space import Space
 from testifai.space import query as queries
 from testifai.space.query import Query
-from testifai.statistics.intervals import confidence_sequence, wilson
+from testifai.statistics.intervals import confidence_sequence, disagree, wilson
+from testifai.statistics.normal import half_widths
 from testifai.support.threads import one_blas_thread
 from testifai.support.views import view
 from testifai.surrogates import Surrogate, Trials, resolve
@@ -346,15 +347,13 @@ class Tomogram:
         low: Floats,
         high: Floats,
     ) -> None:
-        from scipy.special import ndtri
-
         surrogate = self._fitted(among)
         if surrogate is None:
             return
         mean, variance = surrogate.predict(self.space.matrix(ids))
         estimate[at] = mean
         if variance is not None:
-            half = float(ndtri(0.5 + confidence / 2)) * np.sqrt(variance)
+            half = half_widths(confidence) * np.sqrt(variance)
             low[at], high[at] = np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
 
     def _fitted(self, among: Bits | None) -> Surrogate | None:
@@ -389,8 +388,9 @@ class Tomogram:
         free = own_trials.region(self.outcomes, ids, among, confidence, finite=self.population == "data")
         if free.left_out:
             return answer
-        disagrees = own_trials.disagree((answer.robustness, answer.low, answer.high), free)
-        return replace(answer, model_free=(free.estimate, free.low, free.high), disagrees=disagrees)
+        found = (free.estimate, free.low, free.high)
+        disagrees = disagree((answer.robustness, answer.low, answer.high), found)
+        return replace(answer, model_free=found, disagrees=disagrees)
 
     def _single(self, ids: Ids, among: Bits | None) -> Trials | None:
         """Single outcomes for the surrogate; of a run with millions the counts say all there is to say."""
