@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.space import Space
+from testifai.statistics.normal import half_widths
 from testifai.tomogram.context import Known, Profile
 from testifai.tomogram.statements import MOST_CELLS, TOLERANCE, Floats
 from testifai.tomogram.tomogram import Sigma, Tomogram
 
 WORST = 5
 MOST_JOINT = 4_000  # tests up to which the covariance of all errors is used: 128 MB
-Z = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def _bounds(
     by_weight = np.argsort(-weights, kind="stable")
     joint, rest = by_weight[:MOST_JOINT], by_weight[MOST_JOINT:]
     covariance = surrogate.covariance(tomogram.space.matrix(ids[joint]))
-    half = Z * math.sqrt(max(float(weights[joint] @ covariance @ weights[joint]), 0.0))
+    half = half_widths() * math.sqrt(max(float(weights[joint] @ covariance @ weights[joint]), 0.0))
     below = half + float(weights[rest] @ (estimate - low)[rest])
     above = half + float(weights[rest] @ (high - estimate)[rest])
     centre = float(weights @ estimate)

@@ -17,6 +17,7 @@ from testifai.runs.outcomes import Bits, Ids, Outcomes
 from testifai.space import Space
 from testifai.space import query as queries
 from testifai.space.query import Query
+from testifai.statistics.corrections import confidence_each
 from testifai.statistics.intervals import confidence_sequence, disagree, wilson
 from testifai.statistics.normal import half_widths
 from testifai.support.threads import one_blas_thread
@@ -148,7 +149,7 @@ class Tomogram:
 
     def queries(self, expressions: Sequence[str], inputs: str | None = None) -> list[Answer]:
         """Answers to several queries whose intervals hold together, all at once, at 95 % (Bonferroni)."""
-        return [self.query(one, inputs, confidence=1 - 0.05 / len(expressions)) for one in expressions]
+        return [self.query(one, inputs, confidence=confidence_each(len(expressions))) for one in expressions]
 
     def select(self, expression: str) -> NDArray[np.bool_]:
         """Which tests an expression selects, flat by configuration id; selecting none is an error."""
@@ -201,7 +202,7 @@ class Tomogram:
 
     def bound(self, expression: str, inputs: str | None = None, *, looks: int = 1) -> Answer:
         """The same answer with bounds for decisions: valid however often one looks, shared among `looks` questions."""
-        confidence = 1 - 0.05 / looks
+        confidence = confidence_each(looks)
         return self._answer(self.select(expression), self._part(inputs), confidence, anytime=True)
 
     def to_pandas(self) -> Any:
