@@ -25,6 +25,7 @@ from testifai.runs.store import Store
 from testifai.scans import loading
 from testifai.scans.session import Session, environment, open_run
 from testifai.scans.spec import Gate, Spec
+from testifai.statistics.corrections import confidence_each
 from testifai.strategies.adaptive import TARGET, Adaptive
 from testifai.support.threads import one_blas_thread
 from testifai.tomogram import Answer, Excluded, Tomogram
@@ -47,7 +48,7 @@ class Measured:
     @property
     def confidence(self) -> float:
         """At which each gate's bounds stand."""
-        return 1 - 0.05 / self.sharing
+        return confidence_each(self.sharing)
 
     def lacking(self, verdict: Verdict) -> tuple[int, int]:
         """How many more inferences on an undecided gate's tests might decide it, and how many there are at all.

@@ -13,9 +13,6 @@ Part = tuple[float, float, float]
 
 CONFIDENCE = 0.95
 
-# The same for a normal distribution, in standard deviations.
-DEVIATIONS = 1.959964
-
 
 def hypergeometric(failures: int, tests: int, population: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Exact limits for the failures in a population of which some were drawn at random without replacement.

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.statistics.intervals import confidence_sequence, wilson
+from testifai.statistics.normal import half_widths
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -53,10 +54,8 @@ def paired_interval(
     >>> round(float(low), 4), round(float(high), 4)
     (0.0231, 0.0584)
     """
-    from scipy.special import ndtri
-
     c, b, n = np.broadcast_arrays(*(np.asarray(count, np.float64) for count in (gained, lost, pairs)))
-    z2 = float(ndtri(0.5 + confidence / 2)) ** 2
+    z2 = half_widths(confidence) ** 2
     estimate = (c - b) / n
     complete = np.zeros(n.shape, bool) if population is None else n == population
     effective = n if population is None else np.where(complete, 1, n * (population - 1) / np.maximum(population - n, 1))
@@ -168,15 +167,3 @@ def _hypergeometric_tail(most: int, total: int, good: int, drawn: int) -> float:
     k = np.arange(max(0, drawn - (total - good)), most + 1)
     terms = log_choose(good, k) + log_choose(total - good, drawn - k) - log_choose(total, drawn)
     return float(np.exp(terms).sum())
-
-
-def holm(p: Floats) -> Floats:
-    """p-values that may be compared with the risk of a single wrong rejection among all: Holm (1979).
-
-    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(p, kind="stable")
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)))
-    return adjusted

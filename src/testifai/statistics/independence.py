@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
+from testifai.statistics.corrections import holm
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -216,21 +217,6 @@ def connected(count: int, links: Sequence[tuple[int, int]]) -> list[list[int]]:
         old, new = max(group[a], group[b]), min(group[a], group[b])
         group = [new if g == old else g for g in group]
     return [[member for member in range(count) if group[member] == g] for g in sorted(set(group))]
-
-
-def holm(p: ArrayLike) -> Floats:
-    """Holm's correction of p-values for looking at all of them; NaN stays and does not count.
-
-    >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    values = np.asarray(p, np.float64)
-    adjusted = np.full(values.shape, np.nan)
-    known = np.flatnonzero(~np.isnan(values))
-    ascending = known[np.argsort(values[known], kind="stable")]
-    steps = values[ascending] * np.arange(len(known), 0, -1)
-    adjusted[ascending] = np.minimum(np.maximum.accumulate(steps), 1)
-    return adjusted
 
 
 # -- inside ---------------------------------------------------------------------------------------------------------

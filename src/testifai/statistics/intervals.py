@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from testifai.statistics.normal import half_widths
+
 Floats = NDArray[np.float64]
+Estimated = tuple[float, float, float]  # estimate, low, high
+
+ROUNDING = 1e-12  # two estimates this close are the same number, computed in two ways
 
 
 def wilson(
@@ -26,10 +31,8 @@ def wilson(
     >>> round(float(low), 3), round(float(high), 3)
     (0.826, 0.945)
     """
-    from scipy.special import ndtri
-
     s, n = _counts(passes, trials)
-    z2 = float(ndtri(0.5 + confidence / 2)) ** 2
+    z2 = half_widths(confidence) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = s / n
         effective = n if population is None else n * (population - 1) / (population - n)
@@ -63,6 +66,22 @@ def confidence_sequence(
     else:
         low, high = _solve_hypergeometric(s, n, population, bar)
     return _blank(n, low, high)
+
+
+def disagree(one: Estimated, other: Estimated) -> bool:
+    """Whether two intervals for one number, each (estimate, low, high), cannot both be right.
+
+    They cannot where the estimates are further apart than z √(se² + se²), the standard errors read off the sides of
+    the intervals that face each other: high - estimate of the lower one, estimate - low of the upper one, each z
+    standard errors (Zou and Donner, Statistics in Medicine 27 (2008) 1693-1702). Both must have the same confidence.
+    If both rest on the same trials they err alike, and two 95 % intervals that are right disagree less often than one
+    time in twenty. What is NaN disagrees with nothing.
+
+    >>> disagree((0.73, 0.71, 0.75), (0.70, 0.67, 0.73)), disagree((0.75, 0.73, 0.77), (0.70, 0.67, 0.73))
+    (False, True)
+    """
+    (lower, _, top), (upper, bottom, _) = sorted([one, other])
+    return bool(upper - lower > np.hypot(top - lower, upper - bottom) + ROUNDING)
 
 
 def _counts(passes: ArrayLike, trials: ArrayLike) -> tuple[Floats, Floats]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.runs.trials import Trials
+from testifai.statistics.normal import half_widths
 
 Floats = NDArray[np.float64]
 
@@ -39,12 +40,9 @@ class Surrogate(ABC):
 
     def bounds(self, features: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper bound of each rate; NaN where there is no variance."""
-        from scipy.special import ndtri
-
         mean, variance = self.predict(features)
-        half = float(ndtri(0.5 + confidence / 2)) * np.sqrt(
-            np.full(len(mean), np.nan) if variance is None else variance
-        )
+        spread = np.full(len(mean), np.nan) if variance is None else np.sqrt(variance)
+        half = half_widths(confidence) * spread
         return np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
 
     def region(self, features: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:

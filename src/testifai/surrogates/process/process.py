@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
+from testifai.statistics.normal import half_widths
 from testifai.surrogates.base import Surrogate
 from testifai.surrogates.process.evidence import best_parameters
 from testifai.surrogates.process.inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
 from testifai.surrogates.process.kernel import REMAINDER, Floats, Ints, Prior
 from testifai.surrogates.process.part import Part, Scatter
 from testifai.surrogates.process.places import Numbers, known_places, severities
-from testifai.surrogates.process.scale import inside, moments, quantile, rate
+from testifai.surrogates.process.scale import inside, moments, rate
 from testifai.surrogates.process.scores import EXPLAINED, Scores, read_scores
 
 LARGEST = 2_000  # tests used in a fit
@@ -225,7 +226,7 @@ class Process(Surrogate):
     def bounds(self, features: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper bound of each rate, made on the scale of eta."""
         eta, variance = self._values(known_places(self.prior_, severities(features)))
-        half = quantile(confidence) * np.sqrt(variance)
+        half = half_widths(confidence) * np.sqrt(variance)
         return rate(eta - half), rate(eta + half)
 
     def region(self, features: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
@@ -242,7 +243,7 @@ class Process(Surrogate):
         else:
             variance = self._variance_of_sum(places, slope)
         estimate = float(moments(eta, own)[0].mean())
-        half = quantile(confidence) * (self._plugged * max(variance, 0.0)) ** 0.5
+        half = half_widths(confidence) * (self._plugged * max(variance, 0.0)) ** 0.5
         return estimate, max(estimate - half, 0.0), min(estimate + half, 1.0)
 
     def _variance_of_sum(self, places: Ints, weights: Floats) -> float:
