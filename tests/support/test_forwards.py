@@ -18,6 +18,7 @@ NAMES_OF_0_1_0 = json.loads(Path(__file__).with_name("names_of_0_1_0.json").read
 # `NAMES` of testifai/support/forwards.py instead.
 GONE = {
     "testifai.commands.common:measured": "a step inside commands, now part of open_measured",
+    "testifai.locality.explain:ENDS": "the names of the three numbers of Rates",
     "testifai.perturb.preview:write": "a step inside preview, now write_picture, which wants to know the field as well",
 }
 

@@ -17,7 +17,7 @@ from testifai.support.libraries import load
 from testifai.tomogram import Answer
 
 if TYPE_CHECKING:
-    from testifai.locality.explain import Explanation
+    from testifai.locality.summary import Explanation
     from testifai.tomogram.comparison import Region
 
 html: Any = load("dash.html", extra="app")
@@ -182,16 +182,16 @@ def _thumb(thumb: Thumb, what: str) -> Any:
 
 def trends(found: Explanation) -> Any:
     """Why the model fails, in words, what would give most first."""
-    from testifai.locality import wording
+    from testifai.locality import summary
 
     shown = found.trends[:MOST_TRENDS]
     more = len(found.trends) - len(shown)
     return html.Section(
         [
             html.H2("what to fix, the largest gain first"),
-            html.Ol([html.Li([one.text, html.Div(f"If fixed, at most: {wording.gains(one)}. Try: {one.advice}.")])
+            html.Ol([html.Li([one.text, html.Div(f"If fixed, at most: {summary.gains(one)}. Try: {one.advice}.")])
                      for one in shown])
-            if shown else html.P(wording.no_trend(found)),
+            if shown else html.P(summary.no_trend(found)),
             html.Div(
                 f"{f'{more} more; ' if more else ''}a trend is more than chance, {found.tests:,} tests corrected for. "
                 "testifai errors has all of them, and the failing inputs to train on.",

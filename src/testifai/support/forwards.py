@@ -98,6 +98,20 @@ MODULES = {
 }
 
 NAMES = {
+    "testifai.locality": {"Measured": "testifai.locality.pairs:Measurement"},
+    "testifai.locality.compose": {"plain": "testifai.support.plain:plain"},
+    "testifai.locality.explain": {"MOST_TRACES": "testifai.locality.summary:MOST_TRACES"},
+    "testifai.locality.pairs": {"Measured": "testifai.locality.pairs:Measurement"},
+    "testifai.locality.wording": {
+        "MOST_NAMED": "testifai.locality.summary:MOST_NAMED",
+        "advice": "testifai.locality.summary:advice",
+        "gains": "testifai.locality.summary:gains",
+        "lines": "testifai.locality.summary:lines",
+        "no_trend": "testifai.locality.summary:no_trend",
+        "read_as": "testifai.locality.summary:read_as",
+        "rest": "testifai.locality.summary:rest",
+        "sentence": "testifai.locality.summary:sentence",
+    },
     "testifai.models.python": {"import_object": "testifai.support.own_code:import_object"},
     "testifai.operational.balanced": {
         "Deal": "testifai.operational.balanced.balanced:Deal",
