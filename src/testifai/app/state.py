@@ -91,7 +91,7 @@ class Runs:
 
     def ready(self, run: int) -> bool:
         """Whether a run's estimates are made."""
-        return "_whole" in self.tomograms[run].__dict__
+        return self.tomograms[run].estimated
 
     def tomogram(self, run: int) -> Tomogram:
         """A run's tomogram, its estimates made."""

@@ -23,6 +23,7 @@ else:
 
 MODULES = {
     "testifai.answers": "testifai.tomogram.answers",
+    "testifai.app.texts": "testifai.present.edits",
     "testifai.assemble": "testifai.scans.loading",
     "testifai.assess": "testifai.quality.assessment",
     "testifai.check": "testifai.scans.check",
@@ -119,6 +120,8 @@ NAMES = {
         "HANDS": "testifai.operational.balanced.balanced:HANDS",
         "SPARE": "testifai.operational.balanced.balanced:SPARE",
     },
+    "testifai.present.edits": {"PARTS": "testifai.present.edits:WORDS"},
+    "testifai.present.examples": {"picture": "testifai.support.images:data_uri"},
     "testifai.present.contact_sheets": {"read_image": "testifai.support.images:read_image"},
     "testifai.present.figures.projection": {"severities": "testifai.space.space:Space.severities"},
     "testifai.present.terminal": {
