@@ -21,9 +21,9 @@ from testifai.present.contact_sheets import (
     draw_composites,
     example,
     parse_composite,
-    read_image,
     street,
 )
+from testifai.support.images import read_image
 
 INVERT = perturb.Perturbation("invert", lambda images, by, rng: np.where(by, 255 - images, images), [0, 1])
 

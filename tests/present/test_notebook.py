@@ -81,7 +81,7 @@ def test_disagreement_is_shown():
 
 def test_names_are_escaped(run, monkeypatch):
     """Axis names are identifiers, and escaped all the same."""
-    monkeypatch.setattr("testifai.present.notebook.sigma_text", lambda space, sigma: "<script>alert(1)</script>")
+    monkeypatch.setattr("testifai.space.Space.words", lambda space, sigma: "<script>alert(1)</script>")
     html = tomogram_html(run)
     assert "<script>" not in html
     assert tables(html)[2][1][0] == "<script>alert(1)</script>"

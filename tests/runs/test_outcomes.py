@@ -94,9 +94,9 @@ def test_visiting_order_is_a_permutation_that_depends_on_the_seed():
 
 def test_an_interrupt_while_recording_leaves_no_trial_without_its_outcome(monkeypatch):
     """Ctrl-C may come between any two steps: what is marked as tried has its outcome by then."""
-    from testifai.runs import outcomes as module
+    from testifai.support import bits as module
 
-    set_bits = module._set
+    set_bits = module.put
     for survived in range(2):
         outcomes, calls = Outcomes(16), []
 
@@ -106,7 +106,7 @@ def test_an_interrupt_while_recording_leaves_no_trial_without_its_outcome(monkey
             calls.append(1)
             set_bits(bits, places)
 
-        monkeypatch.setattr(module, "_set", interrupted)
+        monkeypatch.setattr(module, "put", interrupted)
         with pytest.raises(KeyboardInterrupt):
             outcomes.record(3, np.array([1, 4]), np.array([True, False]))
         attempted, _ = outcomes.bits(3)

@@ -21,6 +21,7 @@ _OUTPUTS = ("labels", "scores", "values")
 class PythonModel:
     """A function batch → (N,) labels or (N, d) scores or values; `outputs` says which, if known.
 
+    >>> import numpy as np
     >>> PythonModel(lambda table: table.sum(axis=1))(np.ones((2, 3))).tolist()
     [3.0, 3.0]
     """

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from testifai.errors import InputError
+from testifai.runs import keys
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import Store, identity_changes
 
@@ -21,7 +22,7 @@ def merge(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) 
     if not sources:
         raise InputError("merge: give at least one run")
     with Store.open(sources[0]) as first:
-        identity, inputs = _identity(first), first.get("inputs")
+        identity, inputs = _identity(first), first.get(keys.INPUTS)
         for path in sources[1:]:
             with Store.open(path) as other:
                 changes = identity_changes(identity, _identity(other))
@@ -30,23 +31,40 @@ def merge(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) 
         temporary = target.with_name(f"{target.name}.{os.getpid()}.merging")
         try:
             with Store.create_or_open(temporary) as merged:
-                for key in ("identity", "environment", "spec", "gates", "inputs", "classes", "folder", "stopped_early"):
-                    merged.put(**{key: first.get(key)})
-                labels = first.get_array("labels")
+                merged.put(**{key: first.get(key) for key in keys.SHARED})
+                labels = first.get_array(keys.LABELS)
                 if labels is not None:
-                    merged.put_array("labels", labels)
-                outcomes = Outcomes(inputs)
-                for path in sources:
-                    with Store.open(path) as source:
-                        merged.import_run(source, outcomes)
+                    merged.put_array(keys.LABELS, labels)
+                _merge_into(merged, sources, Outcomes(inputs))
             temporary.replace(target)
         finally:
             for ending in ("", "-wal", "-shm"):
                 temporary.with_name(temporary.name + ending).unlink(missing_ok=True)
 
 
+def _merge_into(merged: Store, sources: Sequence[Path], outcomes: Outcomes) -> None:
+    for path in sources:
+        with Store.open(path) as source:
+            merged.import_run(source, outcomes)
+            _import_scores(merged, source)
+
+
+def _import_scores(merged: Store, source: Store) -> None:
+    """Take over quality scores; those of one test by one measure are the same in every part.
+
+    What they cost adds up. A run has the measure that its parts have; of parts with different ones, the last.
+    """
+    about = source.get(keys.QUALITY)
+    if about is None:
+        return
+    blocks = list(source.get_blocks(keys.SCORES))
+    costs = {name: source.get(name) or 0 for name in dict.fromkeys(name for name, _, _ in blocks)}
+    merged.put_blocks(blocks)
+    merged.put(**{keys.QUALITY: about, **{name: cost + (merged.get(name) or 0) for name, cost in costs.items()}})
+
+
 def _identity(store: Store) -> dict[str, Any]:
-    found: dict[str, Any] | None = store.get("identity")
+    found: dict[str, Any] | None = store.get(keys.IDENTITY)
     if found is None:
         raise InputError(f"merge: {store.path} holds no run yet; start it with: testifai run SPEC.toml")
     return found

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
+from testifai.support import bits as packed
+from testifai.support.bits import Bits
 
-Bits = NDArray[np.uint8]
 Ids = NDArray[np.int64]
 Places = NDArray[np.intp]
 
@@ -44,6 +45,8 @@ class Outcomes:
         self.inputs = inputs
         self._rows: dict[int, _Row] = {}
         self._kept: dict[str, dict[int, NDArray[np.float32]]] = {}
+        # Configurations whose arrays a snapshot looks at too: they are copied before they change.
+        self._shared: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -65,17 +68,34 @@ class Outcomes:
         row = self._row(configuration)
         for name, values in (kept or {}).items():
             self.kept(configuration, name)[places] = values
-        _set(row.passed, places[passed])
+        packed.put(row.passed, places[passed])
         # Last: an interrupt in between must not leave a trial without its outcome.
-        _set(row.attempted, places)
+        packed.put(row.attempted, places)
+
+    def snapshot(self) -> Outcomes:
+        """What is known now, whatever is recorded here later; arrays are shared until they change.
+
+        >>> outcomes = Outcomes(3)
+        >>> before = outcomes.snapshot()
+        >>> outcomes.record(0, np.array([1]), np.array([True]))
+        >>> before.total(), outcomes.total()
+        (0, 1)
+        """
+        twin = Outcomes(self.inputs)
+        twin._rows = dict(self._rows)
+        twin._kept = {name: dict(values) for name, values in self._kept.items()}
+        self._shared, twin._shared = set(self._rows), set(self._rows)
+        return twin
 
     def attempted(self, configuration: int, places: Places) -> NDArray[np.bool_]:
         """Which of these inputs were tried under the configuration."""
-        return self._read(configuration, places, "attempted")
+        row = self._rows.get(configuration)
+        return np.zeros(len(places), bool) if row is None else packed.get(row.attempted, places)
 
     def passed(self, configuration: int, places: Places) -> NDArray[np.bool_]:
         """Which of these inputs passed under the configuration."""
-        return self._read(configuration, places, "passed")
+        row = self._rows.get(configuration)
+        return np.zeros(len(places), bool) if row is None else packed.get(row.passed, places)
 
     def bits(self, configuration: int) -> tuple[Bits, Bits]:
         """Attempted and passed bits of a configuration, eight inputs a byte, first input highest."""
@@ -89,7 +109,7 @@ class Outcomes:
         both = row.attempted[part] & attempted
         clash = both & (row.passed[part] ^ passed)
         if clash.any():
-            count = int(np.bitwise_count(clash).sum())
+            count = int(packed.count_set(clash))
             raise InputError(
                 f"outcomes contradict each other: {count} inputs passed in one run and failed in the other "
                 f"under configuration {configuration}; is the model deterministic?"
@@ -118,8 +138,8 @@ class Outcomes:
                 attempted, passed = row.attempted, row.passed
                 if among is not None:
                     attempted, passed = attempted & among, passed & among
-                trials[place] = np.bitwise_count(attempted).sum()
-                passes[place] = np.bitwise_count(passed).sum()
+                trials[place] = packed.count_set(attempted)
+                passes[place] = packed.count_set(passed)
         return passes, trials
 
     def single(self, configurations: Ids, among: Bits | None = None, name: str | None = None) -> Trials:
@@ -130,7 +150,7 @@ class Outcomes:
         places, passed, values = [], [], []
         for configuration in configurations.tolist():
             attempted, _ = self.bits(configuration)
-            tried = np.flatnonzero(np.unpackbits(attempted if among is None else attempted & among, count=self.inputs))
+            tried = packed.places_of(attempted if among is None else attempted & among, self.inputs)
             places.append(tried)
             passed.append(self.passed(configuration, tried))
             if name is not None:
@@ -138,14 +158,14 @@ class Outcomes:
         test = np.repeat(np.arange(len(places)), [len(tried) for tried in places])
         place, inputs = np.concatenate(places), self.inputs
         if among is not None:
-            number = np.cumsum(np.unpackbits(among, count=self.inputs), dtype=np.intp)
+            number = np.cumsum(packed.unpack(among, self.inputs), dtype=np.intp)
             place, inputs = number[place] - 1, int(number[-1])
         kept = np.concatenate(values) if values else None
         return Trials(test, place, np.concatenate(passed), inputs, kept)
 
     def total(self) -> int:
         """Outcomes recorded so far; one inference each."""
-        return sum(int(np.bitwise_count(row.attempted).sum()) for row in self._rows.values())
+        return sum(int(packed.count_set(row.attempted)) for row in self._rows.values())
 
     def merge(self, other: Outcomes) -> None:
         """Take in the other's outcomes."""
@@ -160,20 +180,15 @@ class Outcomes:
                 mine[known] = theirs[known]
 
     def _row(self, configuration: int) -> _Row:
+        """The bits of a configuration, to be changed."""
         row = self._rows.get(configuration)
         if row is None:
-            size = (self.inputs + 7) // 8
+            size = packed.size(self.inputs)
             row = self._rows[configuration] = _Row(np.zeros(size, np.uint8), np.zeros(size, np.uint8))
+        elif configuration in self._shared:
+            self._shared.remove(configuration)
+            row = self._rows[configuration] = _Row(row.attempted.copy(), row.passed.copy())
+            for values in self._kept.values():
+                if configuration in values:
+                    values[configuration] = values[configuration].copy()
         return row
-
-    def _read(self, configuration: int, places: Places, which: str) -> NDArray[np.bool_]:
-        row = self._rows.get(configuration)
-        if row is None:
-            return np.zeros(len(places), bool)
-        bits: Bits = getattr(row, which)
-        chosen: Bits = bits[places >> 3] >> (7 - (places & 7)).astype(np.uint8)
-        return (chosen & 1).astype(bool)
-
-
-def _set(bits: Bits, places: Places) -> None:
-    np.bitwise_or.at(bits, places >> 3, (128 >> (places & 7)).astype(np.uint8))

@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.runs import keys
 from testifai.runs.lock import Lock
 from testifai.runs.outcomes import Outcomes, Places
+from testifai.support import bits as packed
 
 APPLICATION_ID = 0x7E57FA1
 VERSION = 1
@@ -184,7 +186,7 @@ class Store:
         """Forget whose run this is; only where nothing has been measured. Sweeps stay: they know whose they are."""
         with self._transaction():
             for table, column in (("meta", "key"), ("arrays", "name")):
-                self._connection.execute(f"DELETE FROM {table} WHERE {column} NOT LIKE 'sweep/%'")
+                self._connection.execute(f"DELETE FROM {table} WHERE {column} NOT LIKE '{keys.SWEEPS}%'")
 
     # -- outcomes -----------------------------------------------------------------------------------------------
 
@@ -210,7 +212,7 @@ class Store:
             rows.append(_sealed(configuration, block, None if whole else attempted, passed))
             for name in outcomes.kept_names():
                 values = outcomes.kept(configuration, name)[_places(block)]
-                known = values[np.unpackbits(tried, count=len(values)).view(bool)].astype("<f4")
+                known = values[packed.unpack(tried, len(values))].astype("<f4")
                 kept.append(_sealed(configuration, block, name, known.tobytes()))
         with self._transaction():
             # Not INSERT OR REPLACE: replacing would delete the row that a kept value refers to.
@@ -222,7 +224,7 @@ class Store:
             self._connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", kept)
             if references is not None:
                 for block in self._dirty_references:
-                    self._write_array("reference", block, references[_places(block)])
+                    self._write_array(keys.REFERENCE, block, references[_places(block)])
         self._dirty.clear()
         self._dirty_references.clear()
 
@@ -255,7 +257,7 @@ class Store:
     def load_references(self, inputs: int) -> NDArray[Any] | None:
         """What the oracle remembered of the clean outputs, by place; zeros where nothing was measured."""
         values: NDArray[Any] | None = None
-        for block, rows in self._array_blocks("reference"):
+        for block, rows in self._array_blocks(keys.REFERENCE):
             if values is None:
                 values = np.zeros((inputs, *rows.shape[1:]), rows.dtype)
             values[_places(block)] = rows
@@ -321,7 +323,7 @@ def _bits(data: bytes) -> NDArray[np.uint8]:
 
 def _all(inputs: int, block: int) -> bytes:
     """The attempted bits of a block in which every input was tried."""
-    return np.packbits(np.ones(max(0, min(BLOCK, inputs - block * BLOCK)), bool)).tobytes()
+    return packed.pack(np.ones(max(0, min(BLOCK, inputs - block * BLOCK)), bool)).tobytes()
 
 
 def _checksum(*cells: Any) -> int:

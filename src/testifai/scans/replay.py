@@ -21,10 +21,11 @@ from testifai import strategies, surrogates
 from testifai.engine import stopping as stopping_rules
 from testifai.errors import InputError, suggest
 from testifai.perturb import Perturbation
-from testifai.runs.outcomes import Bits, Outcomes, visiting_order
+from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.scans.session import environment
 from testifai.space import Space
 from testifai.strategies.base import Progress, check_budget
+from testifai.support.bits import Bits
 from testifai.tomogram import Tomogram
 
 

@@ -26,7 +26,8 @@ from testifai.statistics.differences import (
     solve_paired,
     solve_stopped,
 )
-from testifai.tomogram.tomogram import Sigma, Tomogram
+from testifai.tomogram.answers import Sigma
+from testifai.tomogram.tomogram import Tomogram
 
 VERDICTS = ("better", "worse", "equal", "undecided")
 EXTREMES = 5  # so many best and worst tests are shown

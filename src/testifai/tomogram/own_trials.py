@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.runs.outcomes import Bits, Ids, Outcomes
+from testifai.runs.outcomes import Ids, Outcomes
 from testifai.runs.trials import Trials
+from testifai.support.bits import Bits
 
 Floats = NDArray[np.float64]
 

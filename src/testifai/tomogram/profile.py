@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.space import Space
+from testifai.tomogram.answers import Sigma
 from testifai.tomogram.context import Known, Profile
+from testifai.tomogram.estimates import Estimates
 from testifai.tomogram.statements import MOST_CELLS, TOLERANCE, Floats
-from testifai.tomogram.tomogram import Sigma, Tomogram
 
 WORST = 5
 MOST_JOINT = 4_000  # tests up to which the covariance of all errors is used: 128 MB
@@ -52,7 +53,7 @@ class Expected:
 
 
 def expected(
-    tomogram: Tomogram,
+    tomogram: Estimates,
     profile: Profile | Mapping[str, Any] | NDArray[Any],
     given: Mapping[str, Any] | None = None,
 ) -> Expected:
@@ -68,7 +69,7 @@ def expected(
     >>> outcomes = Outcomes(100)
     >>> for test, passes in enumerate([96, 88, 60]):
     ...     outcomes.record(test, np.arange(100), np.arange(100) < passes)
-    >>> tomogram = Tomogram(Space({"fade": fade}), outcomes, np.arange(100), surrogate=None)
+    >>> tomogram = Estimates(Space({"fade": fade}), outcomes, np.arange(100), surrogate=None)
     >>> answer = expected(tomogram, {"fade": {0: 0.5, 1: 0.4, 2: 0.1}})
     >>> round(answer.robustness, 3), answer.tests, answer.costliest[0][:2]
     (0.892, 3, ((1,), 0.4))
@@ -154,7 +155,7 @@ def _positive(
 # -- what is known about them ---------------------------------------------------------------------------------------
 
 
-def _estimates(tomogram: Tomogram, ids: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+def _estimates(tomogram: Estimates, ids: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
     if tomogram.space.size <= MOST_CELLS:
         view = tomogram.estimate, tomogram.low, tomogram.high
         estimate, low, high = (array.reshape(-1)[ids] for array in view)
@@ -162,27 +163,22 @@ def _estimates(tomogram: Tomogram, ids: NDArray[np.int64]) -> tuple[Floats, Floa
     return tomogram.predict(map(tomogram.space.configuration, ids.tolist()))
 
 
-def _own_trials(tomogram: Tomogram, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _own_trials(tomogram: Estimates, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of the tests rest on their own trials alone."""
     _, trials = tomogram.outcomes.counts(ids)
-    pools = bool(getattr(_pooling(tomogram), "pools", False))
+    pools = tomogram.pooling() is not None
     return np.asarray(trials == tomogram.outcomes.inputs if pools else trials > 0)
 
 
-def _pooling(tomogram: Tomogram) -> Any:
-    """The fitted surrogate that estimates tests from all trials, where there is one behind this tomogram."""
-    return tomogram._pooling(None)
-
-
 def _bounds(
-    tomogram: Tomogram, ids: NDArray[np.int64], weights: Floats, estimate: Floats, low: Floats, high: Floats
+    tomogram: Estimates, ids: NDArray[np.int64], weights: Floats, estimate: Floats, low: Floats, high: Floats
 ) -> tuple[float, float]:
     """From the covariance of the tests' errors where it is known, else the weighted mean of their bounds.
 
     The latter is right however errors hang together: the standard deviation of a sum is at most the sum of standard
     deviations. Of very many tests the covariance of the most probable is used and the others' half-widths are added.
     """
-    surrogate = _pooling(tomogram)
+    surrogate = tomogram.pooling()
     if not hasattr(surrogate, "covariance"):
         return float(weights @ low), float(weights @ high)
     by_weight = np.argsort(-weights, kind="stable")

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.space import Axis, Space
-from testifai.tomogram.tomogram import Answer, Tomogram
+from testifai.tomogram.answers import Answer
+from testifai.tomogram.tomogram import Tomogram
 
 MOST_AXES = 3  # with a condition in a region that is searched for
 MOST_OCTANTS = 32

@@ -1,138 +1,40 @@
-"""The finished result: an estimate with an interval for every configuration, and answers to queries over them."""
+"""The finished result: what was measured and estimated, and answers to queries over it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.quality.scores import Scores
-from testifai.runs.outcomes import Bits, Ids, Outcomes
-from testifai.space import Space
 from testifai.space import query as queries
 from testifai.space.query import Query
-from testifai.statistics.intervals import confidence_sequence, wilson
-from testifai.support.threads import one_blas_thread
+from testifai.support.bits import Bits, count_set, pack
 from testifai.support.views import view
-from testifai.surrogates import Surrogate, Trials, resolve
 from testifai.tomogram import own_trials
-from testifai.tomogram.answers import Answer, Excluded, Sigma
-
-if TYPE_CHECKING:
-    from testifai.tomogram.profile import Expected
-
-__all__ = ["Answer", "Excluded", "Sigma", "Tomogram"]
-
-Floats = NDArray[np.float64]
+from testifai.tomogram.answers import Answer, Excluded
+from testifai.tomogram.estimates import Estimates, Floats
+from testifai.tomogram.profile import Expected, expected
 
 WORST = 5
-# Up to this many single outcomes are handed to a surrogate.
-MOST_SINGLE = 3_000_000
 
 
-@dataclass(frozen=True)
-class _View:
-    """Estimates over the whole space, flat by configuration id, for all inputs or a part of them."""
-
-    estimate: Floats
-    low: Floats
-    high: Floats
-    passes: Ids
-    trials: Ids
-
-
-@dataclass
-class Tomogram:
+@dataclass(frozen=True, eq=False)
+class Tomogram(Estimates):
     """Everything that is known about a model in a space of conditions.
 
-    Bounds of a test stand at 95 % and are for the rate on the inputs at hand (`population="data"`: they close once all
-    inputs were tried) or on new inputs like them (`"future"`). Tests ended by a stopping rule have bounds that stay
-    valid under it. The bounds of an answer are the mean bounds of its tests: conservative,
-    since the tests share inputs.
+    The bounds of an answer are the mean bounds of its tests, which is conservative, since tests share inputs; where a
+    surrogate knows how their errors hang together, bounds from that.
     """
-
-    space: Space
-    outcomes: Outcomes
-    order: NDArray[np.intp]
-    labels: NDArray[Any] | None = None
-    classes: tuple[str, ...] | None = None
-    population: str = "data"
-    stopped_early: bool = False
-    surrogate: str | Surrogate | None = "forest"
-    seed: int = 0
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    quality: Scores | None = None
 
     def __repr__(self) -> str:
         return (
             f"<Tomogram of {self.space.size:,} tests over {', '.join(self.space.names)}: "
             f"{len(self.outcomes):,} measured, {self.inferences:,} inferences, clean accuracy {self.base:.3f}>"
         )
-
-    # -- what was measured --------------------------------------------------------------------------------------
-
-    @cached_property
-    def measured_ids(self) -> Ids:
-        """The configurations with at least one outcome, ascending."""
-        return np.array(sorted(self.outcomes), np.int64)
-
-    @cached_property
-    def inferences(self) -> int:
-        """Inputs handed to the model in all, for outcomes and for quality."""
-        return self.outcomes.total() + (0 if self.quality is None else self.quality.inferences)
-
-    @cached_property
-    def base(self) -> float:
-        """Clean accuracy."""
-        if self._pooling(None) is not None:
-            return float(self._whole.estimate[0])
-        passes, trials = self.outcomes.counts([0])
-        return float(passes[0] / trials[0]) if trials[0] else float("nan")
-
-    @property
-    def passes(self) -> Ids:
-        """Passed trials of every test."""
-        return self._whole.passes.reshape(self.space.shape)
-
-    @property
-    def trials(self) -> Ids:
-        """Trials of every test."""
-        return self._whole.trials.reshape(self.space.shape)
-
-    @cached_property
-    def rests_on_own_trials(self) -> NDArray[np.bool_]:
-        """Which tests' estimates rest on their own trials alone, flat by configuration id."""
-        trials = self._whole.trials
-        return np.asarray(trials == self.outcomes.inputs if self._pools else trials > 0)
-
-    # -- estimates ----------------------------------------------------------------------------------------------
-
-    @property
-    def estimate(self) -> Floats:
-        """The pass rate of every test: measured where there are trials, predicted elsewhere."""
-        return self._whole.estimate.reshape(self.space.shape)
-
-    @property
-    def low(self) -> Floats:
-        """Lower 95 % bound of every test; NaN where a method has none."""
-        return self._whole.low.reshape(self.space.shape)
-
-    @property
-    def high(self) -> Floats:
-        """Upper 95 % bound of every test; NaN where a method has none."""
-        return self._whole.high.reshape(self.space.shape)
-
-    def predict(self, configurations: Iterable[Sequence[int]]) -> tuple[Floats, Floats, Floats]:
-        """Estimate and bounds of some configurations; for spaces too large to enumerate."""
-        ids = np.array([self.space.id(tuple(sigma)) for sigma in configurations], np.int64)
-        view = self._view(ids)
-        return view.estimate, view.low, view.high
 
     # -- questions ----------------------------------------------------------------------------------------------
 
@@ -220,15 +122,13 @@ class Tomogram:
 
         See `testifai.tomogram.profile.expected`.
         """
-        from testifai.tomogram.profile import expected
-
         return expected(self, profile, given)
 
     def by_class(self) -> dict[str, Answer]:
         """For each class, the mean robustness over the measured tests."""
         if self.labels is None or self.labels.ndim != 1 or self.labels.dtype.kind == "f":
             return {}
-        measured, pooled = self._measured_mask(), self._pooling(None) is not None
+        measured, pooled = self._measured_mask(), self.pooling() is not None
         answers = {}
         for label in np.unique(self.labels):
             name = self.classes[int(label)] if self.classes else str(label)
@@ -263,140 +163,19 @@ class Tomogram:
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _whole(self) -> _View:
-        return self._view(None)
-
     def _measured_mask(self) -> NDArray[np.bool_]:
         return self._whole.trials > 0
-
-    def _view(
-        self,
-        ids: Ids | None,
-        among: Bits | None = None,
-        confidence: float = 0.95,
-        *,
-        anytime: bool = False,
-        chosen: NDArray[np.bool_] | None = None,
-    ) -> _View:
-        """Estimates of some configurations, or of all, on all inputs or on a part of them.
-
-        With `chosen`, only these of the tests without trials are predicted.
-        """
-        if ids is None:
-            self.space.columns()  # refuses what cannot be enumerated
-            size = self.space.size
-            known = self.measured_ids
-            passes, trials = np.zeros(size, np.int64), np.zeros(size, np.int64)
-            passes[known], trials[known] = self.outcomes.counts(known, among)
-        else:
-            size = len(ids)
-            passes, trials = self.outcomes.counts(ids, among)
-        inputs = self.outcomes.inputs if among is None else int(np.bitwise_count(among).sum())
-        population = inputs if self.population == "data" else None
-        interval = confidence_sequence if self.stopped_early or anytime else wilson
-        # A pooling surrogate leaves alone only what there is nothing more to know about.
-        pooling = self._pooling(among)
-        done = np.flatnonzero(trials if pooling is None else trials == inputs)
-        estimate, low, high = (np.full(size, np.nan) for _ in range(3))
-        estimate[done] = passes[done] / trials[done]
-        low[done], high[done] = interval(passes[done], trials[done], population, confidence)
-        unknown = np.isnan(estimate)
-        missing = np.flatnonzero(unknown if chosen is None else unknown & chosen)
-        if len(missing) and len(self.measured_ids):
-            at = missing if ids is None else ids[missing]
-            if pooling is None:
-                self._predict(at, missing, among, confidence, estimate, low, high)
-            else:
-                features, looked = self.space.matrix(at), self._looked(confidence) if anytime else confidence
-                estimate[missing] = pooling.predict(features)[0]
-                low[missing], high[missing] = pooling.bounds(features, looked)
-        return _View(estimate, low, high, passes, trials)
-
-    def _pooling(self, among: Bits | None) -> Any:
-        """The fitted surrogate, where it is one that estimates every test from all trials and there is need of it."""
-        known = self.population == "data" and self._complete
-        return self._fitted(among) if self._pools and len(self.measured_ids) and not known else None
-
-    @cached_property
-    def _complete(self) -> bool:
-        """Whether every test of the space was tried on every input."""
-        _, trials = self.outcomes.counts(self.measured_ids)
-        return len(trials) == self.space.size and bool((trials == self.outcomes.inputs).all())
-
-    @cached_property
-    def _pools(self) -> bool:
-        return bool(getattr(resolve(self.surrogate), "pools", False))
-
-    def _looked(self, confidence: float) -> float:
-        """The confidence at which each of many looks holds together: their errors add up to no more than asked for.
-
-        Looks are counted each time the number of trials has doubled; the k-th may err with a share 1 / k(k + 1).
-        """
-        looks = 1 + int(np.log2(max(1.0, self.outcomes.total() / max(1, len(self.measured_ids)))))
-        return 1 - (1 - confidence) / (looks * (looks + 1))
-
-    def _predict(
-        self,
-        ids: Ids,
-        at: NDArray[np.intp],
-        among: Bits | None,
-        confidence: float,
-        estimate: Floats,
-        low: Floats,
-        high: Floats,
-    ) -> None:
-        from scipy.special import ndtri
-
-        surrogate = self._fitted(among)
-        if surrogate is None:
-            return
-        mean, variance = surrogate.predict(self.space.matrix(ids))
-        estimate[at] = mean
-        if variance is not None:
-            half = float(ndtri(0.5 + confidence / 2)) * np.sqrt(variance)
-            low[at], high[at] = np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
-
-    def _fitted(self, among: Bits | None) -> Surrogate | None:
-        key = None if among is None else among.tobytes()
-        cache: dict[bytes | None, Surrogate | None] = self.__dict__.setdefault("_surrogates", {})
-        if key not in cache:
-            passes, trials = self.outcomes.counts(self.measured_ids, among)
-            used = trials > 0
-            levels = [axis.severities for axis in self.space.axes]
-            whole: Any = None if among is None else self._fitted(None)
-            surrogate = resolve(self.surrogate, self.seed, levels, finite=self.population == "data")
-            if surrogate is not None and used.any():
-                features = self.space.matrix(self.measured_ids[used])
-                single = {}
-                if getattr(surrogate, "wants_trials", False):
-                    single["single"] = self._single(self.measured_ids[used], among)
-                with one_blas_thread():
-                    if hasattr(whole, "update"):
-                        # A part of the inputs has the same surface but for its values: its shape is known already.
-                        cache[key] = copy(whole).update(features, passes[used], trials[used], **single)
-                    else:
-                        cache[key] = surrogate.fit(features, passes[used], trials[used], **single)
-            else:
-                cache[key] = None
-        return cache[key]
 
     def _checked(self, answer: Answer, chosen: NDArray[np.bool_], among: Bits | None, confidence: float) -> Answer:
         """The answer with what the tests' own trials say, where it came from a surrogate and all of them have some."""
         ids = np.flatnonzero(chosen)
-        if self._pooling(among) is None or not np.isin(ids, self.measured_ids).all():
+        if self.pooling(among) is None or not np.isin(ids, self.measured_ids).all():
             return answer
         free = own_trials.region(self.outcomes, ids, among, confidence, finite=self.population == "data")
         if free.left_out:
             return answer
         disagrees = own_trials.disagree((answer.robustness, answer.low, answer.high), free)
         return replace(answer, model_free=(free.estimate, free.low, free.high), disagrees=disagrees)
-
-    def _single(self, ids: Ids, among: Bits | None) -> Trials | None:
-        """Single outcomes for the surrogate; of a run with millions the counts say all there is to say."""
-        if self.outcomes.total() > MOST_SINGLE:
-            return None
-        return self.outcomes.single(ids, among, "value" if "value" in self.outcomes.kept_names() else None)
 
     def _answer(
         self, chosen: NDArray[np.bool_], among: Bits | None, confidence: float, *, anytime: bool = False
@@ -406,15 +185,15 @@ class Tomogram:
             view = self._whole
         else:
             wanted = chosen | (np.arange(len(chosen)) == 0)  # the clean test too: the drop is from there
-            view = self._view(None, among, confidence, anytime=anytime, chosen=wanted)
+            view = self.view(None, among, confidence, anytime=anytime, chosen=wanted)
         estimate, low, high = (array[chosen] for array in (view.estimate, view.low, view.high))
-        pooling = self._pooling(among)
+        pooling = self.pooling(among)
         if pooling is None:
             measured = int(np.count_nonzero(view.trials[chosen]))
             bounds = float(low.mean()), float(high.mean())
         else:
             # Nothing rests on its own trials alone but what was tried on every input.
-            inputs = self.outcomes.inputs if among is None else int(np.bitwise_count(among).sum())
+            inputs = self.outcomes.inputs if among is None else int(count_set(among))
             measured = int(np.count_nonzero(view.trials[chosen] == inputs))
             looked = self._looked(confidence) if anytime else confidence
             bounds = pooling.region(self.space.matrix(np.flatnonzero(chosen)), looked)[1:]
@@ -459,7 +238,7 @@ class Tomogram:
 
     def _bits(self, chosen: NDArray[np.bool_]) -> Bits:
         """Inputs as bits in visiting order."""
-        return np.packbits(chosen[self.order])
+        return pack(chosen[self.order])
 
 
 def _listing(values: NDArray[Any], most: int = 12) -> str:

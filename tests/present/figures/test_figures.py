@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -196,9 +197,7 @@ def test_classes_are_escaped(full):
 
 
 def test_no_classes_no_figure(tomogram):
-    found = tomogram(2)
-    found.labels = None
-    assert dots.classes(found) is None
+    assert dots.classes(replace(tomogram(2), labels=None)) is None
 
 
 def test_sweeps():

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.runs.outcomes import Bits, Ids, Outcomes
+from testifai.runs.outcomes import Ids, Outcomes
+from testifai.support.bits import Bits
 from testifai.support.threads import one_blas_thread
 from testifai.surrogates import Surrogate, resolve
-from testifai.tomogram.tomogram import MOST_SINGLE, Tomogram
+from testifai.tomogram.estimates import MOST_SINGLE
+from testifai.tomogram.tomogram import Tomogram
 from testifai.tomogram.trust.compare import Predicted, cover, mean_interval, noise_alone, total_variance, without_noise
 from testifai.tomogram.trust.statements import HeldBack, HighOrders, LeftOut, Trust, strategy
 

@@ -1,0 +1,47 @@
+"""Every key under which a run file keeps something, and what stands there. Nothing is stored under any other."""
+
+from __future__ import annotations
+
+# -- plain data (table `meta`) ----------------------------------------------------------------------------------------
+
+IDENTITY = "identity"  # all that decides the outcomes; a run is continued only if none of it changed
+ENVIRONMENT = "environment"  # versions of what it was made with
+INPUTS = "inputs"  # how many there are
+CLASSES = "classes"  # their names, in the order of their numbers
+STOPPED_EARLY = "stopped_early"  # whether a rule may have ended tests, which widens their bounds
+SPEC = "spec"  # the spec it was made from, as plain data
+FOLDER = "folder"  # where that spec was
+GATES = "gates"  # its requirements
+QUALITY = "quality"  # which measure of input quality the run has, and the key of its scores
+TRUST = "trust"  # how far predictions can be trusted, and of which outcomes that was found
+LOCALITY = "locality"  # how inputs were drawn per class
+AGAIN = "again"  # the word under which a cached run was made anew
+ENDED = "ended"  # under which terms a cached run ended, and its verdicts
+
+# -- arrays -----------------------------------------------------------------------------------------------------------
+
+LABELS = "labels"  # as in the data
+REFERENCE = "reference"  # what the oracle remembers of clean outputs, in blocks of places
+SCORES = "quality/"  # and a digest of the measure: scores in blocks of one test, and as plain data what they cost
+SWEEPS = "sweep/"  # and a perturbation's name and /: batches by level, and as plain data what was found
+
+# What parts of one run have in common: a merged run takes it from the first of them.
+SHARED = (IDENTITY, ENVIRONMENT, SPEC, GATES, INPUTS, CLASSES, FOLDER, STOPPED_EARLY)
+
+
+def scores(digest: str) -> str:
+    """Where the scores of one measure are.
+
+    >>> scores("0a1b")
+    'quality/0a1b'
+    """
+    return SCORES + digest
+
+
+def sweep(name: str, what: str = "") -> str:
+    """Where something about the sweep of one perturbation is.
+
+    >>> sweep("classic.noise", "found")
+    'sweep/classic.noise/found'
+    """
+    return f"{SWEEPS}{name}/{what}"

@@ -1,0 +1,250 @@
+"""Everything that was measured in a space, and an estimate with an interval for every test of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.quality.scores import Scores
+from testifai.runs.outcomes import Ids, Outcomes
+from testifai.space import Space
+from testifai.statistics.intervals import confidence_sequence, wilson
+from testifai.support.bits import Bits, count_set
+from testifai.support.threads import one_blas_thread
+from testifai.surrogates import Surrogate, Trials, resolve
+
+Floats = NDArray[np.float64]
+
+# Up to this many single outcomes are handed to a surrogate.
+MOST_SINGLE = 3_000_000
+
+
+@dataclass(frozen=True)
+class View:
+    """Estimates over the whole space, flat by configuration id, for all inputs or a part of them."""
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    passes: Ids
+    trials: Ids
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """What a run knows of each test; a record of its own, which no later outcome changes.
+
+    Bounds of a test stand at 95 % and are for the rate on the inputs at hand (`population="data"`: they close once all
+    inputs were tried) or on new inputs like them (`"future"`). Tests ended by a stopping rule have bounds that stay
+    valid under it.
+    """
+
+    space: Space
+    outcomes: Outcomes
+    order: NDArray[np.intp]
+    labels: NDArray[Any] | None = None
+    classes: tuple[str, ...] | None = None
+    population: str = "data"
+    stopped_early: bool = False
+    surrogate: str | Surrogate | None = "forest"
+    seed: int = 0
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    quality: Scores | None = None
+    # Fitted surrogates, by the inputs that they were fitted on.
+    _fits: dict[bytes | None, Surrogate | None] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "outcomes", self.outcomes.snapshot())
+
+    # -- what was measured --------------------------------------------------------------------------------------
+
+    @cached_property
+    def measured_ids(self) -> Ids:
+        """The configurations with at least one outcome, ascending."""
+        return np.array(sorted(self.outcomes), np.int64)
+
+    @cached_property
+    def inferences(self) -> int:
+        """Inputs handed to the model in all, for outcomes and for quality."""
+        return self.outcomes.total() + (0 if self.quality is None else self.quality.inferences)
+
+    @cached_property
+    def base(self) -> float:
+        """Clean accuracy."""
+        if self.pooling() is not None:
+            return float(self._whole.estimate[0])
+        passes, trials = self.outcomes.counts([0])
+        return float(passes[0] / trials[0]) if trials[0] else float("nan")
+
+    @property
+    def passes(self) -> Ids:
+        """Passed trials of every test."""
+        return self._whole.passes.reshape(self.space.shape)
+
+    @property
+    def trials(self) -> Ids:
+        """Trials of every test."""
+        return self._whole.trials.reshape(self.space.shape)
+
+    @cached_property
+    def rests_on_own_trials(self) -> NDArray[np.bool_]:
+        """Which tests' estimates rest on their own trials alone, flat by configuration id."""
+        trials = self._whole.trials
+        return np.asarray(trials == self.outcomes.inputs if self._pools else trials > 0)
+
+    # -- estimates ----------------------------------------------------------------------------------------------
+
+    @property
+    def estimate(self) -> Floats:
+        """The pass rate of every test: measured where there are trials, predicted elsewhere."""
+        return self._whole.estimate.reshape(self.space.shape)
+
+    @property
+    def low(self) -> Floats:
+        """Lower 95 % bound of every test; NaN where a method has none."""
+        return self._whole.low.reshape(self.space.shape)
+
+    @property
+    def high(self) -> Floats:
+        """Upper 95 % bound of every test; NaN where a method has none."""
+        return self._whole.high.reshape(self.space.shape)
+
+    def predict(self, configurations: Iterable[Sequence[int]]) -> tuple[Floats, Floats, Floats]:
+        """Estimate and bounds of some configurations; for spaces too large to enumerate."""
+        ids = np.array([self.space.id(tuple(sigma)) for sigma in configurations], np.int64)
+        view = self.view(ids)
+        return view.estimate, view.low, view.high
+
+    @property
+    def estimated(self) -> bool:
+        """Whether the estimates of all tests are made already, which may have taken seconds."""
+        return "_whole" in vars(self)
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _whole(self) -> View:
+        return self.view(None)
+
+    def view(
+        self,
+        ids: Ids | None,
+        among: Bits | None = None,
+        confidence: float = 0.95,
+        *,
+        anytime: bool = False,
+        chosen: NDArray[np.bool_] | None = None,
+    ) -> View:
+        """Estimates of some configurations, or of all, on all inputs or on a part of them.
+
+        With `chosen`, only these of the tests without trials are predicted.
+        """
+        if ids is None:
+            self.space.columns()  # refuses what cannot be enumerated
+            size = self.space.size
+            known = self.measured_ids
+            passes, trials = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            passes[known], trials[known] = self.outcomes.counts(known, among)
+        else:
+            size = len(ids)
+            passes, trials = self.outcomes.counts(ids, among)
+        inputs = self.outcomes.inputs if among is None else int(count_set(among))
+        population = inputs if self.population == "data" else None
+        interval = confidence_sequence if self.stopped_early or anytime else wilson
+        # A pooling surrogate leaves alone only what there is nothing more to know about.
+        pooling = self.pooling(among)
+        done = np.flatnonzero(trials if pooling is None else trials == inputs)
+        estimate, low, high = (np.full(size, np.nan) for _ in range(3))
+        estimate[done] = passes[done] / trials[done]
+        low[done], high[done] = interval(passes[done], trials[done], population, confidence)
+        unknown = np.isnan(estimate)
+        missing = np.flatnonzero(unknown if chosen is None else unknown & chosen)
+        if len(missing) and len(self.measured_ids):
+            at = missing if ids is None else ids[missing]
+            if pooling is None:
+                self._predict(at, missing, among, confidence, estimate, low, high)
+            else:
+                features, looked = self.space.matrix(at), self._looked(confidence) if anytime else confidence
+                estimate[missing] = pooling.predict(features)[0]
+                low[missing], high[missing] = pooling.bounds(features, looked)
+        return View(estimate, low, high, passes, trials)
+
+    def pooling(self, among: Bits | None = None) -> Any:
+        """The fitted surrogate, where it is one that estimates every test from all trials and there is need of it."""
+        known = self.population == "data" and self._complete
+        return self._fitted(among) if self._pools and len(self.measured_ids) and not known else None
+
+    @cached_property
+    def _complete(self) -> bool:
+        """Whether every test of the space was tried on every input."""
+        _, trials = self.outcomes.counts(self.measured_ids)
+        return len(trials) == self.space.size and bool((trials == self.outcomes.inputs).all())
+
+    @cached_property
+    def _pools(self) -> bool:
+        return bool(getattr(resolve(self.surrogate), "pools", False))
+
+    def _looked(self, confidence: float) -> float:
+        """The confidence at which each of many looks holds together: their errors add up to no more than asked for.
+
+        Looks are counted each time the number of trials has doubled; the k-th may err with a share 1 / k(k + 1).
+        """
+        looks = 1 + int(np.log2(max(1.0, self.outcomes.total() / max(1, len(self.measured_ids)))))
+        return 1 - (1 - confidence) / (looks * (looks + 1))
+
+    def _predict(
+        self,
+        ids: Ids,
+        at: NDArray[np.intp],
+        among: Bits | None,
+        confidence: float,
+        estimate: Floats,
+        low: Floats,
+        high: Floats,
+    ) -> None:
+        from scipy.special import ndtri
+
+        surrogate = self._fitted(among)
+        if surrogate is None:
+            return
+        mean, variance = surrogate.predict(self.space.matrix(ids))
+        estimate[at] = mean
+        if variance is not None:
+            half = float(ndtri(0.5 + confidence / 2)) * np.sqrt(variance)
+            low[at], high[at] = np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
+
+    def _fitted(self, among: Bits | None) -> Surrogate | None:
+        key = None if among is None else among.tobytes()
+        cache = self._fits
+        if key not in cache:
+            passes, trials = self.outcomes.counts(self.measured_ids, among)
+            used = trials > 0
+            levels = [axis.severities for axis in self.space.axes]
+            whole: Any = None if among is None else self._fitted(None)
+            surrogate = resolve(self.surrogate, self.seed, levels, finite=self.population == "data")
+            if surrogate is not None and used.any():
+                features = self.space.matrix(self.measured_ids[used])
+                single = {}
+                if getattr(surrogate, "wants_trials", False):
+                    single["single"] = self._single(self.measured_ids[used], among)
+                with one_blas_thread():
+                    if hasattr(whole, "update"):
+                        # A part of the inputs has the same surface but for its values: its shape is known already.
+                        cache[key] = copy(whole).update(features, passes[used], trials[used], **single)
+                    else:
+                        cache[key] = surrogate.fit(features, passes[used], trials[used], **single)
+            else:
+                cache[key] = None
+        return cache[key]
+
+    def _single(self, ids: Ids, among: Bits | None) -> Trials | None:
+        """Single outcomes for the surrogate; of a run with millions the counts say all there is to say."""
+        if self.outcomes.total() > MOST_SINGLE:
+            return None
+        return self.outcomes.single(ids, among, "value" if "value" in self.outcomes.kept_names() else None)
