@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from testifai.support import forwards
 from testifai.support.version import VERSION
 
 __version__ = VERSION
+forwards.install()
 
 if TYPE_CHECKING:
     from testifai import data, locality, models, operational, oracles, perturb, quality, testing

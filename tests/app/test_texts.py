@@ -1,4 +1,4 @@
-"""Edits of texts: both texts can be read off them, and a test's texts are shown with theirs."""
+"""A test's texts are shown with their edits."""
 
 from __future__ import annotations
 
@@ -7,32 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from testifai.app import texts
-from testifai.app.texts import PUT, SAME, TAKEN
-
-WORDS = st.lists(st.sampled_from(["dark", "night", " ", "  ", "a", ",", "é", "\n", "?!"]), max_size=30).map("".join)
-
-
-@given(WORDS, WORDS)
-def test_both_texts_can_be_read_off_the_edits(original, changed):
-    pieces = texts.edits(original, changed)
-    assert "".join(words for kind, words in pieces if kind != PUT) == original
-    assert "".join(words for kind, words in pieces if kind != TAKEN) == changed
-    assert all(words for _, words in pieces)
-
-
-def test_what_did_not_change_is_not_marked():
-    assert texts.edits("the same", "the same") == [(SAME, "the same")]
-    assert texts.edits("", "") == []
-
-
-def test_a_long_text_is_cut():
-    pieces = texts.edits("word " * 5000, "word " * 5000)
-    assert len("".join(words for _, words in pieces)) < 6000
-    assert pieces[-1] == (SAME, " …")
 
 
 def shown(inputs, changed):

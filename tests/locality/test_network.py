@@ -116,7 +116,7 @@ SYSTEM_QUESTIONS = [
 def test_every_posterior_of_a_system_of_two_equals_enumeration(combine):
     tables = true_tables(2)
     everything = list(worlds(tables, 2, combine))
-    network = Network(tables, PROFILE, combine=combine)
+    network = Network(tables, PROFILE, combine=combine, share="context")
     for names, given in SYSTEM_QUESTIONS:
         if "output" not in given or given["output"] == combine(2, 1):
             agree(network, everything, names, given)
@@ -125,7 +125,7 @@ def test_every_posterior_of_a_system_of_two_equals_enumeration(combine):
 def test_a_system_of_three_parts_equals_the_sum_over_all_answers():
     """Errors that cancel included, by one formula over all classes and answers, parts in the same weather."""
     tables = true_tables(3)
-    network = Network(tables, PROFILE, arity=3)
+    network = Network(tables, PROFILE, arity=3, share="context")
     labels = np.arange(3)
     sums = labels[:, None, None] + labels[:, None] + labels
     right = sums[:, :, :, None, None, None] == sums[None, None, None]
@@ -187,7 +187,7 @@ def test_diagnosis_of_a_system_asks_that_the_part_itself_was_wrong():
     tables = true_tables(5)
     everything = list(worlds(tables, 2, lambda a, b: a + b))
     wanted = enumerate_posterior(everything, ["class_2", "noise_2", "correct_2"], {"composed": False, "class_1": "0"})
-    causes = Network(tables, PROFILE, arity=2).diagnose({"class_1": "0"})
+    causes = Network(tables, PROFILE, arity=2, share="context").diagnose({"class_1": "0"})
     second = {(c.true_class, c.severity): c for c in causes if c.part == 2 and c.property == "noise"}
     before = enumerate_posterior(everything, ["class_2", "noise_2"], {"class_1": "0"})
     for at, cause in second.items():
@@ -241,6 +241,39 @@ def test_predictions_agree_with_composition_from_the_same_tables():
             assert found == pytest.approx(made.rate[i, j, 0], abs=1e-9)
 
 
+def two_severities(seed=0):
+    """Two classes under two properties, each with a mild and a harmful severity."""
+    rates = np.array([[[0.98, 0.9], [0.3, 0.45]], [[0.95, 0.99], [0.5, 0.2]]])  # property, severity, class
+    right = np.eye(2)
+    counts = rates[..., None] * right + (1 - rates[..., None]) * (1 - right)
+    return Local.from_counts(["0", "1"], ["fog", "noise"], [[1, 2], [1, 2]], 1000 * counts)
+
+
+@pytest.mark.parametrize("options", [{}, {"share": "severities"}, {"share": "context"}, {"share": "nothing"}])
+@pytest.mark.parametrize("arity", [2, 3])
+def test_network_and_composition_mean_the_same_by_global_robustness(options, arity):
+    """By default and with any `share`, on the same table, over properties and severities that are equally probable."""
+    local = two_severities()
+    network = Network(learn(local, prior=0), arity=arity, **options)
+    made = compose(local, None, arity, **options)
+    for place, classes in enumerate(made.tuples):
+        known = {f"class_{part}": name for part, name in enumerate(classes, start=1)}
+        assert network.predict(known) == pytest.approx(float(made.mean.rate[place].mean()), abs=1e-9)
+
+
+def test_by_default_all_parts_meet_one_severity():
+    """As where real combinations are measured: two severities survived by all or by none are survived half the time."""
+    counts = np.stack([np.eye(2), 1 - np.eye(2)])[None]  # one property: all right at severity 1, all wrong at 2
+    local = Local.from_counts(["0", "1"], ["fog"], [[1, 2]], counts)
+    known = {"class_1": "0", "class_2": "0"}
+    for share, wanted in (("severities", 0.5), ("context", 0.25)):
+        network = Network(learn(local, prior=0), arity=2, share=share)
+        assert network.predict(known) == pytest.approx(wanted)
+        assert compose(local, share=share).mean.rate[0, 0] == pytest.approx(wanted)
+    assert Network(learn(local, prior=0), arity=2).predict(known) == pytest.approx(0.5)
+    assert compose(local).mean.rate[0, 0] == pytest.approx(0.5)
+
+
 def test_learned_posteriors_come_nearer_to_the_true_ones_as_trials_grow():
     truth = np.random.default_rng(0).dirichlet([0.5] * 3, size=(2, 2, 3))  # property, severity, class
     wanted = _diagnosed(Local.from_counts("abc", ["fog", "snow"], [[1, 2], [1, 2]], truth), 0)
@@ -281,7 +314,7 @@ def test_classes_weigh_as_they_were_sampled_unless_the_profile_says_otherwise():
         ({"combine": lambda a, b: a / 0}, "combine: raised ZeroDivisionError"),
         ({"combine": lambda a, b: [a]}, "combine: returned list"),
         ({"arity": 0}, "arity: must be a whole number"),
-        ({"arity": 2, "share": "everything"}, "share: 'everything'"),
+        ({"arity": 2, "share": "everything"}, "share: must be one of severities, context, nothing, got 'everything'"),
         ({"arity": 2, "share": "severities", "profile": {**PROFILE, "noise": {"given": "class",
           **{c: {0: 1.0} for c in "012"}}}}, "share: noise is to be common"),
         ({"profile": {"predicted": {"a": 1.0}, "fog": {"given": "predicted", "a": {1: 1.0}}}}, "'predicted'"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from testifai.errors import InputError
-from testifai.locality import compose, composed, paired
+from testifai.locality import Local, agreement, compose, composed, paired
 from testifai.statistics.intervals import wilson
 
 from .synthetic import Known, confusions, drawn_table, expected_table
@@ -129,3 +129,21 @@ def test_mistakes_are_one_line_before_the_model_runs(options, message):
 def test_counts_alone_cannot_be_paired():
     with pytest.raises(InputError, match="counts alone"):
         paired(expected_table(confusions(8)))
+
+
+def test_parts_may_each_have_a_severity_of_their_own():
+    truth = confusions(5)
+    table = drawn_table(truth, 300, seed=0)
+    found = paired(table, share="context")
+    wanted = compose(expected_table(truth), share="context")
+    assert found.severities == wanted.severities == (((1, 1), (1, 2), (2, 1), (2, 2)),) * 2
+    np.testing.assert_allclose(found.mean.rate, found.rate.mean(axis=2))
+    assert agreement(compose(table, share="context"), found).disagrees.sum() == 0
+    with pytest.raises(InputError, match="the same conditions and severities"):
+        agreement(compose(table), found)
+
+
+def test_combinations_of_severities_that_are_too_many_are_refused():
+    table = Local.from_counts(["0", "1"], ["p"], [range(1, 31)], np.ones((1, 30, 2, 2)))
+    with pytest.raises(InputError, match="share: 'context' makes a table of 48,600,000 numbers"):
+        compose(table, arity=4, share="context")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testifai.present.edits import MOST_TEXT, marked, unmarked
+from testifai.present.edits import MOST_TEXT, PUT, SAME, TAKEN, edits, marked, unmarked
 
 SHORT = st.text(max_size=MOST_TEXT)
 
@@ -37,3 +37,27 @@ def test_an_edit_deep_in_a_long_text_is_shown():
     assert [piece.text for piece in new if piece.edited] == ["bat"]
     assert old[0].text.startswith(" … ")
     assert len(joined(old)) < MOST_TEXT
+
+
+# -- one text with its edits in it
+
+WORDS = st.lists(st.sampled_from(["dark", "night", " ", "  ", "a", ",", "é", "\n", "?!"]), max_size=30).map("".join)
+
+
+@given(WORDS, WORDS)
+def test_both_texts_can_be_read_off_the_edits(original, changed):
+    pieces = edits(original, changed)
+    assert "".join(words for kind, words in pieces if kind != PUT) == original
+    assert "".join(words for kind, words in pieces if kind != TAKEN) == changed
+    assert all(words for _, words in pieces)
+
+
+def test_what_did_not_change_is_not_marked():
+    assert edits("the same", "the same") == [(SAME, "the same")]
+    assert edits("", "") == []
+
+
+def test_a_long_text_is_cut():
+    pieces = edits("word " * 5000, "word " * 5000)
+    assert len("".join(words for _, words in pieces)) < 6000
+    assert pieces[-1] == (SAME, " …")

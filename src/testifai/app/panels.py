@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from testifai.app import texts
 from testifai.app.state import Runs
 from testifai.errors import InputError
 from testifai.oracles import predicted
-from testifai.present.examples import LABELLED, Example, Thumb, class_name, examples, failing_places
+from testifai.present import edits
+from testifai.present.examples import LABELLED, Case, Example, Thumb, cases, class_name, examples, failing_places
 from testifai.present.terminal import interval, rate, signed
 from testifai.support.libraries import load
 from testifai.tomogram import Answer
 
 if TYPE_CHECKING:
-    from testifai.locality.explain import Explanation
+    from testifai.locality.summary import Explanation
     from testifai.tomogram.comparison import Region
 
 html: Any = load("dash.html", extra="app")
@@ -139,39 +139,30 @@ def _places(tomogram: Any, number: int) -> Any:
 
 def _texts(subject: Any, tomogram: Any, number: int, places: Any) -> list[Any]:
     """Texts, or pairs of them, with their edits marked."""
-    originals, changed = subject.batch(places), subject.composite(tomogram.space.configuration(number), places)
-    classes = predicted(subject.infer(changed, number)) if subject.oracle.name in LABELLED else None
-    tried, passed = (read(number, places) for read in (tomogram.outcomes.attempted, tomogram.outcomes.passed))
     shown = []
-    for row, of_data in enumerate(subject.order[places].tolist()):
-        pairs = zip(texts.sides(originals[row]), texts.sides(changed[row]), strict=True)
-        label = None if classes is None or subject.labels is None else class_name(subject, int(subject.labels[of_data]))
-        found = None if classes is None else class_name(subject, int(classes[row]))
-        caption = _caption(of_data, label, found, bool(passed[row]) if tried[row] else None)
-        shown.append(_framed([_marked(*pair) for pair in pairs], *caption))
+    for case in cases(subject, tomogram, number, places):
+        pairs = zip(edits.sides(case.original), edits.sides(case.changed), strict=True)
+        shown.append(_framed([_marked(*pair) for pair in pairs], case))
     return shown
 
 
 def _marked(original: str, changed: str) -> Any:
-    tags = {texts.SAME: html.Span, texts.TAKEN: html.Del, texts.PUT: html.Ins}
-    return html.Blockquote([tags[kind](words) for kind, words in texts.edits(original, changed)])
+    tags = {edits.SAME: html.Span, edits.TAKEN: html.Del, edits.PUT: html.Ins}
+    return html.Blockquote([tags[kind](words) for kind, words in edits.edits(original, changed)])
 
 
 def _example(one: Example) -> Any:
-    caption = _caption(one.number, one.label, one.predicted, one.passed)
     pair = html.Div([_thumb(one.original, "original"), _thumb(one.changed, "perturbed")], className="pair")
-    return _framed([pair], *caption)
+    return _framed([pair], one)
 
 
-def _caption(number: int, label: str | None, found: str | None, passed: bool | None) -> tuple[list[Any], str]:
-    """What is written below an input, and whether it passes."""
-    mark = {True: "passes", False: "fails", None: "not tried"}[passed]
-    words = [] if found is None else [f"true {label} " if label is not None else "", f"→ {found} "]
-    return [f"#{number} ", *words, html.B(mark)], mark
-
-
-def _framed(parts: list[Any], caption: list[Any], mark: str) -> Any:
-    return html.Figure([*parts, html.Figcaption(caption)], className=f"example {mark.replace(' ', '-')}")
+def _framed(parts: list[Any], case: Case) -> Any:
+    """An input, and below it which it is, what it is taken for and whether it passes."""
+    mark = {True: "passes", False: "fails", None: "not tried"}[case.passed]
+    truth = f"true {case.label} " if case.label is not None else ""
+    words = [] if case.predicted is None else [truth, f"→ {case.predicted} "]
+    caption = html.Figcaption([f"#{case.number} ", *words, html.B(mark)])
+    return html.Figure([*parts, caption], className=f"example {mark.replace(' ', '-')}")
 
 
 def _thumb(thumb: Thumb, what: str) -> Any:
@@ -182,16 +173,16 @@ def _thumb(thumb: Thumb, what: str) -> Any:
 
 def trends(found: Explanation) -> Any:
     """Why the model fails, in words, what would give most first."""
-    from testifai.locality import wording
+    from testifai.locality import summary
 
     shown = found.trends[:MOST_TRENDS]
     more = len(found.trends) - len(shown)
     return html.Section(
         [
             html.H2("what to fix, the largest gain first"),
-            html.Ol([html.Li([one.text, html.Div(f"If fixed, at most: {wording.gains(one)}. Try: {one.advice}.")])
+            html.Ol([html.Li([one.text, html.Div(f"If fixed, at most: {summary.gains(one)}. Try: {one.advice}.")])
                      for one in shown])
-            if shown else html.P(wording.no_trend(found)),
+            if shown else html.P(summary.no_trend(found)),
             html.Div(
                 f"{f'{more} more; ' if more else ''}a trend is more than chance, {found.tests:,} tests corrected for. "
                 "testifai errors has all of them, and the failing inputs to train on.",

@@ -20,7 +20,7 @@ from testifai.space import Space
 from testifai.tomogram import Answer, Tomogram
 
 if TYPE_CHECKING:
-    from testifai.locality.explain import Explanation
+    from testifai.locality.summary import Explanation
     from testifai.tomogram.comparison import Comparison
 
 EVERYTHING = "order >= 0"

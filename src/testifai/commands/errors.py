@@ -12,8 +12,8 @@ from testifai.commands.common import Json, Stopped, print_json, say_code
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
-    from testifai.locality.explain import Explanation, Trend
     from testifai.locality.local import Local
+    from testifai.locality.summary import Explanation, Trend
     from testifai.space import Space
 
 MOST_WORDS = 3  # trends that are also told in words
@@ -185,7 +185,7 @@ def _check_name(option: str, path: Path | None, *endings: str) -> None:
 
 def _show(found: Explanation, top: int) -> None:
     """The ranked table, and in words what to try for the first few."""
-    from testifai.locality import wording
+    from testifai.locality import summary
     from testifai.present import terminal
 
     console = terminal.console()
@@ -195,12 +195,12 @@ def _show(found: Explanation, top: int) -> None:
     for name, one in rates.items():
         console.print(f"{name}: [bold]{terminal.rate(one.rate)}[/bold] ({terminal.interval(one.low, one.high)})")
     shown = found.trends[:top]
-    console.print(_table(shown) if shown else wording.no_trend(found))
+    console.print(_table(shown) if shown else summary.no_trend(found))
     for rank, trend in enumerate(shown[:MOST_WORDS], start=1):
         console.print(f"{rank}. {trend.text}. Try: {trend.advice}.", markup=False, soft_wrap=True)
     if len(found.trends) > len(shown):
         console.print(f"{len(found.trends) - len(shown)} more trends: --top {len(found.trends)} prints all")
-    for line in wording.rest(found):
+    for line in summary.rest(found):
         console.print(line, markup=False)
 
 
@@ -209,7 +209,7 @@ def _table(trends: Sequence[Trend]) -> Any:
     from rich.markup import escape
     from rich.table import Table
 
-    from testifai.locality import wording
+    from testifai.locality import summary, wording
 
     table = Table(
         title="trends, by what fixing them would give at most", title_justify="left", title_style="bold",
@@ -223,7 +223,7 @@ def _table(trends: Sequence[Trend]) -> Any:
     for rank, one in enumerate(trends, start=1):
         rates = [one.composed_gain, one.local_gain]
         cells = [
-            *(str(rank), ", ".join(one.classes), one.property, wording.span(one.severities), wording.read_as(one)),
+            *(str(rank), ", ".join(one.classes), one.property, wording.span(one.severities), summary.read_as(one)),
             *(wording.count(one.failures), wording.count(one.trials)),
             *(wording.gain_text(gain) for gain in rates if gain is not None),
             wording.p_text(one.p_value),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.locality.compose import Prediction
 from testifai.locality.local import Rates
-from testifai.locality.pairs import Measured
+from testifai.locality.pairs import Measurement
 from testifai.locality.spread import Floats
 from testifai.statistics.corrections import confidence_each
 
@@ -60,7 +60,7 @@ class Agreement:
         )
 
 
-def agreement(predicted: Prediction, measured: Measured) -> Agreement:
+def agreement(predicted: Prediction, measured: Measurement) -> Agreement:
     """Compare a prediction with a measurement on other inputs, corrected for looking at many tuples and conditions.
 
     >>> from testifai.locality import Local, Sampled, compose

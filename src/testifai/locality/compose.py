@@ -5,12 +5,17 @@ Global robustness is the probability that the system's answer on perturbed input
 severity, it is a sum over all combinations of answers that make the system right, errors that cancel among them:
 
     GR = sum over combinations of product over parts of P(answer of part | its class, property, severity)
+
+All parts meet the same severity of the same property unless `share` says otherwise: Eq. 4 has one property p for all
+inputs, as one camera in one weather gives, and the combinations that `composed` measures (Eq. 5) are made so.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,8 +24,11 @@ from numpy.typing import NDArray
 from testifai.errors import InputError, suggest
 from testifai.locality.local import Local, Rates
 from testifai.locality.spread import Arms, Floats, class_arms, coull_arms, together
-from testifai.locality.system import Combine, Expected, System, build
+from testifai.locality.system import SHARES, Combine, Expected, System, build
 from testifai.statistics.intervals import wilson
+from testifai.support.checks import choice
+from testifai.support.plain import plain
+from testifai.tomogram.statements import MOST_CELLS
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +41,7 @@ class Global:
 
     tuples: tuple[tuple[str, ...], ...]
     conditions: tuple[str, ...]
-    severities: tuple[tuple[int, ...], ...]  # per condition, without 0
+    severities: tuple[tuple[Any, ...], ...]  # per condition, without 0; a severity is each part's where they differ
     rate: Floats
     low: Floats
     high: Floats
@@ -42,16 +50,12 @@ class Global:
     overall: Rates
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as JSON values, null where there is no number."""
+        """Everything as JSON values, null where there is no number."""
         return {
-            "tuples": [list(one) for one in self.tuples],
-            "conditions": list(self.conditions),
-            "severities": [list(one) for one in self.severities],
-            **{name: plain(getattr(self, name)) for name in ("rate", "low", "high")},
-            **{
-                name: {end: plain(getattr(getattr(self, name), end)) for end in ("rate", "low", "high")}
-                for name in ("mean", "by_condition", "overall")
-            },
+            "tuples": plain(self.tuples),
+            "conditions": plain(self.conditions),
+            "severities": plain(self.severities),
+            **{name: plain(getattr(self, name)) for name in ("rate", "low", "high", "mean", "by_condition", "overall")},
         }
 
 
@@ -62,7 +66,7 @@ class Prediction(Global):
     setting: Setting = field(repr=False)
 
     def at(self, confidence: float) -> Prediction:
-        """The same with intervals of another confidence."""
+        """This prediction with intervals of another confidence."""
         return predict(self.setting, confidence)
 
 
@@ -70,27 +74,49 @@ class Prediction(Global):
 class Setting:
     """What is composed: a local table, the system, and the places of tuples and conditions looked at.
 
-    A condition has for every part the place of its property; severities are the same for all parts.
+    A condition has for every part the place of its property; `share` says whether all parts meet one severity of it.
     """
 
     local: Local
     system: System
     tuples: list[tuple[int, ...]]
     conditions: list[tuple[int, ...]]
+    share: str = SHARES[0]
+
+    def __post_init__(self) -> None:
+        numbers = sum(map(len, self.levels)) * self.local.answers[0].size
+        if self.share != "severities" and numbers > MOST_CELLS:
+            raise InputError(
+                f"share: {self.share!r} makes a table of {numbers:,} numbers of all combinations of severities; "
+                f"accepted: up to {MOST_CELLS:,}, with fewer parts or properties, or share = 'severities'"
+            )
+
+    @cached_property
+    def levels(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """Per condition every severity that the parts may meet together, written out for each part."""
+        if self.share == "severities":
+            common = (common_severities(self.local.severities, one) for one in self.conditions)
+            return tuple(tuple((severity,) * self.system.arity for severity in one) for one in common)
+        return tuple(
+            tuple(itertools.product(*(self.local.severities[part] for part in one))) for one in self.conditions
+        )
 
     @property
-    def severities(self) -> tuple[tuple[int, ...], ...]:
-        """Per condition the severities that all its properties have."""
-        return tuple(common_severities(self.local.severities, one) for one in self.conditions)
+    def severities(self) -> tuple[tuple[Any, ...], ...]:
+        """Per condition the severities of its cells: a number where all parts share it, else one for each part."""
+        if self.share == "severities":
+            return tuple(tuple(level[0] for level in one) for one in self.levels)
+        return self.levels
 
     def cells(self) -> list[tuple[int, int, NDArray[np.intp]]]:
         """(condition, place of the severity, per part the place in a flat (property, severity) array)."""
-        width = self.local.rate.shape[2]
-        return [
-            (which, level, np.array([part * width + self.local.severities[part].index(severity) for part in one]))
-            for which, one in enumerate(self.conditions)
-            for level, severity in enumerate(self.severities[which])
-        ]
+        width, places = self.local.rate.shape[2], self.local.severities
+        found = []
+        for which, condition in enumerate(self.conditions):
+            for place, level in enumerate(self.levels[which]):
+                own = zip(condition, level, strict=True)
+                found.append((which, place, np.array([part * width + places[part].index(one) for part, one in own])))
+        return found
 
 
 def compose(
@@ -101,6 +127,7 @@ def compose(
     *,
     conditions: Sequence[str | Sequence[str]] | None = None,
     tuples: Sequence[Sequence[Any]] | None = None,
+    share: str = SHARES[0],
 ) -> Prediction:
     """The global robustness of a system of `arity` parts that `combine` makes one answer of (None: the sum of digits).
 
@@ -108,7 +135,9 @@ def compose(
     of the true labels or a mapping from tuples of them, says what is right (None: what `combine` makes of the true
     labels). `conditions` names the property of every part, or a property for each ("noise", ("noise", "rotation"));
     None: every property of the table on all parts. `tuples` are the combinations of classes, by default all of them;
-    combinations that differ in order alone count as one where the order changes nothing.
+    combinations that differ in order alone count as one where the order changes nothing. `share` says what the parts
+    have in common, as in `Network`: "severities", the property and its severity; "context", the property alone, each
+    part at any of its severities; "nothing", where each part has a property of its own as well.
 
     >>> table = Local.from_counts(["0", "1"], ["noise"], [[1]], [[[[90, 10], [20, 80]]]])
     >>> found = compose(table)
@@ -116,18 +145,21 @@ def compose(
     ((('0', '0'), ('0', '1'), ('1', '1')), [0.81, 0.74, 0.64])
     """
     system = build(local.classes, local.outputs, combine, arity, expected)
-    chosen = read_conditions(local.properties, local.severities, conditions, system.arity)
+    chosen = read_conditions(local.properties, local.severities, conditions, system.arity, share)
     same = all(len(set(one)) == 1 for one in chosen)
-    return predict(Setting(local, system, system.tuples(tuples, interchangeable=same), chosen))
+    return predict(Setting(local, system, system.tuples(tuples, interchangeable=same), chosen, share))
 
 
 def read_conditions(
-    properties: tuple[str, ...], severities: tuple[tuple[int, ...], ...], given: Any, arity: int
+    properties: tuple[str, ...], severities: tuple[tuple[int, ...], ...], given: Any, arity: int, share: str
 ) -> list[tuple[int, ...]]:
     """Per condition the places of the properties of its parts."""
+    choice("share", share, SHARES)
     places = {name: place for place, name in enumerate(properties)}
     conditions = []
-    for one in properties if given is None else [given] if isinstance(given, str) else given:
+    if given is None:
+        given = itertools.product(properties, repeat=arity) if share == "nothing" else properties
+    for one in [given] if isinstance(given, str) else given:
         names = (one,) * arity if isinstance(one, str) else tuple(one)
         if len(names) != arity:
             raise InputError(
@@ -137,7 +169,7 @@ def read_conditions(
             if name not in places:
                 raise InputError(f"conditions: {name!r} is not a property of the table; {suggest(name, places)}")
         condition = tuple(places[name] for name in names)
-        if not common_severities(severities, condition):
+        if share == "severities" and not common_severities(severities, condition):
             raise InputError(f"conditions: {one!r} have no severity in common; accepted: properties that share some")
         conditions.append(condition)
     if not conditions:
@@ -201,14 +233,6 @@ def predict(setting: Setting, confidence: float = 0.95) -> Prediction:
         Rates(*(float(end[-1]) for end in ends)),
         setting,
     )
-
-
-def plain(values: Any) -> Any:
-    """Numbers as JSON values, None for NaN."""
-    array = np.asarray(values, float)
-    if array.ndim == 0:
-        return None if np.isnan(array) else float(array)
-    return [plain(part) for part in array]
 
 
 def _chances(rows: Floats, classes: tuple[int, ...], parts: NDArray[np.intp], right: NDArray[np.intp]) -> list[Floats]:

@@ -7,146 +7,20 @@ and property, the class it is confused with, systematic trend, proposed adjustme
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from testifai.errors import InputError
 from testifai.locality import wording
-from testifai.locality.compose import Prediction, compose, plain
+from testifai.locality.compose import Prediction, compose
 from testifai.locality.gains import Composition, cell_weights, local_gain
-from testifai.locality.local import Local, Rates
+from testifai.locality.local import Local
 from testifai.locality.spread import Floats
+from testifai.locality.summary import Explanation, Rest, Trace, Trend
 from testifai.locality.system import Combine, Expected, values
 from testifai.locality.trends import Mask, Pattern, Search, counts, search, wrong_answers
 from testifai.space import Axis, Space
-
-MOST_TRACES = 50  # listed as plain data
-ENDS = ("rate", "low", "high")
-
-
-@dataclass(frozen=True, eq=False)
-class Trend:
-    """Failures that are more than chance and have one cause.
-
-    `kind` is "confusion" (a class read as another), "sink" (most classes read as one) or "class" (a class that fails
-    more often than others and is read as several). `answers` are what it is read as, most frequent first. Gains are
-    upper bounds, the trend entirely fixed; among the intervals shown for trends, 95 % hold on average although the
-    trends were picked (false coverage rate: Benjamini and Yekutieli, 2005).
-    """
-
-    kind: str
-    classes: tuple[str, ...]  # the one with most failures first
-    by_class: tuple[float, ...]  # their failures
-    property: str
-    severities: tuple[int, ...]
-    where: str  # the severities in words
-    answers: tuple[str, ...]
-    failures: float
-    trials: float  # tries of these classes at these severities
-    chance: float  # failures to be expected by chance
-    p_value: float  # corrected for all tests
-    share: float  # of the system's failures, or of all where there is no system, it has a part in so many
-    local_gain: Rates
-    composed_gain: Rates | None
-    perturbation: str  # what to augment with, as far as it is known
-    mask: Mask = field(repr=False)  # (class, property, severity, output)
-
-    @cached_property
-    def gain(self) -> Rates:
-        """Of the system, where there is one, else of the local robustness."""
-        return self.local_gain if self.composed_gain is None else self.composed_gain
-
-    @cached_property
-    def text(self) -> str:
-        """The trend in a sentence."""
-        return wording.sentence(self)
-
-    @cached_property
-    def advice(self) -> str:
-        """What to train with."""
-        return wording.advice(self)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        gains = {"local_gain": self.local_gain, "composed_gain": self.composed_gain}
-        return {
-            "kind": self.kind,
-            "classes": list(self.classes),
-            "by_class": list(self.by_class),
-            "property": self.property,
-            "severities": list(self.severities),
-            "answers": list(self.answers),
-            "failures": self.failures,
-            "trials": self.trials,
-            "chance": self.chance,
-            "p_value": self.p_value,
-            "share": self.share,
-            **{name: None if one is None else _numbers(one) for name, one in gains.items()},
-            "text": self.text,
-            "advice": self.advice,
-        }
-
-
-@dataclass(frozen=True)
-class Trace:
-    """One way to fail: a class under a property at a severity, read as another.
-
-    `share` is how many of the system's failures have such a part; `part` is None where all are alike.
-    """
-
-    part: int | None
-    true_class: str
-    property: str
-    severity: int
-    answer: str
-    failures: float
-    share: float
-
-
-@dataclass(frozen=True)
-class Rest:
-    """Failures under a property that belong to no trend, and their share of all failures under it."""
-
-    property: str
-    failures: float
-    share: float
-
-
-@dataclass(frozen=True, eq=False)
-class Explanation:
-    """Why a model, or a system built on it, fails: trends ranked by gain, every single cause, and what is left."""
-
-    local: Local
-    composed: Prediction | None
-    trends: tuple[Trend, ...]
-    traces: tuple[Trace, ...]
-    rest: tuple[Rest, ...]
-    tests: int  # that the correction is for
-    alpha: float
-
-    def lines(self) -> list[str]:
-        """The summary for people."""
-        return wording.lines(self)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; of the single causes only the first."""
-        return {
-            "local": _numbers(self.local.overall()),
-            "composed": None if self.composed is None else _numbers(self.composed.overall),
-            "trends": [one.as_dict() for one in self.trends],
-            "traces": [vars(one) for one in self.traces[:MOST_TRACES]],
-            "without_trend": [vars(one) for one in self.rest],
-            "tests": self.tests,
-            "alpha": self.alpha,
-            "classes": list(self.local.classes),
-            "properties": {
-                name: list(levels) for name, levels in zip(self.local.properties, self.local.severities, strict=True)
-            },
-            "rates": _numbers(self.local.by_class_and_property()),
-        }
 
 
 def explain(
@@ -214,7 +88,7 @@ def _trend(
     by_answer = table.sum(axis=(0, 1, 2))
     answers = [local.outputs[place] for place in np.argsort(-by_answer, kind="stable") if by_answer[place] > 0]
     cells = pattern.mask.any(axis=-1)
-    by_class = {place: _plain(table[place].sum()) for place in pattern.classes}
+    by_class = {place: _whole(table[place].sum()) for place in pattern.classes}
     classes = sorted(by_class, key=lambda place: -by_class[place])
     return Trend(
         pattern.kind,
@@ -224,8 +98,8 @@ def _trend(
         severities,
         wording.severity_range(severities, local.severities[pattern.which]),
         tuple(answers),
-        _plain(table.sum()),
-        _plain(local.trials[cells].sum()),
+        _whole(table.sum()),
+        _whole(local.trials[cells].sum()),
         float(_chance(local, pattern)[cells].sum()),
         pattern.p_value,
         _local_share(local, pattern.mask) if composition is None else composition.share(pattern.mask),
@@ -274,7 +148,7 @@ def _traces(local: Local, composition: Composition | None) -> tuple[Trace, ...]:
                 local.properties[which],
                 local.severities[which][level],
                 local.outputs[answer],
-                _plain(table[place, which, level, answer]),
+                _whole(table[place, which, level, answer]),
                 float(involved[part, place, which, level, answer] / failing),
             )
         )
@@ -285,7 +159,7 @@ def _rest(local: Local, found: Search) -> tuple[Rest, ...]:
     failing = counts(local) * wrong_answers(local)
     left = failing * ~np.any([np.zeros(failing.shape, bool), *(one.mask for one in found.patterns)], axis=0)
     rows = zip(local.properties, failing.sum(axis=(0, 2, 3)), left.sum(axis=(0, 2, 3)), strict=True)
-    return tuple(Rest(name, _plain(some), float(some / all_)) for name, all_, some in rows if all_ > 0)
+    return tuple(Rest(name, _whole(some), float(some / all_)) for name, all_, some in rows if all_ > 0)
 
 
 def matching_axes(local: Local, properties: Any) -> dict[str, Axis]:
@@ -303,10 +177,6 @@ def matching_axes(local: Local, properties: Any) -> dict[str, Axis]:
     return axes
 
 
-def _numbers(rates: Rates) -> dict[str, Any]:
-    return {name: plain(getattr(rates, name)) for name in ENDS}
-
-
-def _plain(count: Any) -> float:
+def _whole(count: Any) -> float:
     """Whole where it is whole."""
     return int(count) if count == int(count) else float(count)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from testifai import data as datasets
 from testifai.engine.local import Subject
 from testifai.errors import InputError
-from testifai.locality.explain import Explanation, matching_axes
+from testifai.locality.explain import matching_axes
 from testifai.locality.local import Local, Sampled
+from testifai.locality.summary import Explanation
 from testifai.oracles import Label
 from testifai.space import Space
 from testifai.support.batches import concat

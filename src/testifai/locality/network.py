@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from testifai.errors import InputError, suggest
+from testifai.errors import InputError
 from testifai.locality.inference import Inference, Node, Posterior
 from testifai.locality.learning import Tables, learn
 from testifai.locality.local import Local
-from testifai.locality.system import Combine, Expected, adder, build, values
+from testifai.locality.system import SHARES, Combine, Expected, adder, build, values
+from testifai.support.checks import choice
 from testifai.tomogram import Tomogram
 from testifai.tomogram.context import Known, Profile
 from testifai.tomogram.statements import MOST_CELLS, Floats
 
-SHARES = ("nothing", "context", "severities")
 OUTCOMES = (True, False)
 OTHER = "something the system never answers"
 
@@ -51,8 +51,8 @@ class Network:
     Variables of one model: the profile's, `class`, a severity by the name of each property, `predicted` and `correct`.
     A system, made with `combine` (as in `compose`; None: the adder) or an `arity`, has parts whose variables end in
     _1, _2, ...; and `expected`, `output` and `composed`: whether these two are equal. `share` says what parts have in
-    common: "nothing", the profile's "context" but not the severities, or context and "severities". Without a profile
-    one property is on at a time, all severities equally probable.
+    common, as in `compose`: context and "severities", the profile's "context" but not the severities, or "nothing".
+    Without a profile one property is on at a time, all severities equally probable.
 
     Probabilities are those of the tables, without intervals; `notes` say what the tables assume.
 
@@ -73,7 +73,7 @@ class Network:
         combine: Combine | None = None,
         arity: int | None = None,
         expected: Expected | None = None,
-        share: str = "context",
+        share: str = SHARES[0],
     ) -> None:
         self.tables = tables
         self.arity = (1 if combine is None else 2) if arity is None else arity
@@ -165,18 +165,18 @@ class Network:
         return f"{name}_{part}" if self.composed and name not in self._shared else name
 
     def _common(self, known: Known, share: str) -> frozenset[str]:
-        if share not in SHARES:
-            raise InputError(f"share: {share!r}; {suggest(share, SHARES)}")
+        choice("share", share, SHARES)
         if not self.composed:
             return frozenset()
         names = {"nothing": (), "context": known.context, "severities": (*known.context, *known.properties)}
         common = frozenset(names[share])
+        less = " or ".join(f"share = {one!r}" for one in SHARES[SHARES.index(share) + 1 :])
         for variable in known.variables:
             apart = sorted(set(variable.parents) - common)
             if variable.name in common and apart:
                 raise InputError(
                     f"share: {variable.name} is to be common to all parts but depends on {', '.join(apart)}, which "
-                    f"each has for itself; accepted: share = 'nothing'"
+                    f"each has for itself; accepted: {less}"
                 )
         return common
 

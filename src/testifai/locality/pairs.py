@@ -17,7 +17,7 @@ from testifai.locality.compose import Global, Setting, condition_name, read_cond
 from testifai.locality.local import Local, Rates, Sampled
 from testifai.locality.measure import known_classes, local
 from testifai.locality.spread import Floats, bounded_arms
-from testifai.locality.system import Combine, Expected, build
+from testifai.locality.system import SHARES, Combine, Expected, build
 from testifai.space import Space
 from testifai.statistics.intervals import wilson
 from testifai.support.progress import Step
@@ -26,7 +26,7 @@ Rows = NDArray[np.intp]  # (combination, part): rows of the sampled inputs
 
 
 @dataclass(frozen=True, eq=False)
-class Measured(Global):
+class Measurement(Global):
     """Measured (Eq. 5 of the Bayesian-network framework), with Wilson intervals for new combinations of new inputs.
 
     Means over tuples have no interval: tuples share inputs. `trials` are combinations per tuple, `variance` that of a
@@ -54,6 +54,7 @@ def composed(
     pairs: int | ArrayLike | None = 200,
     conditions: Sequence[str | Sequence[str]] | None = None,
     tuples: Sequence[Sequence[Any]] | None = None,
+    share: str = SHARES[0],
     among: str = "correct",
     exclude: ArrayLike | None = None,
     seed: int = 0,
@@ -61,7 +62,7 @@ def composed(
     batch_size: int | None = None,
     workers: int | None = None,
     progress: bool | Callable[[Step], None] = False,
-) -> Measured:
+) -> Measurement:
     """Perturb real inputs, combine the model's answers on them, and count how often the system is right.
 
     `pairs` is how many combinations of inputs each tuple of classes gets (None: as many as there are; no input twice
@@ -84,13 +85,14 @@ def composed(
     labels, names = known_classes(model, data)
     tested = [names[one] for one in np.unique(labels if given is None else labels[given[given < len(labels)]])]
     system = build(tested, [*tested, *(name for name in names if name not in tested)], combine, arity, expected)
-    read_conditions(space.names, tuple(axis.severities[1:] for axis in space.axes), conditions, arity)
+    read_conditions(space.names, tuple(axis.severities[1:] for axis in space.axes), conditions, arity, share)
     system.tuples(tuples, interchangeable=True)
     fresh = local(
         model, data, space, None if number is None else number * arity, seed, store, among=among, exclude=exclude,
         inputs=None if given is None else np.unique(given), batch_size=batch_size, workers=workers, progress=progress,
     )  # fmt: skip
-    return paired(fresh, combine, arity, expected, pairs=pairs, conditions=conditions, tuples=tuples, seed=seed)
+    options: dict[str, Any] = {"pairs": pairs, "conditions": conditions, "tuples": tuples, "share": share, "seed": seed}
+    return paired(fresh, combine, arity, expected, **options)
 
 
 def paired(
@@ -102,13 +104,14 @@ def paired(
     pairs: int | ArrayLike | None = None,
     conditions: Sequence[str | Sequence[str]] | None = None,
     tuples: Sequence[Sequence[Any]] | None = None,
+    share: str = SHARES[0],
     seed: int = 0,
-) -> Measured:
-    """The same from inputs whose answers are known already, one by one, in a table that `local` made."""
+) -> Measurement:
+    """Measure, as `composed` does, on inputs whose answers are known already, one by one, in a table of `local`."""
     if fresh.sampled is None:
         raise InputError("local: this table has counts alone; combinations need the single inputs, as local() keeps")
     system = build(fresh.classes, fresh.outputs, combine, arity, expected)
-    chosen = read_conditions(fresh.properties, fresh.severities, conditions, system.arity)
+    chosen = read_conditions(fresh.properties, fresh.severities, conditions, system.arity, share)
     same = all(len(set(one)) == 1 for one in chosen)
     wanted = system.tuples(tuples, interchangeable=same)
     number, given = _read_pairs(pairs, arity)
@@ -121,10 +124,10 @@ def paired(
     groups = {classes: rows for classes, rows in groups.items() if len(rows)}
     if not groups:
         raise InputError("pairs: no combination is left in which every input was sampled; accepted: at least one")
-    return _count(Setting(fresh, system, list(groups), chosen), list(groups.values()), dropped)
+    return _count(Setting(fresh, system, list(groups), chosen, share), list(groups.values()), dropped)
 
 
-def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measured:
+def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measurement:
     sampled, severities = setting.local.sampled, setting.severities
     assert sampled is not None
     which, level, parts = (np.array(column) for column in zip(*setting.cells(), strict=True))
@@ -148,7 +151,7 @@ def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measured:
     low, high = wilson(passes, tried)
     none = np.full(count, np.nan)
     names = setting.local.classes
-    return Measured(
+    return Measurement(
         tuple(tuple(names[one] for one in classes) for classes in setting.tuples),
         tuple(condition_name(setting.local.properties, one) for one in setting.conditions),
         severities,

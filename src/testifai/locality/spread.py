@@ -10,7 +10,7 @@ Zou and Donner, Statistics in Medicine 27, 2008).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,31 @@ from numpy.typing import NDArray
 from testifai.statistics.intervals import wilson
 from testifai.statistics.normal import half_widths
 
-if TYPE_CHECKING:
-    from testifai.locality.local import Local
-
 Floats = NDArray[np.float64]
 Arms = tuple[Floats, Floats]  # how far down, how far up
+
+
+class Inputs(Protocol):
+    """The single inputs behind counts, as in `Sampled`."""
+
+    @property
+    def classes(self) -> NDArray[np.intp]: ...
+
+    @property
+    def predicted(self) -> NDArray[np.int32]: ...
+
+
+class Counted(Protocol):
+    """What of a local table says how far its estimates may be off; `Local` has it."""
+
+    @property
+    def answers(self) -> Floats: ...
+
+    @property
+    def trials(self) -> NDArray[Any]: ...
+
+    @property
+    def sampled(self) -> Inputs | None: ...
 
 
 def bounded_arms(mean: Floats, variance: Floats, trials: Floats, confidence: float = 0.95) -> Arms:
@@ -42,7 +62,7 @@ def bounded_arms(mean: Floats, variance: Floats, trials: Floats, confidence: flo
 
 
 def coull_arms(mean: Floats, variance: Floats, trials: Floats, confidence: float = 0.95) -> Arms:
-    """The same by Agresti and Coull (1998), which holds where a part of a sum is: Wilson's arm up from 1 is none.
+    """Arms by Agresti and Coull (1998), for a part of a sum: Wilson's interval would have no arm up from a mean of 1.
 
     z^2/2 more values at 0 and as many at 1 are counted: values that happen to be all alike do not pass for certain.
 
@@ -64,7 +84,7 @@ def _cautious(mean: Floats, variance: Floats, trials: Floats, confidence: float)
 
 
 def class_arms(
-    local: Local, place: int, gradient: Floats, confidence: float = 0.95, arms: Callable[..., Arms] = bounded_arms
+    local: Counted, place: int, gradient: Floats, confidence: float = 0.95, arms: Callable[..., Arms] = bounded_arms
 ) -> Arms:
     """Arms that a class's finite trials give to estimates; `gradient` is (estimate, property, severity, output).
 
@@ -95,7 +115,7 @@ def together(arms: Sequence[Arms]) -> Arms:
     return down, up
 
 
-def _own_answers(local: Local, place: int, used: NDArray[np.intp]) -> NDArray[np.int32] | None:
+def _own_answers(local: Counted, place: int, used: NDArray[np.intp]) -> NDArray[np.int32] | None:
     """(input, cell): the answers on the class's inputs, if they are known and all were tried in all the cells."""
     if local.sampled is None:
         return None
@@ -112,7 +132,7 @@ def _scaled(
     most: Floats,
     confidence: float,
 ) -> Arms:
-    """The same for values between `least` and `most`; no arms where the value is the same whatever the answer."""
+    """Arms of values between `least` and `most`; none where the value is the same whatever the answer."""
     width = most - least
     scale = np.where(width > 0, width, 1.0)
     down, up = arms(np.clip((mean - least) / scale, 0, 1), variance / scale**2, trials, confidence)

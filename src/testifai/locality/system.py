@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 
 MOST_COMBINATIONS = 2_000_000
+# What the parts of a system have in common, from most to least; the first is the default everywhere.
+SHARES = ("severities", "context", "nothing")
 Combine = Callable[..., Any]
 Expected = Callable[..., Any] | Mapping[tuple[Any, ...], Any]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from testifai.support import images
 
 LARGEST = 192  # pixels on the longer side; larger images are shrunk, smaller ones drawn larger by the browser
 _JPEG_ABOVE = 96  # photographs take less room as JPEG, small images lose too much by it
@@ -68,17 +69,7 @@ def is_image(inputs: Any) -> bool:
 
 def data_uri(image: NDArray[Any]) -> str:
     """A thumbnail as text that can stand in an HTML file."""
-    import cv2
-
-    pixels: Any = _eight_bits(_channels_last(image))
-    longest = max(pixels.shape[:2])
-    if longest > LARGEST:
-        size = tuple(max(1, round(side * LARGEST / longest)) for side in pixels.shape[1::-1])
-        pixels = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
-    kind = "jpeg" if longest > _JPEG_ABOVE else "png"
-    swapped = pixels[..., ::-1] if pixels.ndim == 3 else pixels  # OpenCV keeps blue first
-    _, encoded = cv2.imencode(f".{kind}", np.ascontiguousarray(swapped))
-    return f"data:image/{kind};base64,{base64.b64encode(encoded.tobytes()).decode()}"
+    return images.data_uri(_eight_bits(_channels_last(image)), LARGEST, _JPEG_ABOVE)
 
 
 def _figure(row: int, card: Card) -> str:

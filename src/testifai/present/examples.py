@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from testifai.engine.local import Subject
 from testifai.oracles import predicted
 from testifai.present.edits import Piece, marked, unmarked
-from testifai.support.images import as_image
+from testifai.support.images import as_image, data_uri
 from testifai.tomogram import Tomogram
 
 LARGEST = 112  # pixels of a thumbnail's longer side
@@ -34,15 +33,23 @@ class Thumb:
 
 
 @dataclass(frozen=True)
-class Example:
+class Case:
     """One input under one configuration. `label` and `predicted` are None where there are no classes."""
 
     number: int  # of the input in the data
-    original: Thumb
-    changed: Thumb
+    original: Any
+    changed: Any
     label: str | None
     predicted: str | None
     passed: bool | None  # None where this input was not tried under this configuration
+
+
+@dataclass(frozen=True)
+class Example(Case):
+    """A case to look at."""
+
+    original: Thumb
+    changed: Thumb
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,14 @@ def failures(subject: Subject, tomogram: Tomogram, *, tests: int = 3, each: int 
 
 
 def examples(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.intp]) -> tuple[Example, ...]:
+    """Inputs at some places of the visiting order, to look at, with what the model makes of them."""
+    return tuple(
+        Example(case.number, *thumbs(case.original, case.changed), case.label, case.predicted, case.passed)
+        for case in cases(subject, tomogram, test, places)
+    )
+
+
+def cases(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.intp]) -> list[Case]:
     """Inputs at some places of the visiting order, as a test shows them to the model, with what it makes of them."""
     originals = subject.batch(places)
     changed = subject.composite(tomogram.space.configuration(test), places)
@@ -98,20 +113,17 @@ def examples(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np
     tried = tomogram.outcomes.attempted(test, places)
     passed = tomogram.outcomes.passed(test, places)
     labels = None if subject.labels is None or classes is None else subject.labels
-    found = []
-    for row, number in enumerate(subject.order[places].tolist()):
-        original, perturbed = thumbs(originals[row], changed[row])
-        found.append(
-            Example(
-                number=number,
-                original=original,
-                changed=perturbed,
-                label=None if labels is None else class_name(subject, int(labels[number])),
-                predicted=None if classes is None else class_name(subject, int(classes[row])),
-                passed=bool(passed[row]) if tried[row] else None,
-            )
+    return [
+        Case(
+            number=number,
+            original=originals[row],
+            changed=changed[row],
+            label=None if labels is None else class_name(subject, int(labels[number])),
+            predicted=None if classes is None else class_name(subject, int(classes[row])),
+            passed=bool(passed[row]) if tried[row] else None,
         )
-    return tuple(found)
+        for row, number in enumerate(subject.order[places].tolist())
+    ]
 
 
 def class_name(subject: Subject, number: int) -> str:
@@ -151,7 +163,7 @@ def thumb(one: Any) -> Thumb:
     array = np.asarray(one)
     image = as_image(array)
     if image is not None:
-        return Thumb(picture=picture(image))
+        return Thumb(picture=data_uri(image, LARGEST, SMALL))
     numbers = array.reshape(-1)
     shown = ", ".join(f"{number:.4g}" for number in numbers[:16].tolist())
     return Thumb(text=shown + (", …" if numbers.size > 16 else ""))
@@ -166,16 +178,3 @@ def _texts(one: Any) -> tuple[str, ...]:
 
 def _shown(pieces: tuple[tuple[Piece, ...], ...]) -> Thumb:
     return Thumb(text="\n".join("".join(piece.text for piece in text) for text in pieces), pieces=pieces)
-
-
-def picture(image: NDArray[np.uint8]) -> str:
-    """A small picture as the address of its own data."""
-    import cv2
-
-    scale = LARGEST / max(image.shape[:2])
-    if scale < 1:
-        height, width = (max(1, round(side * scale)) for side in image.shape[:2])
-        image = np.asarray(cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
-    kind = "png" if max(image.shape[:2]) <= SMALL else "jpeg"
-    _, encoded = cv2.imencode(f".{kind}", image[..., ::-1] if image.ndim == 3 else image)
-    return f"data:image/{kind};base64," + base64.b64encode(encoded.tobytes()).decode()

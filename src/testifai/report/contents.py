@@ -21,7 +21,7 @@ from testifai.tomogram.regions import Region, Search, standard_queries, worst_re
 from testifai.tomogram.trust import Trust, recall
 
 if TYPE_CHECKING:
-    from testifai.locality.explain import Explanation
+    from testifai.locality.summary import Explanation
 
 WORST = 15
 MOST_CLASSES = 60  # up to which a heat map of classes can be read

@@ -6,8 +6,8 @@ import json
 from importlib import resources
 from typing import Any
 
-from testifai.locality import wording
-from testifai.locality.explain import Explanation
+from testifai.locality import summary, wording
+from testifai.locality.summary import Explanation
 from testifai.present.figures import locality as figures
 from testifai.present.terminal import interval, rate
 
@@ -28,6 +28,7 @@ def render(found: Explanation, name: str) -> str:
         name=name,
         first=FIRST,
         overall=found.local.overall(),
+        summary=summary,
         wording=wording,
         interval=interval,
         css=_asset("testifai.report", "page.css"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from testifai.locality import wording
+from testifai.locality import summary, wording
 from testifai.present.figures import curves, distribution, dots, heatmaps, quality, sweeps, voxels
 from testifai.present.figures.projection import Mask
 from testifai.report import words
@@ -39,6 +39,7 @@ def render(contents: Contents) -> str:
         sweep_text=sweeps.sweep_text,
         side_by_side=SIDE_BY_SIDE,
         inferred="unknown" if words.predicts_nothing(contents.tomogram) else "predicted",
+        summary=summary,
         wording=wording,
         first_trends=FIRST_TRENDS,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,27 @@ def as_image(array: NDArray[Any]) -> NDArray[np.uint8] | None:
     # Floats are either levels 0 … 255 or 0 … 1, and whatever lies outside cannot be shown.
     scale = 1.0 if array.dtype.kind in "iu" or array.max(initial=0) > 2 else 255.0
     return np.clip(np.rint(array * scale), 0, 255).astype(np.uint8)
+
+
+def data_uri(image: Image, largest: int, lossless: int) -> str:
+    """A thumbnail, grey or RGB, as the address of its own data: text that can stand in an HTML file.
+
+    Images are shrunk to `largest` pixels on the longer side. Up to `lossless` pixels every one is kept as it is;
+    photographs, which are larger, take less room as JPEG.
+
+    >>> data_uri(np.zeros((28, 28), np.uint8), 192, 96)[:22]
+    'data:image/png;base64,'
+    """
+    import cv2
+
+    scale = largest / max(image.shape[:2])
+    if scale < 1:
+        height, width = (max(1, round(side * scale)) for side in image.shape[:2])
+        image = np.asarray(cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
+    kind = "png" if max(image.shape[:2]) <= lossless else "jpeg"
+    blue_first = image[..., ::-1] if image.ndim == 3 else image  # as OpenCV has it
+    _, encoded = cv2.imencode(f".{kind}", np.ascontiguousarray(blue_first))
+    return f"data:image/{kind};base64,{base64.b64encode(encoded.tobytes()).decode()}"
 
 
 def write_picture(path: Path, make: Callable[[], Image], *, field: str) -> None:

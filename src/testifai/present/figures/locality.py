@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from testifai.locality import wording
 from testifai.locality.compose import Prediction
-from testifai.locality.explain import Explanation, Trend
 from testifai.locality.local import Local, Rates
 from testifai.locality.spread import Floats
+from testifai.locality.summary import Explanation, Trend, no_trend
+from testifai.locality.wording import gain_text
 from testifai.present import theme
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def confusions(found: Explanation, *, dark: bool = False) -> Figure:
         for name, at in listed.items()
     ]
     some = f"the first {MOST_TRENDS} of {len(found.trends)} trends; " if len(found.trends) > MOST_TRENDS else ""
-    subtitle = f"{some}thicker lines would give more if fixed" if trends else wording.no_trend(found)
+    subtitle = f"{some}thicker lines would give more if fixed" if trends else no_trend(found)
     return _graph(
         [*traces, *bars, _nodes(nodes)], ["class", "under", "read as"], height, dark=dark,
         title="what is confused with what", subtitle=subtitle,
@@ -162,7 +162,7 @@ def _read_as(trend: Trend) -> list[str]:
 def _path(stops: list[tuple[int, float]], trend: Trend, rank: int, width: float) -> dict[str, Any]:
     bends = [_bend(start, end) for start, end in itertools.pairwise(stops)]
     x, y = (np.concatenate(ends) for ends in zip(*bends, strict=True))
-    words = f"{rank}. {theme.plain(trend.text)}<br>if fixed {wording.gain_text(trend.gain)}"
+    words = f"{rank}. {theme.plain(trend.text)}<br>if fixed {gain_text(trend.gain)}"
     return {
         "type": "scatter", "mode": "lines", "x": x, "y": y, "hovertext": words,
         "hoverinfo": "text", "customdata": [rank] * len(x), "opacity": 0.75,
