@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from testifai.data import Data
 from testifai.engine.plan import Node, Work, prefix_tree
 from testifai.errors import InputError
+from testifai.models.base import Model
 from testifai.models.outputs import check_outputs
 from testifai.oracles import Oracle, predicted
 from testifai.runs.outcomes import Outcomes, Places
@@ -101,8 +102,7 @@ class Subject:
                 f"model: raised {type(error).__name__}: {one_line(error)} "
                 f"(batch of {len(batch)} inputs, configuration {sigma})"
             ) from error
-        name = getattr(self.model, "name", "model")
-        checked = check_outputs(outputs, len(batch), name, columns=self.columns, classes=self.classes)
+        checked = check_outputs(outputs, len(batch), self.model.name, columns=self.columns, classes=self.classes)
         if self.columns is None and checked.ndim == 2 and checked.shape[1] > 1:
             # Not every model says beforehand how many classes it has.
             self.oracle.check(self.labels, checked.shape[1])
@@ -132,9 +132,9 @@ class References:
         return None if self.values is None else self.values[places]
 
 
-def default_workers(model: Any) -> int:
+def default_workers(model: Model) -> int:
     """All cores for models that may be called from several threads at once, else one."""
-    if not getattr(model, "thread_safe", False):
+    if not model.thread_safe:
         return 1
     # Not every system says which of its cores this process may use.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -194,7 +194,7 @@ class Executor:
     ) -> None:
         self.subject = subject
         size = max(1, input_bytes(subject.data))
-        self.batch_size = BatchSize(batch_size or getattr(subject.model, "batch_size", None), size)
+        self.batch_size = BatchSize(batch_size or subject.model.batch_size, size)
         self.workers = workers or default_workers(subject.model)
         self.references = References(len(subject.order))
         self.interrupted = interrupted

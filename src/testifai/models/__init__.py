@@ -11,10 +11,11 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Any, get_type_hints
 
 from testifai.errors import InputError, suggest
 from testifai.models.base import Model, Outputs
+from testifai.models.foreign import ForeignModel, is_adapter
 from testifai.models.outputs import align_labels, check_outputs
 from testifai.models.preprocess import Guess, Preprocess, guess
 from testifai.models.python import PythonModel
@@ -68,11 +69,6 @@ def _options(make: Callable[..., Model]) -> list[str]:
     return [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.name != "folder"]
 
 
-def _is_adapter(model: Any) -> bool:
-    # Looked up without asking for it: a fingerprint may take a while to compute.
-    return callable(model) and inspect.getattr_static(model, "fingerprint", None) is not None
-
-
 def wrap(model: Any) -> Model:
     """An adapter for what is handed over: an adapter, an estimator, a module, a path, a callable.
 
@@ -83,8 +79,10 @@ def wrap(model: Any) -> Model:
         return load(_kind_of_path(Path(model)), model)
     if isinstance(model, type):
         raise InputError(f"model: {model.__name__} is a class; hand over an instance")
-    if _is_adapter(model):
-        return cast(Model, model)
+    if isinstance(model, Model):
+        return model
+    if is_adapter(model):
+        return ForeignModel(model)
     torch = sys.modules.get("torch")  # a module of torch cannot exist before torch is imported
     if torch is not None and isinstance(model, torch.nn.Module):
         from testifai.models.torch import TorchModel

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
-from testifai.models.base import Outputs
+from testifai.models.base import Model, Outputs
 from testifai.models.preprocess import PerChannel, Preprocess, Scale, guess
 from testifai.models.traces import as_rows
 from testifai.support.batches import Batch
@@ -36,7 +36,7 @@ _FEATURE_NAMES = ("feature", "embedding", "penultimate", "hidden")
 _LISTED = 30  # more tensors than this are not listed in a message
 
 
-class OnnxModel:
+class OnnxModel(Model):
     """A model in an ONNX file with one input.
 
     `output` and `features` name outputs of the graph; without them the scores are the 2-D output of floats
@@ -46,6 +46,7 @@ class OnnxModel:
     """
 
     thread_safe = True
+    traces_layers = True
 
     def __init__(
         self,
@@ -69,22 +70,28 @@ class OnnxModel:
         self.preprocessing = {option: value for option, value in told.items() if value is not None}
         self.name = self.path.name
         self._session = open_session(self.path, threads)
-        self.fingerprint = file_fingerprint(self.path)
+        self._fingerprint = file_fingerprint(self.path)
         self._input = _only_input(self.name, self._session.get_inputs())
         self.input_shape = tuple(size if isinstance(size, int) else None for size in self._input.shape)
         self.input_dtype = np.dtype(_DTYPES[self._input.type])
         nodes = {node.name: node for node in self._session.get_outputs()}
         self.output = find_output(self.name, nodes, output)
         self.features_output = find_features(self.name, nodes, features, self.output)
+        self.has_features = self.features_output is not None
         shape = nodes[self.output].shape
         last = shape[1] if len(shape) == 2 else None
-        self.outputs: Outputs = kind_of(nodes[self.output].type, last, len(shape))
-        self.classes: int | None = last if self.outputs == "scores" and isinstance(last, int) else None
+        self.outputs = kind_of(nodes[self.output].type, last, len(shape))
+        self.classes = last if self.outputs == "scores" and isinstance(last, int) else None
         self._fixed = self.input_shape[0] if self.input_shape else None
         self.batch_size = self._fixed or batch_size
         self._given = Preprocess(layout, scale, mean, std, _plain_dtype(self.input_dtype))
         self._prepared: dict[tuple[tuple[int, ...], str], Preprocess] = {}
         self._layered: dict[str, Any] = {}
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the file, as it was when it was opened."""
+        return self._fingerprint
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
         return self._flat(self._run(self._session, [self.output], batch)[0])

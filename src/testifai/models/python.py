@@ -11,22 +11,20 @@ from typing import Any
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.models.base import Outputs
+from testifai.models.base import Model, Outputs
 from testifai.support import own_code
 from testifai.support.batches import Batch
 
 _OUTPUTS = ("labels", "scores", "values")
 
 
-class PythonModel:
+class PythonModel(Model):
     """A function batch → (N,) labels or (N, d) scores or values; `outputs` says which, if known.
 
     >>> import numpy as np
     >>> PythonModel(lambda table: table.sum(axis=1))(np.ones((2, 3))).tolist()
     [3.0, 3.0]
     """
-
-    thread_safe = False  # nothing is known about what the function keeps between calls
 
     def __init__(
         self,

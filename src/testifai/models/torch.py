@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
-from testifai.models.base import Outputs
+from testifai.models.base import Model, Outputs
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.models.traces import as_rows
 from testifai.support.batches import Batch
 from testifai.support.own_code import import_object
 
 
-class TorchModel:
+class TorchModel(Model):
     """A module in evaluation mode, without gradients.
 
     Nothing in a module says what its input should be: images of whole numbers, (N, H, W) or (N, H, W, C), are
@@ -29,7 +29,7 @@ class TorchModel:
     """
 
     thread_safe = False  # torch spreads one call over its own threads
-    outputs: Outputs | None = None
+    traces_layers = True
 
     def __init__(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,7 +127,7 @@ def cases(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.in
 
 def class_name(subject: Subject, number: int) -> str:
     """A class by the name it has in the data or, where the model numbers its own, by the model's."""
-    values: Sequence[Any] | None = getattr(subject.model, "class_values", None)
+    values = subject.model.class_values
     names = subject.data.classes if values is None else values
     return str(names[number]) if names is not None and 0 <= number < len(names) else str(number)
 

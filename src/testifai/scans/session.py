@@ -144,16 +144,15 @@ class Session:
             return self.data.labels
         self.oracle.check(self.data.labels, None)
         assert self.data.labels is not None
-        values = getattr(self.model, "class_values", None)
-        labels = models.align_labels(self.data.labels, self.data.classes, values)
-        self.oracle.check(labels, getattr(self.model, "classes", None))
+        labels = models.align_labels(self.data.labels, self.data.classes, self.model.class_values)
+        self.oracle.check(labels, self.model.classes)
         return labels
 
     def _classes(self) -> int | None:
         """How many classes there are, to tell a label that is none of them."""
         if self.oracle.name not in {"label", "consistency"}:
             return None
-        known: int | None = getattr(self.model, "classes", None)
+        known = self.model.classes
         if known is not None or self.data.classes is not None:
             return known or len(self.data.classes or ())
         labels = self.data.labels
@@ -208,8 +207,8 @@ class Session:
         if rule is not None:
             rule.pop("target", None)
         return {
-            "model": getattr(self.model, "fingerprint", None) or type(self.model).__qualname__,
-            "preprocessing": getattr(self.model, "preprocessing", None),
+            "model": self.model.fingerprint,
+            "preprocessing": self.model.preprocessing,
             "data": self.data.fingerprint,
             "space": self.space.describe(),
             "oracle": self.oracle.describe(),

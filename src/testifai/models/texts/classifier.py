@@ -8,7 +8,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from testifai.models.base import Outputs
 from testifai.models.texts.base import TextModel
 from testifai.models.texts.cache import LIMIT_MB
 from testifai.models.texts.network import Network, fingerprint
@@ -21,6 +20,8 @@ class TransformersModel(TextModel):
     With one output it is a regression and gives values. The folder needs config.json, weights (.safetensors, or .bin
     read as tensors alone) and the tokenizer's files; nothing is downloaded and no code of the folder is run.
     """
+
+    has_features = True
 
     def __init__(
         self,
@@ -39,7 +40,7 @@ class TransformersModel(TextModel):
             self.folder, "AutoModelForSequenceClassification", max_length=max_length, device=device, threads=threads
         )
         columns = int(self.network.module.config.num_labels)
-        self.outputs: Outputs = "scores" if columns > 1 else "values"
+        self.outputs = "scores" if columns > 1 else "values"
         self.classes = columns if columns > 1 else None
         self.class_values = _class_names(self.network.module.config) if columns > 1 else None
         self.preprocessing = {} if max_length is None else {"max_length": max_length}

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.models.base import Outputs
 from testifai.models.texts.base import TextModel, check_texts
 from testifai.models.texts.cache import LIMIT_MB, RowCache
 from testifai.models.texts.heads import Head, features_of
@@ -83,7 +82,8 @@ class EncoderModel(TextModel):
     what the head sees.
     """
 
-    outputs: Outputs = "scores"
+    outputs = "scores"
+    has_features = True
     pairs: bool
 
     def __init__(
