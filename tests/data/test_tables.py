@@ -256,7 +256,7 @@ def test_a_large_table_is_quick(tmp_path):
 
 def test_exported_inputs_can_be_read_again(tmp_path):
     import testifai as ta
-    from testifai.engine.local import Subject
+    from testifai.engine.subject import Subject
     from testifai.oracles import resolve
 
     pairs = [("What is it?", "Why not?"), ("", "שלום עולם")]

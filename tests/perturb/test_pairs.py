@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import testifai as ta
 from testifai import data
-from testifai.engine.local import Subject
+from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.oracles import resolve
 from testifai.perturb import apply, get

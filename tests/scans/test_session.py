@@ -175,7 +175,7 @@ def test_parts_together_are_the_whole(tmp_path):
         ({"batch_size": "8"}, "batch_size"),
         ({"workers": 0}, "workers"),
         ({"workers": 1.0}, "workers"),
-        ({"budget": 0}, "budget: must be a whole number of inferences, at least 2, got 0"),
+        ({"budget": 0}, "budget: must be a whole number, at least 2, got 0"),
         ({"budget": 1e5}, "budget"),
         ({"target": 0}, "target: must be a half-width between 0 and 1, got 0"),
         ({"target": 2}, "target"),

@@ -11,7 +11,7 @@ from testifai.app import texts
 from testifai.app.state import Runs
 from testifai.errors import InputError
 from testifai.oracles import predicted
-from testifai.present.examples import LABELLED, Example, Thumb, class_name, examples, failing_places
+from testifai.present.examples import Example, Thumb, class_name, examples, failing_places
 from testifai.present.terminal import interval, rate, signed
 from testifai.support.libraries import load
 from testifai.tomogram import Answer
@@ -140,7 +140,7 @@ def _places(tomogram: Any, number: int) -> Any:
 def _texts(subject: Any, tomogram: Any, number: int, places: Any) -> list[Any]:
     """Texts, or pairs of them, with their edits marked."""
     originals, changed = subject.batch(places), subject.composite(tomogram.space.configuration(number), places)
-    classes = predicted(subject.infer(changed, number)) if subject.oracle.name in LABELLED else None
+    classes = predicted(subject.infer(changed, number)) if subject.oracle.decides_classes else None
     tried, passed = (read(number, places) for read in (tomogram.outcomes.attempted, tomogram.outcomes.passed))
     shown = []
     for row, of_data in enumerate(subject.order[places].tolist()):
@@ -204,7 +204,7 @@ def trends(found: Explanation) -> Any:
 
 def _confusion(subject: Any, number: int) -> Any:
     """Which classes are taken for which, counted over the first inputs of the visiting order."""
-    if subject.oracle.name not in LABELLED or subject.labels is None:
+    if not subject.oracle.decides_classes or subject.labels is None:
         return None
     places = np.arange(min(MOST_CONFUSED, len(subject.order)))
     classes = predicted(subject.infer(subject.composite(subject.space.configuration(number), places), number))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai import data as datasets
-from testifai.engine.local import Subject
+from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.locality.explain import Explanation, matching_axes
 from testifai.locality.local import Local, Sampled

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.local import Subject
+from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.support.files import write_bytes, write_npz
 from testifai.tomogram import Tomogram

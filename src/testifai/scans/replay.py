@@ -132,7 +132,7 @@ def replay(
     surrogate = strategy.surrogate if surrogate is None else surrogate
     surrogates.resolve(surrogate, seed, [axis.severities for axis in grid.space.axes])
     # As in a session: a wanted half-width without a rule asks for the rule that stops at one, if the strategy has none.
-    by_target = stopping is None and target is not None and not getattr(strategy, "uses_target", False)
+    by_target = stopping is None and target is not None and not strategy.uses_target
     rule = stopping_rules.resolve("interval" if by_target else stopping, target)
     order = visiting_order(grid.inputs, seed)
     outcomes = Outcomes(grid.inputs)

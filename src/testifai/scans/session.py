@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from testifai import data as datasets
 from testifai import models, oracles, strategies, surrogates
+from testifai.engine import EXECUTORS
 from testifai.engine import stopping as stopping_rules
-from testifai.engine.local import Executor, Measured, Subject
+from testifai.engine.base import BatchOutcome, Executor
 from testifai.engine.plan import Work
+from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.quality.assessment import Assessment, plan, stored_scores
 from testifai.runs.outcomes import Outcomes, visiting_order
@@ -84,7 +86,7 @@ class Session:
         self.strategy = strategies.resolve(strategy)
         self.surrogate = self.strategy.surrogate if surrogate is None else surrogate
         resolved = surrogates.resolve(self.surrogate, seed, [axis.severities for axis in space.axes])
-        if space.order_sensitive and getattr(resolved, "plain_only", False):
+        if space.order_sensitive and resolved is not None and resolved.plain_only:
             raise InputError(
                 f"surrogate: {self.surrogate!r} does not fit a space in which the order of application counts; "
                 "use strategy = 'ordered' with surrogate = 'forest'"
@@ -92,7 +94,7 @@ class Session:
         # A wanted half-width without a rule asks for the rule that stops at one; like the target, it may come and go.
         # A strategy that looks at the half-widths itself needs none.
         self._told_rule = stopping_rules.resolve(stopping, target)
-        looks_itself = getattr(self.strategy, "uses_target", False)
+        looks_itself = self.strategy.uses_target
         if looks_itself and self._told_rule is not None:
             raise InputError(
                 f"stopping: strategy {self.strategy.name!r} decides itself how many inputs a test gets; "
@@ -103,7 +105,7 @@ class Session:
         self._stopped_early = self.stopping is not None
         self.budget, self.target, self.population = budget, target, population
         if keep is None:
-            keep = ("value",) if getattr(resolved, "takes_scores", False) else ()
+            keep = ("value",) if resolved is not None and resolved.takes_scores else ()
         self.seed, self.keep = seed, tuple(keep)
         self.part = _check_part(part, self.stopping, self.strategy)
         inputs = len(self.data.inputs)
@@ -122,7 +124,7 @@ class Session:
         self._warned = False
         # An event, not a method of this session: a cycle would keep the model's memory until the collector comes by.
         self._interrupted = threading.Event()
-        self.executor = Executor(
+        self.executor: Executor = EXECUTORS["local"](
             self.subject, batch_size=batch_size, workers=workers, interrupted=self._interrupted.is_set
         )
         self.outcomes = Outcomes(inputs)
@@ -151,7 +153,7 @@ class Session:
 
     def _classes(self) -> int | None:
         """How many classes there are, to tell a label that is none of them."""
-        if self.oracle.name not in {"label", "consistency"}:
+        if not self.oracle.decides_classes:
             return None
         known: int | None = getattr(self.model, "classes", None)
         if known is not None or self.data.classes is not None:
@@ -291,7 +293,7 @@ class Session:
         most = self.strategy.expected(self.progress())
         saved = time.monotonic()
 
-        def hand_over(measured: Measured) -> None:
+        def hand_over(measured: BatchOutcome) -> None:
             nonlocal done, saved
             if store is not None:
                 # Before the outcomes are there: an interrupt in between must not save them without their reference.
@@ -495,7 +497,7 @@ def _check_part(part: tuple[int, int] | None, rule: Any, strategy: Any) -> tuple
         raise InputError(f"part: expected I/N with I from 1 to N, got {own}/{parts}")
     if rule is not None:
         raise InputError("part: a stopping rule needs all outcomes of a test in one place; use stopping = 'none'")
-    if not getattr(strategy, "splits", True):
+    if not strategy.splits:
         raise InputError(
             f"part: strategy {strategy.name!r} gives every test inputs of its own; use 'full' or 'ordered'"
         )
