@@ -21,7 +21,8 @@ from testifai.engine.stopping import Window
 from testifai.models.onnx import OnnxModel
 from testifai.perturb import Perturbation
 from testifai.scans import session
-from testifai.scans.session import Session, open_run
+from testifai.scans.session import Session
+from testifai.scans.stored import open_run
 from testifai.space import Space
 
 COMMAND = [sys.executable, "-m", "testifai"]
@@ -476,13 +477,13 @@ BAD_SPECS = [
     (
         "[scan]",
         "[scan]\nstopping = { use = 'window', batch = 0 }",
-        "batch of window must be a whole number, at least 1, got 0",
+        "batch of window: must be a whole number, at least 1, got 0",
     ),
     ("[scan]", "[scan]\nstopping = { use = 'interval', confidence = 2 }", "confidence must be between 0 and 1, got 2"),
     ("[scan]", "[scan]\nstopping = { use = ['window'] }", "window"),
     ("[scan]", "[scan]\nsurrogate = 'forrest'", "did you mean 'forest'?"),
     ('"ordered"', '"orderd"', "did you mean 'ordered'?"),
-    ('"ordered"', '{ use = "ordered", max_order = 0 }', "max_order must be a whole number, at least 1, got 0"),
+    ('"ordered"', '{ use = "ordered", max_order = 0 }', "max_order: must be a whole number, at least 1, got 0"),
     ('"ordered"', '{ use = "ordered", order = 1 }', "order"),
     ('"ordered"', "3", "scan.strategy"),
     ('"mnist_c.brightness"', '"mnist_c.brightnes"', "did you mean 'mnist_c.brightness'?"),

@@ -15,7 +15,8 @@ from urllib.parse import parse_qs
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.scans.session import Session, open_measured
+from testifai.scans.session import Session
+from testifai.scans.stored import open_measured
 from testifai.space import Space
 from testifai.tomogram import Answer, Tomogram
 

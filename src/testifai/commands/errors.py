@@ -119,7 +119,7 @@ def _read(run_file: Path) -> Local:
 
 def _described(run_file: Path) -> Space:
     """The space as the run file describes it: names and parameters, no code."""
-    from testifai.scans.session import open_run
+    from testifai.scans.stored import open_run
 
     return open_run(run_file).space
 

@@ -20,11 +20,14 @@ from testifai.errors import InputError
 from testifai.gates.towards import TowardsGates, settled
 from testifai.gates.verdicts import Verdict, judge
 from testifai.models.python import PythonModel
+from testifai.runs import keys
 from testifai.runs.lock import Lock
 from testifai.runs.store import Store
 from testifai.scans import loading
-from testifai.scans.session import Session, environment, open_run
+from testifai.scans.environment import environment
+from testifai.scans.session import Session
 from testifai.scans.spec import Gate, Spec
+from testifai.scans.stored import open_run
 from testifai.statistics.corrections import confidence_each
 from testifai.strategies.adaptive import TARGET, Adaptive
 from testifai.support.threads import one_blas_thread
@@ -164,7 +167,7 @@ def measure(
                 tomogram = open_run(path)
             verdicts = judge(spec.gate, tomogram, sharing)
             with Store.create_or_open(path) as store:
-                store.put(ended=_ended(terms, tomogram, verdicts))
+                store.put(**{keys.ENDED: _ended(terms, tomogram, verdicts)})
     return Measured(
         tomogram,
         tuple(verdicts),
@@ -179,10 +182,10 @@ def measure(
 def _about(spec: Spec, folder: Path, again: str | None) -> dict[str, Any]:
     """What a run file says of where it comes from."""
     return {
-        "spec": spec.model_dump(mode="json", exclude_none=True),
-        "gates": [gate.model_dump(mode="json") for gate in spec.gate],
-        "folder": str(folder),
-        "again": again,
+        keys.SPEC: spec.model_dump(mode="json", exclude_none=True),
+        keys.GATES: [gate.model_dump(mode="json") for gate in spec.gate],
+        keys.FOLDER: str(folder),
+        keys.AGAIN: again,
     }
 
 
@@ -220,7 +223,7 @@ class _Stored:
     def of(cls, path: Path) -> _Stored:
         try:
             with Store.open(path) as store:
-                again, ended = store.get("again"), store.get("ended")
+                again, ended = store.get(keys.AGAIN), store.get(keys.ENDED)
             return cls(open_run(path), again, ended)
         except InputError:
             return cls()  # a file that is damaged is complained of when the run is to go on in it

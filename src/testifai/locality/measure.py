@@ -19,7 +19,8 @@ from testifai.locality.spread import Floats
 from testifai.oracles import Label, Outcome
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import Store
-from testifai.scans.session import Session, open_run
+from testifai.scans.session import Session
+from testifai.scans.stored import open_run
 from testifai.space import Space
 from testifai.support.progress import Step
 

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai import models
 from testifai.data import Inputs
-from testifai.engine.local import default_workers, one_line
+from testifai.engine.batch_size import default_workers
+from testifai.engine.subject import one_line
 from testifai.errors import InputError
 from testifai.models.outputs import check_outputs
 from testifai.operational import surprise as surprise_measures

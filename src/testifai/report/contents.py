@@ -14,8 +14,8 @@ from testifai.present.examples import Failures, failures
 from testifai.present.figures.dots import lowest
 from testifai.present.figures.sweeps import stored_sweeps
 from testifai.scans.reopen import reopen
-from testifai.scans.session import open_run
 from testifai.scans.spec import Gate
+from testifai.scans.stored import open_run
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.regions import Region, Search, standard_queries, worst_regions
 from testifai.tomogram.trust import Trust, recall

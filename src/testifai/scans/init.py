@@ -13,7 +13,7 @@ import numpy as np
 from testifai import data as datasets
 from testifai import models, oracles
 from testifai.data.tables import columns
-from testifai.engine.local import one_line
+from testifai.engine.subject import one_line
 from testifai.errors import InputError
 from testifai.models.outputs import check_outputs
 from testifai.runs.outcomes import visiting_order

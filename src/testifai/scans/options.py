@@ -45,7 +45,7 @@ class ScanOptions(BaseModel):
     workers: int | None = None
     keep: tuple[str, ...] | None = None
     quality: Any = None
-    executor: Any = "local"
+    executor: Any = None  # None: on this machine
 
     @field_validator("strategy", "surrogate", "stopping", "oracle", "quality", "executor", mode="before")
     @classmethod
@@ -60,7 +60,8 @@ class ScanOptions(BaseModel):
         field = info.field_name or ""
         if value is None and field != "seed":
             return None
-        return checks.whole(field, value, least=LEAST[field], most=LARGEST_SEED if field == "seed" else None)
+        number = checks.whole(field, value, least=LEAST[field])
+        return checks.whole(field, number, most=LARGEST_SEED) if field == "seed" else number
 
     @field_validator("target", mode="before")
     @classmethod

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from testifai.errors import InputError
+from testifai.runs import keys
 from testifai.runs.store import Store, identity_changes
 from testifai.scans import loading
 from testifai.scans.session import Session
@@ -20,7 +21,7 @@ def reopen(run_file: Path, spec: Path | None = None) -> Session:
     from someone else.
     """
     with Store.open(run_file) as store:
-        stored, folder, identity = store.get("spec"), store.get("folder"), store.get("identity")
+        stored, folder, identity = store.get(keys.SPEC), store.get(keys.FOLDER), store.get(keys.IDENTITY)
     if spec is None and stored is None:
         raise InputError(f"run file: {run_file.name} was not made from a spec; name one with --spec")
     loaded = parse(stored) if spec is None else read(spec)

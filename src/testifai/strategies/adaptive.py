@@ -15,7 +15,7 @@ from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.space import Space
 from testifai.space import query as queries
 from testifai.strategies.balanced import pool_size, spread
-from testifai.strategies.base import Progress
+from testifai.strategies.base import Progress, Strategy
 from testifai.strategies.full import MOST_TESTS
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import SCORE, evidence
@@ -44,14 +44,8 @@ class Round:
     places: list[Places]
 
 
-class _Pooled:
-    surrogate: str | None = "process"
-    uses_target = True
-    splits = False  # among machines by inputs
-
-
 @dataclass(frozen=True)
-class Adaptive(_Pooled):
+class Adaptive(Strategy):
     """Spend a budget, or go on until the target half-width holds for every test or for the queries given.
 
     Rounds are synchronous: each is planned from the outcomes of those before it and from nothing else, so a run can be
@@ -61,6 +55,9 @@ class Adaptive(_Pooled):
 
     for_queries: Sequence[str] = ()
     name = "adaptive"
+    surrogate = "process"
+    uses_target = True
+    splits = False
 
     def __post_init__(self) -> None:
         listed = isinstance(self.for_queries, list | tuple)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.local import one_line
+from testifai.engine.subject import one_line
 from testifai.errors import InputError
 from testifai.models.outputs import check_outputs
 from testifai.perturb import Perturbation

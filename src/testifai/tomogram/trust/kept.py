@@ -7,13 +7,13 @@ import json
 import os
 from typing import Any
 
+from testifai.runs import keys
 from testifai.runs.store import Store
 from testifai.support.version import VERSION
 from testifai.tomogram.tomogram import Tomogram
 from testifai.tomogram.trust.refit import assess
 from testifai.tomogram.trust.statements import Trust
 
-NAME = "trust"
 METHOD = 1  # to be raised with every change in what `assess` finds or how it is written
 
 
@@ -28,7 +28,7 @@ def keep(run_file: str | os.PathLike[str], tomogram: Tomogram) -> Trust:
         found = _kept(store, tomogram)
         if found is None:
             found = assess(tomogram)
-            store.put(**{NAME: {"of": fingerprint(tomogram), **found.as_dict()}})
+            store.put(**{keys.TRUST: {"of": fingerprint(tomogram), **found.as_dict()}})
     return found
 
 
@@ -60,5 +60,5 @@ def fingerprint(tomogram: Tomogram) -> str:
 
 
 def _kept(store: Store, tomogram: Tomogram) -> Trust | None:
-    kept = store.get(NAME)
+    kept = store.get(keys.TRUST)
     return Trust.from_dict(kept) if kept is not None and kept.get("of") == fingerprint(tomogram) else None
