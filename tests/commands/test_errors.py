@@ -107,7 +107,7 @@ def test_a_scan_that_kept_its_predictions_is_read(command, folder):
     assert "this is not what scan.db was measured on" in err
 
 
-def test_code_in_a_stored_spec_runs_only_if_it_is_named(command, folder):
+def test_code_in_a_stored_spec_runs_only_if_it_is_still_there_or_named(command, folder):
     (folder / "own_axis.py").write_text(
         "import testifai as ta\n"
         "fade = ta.Perturbation('fade', lambda x, by, rng: (x * by).astype(x.dtype), [1.0, 0.1])\n"
@@ -116,10 +116,13 @@ def test_code_in_a_stored_spec_runs_only_if_it_is_named(command, folder):
     code, _, err = command("errors", "own.toml", "--per-class", "20", "--failures", "a.npz")
     assert code == 0
     assert "runs your own code" in err
+    assert command("errors", "own.local.db", "--failures", "b.npz")[0] == 0
+    (folder / "own.toml").rename(folder / "elsewhere.txt")
     code, _, err = command("errors", "own.local.db", "--failures", "b.npz")
     assert code == 2
     assert "space.fade" in err
-    assert command("errors", "own.local.db", "--failures", "b.npz", "--spec", "own.toml")[0] == 0
+    (folder / "elsewhere.txt").rename(folder / "named.toml")
+    assert command("errors", "own.local.db", "--failures", "b.npz", "--spec", "named.toml")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -72,8 +72,9 @@ def errors(
         written["html"] = str(html)
     if failures is not None:
         from testifai.locality.failures import export_failures
+        from testifai.scans import reopen
 
-        data, space = _subject(run_file, source if measured else spec)
+        data, space = reopen.source(run_file, source if measured else spec).data()
         written |= {"failures": str(failures), "rows": export_failures(found, data, space, failures)}
     if as_json:
         print_json({**found.as_dict(), **written})
@@ -122,32 +123,6 @@ def _described(run_file: Path) -> Space:
     from testifai.scans.stored import open_run
 
     return open_run(run_file).space
-
-
-def _subject(run_file: Path, spec: Path | None) -> tuple[Any, Space]:
-    """The data and axes a run was measured on, loaded again from the spec that is named or that its file holds."""
-    from testifai.runs.store import Store, identity_changes
-    from testifai.scans import loading
-    from testifai.scans.spec import parse, read
-
-    with Store.open(run_file) as store:
-        stored, folder, identity = store.get("spec"), store.get("folder"), store.get("identity")
-    if spec is None and stored is None:
-        raise InputError(f"--failures: {run_file} was not made from a spec, so its data are not known; name a --spec")
-    loaded = parse(stored) if spec is None else read(spec)
-    own = [entry for entry in loaded.runs_code() if not entry.startswith("model.")]
-    if spec is None and own:
-        # A run file may come from someone else.
-        raise InputError(
-            f"--failures: the spec in {run_file} runs your own code ({own[0]}); to allow that, name a --spec"
-        )
-    place = Path(folder or ".") if spec is None else spec.resolve().parent
-    space, data = loading.space(loaded, place), loading.data(loaded.data, place)
-    now = {"data": data.fingerprint, "axes": space.describe()["axes"]}
-    changes = identity_changes({"data": identity["data"], "axes": identity["space"]["axes"]}, now)
-    if changes:
-        raise InputError(f"--failures: this is not what {run_file} was measured on: {changes[0]}")
-    return data, space
 
 
 def _each_alone(space: Space) -> Space:

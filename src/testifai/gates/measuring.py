@@ -37,7 +37,7 @@ WAIT = 0.2  # seconds between two tries to be the one that measures
 
 
 @dataclass(frozen=True)
-class Measured:
+class GatedRun:
     """A model measured as far as its gates ask for: the verdicts, and what they cost."""
 
     tomogram: Tomogram
@@ -136,7 +136,7 @@ def cache_key(session: Session, spec: Spec) -> str:
 
 def measure(
     spec: Spec, folder: Path, cache: Path, *, name: str, sharing: int | None = None, again: str | None = None
-) -> Measured:
+) -> GatedRun:
     """The spec's tomogram and the verdicts on its gates; only what is not in the cache yet is measured.
 
     `name` is for people who look into the cache. `sharing` gates share the 5 % risk of a wrong decision; None: those of
@@ -168,7 +168,7 @@ def measure(
             verdicts = judge(spec.gate, tomogram, sharing)
             with Store.create_or_open(path) as store:
                 store.put(**{keys.ENDED: _ended(terms, tomogram, verdicts)})
-    return Measured(
+    return GatedRun(
         tomogram,
         tuple(verdicts),
         path,

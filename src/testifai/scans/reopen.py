@@ -1,43 +1,79 @@
-"""A stored run's model and data, loaded again from the spec that its file holds."""
+"""What a stored run was measured on, loaded again from the spec that its file holds or the user names.
+
+A run file may come from someone else. Whether the spec in it may be followed where that runs code is decided here and
+nowhere else.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from testifai.data import Data
 from testifai.errors import InputError
 from testifai.runs import keys
 from testifai.runs.store import Store, identity_changes
 from testifai.scans import loading
 from testifai.scans.session import Session
-from testifai.scans.spec import parse, read
+from testifai.scans.spec import Spec, parse, read
+from testifai.space import Space
+
+MEASURED_ON = ("model", "preprocessing", "data", "space", "oracle", "seed")
+
+
+@dataclass(frozen=True)
+class Source:
+    """The spec behind a run file, where it may be followed, and what the file says that it was measured on."""
+
+    run_file: Path
+    spec: Spec
+    folder: Path
+    identity: dict[str, Any]
+
+    def session(self) -> Session:
+        """Model and data, loaded and known to be those that the run was made with."""
+        made = loading.session(self.spec, self.folder)
+        self._check({key: self.identity.get(key) for key in MEASURED_ON}, made.identity())
+        return made
+
+    def data(self) -> tuple[Data, Space]:
+        """Data and axes alone."""
+        space, data = loading.space(self.spec, self.folder), loading.data(self.spec.data, self.folder)
+        before = {"data": self.identity["data"], "axes": self.identity["space"]["axes"]}
+        self._check(before, {"data": data.fingerprint, "axes": space.describe()["axes"]})
+        return data, space
+
+    def _check(self, before: dict[str, Any], now: dict[str, Any]) -> None:
+        changes = identity_changes(before, {key: now.get(key) for key in before})
+        if changes:
+            raise InputError(f"run file: this is not what {self.run_file.name} was measured on: {changes[0]}")
 
 
 def reopen(run_file: Path, spec: Path | None = None) -> Session:
-    """A session for a stored run, its model and data loaded and known to be those it was made with.
+    """A session for a stored run, its model and data loaded and known to be those it was made with."""
+    return source(run_file, spec).session()
 
-    A spec that runs code is followed only where it is still in its folder or the user names it: a run file may come
-    from someone else.
-    """
-    with Store.open(run_file) as store:
-        stored, folder, identity = store.get(keys.SPEC), store.get(keys.FOLDER), store.get(keys.IDENTITY)
-    if spec is None and stored is None:
+
+def source(run_file: Path, spec: Path | None = None, store: Store | None = None) -> Source:
+    """Where a stored run comes from; with `store`, that is its file, open already."""
+    if store is None:
+        with Store.open(run_file) as opened:
+            return source(run_file, spec, opened)
+    identity = store.get(keys.IDENTITY)
+    if spec is not None:
+        return Source(run_file, read(spec), spec.resolve().parent, identity)
+    stored, folder = store.get(keys.SPEC), Path(store.get(keys.FOLDER) or ".")
+    if stored is None:
         raise InputError(f"run file: {run_file.name} was not made from a spec; name one with --spec")
-    loaded = parse(stored) if spec is None else read(spec)
-    place = Path(folder or ".") if spec is None else spec.resolve().parent
-    if spec is None and loaded.runs_code() and not _still_there(stored, place):
+    followed = parse(stored)
+    if followed.runs_code() and not _still_there(stored, folder):
         raise InputError(
-            f"run file: the spec in {run_file.name} runs your own code ({', '.join(loaded.runs_code())}); "
+            f"run file: the spec in {run_file.name} runs your own code ({', '.join(followed.runs_code())}); "
             "to allow that, name it with --spec"
         )
-    session = loading.session(loaded, place)
-    now = session.identity()
-    kept = ("model", "preprocessing", "data", "space", "oracle", "seed")
-    changes = identity_changes(*({key: whole.get(key) for key in kept} for whole in (identity, now)))
-    if changes:
-        raise InputError(f"run file: this is not what {run_file.name} was measured on: {changes[0]}")
-    return session
+    return Source(run_file, followed, folder, identity)
 
 
 def _still_there(stored: dict[str, Any], folder: Path) -> bool:
