@@ -199,16 +199,10 @@ def _check(spec: Spec, folder: Path) -> None:
         with naming(gate, number):
             selections(space, [gate.query])
     # The loaders say best what is wrong with a file that is not there.
-    model, data = spec.model, spec.data
-    if _is_missing(folder, model.onnx, model.weights, model.transformers, model.encoder, model.head, model.tokenizer):
-        loading.model(model, folder)
-    if _is_missing(folder, data.npz, data.idx, data.cifar, data.folder, data.csv, data.tsv, data.jsonl):
-        loading.data(data, folder)
-
-
-def _is_missing(folder: Path, *sources: str | list[str] | None) -> bool:
-    files = [file for source in sources if source for file in ([source] if isinstance(source, str) else source)]
-    return not all((folder / file).exists() for file in files)
+    if spec.model.missing_files(folder):
+        loading.model(spec.model, folder)
+    if spec.data.missing_files(folder):
+        loading.data(spec.data, folder)
 
 
 class GateItem(pytest.Item):

@@ -108,9 +108,9 @@ def test_what_is_no_model(model, message):
 
 
 def test_kinds_and_options_are_checked():
-    with pytest.raises(InputError, match="kind 'onxx' is not known; did you mean 'onnx'"):
+    with pytest.raises(InputError, match="model: 'onxx' is not known; did you mean 'onnx'"):
         models.load("onxx", "a")
-    with pytest.raises(InputError, match="python has no option 'scale'"):
+    with pytest.raises(InputError, match=r"unknown key 'model.scale' for python \(onnx and torch take it\)"):
         models.load("python", "a:b", scale=1)
 
 

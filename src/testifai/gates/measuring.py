@@ -101,9 +101,7 @@ def _tomogram(own: Sequence[weakref.ref[Session]]) -> Tomogram:
 
 def check_modules(spec: Spec, folder: Path) -> None:
     """Refuse a module that is imported already, from elsewhere: Python would hand over that one without a word."""
-    named = [spec.model.python, spec.model.torch, spec.data.python, *(part.python for part in spec.axes().values())]
-    quality = spec.scan.quality
-    for path in filter(None, [*named, quality.get("python") if isinstance(quality, dict) else None]):
+    for path in spec.own_code().values():
         name = path.partition(":")[0].partition(".")[0]
         own = [folder / f"{name}.py", folder / name / "__init__.py"]
         source = getattr(sys.modules.get(name), "__file__", None)

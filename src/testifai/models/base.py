@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.support.batches import Batch
+from testifai.support.fields import Part
 
 Outputs = Literal["labels", "scores", "values"]
 
@@ -46,3 +48,11 @@ class Model(ABC):
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
         """Outputs and, from the same pass, a layer's activations as one row each; by default the features."""
         raise InputError(f"layer: {self.name} does not show its layers; an ONNX file or a torch module does")
+
+
+class ModelPart(Part):
+    """What a spec says of a model of some kind; each adapter has its own."""
+
+    @abstractmethod
+    def load(self, folder: Path) -> Model:
+        """The model itself; files and modules are looked for in the folder first."""

@@ -1,4 +1,4 @@
-"""Adapters of other people's that are no `Model`: the one place where it is guessed what such an object can do."""
+"""Objects of other people's that are no `Model`: the one place where it is guessed what they are and can do."""
 
 from __future__ import annotations
 
@@ -49,3 +49,8 @@ def is_adapter(model: Any) -> bool:
     """Whether an object was made to be a model, rather than any callable."""
     # Looked up without asking for it: a fingerprint may take a while to compute.
     return callable(model) and inspect.getattr_static(model, "fingerprint", None) is not None
+
+
+def is_estimator(model: Any) -> bool:
+    """Whether an object predicts as scikit-learn's do, and is not simply called."""
+    return hasattr(model, "predict") and (hasattr(model, "get_params") or not callable(model))

@@ -9,12 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.models.base import Model
+from testifai.models.base import Model, ModelPart
 from testifai.models.texts.cache import LIMIT_MB, RowCache
 from testifai.support.batches import Batch, are_pairs
+from testifai.support.fields import Count, Megabytes
 
 # Texts are told apart, sorted by length and cut into batches by the adapter: many at a time leave it a choice.
 BATCH_SIZE = 4096
+
+
+class NetworkPart(ModelPart):
+    """What a spec may say of a network that reads texts."""
+
+    max_length: Count | None = None
+    device: str | None = None
+    threads: Count | None = None
+    cache_mb: Megabytes | None = None
+    batch_size: Count | None = None
 
 
 class TextModel(Model):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from testifai.models.texts.base import TextModel
+from testifai.models.base import Model
+from testifai.models.texts.base import NetworkPart, TextModel
 from testifai.models.texts.cache import LIMIT_MB
 from testifai.models.texts.network import Network, fingerprint
 from testifai.support.batches import Batch
+from testifai.support.fields import File
 
 
 class TransformersModel(TextModel):
@@ -65,9 +67,16 @@ class TransformersModel(TextModel):
         return self(texts), self.features(texts)
 
 
-def load_transformers(path: str, *, folder: str | Path = ".", **options: Any) -> TransformersModel:
-    """The model that a spec names: a relative path starts at `folder`."""
-    return TransformersModel(Path(folder, path), **options)
+class TransformersPart(NetworkPart):
+    """A classifier of texts in a folder of transformers."""
+
+    transformers: File
+
+    FILES: ClassVar = ("transformers",)
+
+    def load(self, folder: Path) -> Model:
+        options = self.told(folder)
+        return TransformersModel(options.pop("transformers"), **options)
 
 
 def _class_names(config: Any) -> list[str] | None:

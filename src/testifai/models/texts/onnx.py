@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.models import onnx as graphs
+from testifai.models import onnx_session as graphs
 from testifai.models.texts.base import TextModel
 from testifai.models.texts.cache import LIMIT_MB
 from testifai.models.texts.tokens import Tokenizer, Tokens, of_equal_length
@@ -123,11 +123,6 @@ class OnnxTextModel(TextModel):
                 f"{self.name}: the model failed on {shape[0]} texts of {length} tokens: {reason}"
             ) from None
         return [np.asarray(one) for one in made]
-
-
-def load_onnx_text(path: str, *, tokenizer: str | Path, folder: str | Path = ".", **options: Any) -> OnnxTextModel:
-    """The model that a spec names with `onnx` and `tokenizer`: relative paths start at `folder`."""
-    return OnnxTextModel(Path(folder, path), tokenizer=Path(folder, tokenizer), **options)
 
 
 def _shorter(told: int | None, fixed: int | None) -> int | None:
