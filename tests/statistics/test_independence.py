@@ -11,7 +11,7 @@ from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.statistics import independence
-from testifai.statistics.independence import Independence, connected, examine, examine_counts, find_designs
+from testifai.statistics.independence import PairTests, connected, examine, examine_counts, find_designs
 from testifai.tomogram import Tomogram
 from testifai.tomogram.independence import analyse, lines
 
@@ -43,7 +43,7 @@ def tossed(rng: np.random.Generator, inputs: int, axes: int = 2) -> np.ndarray:
     return rng.random((inputs, len(rates))) < rates
 
 
-def examined(outcomes: np.ndarray, axes: int = 2, seed: int = 0, draws: int = 199, **options) -> Independence:
+def examined(outcomes: np.ndarray, axes: int = 2, seed: int = 0, draws: int = 199, **options) -> PairTests:
     everywhere = np.ones_like(outcomes)
     designs = list(find_designs(up_to_two(axes)))
     names = ["zoom", "blur", "shear"][:axes]

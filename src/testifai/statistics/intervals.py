@@ -7,6 +7,7 @@ on new inputs like them.
 
 from __future__ import annotations
 
+import bisect
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.statistics.normal import half_widths
 
 Floats = NDArray[np.float64]
+Errors = tuple[float, float]  # of the low and of the high limit
 Estimated = tuple[float, float, float]  # estimate, low, high
 
 ROUNDING = 1e-12  # two estimates this close are the same number, computed in two ways
@@ -68,6 +70,47 @@ def confidence_sequence(
     return _blank(n, low, high)
 
 
+def clopper_pearson(passes: float, trials: float, errors: Errors) -> tuple[float, float]:
+    """The rates that an exact test does not reject, each side with its own error (Clopper and Pearson 1934).
+
+    Counts may be fractions: those of as many simple random trials as others are worth.
+
+    >>> [round(limit, 3) for limit in clopper_pearson(90, 100, (0.025, 0.025))]
+    [0.824, 0.951]
+    """
+    from scipy.special import betaincinv
+
+    failures = trials - passes
+    low = float(betaincinv(passes, failures + 1, errors[0])) if passes > 0 else 0.0
+    high = float(betaincinv(passes + 1, failures, 1 - errors[1])) if failures > 0 else 1.0
+    return low, high
+
+
+def hypergeometric(passes: int, trials: int, population: int, errors: Errors) -> tuple[int, int]:
+    """How many of a finite population may pass: the numbers that an exact test does not reject on either side.
+
+    >>> hypergeometric(90, 100, 1000, (0.025, 0.025))
+    (828, 948)
+    """
+    from scipy.stats import hypergeom
+
+    # A hair less, so that rounding does not decide where a test is on the border.
+    low_error, high_error = (error * (1 - 1e-9) for error in errors)
+    least, most = passes, population - (trials - passes)
+
+    def enough(total: int) -> bool:
+        """So many would give as many passes as were seen often enough."""
+        return bool(hypergeom.sf(passes - 1, population, total, trials) > low_error)
+
+    def too_many(total: int) -> bool:
+        """So many would give as few passes as were seen too seldom."""
+        return bool(hypergeom.cdf(passes, population, total, trials) <= high_error)
+
+    low = least + bisect.bisect_left(range(least, most), True, key=enough)
+    high = least + bisect.bisect_left(range(least + 1, most + 1), True, key=too_many)
+    return low, high
+
+
 def disagree(one: Estimated, other: Estimated) -> bool:
     """Whether two intervals for one number, each (estimate, low, high), cannot both be right.
 
@@ -111,16 +154,10 @@ def _solve_binomial(s: Floats, n: Floats, bar: Floats) -> tuple[Floats, Floats]:
 
 
 def _solve_hypergeometric(s: Floats, n: Floats, population: int, bar: Floats) -> tuple[Floats, Floats]:
-    from scipy.special import gammaln
-
-    def log_choose(a: Floats, b: Floats) -> Floats:
-        return np.asarray(gammaln(a + 1) - gammaln(b + 1) - gammaln(a - b + 1))
-
-    total = log_choose(np.full_like(n, population), n)
+    from scipy.stats import hypergeom
 
     def inside(k: Floats) -> NDArray[np.bool_]:
-        value = log_choose(k, s) + log_choose(population - k, n - s) - total
-        return np.asarray(value > bar)
+        return np.asarray(hypergeom.logpmf(s, population, k, n) > bar)
 
     # The likelihood of k passes among all inputs is unimodal and peaks here; k is at least s, at most N-(n-s).
     least, most = s, population - (n - s)
