@@ -6,7 +6,8 @@ import tomllib
 import pytest
 
 from testifai.errors import InputError
-from testifai.scans.spec import AxisPart, Gate, ScanPart, Spec, parse, read
+from testifai.scans.options import ScanOptions
+from testifai.scans.spec import AxisPart, Gate, Spec, parse, read
 
 LEAST = {"model": {"onnx": "m.onnx"}, "data": {"npz": "d.npz"}, "space": {"zoom": "mnist_c.zoom"}}
 FULL = """
@@ -62,7 +63,7 @@ def test_a_spec_is_read_as_written():
     assert list(spec.axes()) == ["brightness", "zoom", "blur", "mine"]
     assert spec.space["order_sensitive"] is True
     assert spec.scan.strategy == {"use": "ordered", "max_order": 3}
-    assert (spec.scan.budget, spec.scan.seed, spec.scan.keep) == (20000, 7, ["value", "predicted"])
+    assert (spec.scan.budget, spec.scan.seed, spec.scan.keep) == (20000, 7, ("value", "predicted"))
     assert [gate.at_least for gate in spec.gate] == [0.9, 1]
     assert (spec.gate[0].basis, spec.gate[1].basis) == ("bound", "estimate")
 
@@ -82,9 +83,9 @@ def test_what_is_not_written_has_the_defaults_of_scan():
     spec = parse(LEAST)
     assert spec.gate == []
     parameters = inspect.signature(ta.scan).parameters
-    for name, field in ScanPart.model_fields.items():
+    for name, field in ScanOptions.model_fields.items():
         assert field.default == parameters[name].default, name
-    missing = set(parameters) - set(ScanPart.model_fields) - {"model", "data", "space", "store", "progress"}
+    missing = set(parameters) - set(ScanOptions.model_fields) - {"model", "data", "space", "store", "progress"}
     assert not missing, "[scan] takes every keyword of ta.scan"
 
 
@@ -176,12 +177,12 @@ MISTAKES = [
     ({"data": {"csv": "d", "side": "left"}}, "data.side: should be 'first', 'second' or 'both', got 'left'"),
     ({"data": {"csv": "d", "text": 3}}, "data.text: should be a valid string, or a valid list, got 3"),
     ({"data": {"folder": "d", "size": [28, "x"]}}, "data.size.1: should be a valid integer, got 'x'"),
-    ({"scan": {"budget": 0}}, "scan.budget: should be greater than or equal to 1, got 0"),
-    ({"scan": {"budget": 1.5}}, "scan.budget: should be a valid integer, got 1.5"),
-    ({"scan": {"seed": True}}, "scan.seed: should be a valid integer, got True"),
-    ({"scan": {"target": 2}}, "scan.target: should be less than 1, got 2"),
-    ({"scan": {"population": "all"}}, "scan.population: should be 'data' or 'future', got 'all'"),
-    ({"scan": {"keep": ["values"]}}, "scan.keep.0: should be 'value' or 'predicted', got 'values'"),
+    ({"scan": {"budget": 0}}, "scan.budget: must be a whole number, at least 2, got 0"),
+    ({"scan": {"budget": 1.5}}, "scan.budget: must be a whole number, at least 2, got 1.5"),
+    ({"scan": {"seed": True}}, "scan.seed: must be a whole number, at least 0, got True"),
+    ({"scan": {"target": 2}}, "scan.target: must be a number, above 0 and below 1, got 2"),
+    ({"scan": {"population": "all"}}, "scan.population: must be one of data, future, got 'all'"),
+    ({"scan": {"keep": ["values"]}}, "scan.keep: must be one of value, predicted, got 'values'"),
     ({"scan": []}, "scan: should be a table, got []"),
     ({"space": 3}, "space: should be a table, got 3"),
     ({"gate": {"query": "zoom > 1", "at_least": 0.9}}, "gate: should be a valid list, got {"),
@@ -192,7 +193,7 @@ MISTAKES = [
     ({"model": {"onnx": "m", "mean": "x"}}, "model.mean: should be a valid number, or a valid list, got 'x'"),
     ({"model": {"onnx": "m", "mean": [1, "x"]}}, "model.mean.1: should be a valid number, got 'x'"),
     ({"data": {"cifar": 3}}, "data.cifar: should be a valid string, or a valid list, got 3"),
-    ({"scan": {"strategy": 3}}, "scan.strategy: should be a valid string, or a table, got 3"),
+    ({"scan": {"strategy": 3}}, "scan.strategy: must be a name or a table with 'use', got 3"),
     ({"space": {"zoom": 3}}, "space.zoom: should be a valid string, or a table"),
     ({"space": {"zoom": 1}}, "space.zoom: should be a valid string, or a table"),
     (axis(use="a", severities=3), "space.zoom.severities: should be a valid list, or a table, got 3"),

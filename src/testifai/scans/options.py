@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
+from pydantic import ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from testifai import strategies, surrogates
 from testifai.engine import stopping as stopping_rules
@@ -17,6 +17,7 @@ from testifai.errors import InputError, suggest
 from testifai.space import Space
 from testifai.strategies import Strategy
 from testifai.support import checks
+from testifai.support.fields import Fields
 from testifai.support.progress import Step
 
 POPULATIONS = ("data", "future")
@@ -28,10 +29,10 @@ Keywords = ParamSpec("Keywords")
 Result = TypeVar("Result")
 
 
-class ScanOptions(BaseModel):
+class ScanOptions(Fields):
     """How a scan is made. Parts are given by name, as {"use": name, option: value} or, in Python, as objects."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     strategy: Any = None
     surrogate: Any = None

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, PlainValidator, SerializeAsAny, StrictBoo
 from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
+from testifai.scans.options import ScanOptions
 from testifai.support.fields import Fields, first_problem, validator
 
 Level = Annotated[int, Field(ge=0, strict=True)]
@@ -34,23 +35,6 @@ class AxisPart(Fields):
         return self
 
 
-class ScanPart(Fields):
-    """The keywords of `ta.scan`."""
-
-    strategy: str | dict[str, Any] | None = None
-    surrogate: str | dict[str, Any] | None = None
-    stopping: str | dict[str, Any] | None = None
-    budget: Annotated[int, Field(ge=1, strict=True)] | None = None
-    target: Annotated[float, Field(gt=0, lt=1)] | None = None
-    population: Literal["data", "future"] = "data"
-    oracle: str | dict[str, Any] = "label"
-    batch_size: Annotated[int, Field(ge=1, strict=True)] | None = None
-    seed: Annotated[int, Field(ge=0, strict=True)] = 0
-    workers: Annotated[int, Field(ge=1, strict=True)] | None = None
-    keep: list[Literal["value", "predicted"]] | None = None
-    quality: str | dict[str, Any] | None = None
-
-
 class Gate(Fields):
     """A requirement: the lower bound (or the estimate) of a query's robustness is at least so much."""
 
@@ -67,7 +51,7 @@ class Spec(Fields):
     model: Annotated[SerializeAsAny[models.ModelPart], PlainValidator(validator(models.ADAPTERS, models.ModelPart))]
     data: Annotated[SerializeAsAny[datasets.DataPart], PlainValidator(validator(datasets.LOADERS, datasets.DataPart))]
     space: dict[str, str | AxisPart | StrictBool]
-    scan: ScanPart = ScanPart()
+    scan: ScanOptions = ScanOptions()
     gate: list[Gate] = Field(default_factory=list)
 
     @model_validator(mode="after")
@@ -162,7 +146,7 @@ def _toml_hint(message: str) -> str:
 def _known(location: list[str]) -> list[str]:
     parts: dict[str, type[BaseModel]] = {
         "space": AxisPart,
-        "scan": ScanPart,
+        "scan": ScanOptions,
         "gate": Gate,
     }
     part = parts.get(location[0]) if location else Spec

@@ -53,9 +53,7 @@ class Part(Fields):
     An option that was not told is None and has the default of what is loaded.
     """
 
-    FILES: ClassVar[
-        tuple[str, ...]
-    ] = ()  # fields that name files or folders, which relative paths look for in a folder
+    FILES: ClassVar[tuple[str, ...]] = ()  # fields that name files or folders; relative paths start at the spec's
     CODE: ClassVar[tuple[str, ...]] = ()  # fields that name code of the user's, "package.module:name"
 
     def own_code(self) -> dict[str, str]:
@@ -163,7 +161,8 @@ def first_problem(
     if problem["type"] == "missing":
         return f"{field} is missing"
     if problem["type"] == "value_error":
-        message = problem["msg"].removeprefix("Value error, ")
+        # A check of an argument names it too; the place in the spec says more.
+        message = problem["msg"].removeprefix("Value error, ").removeprefix(f"{location[-1]}: " if location else "")
         says_all = not field or isinstance(problem["ctx"]["error"], UnknownKeyError)
         return message if says_all else f"{field}: {message}"
     accepted = dict.fromkeys(_accepted(other["msg"]) for other, place in problems if place == location)
