@@ -25,6 +25,7 @@ from testifai.scans.environment import environment
 from testifai.scans.options import ScanOptions, choose
 from testifai.space import Space
 from testifai.strategies.base import Progress
+from testifai.support import checks
 from testifai.support.bits import Bits, count_set, unpack
 from testifai.tomogram import Tomogram
 
@@ -99,9 +100,7 @@ class Grid:
         for name, severity in fixed.items():
             if name not in self.axes:
                 raise InputError(f"grid: no axis {name!r}; {suggest(name, self.axes)}")
-            count = self.levels[self.axes.index(name)]
-            if isinstance(severity, bool) or not isinstance(severity, int) or not 0 <= severity < count:
-                raise InputError(f"grid: {name} = {severity!r} is not a severity; accepted: 0 to {count - 1}")
+            checks.whole(f"grid: {name}", severity, least=0, most=self.levels[self.axes.index(name)] - 1)
         at = tuple(fixed.get(name, slice(None)) for name in self.axes)
         rest = tuple(name for name in self.axes if name not in fixed)
         margins = None if self.margins is None else self.margins[at]
@@ -219,8 +218,7 @@ def _scalar(name: str, array: NDArray[Any]) -> Any:
 def _check(grid: Grid) -> None:
     """Refuse what does not fit together, before anything is estimated from it."""
     inputs, passes, margins = grid.inputs, grid.passes, grid.margins
-    if isinstance(inputs, bool) or not isinstance(inputs, int | np.integer) or inputs < 1:
-        raise InputError(f"grid: inputs = {inputs!r}; accepted: a whole number, at least 1")
+    checks.whole("grid: inputs", inputs, least=1)
     if passes.dtype != np.uint8:
         raise InputError(f"grid: passes is an array of {passes.dtype}; accepted: uint8, eight inputs a byte")
     size = (inputs + 7) // 8

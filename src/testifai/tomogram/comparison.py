@@ -27,6 +27,7 @@ from testifai.statistics.differences import (
     solve_stopped,
 )
 from testifai.statistics.normal import half_widths
+from testifai.support.bits import unpack
 from testifai.tomogram.answers import Sigma
 from testifai.tomogram.tomogram import Tomogram
 
@@ -246,7 +247,7 @@ class _Runs:
         chosen = np.ones(a.outcomes.inputs, bool)
         part = a._part(inputs)
         if part is not None:
-            chosen[a.order] = np.unpackbits(part, count=len(chosen)).astype(bool)
+            chosen[a.order] = unpack(part, len(chosen))
         both_data = a.population == b.population == "data"
         population = int(np.count_nonzero(chosen)) if both_data else None
         one, two = (run.provenance.get("identity", {}) for run in (a, b))
@@ -264,7 +265,7 @@ class _Runs:
     def _read(self, run: Tomogram, test: int) -> tuple[Bools, Bools]:
         tried, passed = np.empty_like(self.chosen), np.empty_like(self.chosen)
         for target, bits in zip((tried, passed), run.outcomes.bits(test), strict=True):
-            target[run.order] = np.unpackbits(bits, count=len(target)).view(bool)
+            target[run.order] = unpack(bits, len(target))
         return tried & self.chosen, passed & self.chosen
 
 

@@ -20,6 +20,7 @@ from testifai.statistics.independence import (
     find_designs,
     warnings,
 )  # fmt: skip
+from testifai.support.bits import unpack
 from testifai.tomogram.tomogram import Tomogram
 
 __all__ = ["Pair", "PairTests", "analyse", "lines", "warnings"]
@@ -54,10 +55,8 @@ def analyse(
 
     def fetch(tests: Rows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         bits = [outcomes.bits(int(ids[test])) for test in tests]
-        tried, passed = (
-            np.unpackbits(np.stack(rows), axis=1, count=outcomes.inputs) for rows in zip(*bits, strict=True)
-        )
-        return tried.astype(bool).T, passed.astype(bool).T
+        tried, passed = (unpack(np.stack(rows), outcomes.inputs) for rows in zip(*bits, strict=True))
+        return tried.T, passed.T
 
     matrix = space.matrix(ids)
     designs = list(find_designs(matrix))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
-from testifai.support.bits import Bits
+from testifai.support.bits import Bits, count_set, pack
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import Evidence, evidence
 from testifai.tomogram.tomogram import Tomogram
@@ -140,11 +140,11 @@ def _hold_back(refit: _Refit, seed: int) -> HeldBack | None:
     outcomes = refit.tomogram.outcomes
     held = np.random.default_rng([seed, 2]).permutation(outcomes.inputs) % FOLDS == 0
     try:
-        surrogate = refit.fit(np.arange(len(refit.ids)), np.packbits(~held))
+        surrogate = refit.fit(np.arange(len(refit.ids)), pack(~held))
     except InputError:
         return None
-    seen, tried = outcomes.counts(refit.ids, np.packbits(~held))
-    passes, trials = outcomes.counts(refit.ids, np.packbits(held))
+    seen, tried = outcomes.counts(refit.ids, pack(~held))
+    passes, trials = outcomes.counts(refit.ids, pack(held))
     used = np.flatnonzero(trials)
     mean, variance = surrogate.predict(refit.features[used])
     if variance is None or len(used) < FEWEST:
@@ -157,7 +157,7 @@ def _hold_back(refit: _Refit, seed: int) -> HeldBack | None:
     return HeldBack(
         tests=len(used),
         trials=int(trials.sum()),
-        inputs=_different(outcomes, refit.ids, np.packbits(held)),
+        inputs=_different(outcomes, refit.ids, pack(held)),
         bias=float(found.difference.mean()),
         spread=float((found.difference**2 / total_variance(found)).mean()),
         coverage=float(cover(found).mean()),
@@ -169,7 +169,7 @@ def _different(outcomes: Outcomes, ids: Ids, among: Bits) -> int:
     tried = np.zeros_like(among)
     for i in ids.tolist():
         tried |= outcomes.bits(i)[0]
-    return int(np.bitwise_count(tried & among).sum())
+    return int(count_set(tried & among))
 
 
 def _high_orders(refit: _Refit) -> tuple[HighOrders | None, str | None]:
