@@ -11,7 +11,7 @@ import pytest
 from testifai.errors import InputError
 from testifai.quality import MEASURES, FunctionMeasure, resolve
 from testifai.support.batches import take
-from testifai.testing import example_images
+from testifai.testing import check_measure, example_images
 
 COUNT = 90
 
@@ -195,3 +195,8 @@ def test_wrong_options_are_refused_in_one_line(case):
             resolve({**told, "sample": wrong})
     with pytest.raises(InputError, match=rf"^quality: {told['use']} has no option 'smaple'; did you mean 'sample'"):
         resolve({**told, "smaple": 3})
+
+
+def test_it_keeps_the_contract_that_others_are_held_to(case):
+    told, inputs, perturb, _ = CASES[case]
+    check_measure(told, inputs(), lambda batch: perturb(batch, 2), Pixels())

@@ -42,7 +42,7 @@ def check_measure(
     clean = example_photographs(INPUTS, (28, 28)) if clean is None else clean
     perturb = _darker if perturb is None else perturb
     named = isinstance(measure, str | dict) or (callable(measure) and not isinstance(measure, type))
-    make = (lambda: measure) if named else maker_of(measure, "reference")
+    make: Callable[[], Any] = (lambda: measure) if named else maker_of(measure, "reference")
     first = resolve(make())
     who = f"quality {require_name(first.name, 'quality')}"
     _check_declared(first, who)

@@ -73,5 +73,7 @@ def _estimate(technique: Any, frame: Frame, sample: Sample, who: str) -> tuple[f
     arguments.check(who, "estimate")
     require(np.isfinite([accuracy, low, high]).all(), who, f"estimates {accuracy} in [{low}, {high}]")
     require(0 <= low <= high <= 1, who, f"its interval is [{low}, {high}]; one within 0..1 is accepted")
-    require(low - 1e-9 <= accuracy <= high + 1e-9, who, f"its estimate {accuracy} is outside [{low}, {high}]")
+    # An estimator without bias may overshoot what an accuracy can be; its interval may not.
+    held = low - 1e-9 <= min(max(accuracy, 0.0), 1.0) <= high + 1e-9
+    require(held, who, f"its estimate {accuracy} is outside [{low}, {high}]")
     return accuracy, low, high
