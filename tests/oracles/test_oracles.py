@@ -217,23 +217,3 @@ def test_oracles_that_do_not_exist(oracle, message):
     with pytest.raises(InputError, match=message) as caught:
         oracles.resolve(oracle)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", sorted(oracles.ORACLES))
-def test_contract_of_every_oracle(name):
-    """One row per input whatever the batch: judging in parts is judging at once."""
-    options = {"tolerance": {"eps": 1.0}, "function": {"function": lambda o, e, c: o[:, 0] > c[:, 1]}}.get(name, {})
-    oracle = oracles.resolve({"use": name, **options})
-    rng = np.random.default_rng(0)
-    outputs, clean_outputs = rng.normal(size=(2, 23, 4)).astype(np.float32)
-    labels = rng.integers(0, 4, 23)
-    clean = oracle.reference(clean_outputs) if oracle.needs_clean else None
-    whole = oracle.judge(outputs, labels, clean)
-    assert whole.passed.shape == (23,)
-    assert 0 < whole.passed.sum() < 23
-    for start in range(0, 23, 5):
-        rows = slice(start, start + 5)
-        part = oracle.judge(outputs[rows], labels[rows], None if clean is None else clean[rows])
-        assert np.array_equal(part.passed, whole.passed[rows])
-        if whole.value is not None:
-            assert np.array_equal(part.value, whole.value[rows])

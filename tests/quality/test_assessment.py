@@ -5,7 +5,7 @@ import pytest
 
 import testifai as ta
 from testifai.errors import InputError
-from testifai.quality.assessment import plan
+from testifai.quality.plan import plan
 from testifai.runs.store import Store
 from testifai.scans.session import Session
 
@@ -226,9 +226,9 @@ def test_adaptive_goes_for_all_tests_that_a_limit_may_leave_in():
     ("setting", "message"),
     [
         ("kit", "quality: 'kit' is not known"),
-        ({"use": "ssim", "predictor": "line"}, "quality: predictor must be one of smooth, forest, got 'line'"),
-        ({"use": "ssim", "orders": 0}, "quality: orders = 0 is not accepted; a whole number from 1 is"),
-        ({"use": "ssim", "extra": "few"}, "quality: extra = 'few' is not accepted; a whole number from 0 is"),
+        ({"use": "ssim", "predictor": "line"}, "quality: predictor: must be one of smooth, forest, got 'line'"),
+        ({"use": "ssim", "orders": 0}, "quality: orders: must be a whole number, at least 1, got 0"),
+        ({"use": "ssim", "extra": "few"}, "quality: extra: must be a whole number, at least 0, got 'few'"),
         ({"sample": 3}, "quality: {'sample': 3} has no 'use'"),
         (3, "quality: int is not accepted"),
     ],

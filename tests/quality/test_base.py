@@ -22,7 +22,7 @@ def test_the_side_of_pairs_comes_from_the_data_unless_it_is_named():
     assert resolve("bleu", side="first").describe()["side"] == "first"
     assert resolve({"use": "bleu", "side": "second"}, side="first").describe()["side"] == "second"
     assert resolve("ssim", side="first").name == "ssim"
-    with pytest.raises(InputError, match=r"^quality: side = 'left' is not accepted; first, second, both are$"):
+    with pytest.raises(InputError, match=r"^quality: side: must be one of first, second, both, got 'left'$"):
         resolve({"use": "edit_similarity", "side": "left"})
 
 

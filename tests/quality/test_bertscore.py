@@ -127,12 +127,12 @@ def test_each_distinct_text_is_encoded_once(monkeypatch):
     [
         ({"encoder": 3}, "encoder = 3 is not accepted"),
         ({"encoder": "no/such/folder"}, "encoder: .*no/such/folder does not exist"),
-        ({"encoder": letters, "rescale": 1}, "rescale = 1 is not accepted"),
-        ({"encoder": letters, "rescale": "random"}, "rescale = 'random' is not accepted; 'measured'"),
-        ({"encoder": letters, "rescale": True}, "rescale = True is not accepted"),
+        ({"encoder": letters, "rescale": 1}, "rescale: must be a number, above -1 and below 1, got 1"),
+        ({"encoder": letters, "rescale": "random"}, "rescale: must be one of measured, got 'random'"),
+        ({"encoder": letters, "rescale": True}, "rescale: must be a number, above -1 and below 1, got True"),
         ({"encoder": letters, "layer": "last"}, "layer = 'last' is not accepted"),
-        ({"encoder": letters, "max_length": 0}, "max_length = 0 is not accepted"),
-        ({"encoder": letters, "side": "none"}, "side = 'none' is not accepted"),
+        ({"encoder": letters, "max_length": 0}, "max_length: must be a whole number, at least 3, got 0"),
+        ({"encoder": letters, "side": "none"}, "side: must be one of first, second, both, got 'none'"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(options, words):

@@ -12,7 +12,7 @@ from testifai.errors import InputError
 from testifai.models import Model
 from testifai.quality import MEASURES, FunctionMeasure, resolve
 from testifai.support.batches import take
-from testifai.testing import example_images
+from testifai.testing import check_measure, example_images
 
 COUNT = 90
 
@@ -193,7 +193,12 @@ def test_wrong_options_are_refused_in_one_line(case):
     if not isinstance(told, dict):
         pytest.skip("has no name to give options to")
     for wrong in (0, 1, -5, 2.5, "many", None, True):
-        with pytest.raises(InputError, match=r"^quality: sample = .* is not accepted; a whole number from \d+ is$"):
+        with pytest.raises(InputError, match=r"^quality: sample: must be a whole number, at least \d+, got .*$"):
             resolve({**told, "sample": wrong})
     with pytest.raises(InputError, match=rf"^quality: {told['use']} has no option 'smaple'; did you mean 'sample'"):
         resolve({**told, "smaple": 3})
+
+
+def test_it_keeps_the_contract_that_others_are_held_to(case):
+    told, inputs, perturb, _ = CASES[case]
+    check_measure(told, inputs(), lambda batch: perturb(batch, 2), Pixels())

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testifai.errors import InputError
-from testifai.quality import edit_similarity as module
 from testifai.quality import resolve
-from testifai.quality.edit_similarity import any_edits, distance, edit_similarity, few_edits
+from testifai.quality.edit_similarity import distance, edit_similarity
 
 
 def by_table(first, second):
@@ -33,10 +32,6 @@ few_letters = st.text("abc", max_size=25)
 def test_distances_are_those_of_the_table(first, second):
     expected = by_table(first, second)
     assert distance(first, second) == distance(second, first) == expected
-    if first and second:
-        assert any_edits(first, second) == expected
-    for most in (0, expected - 1, expected, 30):
-        assert few_edits(first, second, most=most) == (expected if expected <= most else None)
 
 
 @settings(max_examples=200, deadline=None)
@@ -71,13 +66,10 @@ def test_long_texts_with_few_edits_take_next_to_no_time():
     assert time.process_time() - start < 1
 
 
-def test_long_texts_that_differ_everywhere_are_measured_too(monkeypatch):
+def test_long_texts_that_differ_everywhere_are_measured_too():
     letters = random.Random(1)
-    first, second = ("".join(letters.choices("abcd", k=2_500)) for _ in range(2))
-    quick = distance(first, second)
-    assert quick > module._FEW * 2_500
-    monkeypatch.setattr(module, "_LONG", 10**9)
-    assert distance(first, second) == quick
+    first, second = ("".join(letters.choices("abcd", k=600)) for _ in range(2))
+    assert distance(first, second) == by_table(first, second) > 200
 
 
 def test_texts_beyond_the_limit_are_refused_at_once():

@@ -91,7 +91,7 @@ def test_what_is_no_measure_is_refused_in_one_line(function, words):
 
 
 def test_options_are_checked():
-    with pytest.raises(InputError, match="higher_is_better = 'yes'"):
+    with pytest.raises(InputError, match="higher_is_better: must be true or false, got 'yes'"):
         FunctionMeasure(len, higher_is_better="yes")
-    with pytest.raises(InputError, match="sample = 1 "):
+    with pytest.raises(InputError, match="sample: must be a whole number, at least 2, got 1"):
         FunctionMeasure(len, sample=1)

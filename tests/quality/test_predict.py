@@ -78,7 +78,7 @@ def test_intervals_hold_over_seeds(own, shared):
 def test_gradient_is_that_of_the_cost():
     rng = np.random.default_rng(0)
     truth = FORMS["pairs interact"](damages(rng))
-    measured = surface.Measured(GRID[LOW].astype(float), truth[LOW], np.full(LOW.sum(), 0.05))
+    measured = surface.KnownValues(GRID[LOW].astype(float), truth[LOW], np.full(LOW.sum(), 0.05))
     made = surface.Surface([np.arange(LEVELS, dtype=float)] * AXES, measured)
     tests = made._tests(measured)
     for spread in (0.1, 0.5):
@@ -93,7 +93,7 @@ def test_gradient_is_that_of_the_cost():
 def test_prediction_is_that_of_the_joint_normal_distribution():
     """Conditional mean and variance written down from the kernel of both sets at once."""
     truth = FORMS["leaves a share"](damages(np.random.default_rng(3)))
-    measured = surface.Measured(GRID[LOW].astype(float), truth[LOW], np.zeros(LOW.sum()))
+    measured = surface.KnownValues(GRID[LOW].astype(float), truth[LOW], np.zeros(LOW.sum()))
     made = surface.Surface([np.arange(LEVELS, dtype=float)] * AXES, measured)
     at = made._found.at
     kernel = surface_prior.prior_covariance(at, [surface_prior.Axis.of(np.arange(4.0))] * 3, list(GRID.T), list(GRID.T))

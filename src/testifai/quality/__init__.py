@@ -5,7 +5,47 @@ A measure is one file and one line in `MEASURES`.
 
 from __future__ import annotations
 
-from testifai.quality.base import MEASURES, Measure, Reference, Score, resolve
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from testifai.errors import InputError
+from testifai.quality.base import Measure, Reference, Score
+from testifai.quality.foreign import adapt
 from testifai.quality.function import FunctionMeasure
+from testifai.support.batches import Side
+from testifai.support.registry import Registry
+
+MEASURES = Registry(
+    "quality",
+    "testifai.measures",
+    {
+        "bertscore": "testifai.quality.bertscore:Bertscore",
+        "bleu": "testifai.quality.bleu:Bleu",
+        "edit_similarity": "testifai.quality.edit_similarity:EditSimilarity",
+        "kid": "testifai.quality.kid:Kid",
+        "ssim": "testifai.quality.ssim:Ssim",
+    },
+)
 
 __all__ = ["MEASURES", "FunctionMeasure", "Measure", "Reference", "Score", "resolve"]
+
+
+def resolve(given: Any, *, folder: str | Path = ".", side: Side = "both") -> Measure:
+    """A measure by name, by {"use": name, option: value}, as an object, or as a function f(clean, perturbed).
+
+    Such a function returns a value for each input, or one number. Relative paths start at `folder`; `side` says
+    which texts of pairs are perturbed.
+
+    >>> resolve({"use": "kid", "sample": 200}).sample
+    200
+    """
+    made = MEASURES.make(given, folder=folder, side=side) if isinstance(given, str | Mapping) else given
+    if isinstance(made, type):
+        raise InputError(f"quality: {made.__name__} is a class; hand over an instance, a function or a name")
+    if (found := adapt(made)) is not None:
+        return found
+    if callable(made):
+        return FunctionMeasure(made)
+    names = ", ".join(MEASURES)
+    raise InputError(f"quality: {type(made).__name__} is not accepted; a function f(clean, perturbed) or {names} is")

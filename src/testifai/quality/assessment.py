@@ -8,64 +8,23 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property, partial
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai import quality
 from testifai.engine.subject import Subject
 from testifai.errors import InputError
-from testifai.quality.base import Measure, Side, whole_number
-from testifai.quality.function import FunctionMeasure
-from testifai.quality.scores import PREDICTORS, Scores
+from testifai.quality.plan import Plan
+from testifai.quality.scores import Scores
 from testifai.runs.store import Store
 from testifai.space import ENUMERABLE, Space
-from testifai.support.named import make
 
 Ids = NDArray[np.int64]
 
 ORDERS = 2  # as published: tests of up to two perturbations are measured, the others predicted
-# and some of more, by chance: three together can do what no two of them show (benchmarks/validity.py)
-EXTRA = 50
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A measure, the order up to which tests are measured (None: the usual), how many more, what predicts the rest."""
-
-    measure: Measure
-    orders: int | None = None
-    extra: int = EXTRA
-    predictor: str = "smooth"
-
-
-def plan(setting: Any, *, folder: str | Path = ".", side: Side = "both") -> Plan:
-    """What `quality = …` asks for: a measure, or {"use": name, "orders": 3, "extra": 0, "predictor": "forest", …}.
-
-    >>> plan({"use": "ssim", "predictor": "forest"}).measure.name
-    'ssim'
-    """
-    if isinstance(setting, Plan):
-        return setting
-    options = dict(setting) if isinstance(setting, Mapping) else {"use": setting}
-    predictor, orders, extra = (
-        options.pop(*known) for known in (("predictor", "smooth"), ("orders", None), ("extra", EXTRA))
-    )
-    if predictor not in PREDICTORS:
-        raise InputError(f"quality: predictor must be one of {', '.join(PREDICTORS)}, got {predictor!r}")
-    for option, value, least in (("orders", 1 if orders is None else orders, 1), ("extra", extra, 0)):
-        whole_number(option, value, least)
-    use = options.get("use")
-    if callable(use) and len(options) > 1:
-        measure: Measure = make("quality", {**options, "use": "function"}, {"function": partial(FunctionMeasure, use)})
-    else:
-        measure = quality.resolve(use if list(options) == ["use"] else options, folder=folder, side=side)
-    return Plan(measure, orders, extra, predictor)
 
 
 class Assessment:
@@ -103,8 +62,7 @@ class Assessment:
         measure, sample = self.measure, self._sample()
         if not measure.uses_model:
             return 0
-        # What share of the sample is handed over, clean and for each test; all of it where a measure does not say.
-        clean, each = (math.ceil(getattr(measure, name, 1.0) * sample) for name in ("clean_share", "share"))
+        clean, each = math.ceil(measure.clean_share * sample), math.ceil(measure.share * sample)
         return 2 * clean + len(self.wanted) * each
 
     def describe(self) -> dict[str, Any]:

@@ -13,11 +13,12 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.quality.base import whole_number
+from testifai.quality.base import Measure
 from testifai.quality.encoders import TokenEncoder, Vectors, load_encoder
 from testifai.quality.per_input import FEWEST, SAMPLE, PerInputReference, sample_of
 from testifai.quality.texts import Change, TextCompare, read_side, sides_of
 from testifai.support.batches import Batch, Side
+from testifai.support.checks import choice, number, whole
 
 # Random pairs of texts that a baseline is measured on.
 _PAIRS = 250
@@ -25,7 +26,7 @@ _PAIRS = 250
 _KEPT = 256 << 20
 
 
-class Bertscore:
+class Bertscore(Measure):
     """1 where nothing changed; how low it falls depends on the encoder, which `rescale` undoes.
 
     `encoder` is the path of a folder of transformers or of a sentence encoder, or a function texts → a table of
@@ -36,7 +37,6 @@ class Bertscore:
 
     name = "bertscore"
     higher_is_better = True
-    uses_model = False
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class Bertscore:
         max_length: int | None = None,
         folder: str | Path = ".",
     ) -> None:
-        self.sample = whole_number("sample", sample, FEWEST)
+        self.sample = whole("quality: sample", sample, least=FEWEST)
         self.side, self.rescale, self.layer = read_side(side), _read_rescale(rescale), layer
-        self.max_length = None if max_length is None else whole_number("max_length", max_length, 3)
+        self.max_length = None if max_length is None else whole("quality: max_length", max_length, least=3)
         self.encoder = load_encoder(encoder, layer=layer, max_length=self.max_length, folder=folder)
 
     def describe(self) -> dict[str, Any]:
@@ -131,8 +131,9 @@ def _measured(scores: _Scores, seed: int) -> float:
 
 
 def _read_rescale(given: Any) -> float | Literal["measured"] | None:
-    if given is None or given == "measured":
-        return given  # type: ignore[no-any-return]
-    if isinstance(given, bool) or not isinstance(given, int | float) or not -1 < given < 1:
-        raise InputError(f"quality: rescale = {given!r} is not accepted; 'measured' or a number below 1 is")
-    return float(given)
+    if given is None:
+        return None
+    if isinstance(given, str):
+        choice("quality: rescale", given, ("measured",))
+        return "measured"
+    return number("quality: rescale", given, above=-1, below=1)

@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.models.python import PythonModel
-from testifai.quality.base import Score, whole_number
+from testifai.quality.base import Measure, Score
 from testifai.quality.per_input import FEWEST, SAMPLE, Floats, check_count, mean_score, sample_of
 from testifai.support.batches import Batch, take
+from testifai.support.checks import flag, whole
 
 # Parts that are left out, one at a time, for the error of a single number.
 _GROUPS = 10
 
 
-class FunctionMeasure:
+class FunctionMeasure(Measure):
     """f(clean, perturbed), which gives a value for each input, or one number for all of them.
 
     Larger values count as better unless `higher_is_better` (here, or as an attribute of the function) is False. The
@@ -30,11 +31,10 @@ class FunctionMeasure:
 
     >>> def same(clean, perturbed):
     ...     return [float(a == b) for a, b in zip(clean, perturbed)]
-    >>> FunctionMeasure(same).reference(["a", "b", "c"], None, seed=0).score(["a", "b", "x"]).value.__round__(3)
+    >>> score = FunctionMeasure(same).reference(["a", "b", "c"], None, seed=0).score(["a", "b", "x"])
+    >>> round(score.value, 3)
     0.667
     """
-
-    uses_model = False
 
     def __init__(
         self,
@@ -47,10 +47,8 @@ class FunctionMeasure:
         described = PythonModel(function, name=name)
         self.function, self.name, self._fingerprint = function, described.name, described.fingerprint
         better = getattr(function, "higher_is_better", True) if higher_is_better is None else higher_is_better
-        if not isinstance(better, bool):
-            raise InputError(f"quality: higher_is_better = {better!r} is not accepted; true or false is")
-        self.higher_is_better = better
-        self.sample = whole_number("sample", sample, FEWEST)
+        self.higher_is_better = flag("quality: higher_is_better", better)
+        self.sample = whole("quality: sample", sample, least=FEWEST)
 
     def describe(self) -> dict[str, Any]:
         return {

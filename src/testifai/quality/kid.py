@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.quality.base import Score, draw, whole_number
+from testifai.quality.base import Measure, Score, draw
 from testifai.quality.extractors import Rows, features_of_extractor, features_of_model, load_extractor
 from testifai.quality.mmd import Discrepancy, draw_subsets
 from testifai.quality.per_input import check_count
 from testifai.support.batches import Batch, take
+from testifai.support.checks import choice, flag, whole
 
 SAMPLE = 500
 SUBSETS = 100
@@ -24,7 +25,7 @@ SUBSETS = 100
 _FEWEST_IN_HALF = 10
 
 
-class Kid:
+class Kid(Measure):
     """Kernel Inception Distance: 0 where perturbed inputs look like clean ones to a network, growing from there.
 
     An input and its perturbed version are not independent, which the distance takes for granted: the sample is cut
@@ -41,7 +42,7 @@ class Kid:
 
     name = "kid"
     higher_is_better = False
-    share = 0.5  # the part of the sample that is perturbed for each test
+    share = 0.5
 
     def __init__(
         self,
@@ -56,28 +57,22 @@ class Kid:
         weights: str | Path | None = None,
         folder: str | Path = ".",
     ) -> None:
-        self.sample = whole_number("sample", sample, 2 * _FEWEST_IN_HALF)
+        self.sample = whole("quality: sample", sample, least=2 * _FEWEST_IN_HALF)
         if subsets is not None and subset_size is None:
             raise InputError(f"quality: subsets = {subsets!r} without subset_size; say how large they are")
-        self.subset_size = None if subset_size is None else whole_number("subset_size", subset_size, 2)
-        self.subsets = whole_number("subsets", SUBSETS if subsets is None else subsets, 1)
+        self.subset_size = None if subset_size is None else whole("quality: subset_size", subset_size, least=2)
+        self.subsets = whole("quality: subsets", SUBSETS if subsets is None else subsets, least=1)
         _check_subset(self.subset_size, self.sample, self.sample)
         self.layer = layer
-        if scale not in (None, "unit", "raw"):
-            raise InputError(f"quality: scale = {scale!r} is not accepted; 'unit' or 'raw' is")
-        if not isinstance(control, bool):
-            raise InputError(f"quality: control = {control!r} is not accepted; true or false is")
-        self.control = control
+        if scale is not None:
+            choice("quality: scale", scale, ("unit", "raw"))
+        self.control = flag("quality: control", control)
+        self.clean_share = 1.0 if self.control else 0.5
         self.scale = scale or ("raw" if isinstance(extractor, str) and extractor == "inception" else "unit")
         self.uses_model = extractor is None
         if extractor is None and weights is not None:
             raise InputError("quality: weights belong to extractor = 'inception'; name it too")
         self.extractor = None if extractor is None else load_extractor(extractor, weights=weights, folder=folder)
-
-    @property
-    def clean_share(self) -> float:
-        """The part of the sample whose features are needed as it is, once."""
-        return 1.0 if self.control else 0.5
 
     def describe(self) -> dict[str, Any]:
         return {

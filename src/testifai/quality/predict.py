@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError, suggest
-from testifai.quality.surface import Measured, Surface
+from testifai.quality.surface import KnownValues, Surface
 from testifai.statistics.normal import half_widths
 from testifai.support.threads import one_blas_thread
 
@@ -26,7 +26,7 @@ class Predictor:
 
     kind: str
     columns: int
-    measured: Measured
+    measured: KnownValues
     elsewhere: Callable[[Floats], Bounded]
 
     def predict(self, configurations: ArrayLike) -> Bounded:
@@ -74,7 +74,7 @@ def fit(
     return Predictor(kind, measured.rows.shape[1], measured, elsewhere)
 
 
-def _smooth(levels: list[Floats], measured: Measured, seed: int) -> Callable[[Floats], Bounded]:
+def _smooth(levels: list[Floats], measured: KnownValues, seed: int) -> Callable[[Floats], Bounded]:
     known = measured._replace(errors=np.nan_to_num(measured.errors))
     if known.rows.shape[1] == len(levels):
         return Surface(levels, known, seed=seed).predict
@@ -99,7 +99,7 @@ def _precedence(rows: Floats) -> Floats:
     return np.hstack([severities, np.where(both, np.sign(places[:, second] - places[:, first]), 0.0)])
 
 
-def _forest(levels: list[Floats], measured: Measured, seed: int) -> Callable[[Floats], Bounded]:
+def _forest(levels: list[Floats], measured: KnownValues, seed: int) -> Callable[[Floats], Bounded]:
     """TestifAI, section 6: a random-forest regressor on the features of the auxiliary model, with its settings."""
     from sklearn.ensemble import RandomForestRegressor
 
@@ -112,7 +112,7 @@ def _forest(levels: list[Floats], measured: Measured, seed: int) -> Callable[[Fl
     return predict
 
 
-KINDS: dict[str, Callable[[list[Floats], Measured, int], Callable[[Floats], Bounded]]] = {
+KINDS: dict[str, Callable[[list[Floats], KnownValues, int], Callable[[Floats], Bounded]]] = {
     "smooth": _smooth,
     "forest": _forest,
 }
@@ -122,7 +122,7 @@ def _alike(values: Floats) -> bool:
     return bool(np.ptp(values) <= SAME * np.abs(values).max())
 
 
-def _constant(measured: Measured) -> Callable[[Floats], Bounded]:
+def _constant(measured: KnownValues) -> Callable[[Floats], Bounded]:
     """The same everywhere: within the errors where several tests say so, else nobody can tell."""
     value, agreed = float(measured.values.mean()), len(measured.values) > 1 and _alike(measured.values)
     half = half_widths() * float(np.nan_to_num(measured.errors).max()) if agreed else np.nan
@@ -138,7 +138,7 @@ def _constant(measured: Measured) -> Callable[[Floats], Bounded]:
 
 def _checked(
     levels: Sequence[ArrayLike], configurations: ArrayLike, values: ArrayLike, errors: ArrayLike
-) -> tuple[Measured, list[Floats]]:
+) -> tuple[KnownValues, list[Floats]]:
     """The tests that have a value, each once, and the levels of each axis."""
     axes = [np.unique(_numbers("levels", axis)) for axis in levels]
     if not axes or any(len(axis) == 0 for axis in axes):
@@ -155,14 +155,14 @@ def _checked(
     used = np.isfinite(value)
     if not used.any():
         raise InputError("values: no test has one; accepted: at least one measured test")
-    return _once(Measured(rows[used], value[used], error[used])), axes
+    return _once(KnownValues(rows[used], value[used], error[used])), axes
 
 
-def _once(measured: Measured) -> Measured:
+def _once(measured: KnownValues) -> KnownValues:
     """Configurations that were measured several times on the same inputs, as the mean of these."""
     rows, number = np.unique(measured.rows, axis=0, return_inverse=True)
     count = np.bincount(number)
-    return Measured(rows, np.bincount(number, measured.values) / count, np.bincount(number, measured.errors) / count)
+    return KnownValues(rows, np.bincount(number, measured.values) / count, np.bincount(number, measured.errors) / count)
 
 
 def _rows(configurations: ArrayLike, columns: int | None) -> Floats:

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.quality.base import whole_number
+from testifai.quality.base import Measure
 from testifai.quality.per_input import FEWEST, SAMPLE, Floats, PerInputReference, sample_of
 from testifai.support.batches import Batch
+from testifai.support.checks import number, whole
 
 RADIUS, SIGMA = 5, 1.5
 K1, K2 = 0.01, 0.03
@@ -30,7 +31,7 @@ _BLOCK = 60_000
 _LARGE = 64
 
 
-class Ssim:
+class Ssim(Measure):
     """1 where nothing changed, towards 0 where no structure is left; it can be negative.
 
     Whole-number images have the range of their type, floats must lie in 0..1; `data_range` says otherwise (the
@@ -39,10 +40,9 @@ class Ssim:
 
     name = "ssim"
     higher_is_better = True
-    uses_model = False
 
     def __init__(self, *, sample: int = SAMPLE, data_range: float | None = None) -> None:
-        self.sample = whole_number("sample", sample, FEWEST)
+        self.sample = whole("quality: sample", sample, least=FEWEST)
         self.data_range = _read_range(data_range)
 
     def describe(self) -> dict[str, Any]:
@@ -141,11 +141,7 @@ def _weights() -> Floats:
 
 
 def _read_range(given: Any) -> float | None:
-    if given is None:
-        return None
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < np.inf:
-        raise InputError(f"quality: data_range = {given!r} is not accepted; a number above 0 is")
-    return float(given)
+    return None if given is None else number("quality: data_range", given, above=0)
 
 
 def _span(dtype: np.dtype[Any]) -> float:

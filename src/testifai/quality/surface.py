@@ -48,8 +48,8 @@ SHIFT = 0.3  # of a standard deviation, for how predictions depend on the parame
 NEIGHBOURS = 9  # measured tests of like value, from which the error of an unmeasured one is taken
 
 
-class Measured(NamedTuple):
-    """What is known: configurations, their values and standard errors (0 where there is none)."""
+class KnownValues(NamedTuple):
+    """Measured configurations, their values and standard errors (0 where there is none)."""
 
     rows: Floats
     values: Floats
@@ -82,7 +82,7 @@ class Surface:
     follow is taken for roughness, which other tests have as well.
     """
 
-    def __init__(self, levels: Sequence[Floats], measured: Measured, *, seed: int = 0) -> None:
+    def __init__(self, levels: Sequence[Floats], measured: KnownValues, *, seed: int = 0) -> None:
         from scipy.optimize import minimize
 
         self._columns = [j for j, axis in enumerate(levels) if len(axis) > 1]
@@ -103,7 +103,7 @@ class Surface:
         ).x
         self._condition(self._tests(measured))
 
-    def _scale(self, measured: Measured) -> None:
+    def _scale(self, measured: KnownValues) -> None:
         """Where damage starts and ends, whether values grow or fall with it, and how errors go with values."""
         severity = np.zeros(len(measured.rows))
         for j, axis in zip(self._columns, self._levels, strict=True):
@@ -121,7 +121,7 @@ class Surface:
     def _damage(self, values: Floats) -> Floats:
         return (self._sign * values - self._best) / self._range
 
-    def _tests(self, measured: Measured) -> Tests:
+    def _tests(self, measured: KnownValues) -> Tests:
         columns = measured.rows[:, self._columns].T
         axes = [Axis.of(levels, column) for levels, column in zip(self._levels, columns, strict=True)]
         places = [axis.places(column) for axis, column in zip(axes, columns, strict=True)]
@@ -258,12 +258,12 @@ class Surface:
         return middle, middle - np.sqrt((middle - low) ** 2 + extra), middle + np.sqrt((high - middle) ** 2 + extra)
 
 
-def _some(measured: Measured, count: int, seed: int) -> Measured:
+def _some(measured: KnownValues, count: int, seed: int) -> KnownValues:
     """So many of the tests, by chance, or all."""
     if len(measured.values) <= count:
         return measured
     chosen = np.sort(np.random.default_rng(seed).permutation(len(measured.values))[:count])
-    return Measured(*(part[chosen] for part in measured))
+    return KnownValues(*(part[chosen] for part in measured))
 
 
 def _products(factors: Sequence[Floats]) -> tuple[list[Floats], Floats]:

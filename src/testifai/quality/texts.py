@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,9 +10,10 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.quality.base import whole_number
+from testifai.quality.base import Measure
 from testifai.quality.per_input import FEWEST, SAMPLE, Floats, PerInputReference, sample_of
 from testifai.support.batches import SIDES, Batch, Side, are_pairs
+from testifai.support.checks import choice, whole
 
 # A clean text and a perturbed version of it.
 Change = tuple[str, str]
@@ -54,15 +55,13 @@ class TextCompare:
         return [1.0 if change[0] == change[1] else values[change] for change in changes]
 
 
-class TextMeasure(ABC):
+class TextMeasure(Measure):
     """A measure that scores single texts: a subclass has a `name` and `scores(changes)`."""
 
-    name: str
     higher_is_better = True
-    uses_model = False
 
     def __init__(self, *, sample: int = SAMPLE, side: Side = "both") -> None:
-        self.sample = whole_number("sample", sample, FEWEST)
+        self.sample = whole("quality: sample", sample, least=FEWEST)
         self.side = read_side(side)
 
     @abstractmethod
@@ -108,7 +107,5 @@ def _listed(batch: Batch) -> Batch:
 
 def read_side(side: Any) -> Side:
     """An option that names the side of pairs that is perturbed."""
-    if side not in SIDES:
-        raise InputError(f"quality: side = {side!r} is not accepted; {', '.join(SIDES)} are")
-    named: Side = side
+    named: Side = choice("quality: side", side, SIDES)
     return named

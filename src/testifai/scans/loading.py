@@ -10,7 +10,7 @@ from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
 from testifai.perturb import Perturbation, resolve
-from testifai.quality.assessment import Plan, plan
+from testifai.quality.plan import Plan, plan
 from testifai.scans.session import Session
 from testifai.scans.spec import AxisPart, Spec
 from testifai.space import Space

@@ -23,7 +23,8 @@ from testifai.engine.base import BatchOutcome, Executor
 from testifai.engine.plan import Work
 from testifai.engine.subject import Subject
 from testifai.errors import InputError
-from testifai.quality.assessment import Assessment, plan
+from testifai.quality.assessment import Assessment
+from testifai.quality.plan import plan
 from testifai.runs import keys
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.runs.store import Store, identity_changes

@@ -1,0 +1,79 @@
+"""The contract of models."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.models import check_outputs, wrap
+from testifai.support.batches import Batch, take
+from testifai.testing.complaints import Untouched, maker_of, require, require_flags, require_name
+
+PART = 3
+# What another batch may change in a score: sums are made in another order.
+SLACK = 1e-4
+
+
+def check_model(model: Any, batch: Batch) -> None:
+    """Raise AssertionError where a model breaks its contract on a batch of its inputs (at least four).
+
+    It must give each input an output of its own, the same in every batch and every time up to rounding, without
+    changing the batch; say the number of its classes truly; repeat itself in threads if it calls itself thread-safe;
+    and have a fingerprint that two loads share. Hand over what `ta.scan` takes as a model, or a class of adapters.
+
+    >>> check_model(lambda rows: rows.sum(axis=1), np.arange(12.0).reshape(6, 2))
+    """
+    make = maker_of(model) if isinstance(model, type) else lambda: model
+    first: Any = wrap(make())
+    who = require_name(first.name, "model")
+    if len(batch) < PART + 1:
+        raise InputError(f"batch: it holds {len(batch)} inputs; give at least {PART + 1}")
+    require_flags(first, who, "thread_safe")
+    whole = _outputs(first, batch, who)
+    require(_near(whole, _outputs(first, batch, who), 0), who, "does not repeat itself")
+    for rows in (np.arange(PART), np.arange(len(batch) - 1, -1, -1), np.array([len(batch) - 1])):
+        part = _outputs(first, take(batch, rows), who)
+        require(_near(part, whole[rows], SLACK), who, "an input's output depends on the batch it is in")
+    _check_declared(first, whole, who)
+    if first.thread_safe:
+        with ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(lambda _: _outputs(first, batch, who), range(8)))
+        require(all(_near(whole, one, SLACK) for one in together), who, "calls itself thread_safe and is not")
+    known, again = first.fingerprint, wrap(make()).fingerprint
+    require(isinstance(known, str) and bool(known), who, f"its fingerprint is {known!r}; a text is accepted")
+    require(known == first.fingerprint == again, who, "the fingerprint changes from one load to the next")
+
+
+def _outputs(model: Any, batch: Batch, who: str) -> NDArray[Any]:
+    arguments = Untouched(batch)
+    raw = model(batch)
+    arguments.check(who, "calling it")
+    try:
+        return check_outputs(raw, len(batch), who)
+    except InputError as error:
+        raise AssertionError(str(error)) from error
+
+
+def _check_declared(model: Any, outputs: NDArray[Any], who: str) -> None:
+    kinds = (None, "labels", "scores", "values")
+    require(model.outputs in kinds, who, f"its outputs are {model.outputs!r}; labels, scores or values are accepted")
+    if model.outputs == "labels":
+        require(outputs.ndim == 1, who, f"announces labels and returns shape {outputs.shape}")
+    if model.outputs == "scores":
+        require(outputs.ndim == 2, who, f"announces scores and returns shape {outputs.shape}")
+    if model.classes is not None:
+        wide = outputs.shape[1] if outputs.ndim == 2 else int(outputs.max()) + 1
+        right = wide == model.classes if outputs.ndim == 2 else wide <= model.classes
+        require(right, who, f"announces {model.classes} classes and returns {wide}")
+
+
+def _near(one: NDArray[Any], other: NDArray[Any], slack: float) -> bool:
+    if one.shape != other.shape:
+        return False
+    if one.dtype.kind == "f":
+        return bool(np.allclose(one, other, rtol=slack, atol=slack))
+    return bool(np.array_equal(one, other))

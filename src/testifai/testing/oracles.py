@@ -1,0 +1,108 @@
+"""The contract of oracles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from testifai.errors import InputError
+from testifai.oracles import ORACLES, Array, Oracle, Outcome, resolve
+from testifai.testing.complaints import (
+    Untouched,
+    maker_of,
+    require,
+    require_described,
+    require_flags,
+    require_name,
+    same,
+)
+
+INPUTS, CLASSES, PART = 23, 4, 5
+
+
+def check_oracle(
+    oracle: Any, outputs: Array | None = None, clean: Array | None = None, labels: Array | None = None
+) -> None:
+    """Raise AssertionError where an oracle breaks its contract.
+
+    It must give each input an outcome of its own: the same in every batch and every time, without changing what it is
+    handed. One that needs labels must refuse data without, one that judges classes labels that are none; a description
+    leads back to it. It is tried on scores of four classes, or on the `outputs`, on those for clean inputs and on the
+    labels given.
+
+    >>> check_oracle("label")
+    """
+    make = maker_of(oracle, "judge") if not isinstance(oracle, str | dict) else lambda: oracle
+    judge = resolve(make() if not _is_function(oracle) else oracle)
+    who = f"oracle {require_name(judge.name, 'oracle')}"
+    require_flags(judge, who, "needs_labels", "needs_clean", "decides_classes")
+    random = np.random.default_rng(0)
+    outputs = random.normal(size=(INPUTS, CLASSES)).astype(np.float32) if outputs is None else outputs
+    clean = random.normal(size=(INPUTS, CLASSES)).astype(np.float32) if clean is None else clean
+    labels = random.integers(0, CLASSES, INPUTS) if labels is None else labels
+    _check_labels(judge, labels, who)
+    reference = _reference(judge, clean, who)
+    whole = _judge(judge, outputs, labels, reference, who)
+    require(same(whole, _judge(judge, outputs, labels, reference, who)), who, "does not repeat itself")
+    _check_parts(judge, outputs, labels, reference, whole, who)
+    described = require_described(judge.describe(), who)
+    if described["use"] in ORACLES and described["use"] != "function":  # a function is only named
+        rebuilt = resolve(described)
+        found = _judge(rebuilt, outputs, labels, _reference(rebuilt, clean, who), who)
+        require(same(whole, found), who, "its description does not lead back to it")
+
+
+def _is_function(oracle: Any) -> bool:
+    return callable(oracle) and not isinstance(oracle, type) and not hasattr(oracle, "judge")
+
+
+def _reference(oracle: Oracle, clean: Array, who: str) -> Array | None:
+    if not oracle.needs_clean:
+        return None
+    arguments = Untouched(clean)
+    kept = oracle.reference(clean)
+    arguments.check(who, "reference")
+    require(len(kept) == len(clean), who, f"remembers {len(kept)} rows of {len(clean)} clean outputs")
+    return kept
+
+
+def _judge(oracle: Oracle, outputs: Array, labels: Array, clean: Array | None, who: str) -> Outcome:
+    arguments = Untouched(outputs, labels, clean)
+    outcome = oracle.judge(outputs, labels, clean)
+    arguments.check(who, "judge")
+    expected = (len(outputs),)
+    require(np.shape(outcome.passed) == expected, who, f"{np.shape(outcome.passed)} outcomes for {len(outputs)} inputs")
+    require(np.asarray(outcome.passed).dtype == bool, who, "outcomes that are neither true nor false")
+    if outcome.value is not None:
+        require(np.shape(outcome.value) == expected, who, f"{np.shape(outcome.value)} values for {len(outputs)} inputs")
+    return outcome
+
+
+def _check_parts(oracle: Oracle, outputs: Array, labels: Array, clean: Array | None, whole: Outcome, who: str) -> None:
+    parts = [slice(start, start + PART) for start in range(0, len(outputs), PART)]
+    for rows in [*parts, slice(None, None, -1)]:
+        part = _judge(oracle, outputs[rows], labels[rows], None if clean is None else clean[rows], who)
+        alike = same(part.passed, whole.passed[rows])
+        alike &= (part.value is None) == (whole.value is None)
+        alike &= part.value is None or whole.value is None or same(part.value, whole.value[rows])
+        require(alike, who, "an input's outcome depends on the batch it is in")
+
+
+def _check_labels(oracle: Oracle, labels: Array, who: str) -> None:
+    oracle.check(labels, None)
+    if oracle.needs_labels:
+        require(_refuses(oracle, None, CLASSES), who, "needs labels and does not refuse data that have none")
+    if oracle.needs_labels and oracle.decides_classes and labels.ndim == 1:
+        beyond = np.full_like(labels, CLASSES)
+        require(
+            _refuses(oracle, beyond, CLASSES), who, f"does not refuse label {CLASSES} of a model of {CLASSES} classes"
+        )
+
+
+def _refuses(oracle: Oracle, labels: Array | None, classes: int) -> bool:
+    try:
+        oracle.check(labels, classes)
+    except InputError:
+        return True
+    return False

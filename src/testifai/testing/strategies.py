@@ -1,0 +1,144 @@
+"""The contract of strategies."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from testifai.engine.plan import Work
+from testifai.perturb import Perturbation
+from testifai.runs.outcomes import Outcomes
+from testifai.space import Space
+from testifai.strategies import STRATEGIES, resolve
+from testifai.strategies.base import Progress, Strategy
+from testifai.testing.complaints import maker_of, require, require_described, require_flags, require_name, same
+
+INPUTS = 30
+MOST_ROUNDS = 500
+BUDGETS = (None, 200)
+SEEDS = (0, 7)
+
+
+def check_strategy(strategy: Any) -> None:
+    """Raise AssertionError where a strategy breaks its contract.
+
+    On a small space it must propose existing configurations and inputs only, each round something new, never more than
+    the budget buys, and come to an end. The same progress must lead to the same proposal, whoever asks and wherever
+    a run was interrupted; outcomes are looked at and not changed; a description leads back to it. Hand over a
+    strategy, or what makes one.
+
+    >>> from testifai.strategies import Ordered
+    >>> check_strategy(Ordered(extra=3))
+    """
+    make = maker_of(strategy, "propose")
+    first = resolve(make())
+    who = require_name(first.name, "strategy")
+    require_flags(first, who, "uses_target", "splits")
+    described = require_described(first.describe(), who)
+    for budget in BUDGETS:
+        for needs_clean in (False, True):
+            game = _Game(budget, needs_clean, SEEDS[needs_clean])
+            whole = _play(lambda: resolve(make()), game, who)
+            _check_interrupted(lambda: resolve(make()), game, whole, who)
+    if described["use"] in STRATEGIES:
+        game = _Game(BUDGETS[-1], False, SEEDS[0])
+        own, rebuilt = (one.propose(game.progress(Outcomes(INPUTS))) for one in (first, resolve(described)))
+        require(_equal(own, rebuilt), who, "its description does not lead back to it")
+
+
+@dataclass(frozen=True)
+class _Game:
+    """A run with made-up outcomes: an input passes while severities add up to less than it stands."""
+
+    budget: int | None
+    needs_clean: bool
+    seed: int
+
+    @property
+    def space(self) -> Space:
+        fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2))
+        return Space({"a": fade, "b": fade, "c": fade})
+
+    def progress(self, outcomes: Outcomes) -> Progress:
+        return Progress(self.space, outcomes, budget=self.budget, needs_clean=self.needs_clean, seed=self.seed)
+
+    def record(self, work: Work, outcomes: Outcomes, keep: float = 1.0) -> None:
+        """Measure what is missing of the work, or only the first part of it."""
+        work = work.with_clean() if self.needs_clean else work
+        union = work.union()
+        for configuration, missing in zip(work.configurations.tolist(), work.missing(outcomes, union), strict=True):
+            places = union[missing][: round(keep * missing.sum())]
+            severity = int(self.space.matrix(np.array([configuration])).sum())
+            if len(places):
+                outcomes.record(configuration, places, (places * 7) % INPUTS > 5 * severity)
+
+
+def _play(make: Callable[[], Strategy], game: _Game, who: str) -> Outcomes:
+    """A whole run, each of its rounds looked at."""
+    outcomes, strategy = Outcomes(INPUTS), make()
+    progress = game.progress(outcomes)
+    most = strategy.expected(progress)
+    for work in _rounds(strategy, progress, who):
+        other = make().propose(game.progress(copy.deepcopy(outcomes)))
+        require(_equal(work, other), who, "the same progress does not lead to the same proposal: runs could not resume")
+        _check_work(work, game, outcomes, who)
+        game.record(work, outcomes)
+        _check_spent(outcomes, game, most, who)
+    require(len(outcomes) > 0, who, "proposes nothing at all")
+    require(strategy.propose(progress) is None, who, "goes on after its end")
+    return outcomes
+
+
+def _rounds(strategy: Strategy, progress: Progress, who: str) -> Iterator[Work]:
+    for _ in range(MOST_ROUNDS):
+        before = copy.deepcopy(progress.outcomes)
+        work = strategy.propose(progress)
+        require(_facts(before) == _facts(progress.outcomes), who, "changes the outcomes it looks at")
+        if work is None:
+            return
+        yield work
+    require(False, who, f"does not come to an end: {MOST_ROUNDS} rounds on {progress.space.size} tests")
+
+
+def _check_work(work: Work, game: _Game, outcomes: Outcomes, who: str) -> None:
+    tests, size = work.configurations, game.space.size
+    require(((tests >= 0) & (tests < size)).all(), who, f"proposes configurations that are none of the {size}")
+    require(len(np.unique(tests)) == len(tests), who, "proposes a configuration twice in one round")
+    if isinstance(work.places, list):
+        require(len(work.places) == len(tests), who, f"names inputs for {len(work.places)} of {len(tests)} tests")
+    union = work.union()
+    require(((union >= 0) & (union < INPUTS)).all(), who, f"proposes inputs that are none of the {INPUTS}")
+    require(work.missing(outcomes, np.unique(union)).any(), who, "proposes nothing that was not measured already")
+
+
+def _check_spent(outcomes: Outcomes, game: _Game, most: int, who: str) -> None:
+    spent = outcomes.total()
+    if game.budget is not None:
+        require(spent <= game.budget, who, f"spends {spent} inferences of a budget of {game.budget}")
+    require(spent <= most, who, f"spends {spent} inferences after expecting at most {most}")
+
+
+def _check_interrupted(make: Callable[[], Strategy], game: _Game, whole: Outcomes, who: str) -> None:
+    """A run of which each round is cut in half, once, and then taken up by another strategy ends alike."""
+    outcomes = Outcomes(INPUTS)
+    for number in range(2 * MOST_ROUNDS):
+        work = make().propose(game.progress(outcomes))
+        if work is None:
+            break
+        game.record(work, outcomes, keep=1.0 if number % 2 else 0.5)
+    require(_facts(outcomes) == _facts(whole), who, "a run that was interrupted ends with other outcomes")
+
+
+def _facts(outcomes: Outcomes) -> dict[int, tuple[bytes, bytes]]:
+    bits = {test: outcomes.bits(test) for test in outcomes}
+    return {test: (tried.tobytes(), passed.tobytes()) for test, (tried, passed) in bits.items()}
+
+
+def _equal(one: Work | None, other: Work | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return same(one.configurations, other.configurations) and same(one.places, other.places)

@@ -1,0 +1,79 @@
+"""The contract of operational techniques."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from testifai.operational.base import Flags, Frame, Indices, Sample, draw
+from testifai.testing.complaints import Untouched, maker_of, require, require_name, same
+
+SIZE, TESTS, SEED = 300, 60, 5
+
+
+def check_technique(technique: Any) -> None:
+    """Raise AssertionError where a technique breaks its contract.
+
+    It must ask about existing examples only and for no more labels than it may, look at no label it did not ask for,
+    choose the same again with the same seed, and leave what it is handed alone. Its interval holds the estimate and
+    lies in 0..1, also from the first part of a sample; where every example fails it says so, and where none does.
+    Hand over a technique, or what makes one.
+
+    >>> from testifai.operational.srs import SimpleRandom
+    >>> check_technique(SimpleRandom())
+    """
+    make = maker_of(technique, "plan")
+    who = f"technique {require_name(make().name, 'technique')}"
+    frame, failed = example_frame()
+    sample = _draw(make(), frame, failed, who)
+    require(same(sample, _draw(make(), frame, failed, who)), who, "chooses other examples with the same seed")
+    hidden = failed.copy()
+    hidden[np.setdiff1d(np.arange(SIZE), sample.selected)] ^= True
+    require(same(sample, _draw(make(), frame, hidden, who)), who, "looks at labels that it did not ask for")
+    whole = _estimate(make(), frame, sample, who)
+    require(same(whole, _estimate(make(), frame, sample, who)), who, "estimates differently from the same sample")
+    _estimate(make(), frame, sample.first(TESTS // 2), who)
+    for every in (True, False):
+        outcome = np.full(SIZE, every)
+        accuracy, low, high = _estimate(make(), frame, _draw(make(), frame, outcome, who), who)
+        right = accuracy < 0.1 and low < 0.1 if every else accuracy > 0.9 and high > 0.9
+        require(right, who, f"estimates an accuracy of {accuracy:.2f} where {'every' if every else 'no'} example fails")
+
+
+def example_frame() -> tuple[Frame, Flags]:
+    """Examples of which some fail, more of those that are suspicious, and whether each does."""
+    random = np.random.default_rng(0)
+    risk = random.beta(1, 4, SIZE)
+    features = np.stack([risk + random.normal(0, 0.1, SIZE), random.normal(size=SIZE)], axis=1)
+    return Frame(SIZE, risk, features, random.integers(0, 3, SIZE)), random.uniform(size=SIZE) < risk
+
+
+def _draw(technique: Any, frame: Frame, failed: Flags, who: str) -> Sample:
+    asked: set[int] = set()
+
+    def label(batch: Indices) -> Flags:
+        require(((batch >= 0) & (batch < frame.size)).all(), who, f"asks about none of the {frame.size} examples")
+        asked.update(batch.tolist())
+        return failed[batch]
+
+    arguments = Untouched(frame)
+    sample = draw(technique, frame, TESTS, np.random.default_rng(SEED), label)
+    arguments.check(who, "plan")
+    require(0 < len(asked) <= TESTS, who, f"asks for {len(asked)} labels of at most {TESTS}")
+    for name, values in sample.facts.items():
+        count = len(sample.selected)
+        require(len(values) == count, who, f"its {name} has {len(values)} facts about {count} draws")
+    return sample
+
+
+def _estimate(technique: Any, frame: Frame, sample: Sample, who: str) -> tuple[float, float, float]:
+    arguments = Untouched(frame, sample)
+    accuracy, low, high = technique.estimate(frame, sample)
+    arguments.check(who, "estimate")
+    require(np.isfinite([accuracy, low, high]).all(), who, f"estimates {accuracy} in [{low}, {high}]")
+    require(0 <= low <= high <= 1, who, f"its interval is [{low}, {high}]; one within 0..1 is accepted")
+    # An estimator without bias may overshoot what an accuracy can be; its interval may not.
+    held = low - 1e-9 <= min(max(accuracy, 0.0), 1.0) <= high + 1e-9
+    require(held, who, f"its estimate {accuracy} is outside [{low}, {high}]")
+    return accuracy, low, high

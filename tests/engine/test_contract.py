@@ -1,0 +1,11 @@
+"""Every executor of ours keeps the contract that others are held to."""
+
+import pytest
+
+from testifai.engine import EXECUTORS
+from testifai.testing import check_executor
+
+
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_it_keeps_the_contract(name):
+    check_executor(EXECUTORS[name])
