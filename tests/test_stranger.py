@@ -1,4 +1,4 @@
-"""A stranger's package, installed by pip, adds a part of every kind: one file each, and a line in its pyproject.toml."""
+"""A stranger's package, installed by pip, adds a part of each kind: one file each, and a line in its pyproject.toml."""
 
 from __future__ import annotations
 

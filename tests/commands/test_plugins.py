@@ -2,8 +2,16 @@
 
 import json
 
+import pytest
+
 from testifai import models
 from testifai.support.registry import Entry
+from testifai.support.version import VERSION
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory):
+    return tmp_path_factory.mktemp("empty")
 
 
 def test_every_part_is_listed_with_its_package(command):
@@ -11,13 +19,7 @@ def test_every_part_is_listed_with_its_package(command):
     assert code == 0
     lines = out.splitlines()
     assert "models [5]" in lines
-    assert any(line.split() == ["onnx", "testifai", models_version()] for line in lines)
-
-
-def models_version() -> str:
-    from testifai.support.version import VERSION
-
-    return VERSION
+    assert any(line.split() == ["onnx", "testifai", VERSION] for line in lines)
 
 
 def test_for_machines(command):
@@ -29,7 +31,7 @@ def test_for_machines(command):
         "name": "onnx",
         "place": "testifai.models.onnx:OnnxPart",
         "package": "testifai",
-        "version": models_version(),
+        "version": VERSION,
         "problem": None,
     }
     assert ("suite", "mnist_c") in found

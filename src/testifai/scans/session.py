@@ -206,6 +206,7 @@ class Session:
         rule = stopping_rules.describe(self._told_rule)
         if rule is not None:
             rule.pop("target", None)
+        chosen = self.surrogate
         return {
             "model": self.model.fingerprint,
             "preprocessing": self.model.preprocessing,
