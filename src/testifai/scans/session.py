@@ -214,9 +214,7 @@ class Session:
             "space": self.space.describe(),
             "oracle": self.oracle.describe(),
             "strategy": self.strategy.describe(),
-            "surrogate": self.surrogate
-            if isinstance(self.surrogate, str | dict | None)
-            else type(self.surrogate).__name__,
+            "surrogate": chosen if isinstance(chosen, str | dict | None) else type(chosen).__name__,
             "stopping": rule,
             "population": self.population,
             "seed": self.seed,
