@@ -21,6 +21,7 @@ from testifai.commands.init import init
 from testifai.commands.merge import merge
 from testifai.commands.operational import estimate, select
 from testifai.commands.perturbations import perturbations
+from testifai.commands.plugins import plugins
 from testifai.commands.query import query
 from testifai.commands.report import report
 from testifai.commands.run import run
@@ -59,8 +60,8 @@ def _root(
 
 # In the order that --help lists them.
 for command in (
-    demo, init, run, query, show, export, check, perturbations, merge, compare, independence, report, explore, errors,
-    validity, sweep, select, estimate,
+    demo, init, run, query, show, export, check, perturbations, plugins, merge, compare, independence, report, explore,
+    errors, validity, sweep, select, estimate,
 ):  # fmt: skip
     app.command()(command)
 

@@ -58,7 +58,7 @@ def test_fingerprints_know_pairs_and_sides():
 @pytest.mark.parametrize(
     ("inputs", "side", "message"),
     [
-        ([("a", "b")], "left", "data: side 'left' is not accepted; accepted: first, second, both"),
+        ([("a", "b")], "left", "data: side: must be one of first, second, both, got 'left'"),
         (["a", "b"], "first", "data: side 'first' is for pairs of texts; these inputs are none"),
         (DIGITS, "second", "data: side 'second' is for pairs of texts; these inputs are none"),
     ],

@@ -136,9 +136,9 @@ def test_shapes_that_do_not_fit(input_shape, batch_shape, shapes):
     [
         ({"layout": "NCWH"}, "'NCWH' is not known; did you mean 'NCHW'"),
         ({"scale": "units"}, "'units' is not accepted; a number or one of unit, raw, signed"),
-        ({"scale": 0}, "scale: 0"),
-        ({"scale": float("nan")}, "scale: nan"),
-        ({"scale": True}, "scale: True"),
+        ({"scale": 0}, "scale: must be a number other than 0, got 0"),
+        ({"scale": float("nan")}, "scale: must be a number, got nan"),
+        ({"scale": True}, "scale: must be a number, got True"),
         ({"mean": "a"}, "mean: 'a'"),
         ({"mean": []}, r"mean: \[\]"),
         ({"std": [1, 0]}, "std"),

@@ -11,6 +11,7 @@ import pytest
 
 from testifai.errors import InputError
 from testifai.perturb import Perturbation, describe, get, names, perturbation, rebuild, registry, resolve
+from testifai.support.registry import Registry
 
 ROWS = np.arange(12.0).reshape(4, 3)
 
@@ -146,7 +147,6 @@ def test_the_decorator_takes_boxes_growing_and_levels():
 @pytest.fixture
 def install(tmp_path, monkeypatch):
     """Put a package with a suite on the path, as an installer would leave it."""
-    clear = [registry._announced.cache_clear, registry._installed.cache_clear, registry._load_installed.cache_clear]
     monkeypatch.syspath_prepend(tmp_path)
 
     def add(package, suite, source):
@@ -155,14 +155,14 @@ def install(tmp_path, monkeypatch):
         info = tmp_path / f"{package}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[{registry.ENTRY_POINTS}]\n{suite} = {module}\n")
+        (info / "entry_points.txt").write_text(f"[{registry.SUITES.group}]\n{suite} = {module}\n")
         monkeypatch.delitem(sys.modules, module, raising=False)
-        for step in clear:
-            step()
+        # What is announced is looked up once.
+        monkeypatch.setattr(registry, "SUITES", Registry("suite", registry.SUITES.group, registry.BUILT_IN))
+        registry._problem.cache_clear()
 
     yield add
-    for step in clear:
-        step()
+    registry._problem.cache_clear()
 
 
 WEATHER = """'''Weather of our own.
@@ -226,7 +226,7 @@ def test_a_package_cannot_take_the_prefix_of_a_built_in_suite(install):
     install("acme", "mnist_c", WEATHER)
     before = names("mnist_c")
     assert registry.suite_problems() == [
-        "suite 'mnist_c' (package acme) is not used: the prefix belongs to a built-in suite"
+        "suite 'mnist_c' (package acme) is not used: the name belongs to a built-in suite"
     ]
     assert "suite_module_of_acme" not in sys.modules
     assert names("mnist_c") == before
@@ -239,7 +239,7 @@ def test_of_two_packages_with_one_prefix_the_first_counts(install):
     (problem,) = registry.suite_problems()
     used, other = names("weather") == ["weather.drizzle"], "suite 'weather' (package {}) is not used: "
     first, second = ("acme", "zenith") if used else ("zenith", "acme")
-    assert problem == other.format(second) + f"the prefix belongs to package {first}"
+    assert problem == other.format(second) + f"the name belongs to package {first}"
 
 
 def test_a_package_cannot_register_under_a_built_in_prefix(install):

@@ -14,6 +14,7 @@ from testifai.data.fingerprint import chunks, fingerprint
 from testifai.data.labels import read_labels
 from testifai.data.lazy import LazyInputs
 from testifai.errors import InputError
+from testifai.support import checks
 from testifai.support.batches import SIDES, Pair, Side, are_pairs
 
 Inputs = NDArray[Any] | list[str] | list[Pair] | LazyInputs
@@ -62,8 +63,7 @@ def from_arrays(
     array: NDArray[Any] | None = None
     if labels is not None:
         array, names = read_labels(labels, len(checked), names)
-    if side not in SIDES:
-        raise InputError(f"{name}: side {side!r} is not accepted; accepted: {', '.join(SIDES)}")
+    checks.choice(f"{name}: side", side, SIDES)
     if side != "both" and not are_pairs(checked):
         raise InputError(f"{name}: side {side!r} is for pairs of texts; these inputs are none")
     return Data(checked, array, names, name, side)

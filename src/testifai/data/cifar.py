@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,12 @@ from testifai.data.arrays import Data, from_arrays
 from testifai.data.base import DataPart
 from testifai.data.lazy import LazyInputs
 from testifai.errors import InputError
+from testifai.support import checks
 from testifai.support.fields import Count, File
 
 _PIXELS = 3 * 32 * 32
 _LABEL_BYTES = {10: 1, 100: 2}
+Split = Literal["test", "train", "all"]
 
 
 class CifarImages(LazyInputs):
@@ -46,7 +48,7 @@ class CifarPart(DataPart):
     """One or several .bin files, or a folder of them."""
 
     cifar: File | list[File]
-    split: Literal["test", "train", "all"] | None = None
+    split: Split | None = None
     classes: Count | None = None
     coarse: bool | None = None
 
@@ -85,8 +87,8 @@ def load_cifar(
 
 
 def _files(path: Path | Sequence[Path], split: str | None) -> list[Path]:
-    if split not in (None, "test", "train", "all"):
-        raise InputError(f"data: split {split!r} is not known; accepted: test, train, all")
+    if split is not None:
+        checks.choice("data: split", split, get_args(Split))
     if not isinstance(path, str | Path):
         files = [Path(one) for one in path]
     elif Path(path).is_dir():

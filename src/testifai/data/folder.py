@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,10 @@ from testifai.data.base import DataPart
 from testifai.data.detect import is_image
 from testifai.data.lazy import LazyInputs
 from testifai.errors import InputError
+from testifai.support import checks
 from testifai.support.fields import File
 
-_COLORS = ("rgb", "grey")
+Color = Literal["rgb", "grey"]
 
 
 class ImageFiles(LazyInputs):
@@ -65,7 +66,7 @@ class FolderPart(DataPart):
 
     folder: File
     size: list[int] | None = None
-    color: Literal["rgb", "grey"] | None = None
+    color: Color | None = None
 
     FILES: ClassVar = ("folder",)
 
@@ -86,8 +87,7 @@ def load_folder(path: Path, size: Sequence[int] | None = None, color: str | None
     files, labels, classes = _list(path)
     if color is None:
         color = "grey" if _is_grey(files[0]) else "rgb"
-    if color not in _COLORS:
-        raise InputError(f"data: color {color!r} is not known; accepted: {', '.join(_COLORS)}")
+    checks.choice("data: color", color, get_args(Color))
     images = ImageFiles(path, files, _check_size(size), color)
     if labels is not None:  # images of one class are often alike: a look at one of each finds a missing size early
         images.read(np.unique(labels, return_index=True)[1].astype(np.intp))

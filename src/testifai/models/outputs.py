@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
+from testifai.support.plain import plain
 
 
 def check_outputs(
@@ -68,7 +69,7 @@ def align_labels(
     """
     if class_values is None or labels.ndim != 1:
         return labels
-    index = {_plain(value): column for column, value in enumerate(class_values)}
+    index = {plain(value): column for column, value in enumerate(class_values)}
     named = all(isinstance(value, str) for value in index)
     if named and names is None and labels.dtype.kind in "iu":
         return labels
@@ -77,17 +78,13 @@ def align_labels(
         index |= folded
     table = {}
     for label in np.unique(labels):
-        value = names[int(label)] if named and names is not None else _plain(label)
+        value = names[int(label)] if named and names is not None else plain(label)
         found = index.get(value, index.get(value.casefold()) if isinstance(value, str) else None)
         if found is None:
             known = suggest(value, map(str, class_values))
             raise InputError(f"labels: {value!r} is not a class of the model; {known}")
         table[label] = found
     return np.array([table[label] for label in labels], dtype=np.int64)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _to_array(outputs: Any, model_name: str) -> NDArray[Any]:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
 from testifai.models.base import ModelPart
+from testifai.support import checks
 from testifai.support.batches import Batch
 from testifai.support.fields import Numbers
 
-LAYOUTS = ("NCHW", "NHWC", "flat")
-SCALES = ("unit", "raw", "signed")
+Layout = Literal["NCHW", "NHWC", "flat"]
+NamedScale = Literal["unit", "raw", "signed"]
+LAYOUTS: tuple[str, ...] = get_args(Layout)
+SCALES: tuple[str, ...] = get_args(NamedScale)
 
 Shape = Sequence[int | None]
 Scale = str | float
@@ -27,8 +29,8 @@ PerChannel = float | Sequence[float]
 class ImagePart(ModelPart):
     """What a spec may say of how a model wants to be fed."""
 
-    layout: Literal["NCHW", "NHWC", "flat"] | None = None
-    scale: float | Literal["unit", "raw", "signed"] | None = None
+    layout: Layout | None = None
+    scale: float | NamedScale | None = None
     mean: Numbers | None = None
     std: Numbers | None = None
 
@@ -207,9 +209,10 @@ def _check_scale(scale: Any) -> Scale:
         if scale in SCALES:
             return scale
         raise InputError(f"scale: {scale!r} is not accepted; a number or one of {', '.join(SCALES)} is")
-    if isinstance(scale, bool) or not isinstance(scale, numbers.Real) or not math.isfinite(scale) or scale == 0:
-        raise InputError(f"scale: {scale!r} is not accepted; a number other than 0 or one of {', '.join(SCALES)} is")
-    return float(scale)
+    number = checks.number("scale", scale)
+    if number == 0:
+        raise InputError("scale: must be a number other than 0, got 0")
+    return number
 
 
 def _check_channels(field: str, values: PerChannel | None) -> NDArray[np.float64] | None:

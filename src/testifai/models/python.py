@@ -6,17 +6,15 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.models.base import Model, ModelPart, Outputs
-from testifai.support import own_code
+from testifai.support import checks, own_code
 from testifai.support.batches import Batch
 from testifai.support.fields import Count
-
-_OUTPUTS = ("labels", "scores", "values")
 
 
 class PythonModel(Model):
@@ -40,8 +38,8 @@ class PythonModel(Model):
             raise InputError(f"model: {type(function).__name__} cannot be called; a function of a batch is accepted")
         if inspect.isclass(function):
             raise InputError(f"model: {function.__name__} is a class; hand over an instance or a function")
-        if outputs is not None and outputs not in _OUTPUTS:
-            raise InputError(f"outputs: {outputs!r} is not known; accepted: {', '.join(_OUTPUTS)}")
+        if outputs is not None:
+            checks.choice("outputs", outputs, get_args(Outputs))
         self.function, self.outputs = function, outputs
         self.classes, self.batch_size = classes, batch_size
         self.name = name or _name_of(function)

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import difflib
-import importlib
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from testifai.errors import InputError, suggest
 from testifai.perturb.base import Boxes, Function, Perturbation
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from testifai.support.plain import plain
+from testifai.support.registry import Registry
 
 # A built-in suite is one file and one name here; it is imported when a name with its prefix is asked for.
-SUITES = {
+BUILT_IN = {
     suite: f"testifai.perturb.{suite}"
     for suite in ("classic", "cifar_c", "cure", "deeptest", "imagenet_c", "mnist_c", "text")
 }
 # Second names of built-in perturbations.
 ALIASES = {"classic.noise": "classic.gaussian_noise"}
 # Other packages announce theirs under this entry-point group: the suite's name, and the module that registers it.
-ENTRY_POINTS = "testifai.perturbations"
+SUITES = Registry("suite", "testifai.perturbations", BUILT_IN)
 
 _registered: dict[str, Perturbation] = {}
 
@@ -51,7 +46,7 @@ def perturbation(
     def register(function: Function) -> Perturbation:
         made = Perturbation(name, function, severities, summary or _first_line(function), boxes, growing, levels)
         suite = suite_of(name)
-        if suite in SUITES and not str(getattr(function, "__module__", None)).startswith("testifai.perturb."):
+        if suite in BUILT_IN and not str(getattr(function, "__module__", None)).startswith("testifai.perturb."):
             raise InputError(f"perturbation name '{name}': the prefix '{suite}.' belongs to a built-in suite")
         taken = _registered.get(name)
         if taken is not None and not _same_source(taken.function, function):
@@ -85,7 +80,7 @@ def names(suite: str | None = None) -> list[str]:
     True
     """
     if suite is None:
-        for known in {*SUITES, *_installed()}:
+        for known in SUITES:
             _load(known)
         return sorted(_registered)
     problem = _load(suite)
@@ -109,9 +104,7 @@ def suite_of(name: str) -> str:
 
 def suite_summary(suite: str) -> str:
     """What a suite is: the first line of the docstring of the module that registers it; "" where there is none."""
-    _load(suite)
-    home = SUITES.get(suite) or (_installed()[suite].module if suite in _installed() else "")
-    return _first_line(sys.modules.get(home))
+    return _first_line(SUITES[suite]) if suite in SUITES and _load(suite) is None else ""
 
 
 def suite_problems() -> list[str]:
@@ -120,15 +113,9 @@ def suite_problems() -> list[str]:
     >>> suite_problems()
     []
     """
-    found = []
-    for point in _announced():
-        used = _installed().get(point.name)
-        if used is point:
-            found.append(_load_installed(point.name))
-        else:
-            owner = f"package {_package(used)}" if used else "a built-in suite"
-            found.append(f"suite {_origin(point)} is not used: the prefix belongs to {owner}")
-    return [problem for problem in found if problem is not None]
+    for suite in SUITES:
+        _load(suite)
+    return [f"suite {entry.problem}" for entry in SUITES.entries() if entry.problem is not None]
 
 
 def resolve(given: str | Perturbation) -> Perturbation:
@@ -142,7 +129,7 @@ def describe(given: Perturbation) -> dict[str, Any]:
     >>> describe(get("mnist_c.rotate"))
     {'name': 'mnist_c.rotate', 'severities': [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]}
     """
-    return {"name": given.name, "severities": [_plain(parameter) for parameter in given.severities]}
+    return {"name": given.name, "severities": [plain(parameter) for parameter in given.severities]}
 
 
 def rebuild(description: dict[str, Any]) -> Perturbation:
@@ -156,45 +143,23 @@ def rebuild(description: dict[str, Any]) -> Perturbation:
 
 def _load(suite: str) -> str | None:
     """Import the module that registers a suite; what went wrong in another package's is returned, not raised."""
-    if suite in SUITES:
-        importlib.import_module(SUITES[suite])
+    if suite not in SUITES:
         return None
-    return _load_installed(suite) if suite in _installed() else None
+    problem = _problem(suite)
+    if problem is None:
+        _ = SUITES[suite]
+    return problem
 
 
 @cache
-def _load_installed(suite: str) -> str | None:
-    point = _installed()[suite]
-    try:
-        point.load()
-    except (Exception, SystemExit) as error:
-        # What it had registered before it failed is half a suite.
-        for name in [name for name in _registered if suite_of(name) == suite]:
-            del _registered[name]
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        return f"suite {_origin(point)} could not be imported: {reason}"
-    return None
-
-
-@cache
-def _installed() -> dict[str, EntryPoint]:
-    """The suites of other packages by name; of two with one name the first on the path counts."""
-    return {point.name: point for point in reversed(_announced()) if point.name not in SUITES}
-
-
-@cache
-def _announced() -> tuple[EntryPoint, ...]:
-    from importlib.metadata import entry_points
-
-    return tuple(entry_points(group=ENTRY_POINTS))
-
-
-def _origin(point: EntryPoint) -> str:
-    return f"'{point.name}' (package {_package(point)})"
-
-
-def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else point.module
+def _problem(suite: str) -> str | None:
+    problem = SUITES.problem(suite)
+    if problem is None:
+        return None
+    # What it had registered before it failed is half a suite.
+    for name in [name for name in _registered if suite_of(name) == suite]:
+        del _registered[name]
+    return f"suite {problem}"
 
 
 def _near(name: object) -> str:
@@ -223,13 +188,3 @@ def _same_source(one: Function, other: Function) -> bool:
 
 def _first_line(documented: Any) -> str:
     return next(iter((getattr(documented, "__doc__", None) or "").strip().splitlines()), "")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)

@@ -170,6 +170,7 @@ class Session:
         rule = stopping_rules.describe(self.methods.told_rule)
         if rule is not None:
             rule.pop("target", None)
+        chosen = self.surrogate
         return {
             "model": self.model.fingerprint,
             "preprocessing": self.model.preprocessing,
@@ -177,7 +178,7 @@ class Session:
             "space": self.space.describe(),
             "oracle": self.oracle.describe(),
             "strategy": self.strategy.describe(),
-            "surrogate": self.surrogate if isinstance(self.surrogate, str | None) else type(self.surrogate).__name__,
+            "surrogate": chosen if isinstance(chosen, str | dict | None) else type(chosen).__name__,
             "stopping": rule,
             "population": self.population,
             "seed": self.seed,

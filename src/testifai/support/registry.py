@@ -12,6 +12,7 @@ from typing import Any
 
 from testifai.errors import InputError, suggest
 from testifai.support.named import make
+from testifai.support.version import VERSION
 
 OURS = "testifai"
 
@@ -24,6 +25,7 @@ class Entry:
     name: str
     place: str  # "package.module:name", or a module
     package: str
+    version: str
     problem: str | None = None
 
 
@@ -79,16 +81,20 @@ class Registry(Mapping[str, Any]):
 
     def entries(self) -> list[Entry]:
         """Everything that can be named, and what was announced and cannot be used."""
-        found = [Entry(self.kind, name, place, OURS) for name, place in sorted(self._own.items())]
+        found = [Entry(self.kind, name, place, OURS, VERSION) for name, place in sorted(self._own.items())]
         for point in self._announced:
             used = self._others.get(point.name)
             if used is point:
                 problem = self._failure(point.name)
             else:
-                owner = _package(used) if used is not None else OURS
+                owner = f"a built-in {self.kind}" if used is None else f"package {_package(used)}"
                 problem = f"{_origin(point)} is not used: the name belongs to {owner}"
-            found.append(Entry(self.kind, point.name, point.value, _package(point), problem))
+            found.append(Entry(self.kind, point.name, point.value, _package(point), _version(point), problem))
         return found
+
+    def problem(self, name: str) -> str | None:
+        """Why a part cannot be used; None: it can. One of another package is imported to see."""
+        return self._failure(name) if name in self._others else None
 
     @cached_property
     def _announced(self) -> tuple[EntryPoint, ...]:
@@ -126,3 +132,7 @@ def _origin(point: EntryPoint) -> str:
 
 def _package(point: EntryPoint) -> str:
     return point.dist.name if point.dist else point.module
+
+
+def _version(point: EntryPoint) -> str:
+    return point.dist.version if point.dist else ""
