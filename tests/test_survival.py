@@ -21,7 +21,8 @@ from testifai.engine.stopping import Window
 from testifai.models.onnx import OnnxModel
 from testifai.perturb import Perturbation
 from testifai.scans import session
-from testifai.scans.session import Session, open_run
+from testifai.scans.session import Session
+from testifai.scans.stored import open_run
 from testifai.space import Space
 
 COMMAND = [sys.executable, "-m", "testifai"]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from testifai.errors import InputError
     from testifai.perturb import Perturbation, apply, perturbation
     from testifai.runs.merge import merge
-    from testifai.scans.session import open_run as open  # noqa: A004
     from testifai.scans.session import scan
+    from testifai.scans.stored import open_run as open  # noqa: A004
     from testifai.space import Space
     from testifai.sweeps import sweep, sweep_model
     from testifai.sweeps.calibrate import calibrate
@@ -39,7 +39,7 @@ _WHERE = {
     "locality": "testifai.locality",
     "merge": "testifai.runs.merge:merge",
     "models": "testifai.models",
-    "open": "testifai.scans.session:open_run",
+    "open": "testifai.scans.stored:open_run",
     "operational": "testifai.operational",
     "oracles": "testifai.oracles",
     "perturb": "testifai.perturb",

@@ -12,7 +12,8 @@ from testifai.models.onnx import OnnxModel
 from testifai.perturb import apply
 from testifai.present.examples import examples, failing_places, failures, telling_tests, thumb, thumbs
 from testifai.scans.reopen import reopen
-from testifai.scans.session import Session, open_run
+from testifai.scans.session import Session
+from testifai.scans.stored import open_run
 from testifai.space import Space
 
 

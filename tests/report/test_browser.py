@@ -13,7 +13,7 @@ from testifai.report.page import render
 from testifai.report.swept import Swept
 from testifai.report.swept import render as render_sweeps
 from testifai.runs.store import Store
-from testifai.scans.session import open_run
+from testifai.scans.stored import open_run
 from testifai.sweeps import sweep
 
 # Plotly warns of its own use of a canvas, and software rendering of its slowness.

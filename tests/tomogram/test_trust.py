@@ -10,7 +10,8 @@ from scipy import stats
 
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, visiting_order
-from testifai.scans.session import open_run, scan
+from testifai.scans.session import scan
+from testifai.scans.stored import open_run
 from testifai.space import Space
 from testifai.strategies import Balanced, Ordered, Progress
 from testifai.surrogates import Forest

@@ -53,6 +53,8 @@ def errors(
     continues where it stopped. A run file of that, or of a scan with keep = ["predicted"], is read as it is.
     """
     from testifai.locality.explain import explain
+    from testifai.locality.measure import from_run
+    from testifai.scans.stored import open_run
 
     _check_name("--html", html, ".html", ".htm")
     _check_name("--failures", failures, ".npz")
@@ -60,9 +62,11 @@ def errors(
     function = None if combine is None else _function(combine)
     measured = source.suffix == ".toml"
     run_file = (out or source.with_suffix(".local.db")) if measured else source
-    local = _measure(source, run_file, per_class or 200) if measured else _read(run_file)
+    local = _measure(source, run_file, per_class or 200) if measured else None
+    run = open_run(run_file)
     parts = arity or (1 if function is None else 2)
-    found = explain(local, function, parts, properties=_described(run_file))
+    # The space is as the run file describes it: names and parameters, no code.
+    found = explain(from_run(run) if local is None else local, function, parts, properties=run.space)
     written: dict[str, Any] = {"run": str(run_file)}
     if html is not None:
         from testifai.report.errors import render
@@ -72,8 +76,9 @@ def errors(
         written["html"] = str(html)
     if failures is not None:
         from testifai.locality.failures import export_failures
+        from testifai.scans.reopen import reopen_data
 
-        data, space = _subject(run_file, source if measured else spec)
+        data, space = reopen_data(run, source if measured else spec)
         written |= {"failures": str(failures), "rows": export_failures(found, data, space, failures)}
     if as_json:
         print_json({**found.as_dict(), **written})
@@ -111,47 +116,8 @@ def _measure(spec: Path, run_file: Path, per_class: int) -> Local:
     return found
 
 
-def _read(run_file: Path) -> Local:
-    from testifai.locality.measure import from_run
-
-    return from_run(run_file)
-
-
-def _described(run_file: Path) -> Space:
-    """The space as the run file describes it: names and parameters, no code."""
-    from testifai.scans.session import open_run
-
-    return open_run(run_file).space
-
-
-def _subject(run_file: Path, spec: Path | None) -> tuple[Any, Space]:
-    """The data and axes a run was measured on, loaded again from the spec that is named or that its file holds."""
-    from testifai.runs.store import Store, identity_changes
-    from testifai.scans import loading
-    from testifai.scans.spec import parse, read
-
-    with Store.open(run_file) as store:
-        stored, folder, identity = store.get("spec"), store.get("folder"), store.get("identity")
-    if spec is None and stored is None:
-        raise InputError(f"--failures: {run_file} was not made from a spec, so its data are not known; name a --spec")
-    loaded = parse(stored) if spec is None else read(spec)
-    own = [entry for entry in loaded.runs_code() if not entry.startswith("model.")]
-    if spec is None and own:
-        # A run file may come from someone else.
-        raise InputError(
-            f"--failures: the spec in {run_file} runs your own code ({own[0]}); to allow that, name a --spec"
-        )
-    place = Path(folder or ".") if spec is None else spec.resolve().parent
-    space, data = loading.space(loaded, place), loading.data(loaded.data, place)
-    now = {"data": data.fingerprint, "axes": space.describe()["axes"]}
-    changes = identity_changes({"data": identity["data"], "axes": identity["space"]["axes"]}, now)
-    if changes:
-        raise InputError(f"--failures: this is not what {run_file} was measured on: {changes[0]}")
-    return data, space
-
-
 def _each_alone(space: Space) -> Space:
-    """The same axes where the order of application cannot count."""
+    """The spec's axes where the order of application cannot count."""
     from testifai.space import Space
 
     return Space({axis.name: (axis.perturbation, axis.levels or axis.severities) for axis in space.axes})

@@ -24,7 +24,7 @@ def export(
 ) -> None:
     """Write a run's table, its recorded grid, or the perturbed inputs of a configuration."""
     from testifai.present import export as files
-    from testifai.scans.session import open_measured, open_run
+    from testifai.scans.stored import open_measured, open_run
 
     if inputs is not None:
         from testifai.scans.reopen import reopen

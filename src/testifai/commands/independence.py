@@ -18,7 +18,7 @@ def independence(
     as_json: Json = False,
 ) -> None:
     """Whether perturbations act independently, pair by pair, and where products of rates would mislead."""
-    from testifai.scans.session import open_measured
+    from testifai.scans.stored import open_measured
     from testifai.tomogram.independence import analyse, lines
 
     result = analyse(open_measured(run_file), seed=seed)

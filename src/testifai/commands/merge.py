@@ -17,7 +17,7 @@ def merge(
 ) -> None:
     """Merge partial runs of the same spec made on different machines."""
     from testifai.runs.merge import merge as merge_runs
-    from testifai.scans.session import open_run
+    from testifai.scans.stored import open_run
 
     merge_runs(run_files, out)
     tomogram = open_run(out)

@@ -17,7 +17,7 @@ def query(
 ) -> None:
     """The mean robustness over the tests that an expression selects."""
     from testifai.present import terminal
-    from testifai.scans.session import open_measured
+    from testifai.scans.stored import open_measured
 
     tomogram = open_measured(run_file)
     found = tomogram.query(expression, inputs)

@@ -19,7 +19,7 @@ def show(
 ) -> None:
     """A run in a page: by order, by severity, by class, the worst tests."""
     from testifai.present import terminal
-    from testifai.scans.session import open_measured, open_run
+    from testifai.scans.stored import open_measured, open_run
 
     if by is not None:
         _show_by(open_measured(run_file), by, as_json)

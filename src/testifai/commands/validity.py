@@ -29,7 +29,7 @@ def validity(
     """Robustness among plausible inputs and among the others, for several limits on quality."""
     from testifai.present import terminal
     from testifai.present import validity_sheets as library
-    from testifai.scans.session import open_measured
+    from testifai.scans.stored import open_measured
 
     if out is not None and not examples:
         raise InputError("--out: it names the sheet of inputs; add --examples")
@@ -44,7 +44,7 @@ def validity(
 
         if spec is not None:
             say_code(read(spec))
-        subject = reopen(run_file, spec).subject
+        subject = reopen(tomogram, spec).subject
         ending = ".md" if isinstance(subject.data.inputs, list) else ".png"
         sheet = out or run_file.with_name(f"{run_file.stem}-validity{ending}")
         library.write_examples(subject, scores, wanted, sheet)

@@ -23,8 +23,9 @@ from testifai.models.python import PythonModel
 from testifai.runs.lock import Lock
 from testifai.runs.store import Store
 from testifai.scans import loading
-from testifai.scans.session import Session, environment, open_run
+from testifai.scans.session import Session, environment
 from testifai.scans.spec import Gate, Spec
+from testifai.scans.stored import open_run
 from testifai.strategies.adaptive import TARGET, Adaptive
 from testifai.support.threads import one_blas_thread
 from testifai.tomogram import Answer, Excluded, Tomogram

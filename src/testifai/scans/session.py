@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from testifai.engine import stopping as stopping_rules
 from testifai.engine.local import Executor, Measured, Subject
 from testifai.engine.plan import Work
 from testifai.errors import InputError
-from testifai.quality.assessment import Assessment, plan, stored_scores
+from testifai.quality.assessment import Assessment, plan
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.runs.store import Store, identity_changes
 from testifai.space import Space
@@ -423,43 +422,6 @@ def scan(
         with bar() as show:
             return session.run(store, show)
     return session.run(store, progress or None)
-
-
-def open_run(path: str | os.PathLike[str]) -> Tomogram:
-    """Reopen a stored run as a tomogram."""
-    with Store.open(path) as store:
-        identity = store.get("identity")
-        if identity is None:
-            raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
-        inputs, classes = store.get("inputs"), store.get("classes")
-        space = Space.from_description(identity["space"])
-        return Tomogram(
-            space,
-            store.load(inputs),
-            visiting_order(inputs, identity["seed"]),
-            labels=store.get_array("labels"),
-            classes=None if classes is None else tuple(classes),
-            population=identity["population"],
-            stopped_early=bool(store.get("stopped_early")),
-            surrogate=identity["surrogate"],
-            seed=identity["seed"],
-            provenance={
-                "identity": identity,
-                "environment": store.get("environment"),
-                "spec": store.get("spec"),
-                "gates": store.get("gates"),
-                "path": str(Path(path)),
-            },
-            quality=stored_scores(store, space, identity["seed"]),
-        )
-
-
-def open_measured(path: str | os.PathLike[str]) -> Tomogram:
-    """Reopen a stored run, or refuse where nothing was measured yet."""
-    tomogram = open_run(path)
-    if not len(tomogram.outcomes):
-        raise InputError(f"run file: {path} holds no outcome yet; continue it with: testifai run SPEC.toml")
-    return tomogram
 
 
 def environment() -> dict[str, str]:
