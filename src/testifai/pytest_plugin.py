@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
     from _pytest.terminal import TerminalReporter
 
-    from testifai.gates.measuring import Measured
+    from testifai.gates.measuring import GatedRun
     from testifai.scans.spec import Gate, Spec
     from testifai.tomogram import Tomogram
 
@@ -32,7 +32,7 @@ PROPERTY = "testifai_"  # what a gate's report says of it, for --junit-xml and f
 MARK = re.compile(r"^\s*\[\[\s*gate\s*\]\]", re.MULTILINE)
 
 # What has been measured in this process, or why it could not be
-_RESULTS = pytest.StashKey[dict[Path, "Measured | InputError"]]()
+_RESULTS = pytest.StashKey[dict[Path, "GatedRun | InputError"]]()
 # How many gates the project has, where it was asked for
 _GATES = pytest.StashKey[int]()
 
@@ -112,7 +112,7 @@ def _cache_folder(config: pytest.Config) -> Path:
 # -- measuring --------------------------------------------------------------------------------------------------------
 
 
-def _measured(config: pytest.Config, path: Path) -> Measured:
+def _measured(config: pytest.Config, path: Path) -> GatedRun:
     """What a spec file asks for, once per process and, but for --testifai-update, only if it is not in the cache."""
     results = config.stash[_RESULTS]
     path = path.resolve()
@@ -124,7 +124,7 @@ def _measured(config: pytest.Config, path: Path) -> Measured:
     return found
 
 
-def _measure(config: pytest.Config, path: Path) -> Measured | InputError:
+def _measure(config: pytest.Config, path: Path) -> GatedRun | InputError:
     from testifai.gates.measuring import measure
     from testifai.scans.spec import read
 
@@ -199,16 +199,10 @@ def _check(spec: Spec, folder: Path) -> None:
         with naming(gate, number):
             selections(space, [gate.query])
     # The loaders say best what is wrong with a file that is not there.
-    model, data = spec.model, spec.data
-    if _is_missing(folder, model.onnx, model.weights, model.transformers, model.encoder, model.head, model.tokenizer):
-        loading.model(model, folder)
-    if _is_missing(folder, data.npz, data.idx, data.cifar, data.folder, data.csv, data.tsv, data.jsonl):
-        loading.data(data, folder)
-
-
-def _is_missing(folder: Path, *sources: str | list[str] | None) -> bool:
-    files = [file for source in sources if source for file in ([source] if isinstance(source, str) else source)]
-    return not all((folder / file).exists() for file in files)
+    if spec.model.missing_files(folder):
+        loading.model(spec.model, folder)
+    if spec.data.missing_files(folder):
+        loading.data(spec.data, folder)
 
 
 class GateItem(pytest.Item):
@@ -230,7 +224,7 @@ class GateItem(pytest.Item):
         if not verdict.holds:
             raise GateError(line(verdict), page(measured, verdict))
 
-    def _tell(self, measured: Measured) -> None:
+    def _tell(self, measured: GatedRun) -> None:
         verdict = measured.verdicts[self.number]
         facts = {
             **{key: value for key, value in verdict.as_dict().items() if key not in {"name", "reason"}},

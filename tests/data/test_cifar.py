@@ -76,7 +76,7 @@ def test_refused(folder):
         data.load("cifar", file)
     with pytest.raises(InputError, match="does not exist"):
         data.load("cifar", folder / "none.bin")
-    with pytest.raises(InputError, match="split 'tset'"):
+    with pytest.raises(InputError, match="split: should be 'test', 'train' or 'all', got 'tset'"):
         data.load("cifar", folder, split="tset")
     with pytest.raises(InputError, match="classes = 20"):
         data.load("cifar", folder / "test_batch.bin", classes=20)

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 import testifai as ta
 from testifai import data as datasets
 from testifai import models, oracles
-from testifai.engine.local import BatchSize, Executor, Subject
+from testifai.engine.batch_size import BatchSize
+from testifai.engine.local import LocalExecutor
 from testifai.engine.plan import Work
+from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, visiting_order
@@ -44,10 +46,12 @@ def subject_of(space: Space, *, model=model, inputs=ROWS, labels=LABELS, oracle=
     data = datasets.from_arrays(inputs, labels)
     order = visiting_order(len(inputs), seed)
     adapter = models.wrap(model)
-    return Subject(adapter, data, space, oracles.resolve(oracle), order, labels=data.labels, seed=seed, keep=keep)
+    return Subject(
+        data, space, order, seed, model=adapter, oracle=oracles.resolve(oracle), labels=data.labels, keep=keep
+    )
 
 
-def measure(executor: Executor, work: Work, outcomes: Outcomes | None = None) -> Outcomes:
+def measure(executor: LocalExecutor, work: Work, outcomes: Outcomes | None = None) -> Outcomes:
     outcomes = Outcomes(len(executor.subject.order)) if outcomes is None else outcomes
     executor.run(work, outcomes, lambda m: outcomes.record(m.configuration, m.places, m.passed, m.kept))
     return outcomes
@@ -89,7 +93,7 @@ def assert_equal_to_brute_force(outcomes: Outcomes, subject: Subject, wanted: di
 def test_every_outcome_equals_brute_force(workers, batch_size, order_sensitive):
     subject = subject_of(plain_space(order_sensitive=order_sensitive))
     ids = subject.space.ids_up_to(None if not order_sensitive else 2)
-    executor = Executor(subject, batch_size=batch_size, workers=workers)
+    executor = LocalExecutor(subject, batch_size=batch_size, workers=workers)
     executor.chunk = 20
     outcomes = measure(executor, Work(ids, np.arange(INPUTS)))
     assert_equal_to_brute_force(outcomes, subject, {int(i): np.arange(INPUTS) for i in ids})
@@ -115,7 +119,7 @@ places_lists = st.lists(st.lists(st.integers(0, INPUTS - 1), unique=True, max_si
 def test_inputs_per_configuration_equal_brute_force(listed, batch_size, chunk, random):
     subject = subject_of(plain_space())
     ids = np.array(random.sample(range(subject.space.size), len(listed)), np.int64)
-    executor = Executor(subject, batch_size=batch_size, workers=1)
+    executor = LocalExecutor(subject, batch_size=batch_size, workers=1)
     executor.chunk = chunk
     places = [np.array(own, np.intp) for own in listed]
     outcomes = measure(executor, Work(ids, places))
@@ -156,7 +160,7 @@ class Counting:
 def test_the_model_never_sees_one_input_more_than_needed(workers):
     counting = Counting()
     subject = subject_of(plain_space(), model=counting)
-    executor = Executor(subject, batch_size=8, workers=workers)
+    executor = LocalExecutor(subject, batch_size=8, workers=workers)
     ids = subject.space.ids_up_to(2)
     outcomes = measure(executor, Work(ids[:10], np.arange(20)))
     assert sum(counting.sizes) == 10 * 20
@@ -175,7 +179,7 @@ def test_the_model_never_sees_one_input_more_than_needed(workers):
 def test_batches_are_full_up_to_the_last():
     counting = Counting()
     subject = subject_of(plain_space(), model=counting)
-    measure(Executor(subject, batch_size=16, workers=1), Work(subject.space.ids_up_to(2), np.arange(INPUTS)))
+    measure(LocalExecutor(subject, batch_size=16, workers=1), Work(subject.space.ids_up_to(2), np.arange(INPUTS)))
     assert set(counting.sizes[:-1]) == {16}
     assert counting.sizes[-1] <= 16
 
@@ -204,7 +208,7 @@ def test_a_perturbation_is_applied_once_per_tree_node_and_chunk(order_sensitive,
     calls, alive, most = Counter(), set(), []
     space = Space({n: counted(n, calls, alive, most) for n in "abc"}, order_sensitive=order_sensitive)
     ids = space.ids_up_to(None) if ids is None else np.array(ids)
-    executor = Executor(subject_of(space), batch_size=32, workers=1)
+    executor = LocalExecutor(subject_of(space), batch_size=32, workers=1)
     for chunks, size in [(1, INPUTS), (3, 15)]:
         calls.clear()
         executor.chunk = size
@@ -216,7 +220,7 @@ def test_a_perturbation_is_applied_once_per_tree_node_and_chunk(order_sensitive,
 def test_at_most_a_batch_per_depth_is_alive(axes):
     calls, alive, most = Counter(), set(), []
     space = Space({f"a{i}": counted(f"a{i}", calls, alive, most) for i in range(axes)})
-    executor = Executor(subject_of(space), batch_size=8, workers=1)
+    executor = LocalExecutor(subject_of(space), batch_size=8, workers=1)
     measure(executor, Work(space.ids_up_to(None), np.arange(INPUTS)))
     # One per depth, the one being replaced, and one whose last rows wait for the next batch of the model.
     assert max(most) <= axes + 1
@@ -239,7 +243,8 @@ def test_texts_go_through_the_same_engine():
     labels = reads(TEXTS)
     subject = subject_of(space, model=reads, inputs=TEXTS, labels=labels)
     for batch_size in (1, 7, None):
-        outcomes = measure(Executor(subject, batch_size=batch_size), Work(space.ids_up_to(None), np.arange(INPUTS)))
+        work = Work(space.ids_up_to(None), np.arange(INPUTS))
+        outcomes = measure(LocalExecutor(subject, batch_size=batch_size), work)
         for sigma in space.configurations():
             changed = composite(space, sigma, list(TEXTS), np.arange(INPUTS), 3)
             expected = (reads(changed) == labels)[subject.order]
@@ -251,7 +256,7 @@ def test_texts_go_through_the_same_engine():
 def test_comparing_oracles_judge_against_the_clean_output_of_the_same_input(oracle, workers):
     space = plain_space()
     subject = subject_of(space, oracle=oracle)
-    executor = Executor(subject, batch_size=7, workers=workers)
+    executor = LocalExecutor(subject, batch_size=7, workers=workers)
     # No clean test is asked for; and a second round has to use what the first remembered.
     ids = space.ids_up_to(2)[1:]
     outcomes = measure(executor, Work(ids, np.arange(0, 30)))
@@ -271,7 +276,7 @@ def test_values_and_predictions_are_kept_where_asked_for():
     space = plain_space()
     ids = space.ids_up_to(1)
     subject = subject_of(space, keep=("value", "predicted"))
-    outcomes = measure(Executor(subject, batch_size=9), Work(ids, np.arange(5, INPUTS)))
+    outcomes = measure(LocalExecutor(subject, batch_size=9), Work(ids, np.arange(5, INPUTS)))
     assert outcomes.kept_names() == ("predicted", "value")
     for i in ids:
         outputs = model(composite(space, space.configuration(int(i)), ROWS, np.arange(INPUTS), 3))[subject.order]
@@ -282,7 +287,7 @@ def test_values_and_predictions_are_kept_where_asked_for():
         assert np.isnan(value[:5]).all()
         np.testing.assert_allclose(value[5:], (own - best_other)[5:], rtol=1e-5, atol=1e-6)
         np.testing.assert_array_equal(outcomes.kept(int(i), "predicted")[5:], outputs.argmax(axis=1)[5:])
-    assert measure(Executor(subject_of(space)), Work(ids, np.arange(5))).kept_names() == ()
+    assert measure(LocalExecutor(subject_of(space)), Work(ids, np.arange(5))).kept_names() == ()
 
 
 def running_threads() -> list[threading.Thread]:
@@ -302,7 +307,7 @@ def test_a_failing_model_surfaces_in_the_caller_and_the_threads_end(workers):
     subject = subject_of(plain_space(), model=breaks)
     outcomes = Outcomes(INPUTS)
     with pytest.raises(InputError, match=r"model: raised RuntimeError: out of \(batch of 5 inputs, configuration"):
-        measure(Executor(subject, batch_size=5, workers=workers), Work(np.arange(36), np.arange(INPUTS)), outcomes)
+        measure(LocalExecutor(subject, batch_size=5, workers=workers), Work(np.arange(36), np.arange(INPUTS)), outcomes)
     assert running_threads() == []
     truth = brute_force(subject.space)
     for i in outcomes:  # what was handed over before is valid
@@ -317,7 +322,7 @@ def test_a_failing_perturbation_and_a_failing_caller_end_the_threads_too(workers
         raise KeyError("what")
 
     space = Space({"shift": SHIFT, "bad": Perturbation("bad", breaks, [0, 1])})
-    executor = Executor(subject_of(space), workers=workers)
+    executor = LocalExecutor(subject_of(space), workers=workers)
     with pytest.raises(InputError, match=r"perturbation 'bad' failed at severity 1: KeyError: 'what'"):
         measure(executor, Work(space.ids_up_to(None), np.arange(INPUTS)))
     assert running_threads() == []
@@ -325,7 +330,7 @@ def test_a_failing_perturbation_and_a_failing_caller_end_the_threads_too(workers
     def refuses(measured):
         raise OSError("disk full")
 
-    good = Executor(subject_of(plain_space()), workers=workers, batch_size=3)
+    good = LocalExecutor(subject_of(plain_space()), workers=workers, batch_size=3)
     with pytest.raises(OSError, match="disk full"):
         good.run(Work(np.arange(36), np.arange(INPUTS)), Outcomes(INPUTS), refuses)
     assert running_threads() == []
@@ -335,7 +340,7 @@ def test_a_failing_perturbation_and_a_failing_caller_end_the_threads_too(workers
 def test_an_interrupt_ends_the_run_after_what_is_in_flight(workers):
     subject = subject_of(plain_space())
     outcomes = Outcomes(INPUTS)
-    executor = Executor(subject, workers=workers, batch_size=3, interrupted=lambda: outcomes.total() >= 30)
+    executor = LocalExecutor(subject, workers=workers, batch_size=3, interrupted=lambda: outcomes.total() >= 30)
     with pytest.raises(KeyboardInterrupt):
         measure(executor, Work(np.arange(36), np.arange(INPUTS)), outcomes)
     # Several workers hand over a configuration's batches together.
@@ -346,7 +351,7 @@ def test_an_interrupt_ends_the_run_after_what_is_in_flight(workers):
 def test_outcomes_are_handed_over_in_the_callers_thread():
     threads = set()
     subject = subject_of(plain_space())
-    Executor(subject, workers=2, batch_size=3).run(
+    LocalExecutor(subject, workers=2, batch_size=3).run(
         Work(np.arange(36), np.arange(INPUTS)), Outcomes(INPUTS), lambda m: threads.add(threading.current_thread())
     )
     assert threads == {threading.current_thread()}

@@ -84,12 +84,12 @@ def test_resolve_by_name_options_and_object():
     [
         ("windw", "did you mean 'window'"),
         ({"use": "window", "bach": 3}, "did you mean 'batch'"),
-        ({"use": "window", "batch": 0}, "batch of window must be a whole number, at least 1, got 0"),
-        ({"use": "interval", "target": -1}, "target of interval must be a positive number"),
-        ({"use": "interval", "confidence": 2}, "between 0 and 1"),
-        ({"use": "window", "delta": "x"}, "delta of window must be a positive number, got 'x'"),
-        ({"use": "window", "window": 2.5}, "window of window must be a whole number"),
-        ({"use": "interval", "confidence": "high"}, "between 0 and 1, got 'high'"),
+        ({"use": "window", "batch": 0}, "batch of window: must be a whole number, at least 1, got 0"),
+        ({"use": "interval", "target": -1}, "target of interval: must be a number, above 0"),
+        ({"use": "interval", "confidence": 2}, "above 0 and below 1"),
+        ({"use": "window", "delta": "x"}, "delta of window: must be a number, above 0, got 'x'"),
+        ({"use": "window", "window": 2.5}, "window of window: must be a whole number"),
+        ({"use": "interval", "confidence": "high"}, "above 0 and below 1, got 'high'"),
         (3, "expected one of"),
     ],
 )

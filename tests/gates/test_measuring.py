@@ -7,7 +7,7 @@ import pytest
 
 from testifai.errors import InputError
 from testifai.gates import measuring
-from testifai.gates.measuring import Measured, cache_key, measure, prepare
+from testifai.gates.measuring import GatedRun, cache_key, measure, prepare
 from testifai.gates.towards import TowardsGates
 from testifai.runs.store import Store
 from testifai.scans.spec import parse
@@ -227,5 +227,5 @@ def test_what_is_lacking_is_guessed_from_the_width(project):
 @pytest.mark.parametrize(("asked", "sharing", "confidence"), [(None, 2, 0.975), (1, 1, 0.95), (10, 10, 0.995)])
 def test_the_confidence_is_shared_among_the_gates(project, asked, sharing, confidence):
     found = project.measure(project(HALF * 2), sharing=asked)
-    assert isinstance(found, Measured)
+    assert isinstance(found, GatedRun)
     assert (found.sharing, found.confidence) == (sharing, pytest.approx(confidence))

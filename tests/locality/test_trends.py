@@ -7,12 +7,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import binomtest, fisher_exact
 
 from testifai.locality import Local
-from testifai.locality.trends import class_tests, confusion_tests, holm, search, wrong_answers
+from testifai.locality.trends import class_tests, confusion_tests, search, wrong_answers
 
 from .synthetic import drawn_table, expected_table
 
@@ -54,21 +52,6 @@ def test_p_values_are_those_of_the_binomial_and_of_fishers_exact_test():
             [wrong.sum() - wrong[place], local.passes[:, 0, level].sum() - local.passes[place, 0, level]],
         ]
         assert failing[place, 0, level] == pytest.approx(fisher_exact(table, "greater").pvalue, abs=1e-9)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-def test_holm_rejects_what_stepping_down_by_hand_does(p_values):
-    adjusted = holm(np.array(p_values))
-    for alpha in (0.01, 0.05, 0.3):
-        rejected = set()
-        for left, place in zip(
-            range(len(p_values), 0, -1), sorted(range(len(p_values)), key=lambda i: p_values[i]), strict=True
-        ):
-            if p_values[place] * left > alpha:
-                break
-            rejected.add(place)
-        assert set(np.flatnonzero(adjusted <= alpha)) == rejected
 
 
 @pytest.mark.parametrize(

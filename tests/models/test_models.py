@@ -32,21 +32,64 @@ def test_wrap_knows_what_people_have():
     assert models.wrap(Predictor())(np.eye(2)).tolist() == [1.0, 0.0]
 
 
-def test_an_adapter_stays_and_its_fingerprint_is_not_asked_for():
-    class Adapter:
-        outputs = "labels"
+class Adapter:
+    """Somebody's own: it has a fingerprint and inherits from nothing."""
 
-        @property
-        def fingerprint(self):
-            raise AssertionError("asked")
+    name = "theirs"
+    thread_safe = True
 
-        def __call__(self, batch):
-            return np.zeros(len(batch), int)
+    @property
+    def fingerprint(self):
+        raise AssertionError("asked")
 
-    adapter = Adapter()
-    assert models.wrap(adapter) is adapter
+    def __call__(self, batch):
+        return np.zeros(len(batch), int)
+
+
+def test_an_adapter_of_others_becomes_a_model_and_its_fingerprint_is_not_asked_for():
+    found = models.wrap(Adapter())
+    assert isinstance(found, models.Model)
+    assert (found.name, found.thread_safe, found.classes, found.batch_size) == ("theirs", True, None, None)
+    assert not found.has_features
+    assert not found.traces_layers
+    assert found(np.eye(2)).tolist() == [0, 0]
+    for ask in (found.features, found.traced):
+        with pytest.raises(InputError, match="theirs"):
+            ask(np.eye(2))
+    with pytest.raises(AssertionError, match="asked"):
+        _ = found.fingerprint
+    assert models.wrap(found) is found
     model = models.PythonModel(len)
     assert models.wrap(model) is model
+
+
+def test_what_an_adapter_of_others_can_do_is_found_out_once():
+    class Seeing(Adapter):
+        fingerprint = ""
+
+        def features(self, batch):
+            return batch * 2
+
+        def traced(self, batch, layer=None):
+            return self(batch), batch + len(layer or "")
+
+    found = models.wrap(Seeing())
+    assert found.has_features
+    assert found.traces_layers
+    assert found.features(np.ones(2)).tolist() == [2.0, 2.0]
+    assert found.traced(np.ones(2), "abc")[1].tolist() == [4.0, 4.0]
+    assert "Seeing" in found.fingerprint  # one that says nothing is known by its class
+    Seeing.features_output = None
+    assert not models.wrap(Seeing()).has_features
+
+
+def test_a_model_has_to_say_what_tells_it_from_others():
+    class Nameless(models.Model):
+        def __call__(self, batch):
+            return batch
+
+    with pytest.raises(TypeError, match="fingerprint"):
+        Nameless()
 
 
 @pytest.mark.parametrize(
@@ -65,9 +108,9 @@ def test_what_is_no_model(model, message):
 
 
 def test_kinds_and_options_are_checked():
-    with pytest.raises(InputError, match="kind 'onxx' is not known; did you mean 'onnx'"):
+    with pytest.raises(InputError, match="model: 'onxx' is not known; did you mean 'onnx'"):
         models.load("onxx", "a")
-    with pytest.raises(InputError, match="python has no option 'scale'"):
+    with pytest.raises(InputError, match=r"unknown key 'model.scale' for python \(onnx and torch take it\)"):
         models.load("python", "a:b", scale=1)
 
 

@@ -164,7 +164,7 @@ def test_goes_to_another_process(path):
 
 def test_load_and_wrap(path):
     assert np.array_equal(models.load("onnx", path.name, folder=path.parent)(IMAGES), models.wrap(str(path))(IMAGES))
-    with pytest.raises(InputError, match="onnx has no option 'layuot'; did you mean 'layout'"):
+    with pytest.raises(InputError, match=r"unknown key 'model\.layuot' for onnx; did you mean 'layout'"):
         models.load("onnx", path, layuot="NCHW")
 
 
@@ -174,7 +174,7 @@ def test_load_and_wrap(path):
         ({"output": "logit"}, "no output 'logit'; did you mean 'logits'"),
         ({"features": "feature"}, "no output 'feature' for features; did you mean 'features'"),
         ({"layout": "CHW"}, "layout: 'CHW'"),
-        ({"threads": 0}, "threads = 0"),
+        ({"threads": 0}, "model: threads: must be a whole number, at least 1, got 0"),
     ],
 )
 def test_options_that_are_refused(path, options, message):

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from testifai.errors import InputError
-from testifai.operational.release import Z_LOOKING, judge, more_labels
+from testifai.operational.release import judge, more_labels
+from testifai.statistics.corrections import confidence_each
 from testifai.statistics.intervals import wilson
+from testifai.statistics.normal import half_widths
 
 WHOLE = {"labelled": 200, "planned": 200, "size": 10_000}
 
@@ -73,9 +75,9 @@ def test_looking_after_every_few_labels_keeps_the_error():
     assert naive / runs > 0.15  # what it would be without
 
 
-def test_the_constant_of_early_looks():
+def test_the_bound_of_early_looks():
     # P(|B| exceeds c before time 1) is about 2 P(|B(1)| > c), by reflection.
-    assert 4 * norm.sf(Z_LOOKING) == pytest.approx(0.05, abs=1e-9)
+    assert 4 * norm.sf(half_widths(confidence_each(2))) == pytest.approx(0.05, abs=1e-9)
 
 
 @given(st.floats(0.5, 0.999), st.floats(0.001, 0.2), st.floats(0.5, 1.0), st.integers(1, 999), st.integers(1000, 10**6))

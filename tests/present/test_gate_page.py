@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import testifai as ta
-from testifai.gates.measuring import Measured
+from testifai.gates.measuring import GatedRun
 from testifai.gates.verdicts import Verdict, judge
 from testifai.present.gate_page import line, page
 from testifai.runs.outcomes import Outcomes, visiting_order
@@ -24,7 +24,7 @@ def measured(trials, *, tests=range(9), population="data", adaptive=True, gates=
     for test in tests:
         outcomes.record(test, np.arange(trials), np.arange(trials) < 0.8 * trials)
     run = Tomogram(SPACE, outcomes, visiting_order(INPUTS, 0), population=population, labels=np.arange(INPUTS) % 10)
-    return Measured(run, (), Path("x.db"), 5, 1000, adaptive, gates)
+    return GatedRun(run, (), Path("x.db"), 5, 1000, adaptive, gates)
 
 
 def shown(found, gate):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from testifai.errors import InputError
+from testifai.models import Model
 from testifai.quality import MEASURES, FunctionMeasure, resolve
 from testifai.support.batches import take
 from testifai.testing import example_images
@@ -16,10 +17,11 @@ from testifai.testing import example_images
 COUNT = 90
 
 
-class Pixels:
+class Pixels(Model):
     """A model whose features are coarse pixels; it counts the inputs it is handed."""
 
     name, outputs, fingerprint, batch_size = "pixels", "values", "1", 16
+    has_features = True
 
     def __init__(self):
         self.seen = 0

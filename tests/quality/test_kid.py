@@ -8,6 +8,7 @@ import pytest
 from testifai import models
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.errors import InputError
+from testifai.models import Model
 from testifai.perturb import get
 from testifai.quality import resolve
 from testifai.quality.mmd import mmd
@@ -23,7 +24,7 @@ def lenet():
     return models.load("onnx", demo_model_path())
 
 
-class Untouched:
+class Untouched(Model):
     """A model that must not be run."""
 
     name, outputs, fingerprint = "untouched", "scores", "1"
@@ -195,7 +196,7 @@ def test_too_few_inputs_are_refused_before_the_model_runs(digits):
         resolve({"use": "kid", "subset_size": 100}).reference(digits[:150], Untouched(), seed=0)
 
 
-class NoFeatures:
+class NoFeatures(Model):
     """A model that gives scores alone."""
 
     name, outputs, fingerprint = "plain", "scores", "1"

@@ -263,7 +263,7 @@ def test_a_model_that_raises_is_one_line(own_modules):
     assert str(caught.value) == expected
 
 
-class Constant:
+class Constant(models.Model):
     """Stands for a model of texts: every one of them is of the first class."""
 
     fingerprint, outputs = "constant", "scores"

@@ -204,8 +204,8 @@ def test_a_strategy_that_asks_for_nothing_new_ends():
     ("options", "words"),
     [
         ({"strategy": "orderd"}, "did you mean 'ordered'"),
-        ({"budget": 0}, "budget: must be a whole number of inferences, at least 2, got 0"),
-        ({"target": 1.5}, "target: must be a half-width between 0 and 1, got 1.5"),
+        ({"budget": 0}, "budget: must be a whole number, at least 2, got 0"),
+        ({"target": 1.5}, "target: must be a number, above 0 and below 1, got 1.5"),
         ({"seed": -1}, "seed: must be a whole number, at least 0, got -1"),
         ({"surrogate": "forrest"}, "did you mean 'forest'"),
         ({"stopping": "windw"}, "did you mean 'window'"),

@@ -8,7 +8,8 @@ from testifai.data.sample import demo_data, demo_model_path
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.runs.store import Store
-from testifai.scans.session import Session, Step, environment
+from testifai.scans.environment import environment
+from testifai.scans.session import Session, Step
 from testifai.space import Space
 
 SHIFT = Perturbation("shift", lambda rows, by, rng: rows + by, [0.0, 0.1, 0.25, 0.4])
@@ -175,15 +176,15 @@ def test_parts_together_are_the_whole(tmp_path):
         ({"batch_size": "8"}, "batch_size"),
         ({"workers": 0}, "workers"),
         ({"workers": 1.0}, "workers"),
-        ({"budget": 0}, "budget: must be a whole number of inferences, at least 2, got 0"),
+        ({"budget": 0}, "budget: must be a whole number, at least 2, got 0"),
         ({"budget": 1e5}, "budget"),
-        ({"target": 0}, "target: must be a half-width between 0 and 1, got 0"),
+        ({"target": 0}, "target: must be a number, above 0 and below 1, got 0"),
         ({"target": 2}, "target"),
         ({"population": "all"}, "population: must be one of data, future, got 'all'"),
         ({"keep": ["values"]}, "keep: must be one of value, predicted, got 'values'"),
         ({"strategy": "orderd"}, "did you mean 'ordered'"),
         ({"surrogate": "forrest"}, "did you mean 'forest'"),
-        ({"surrogate": 3}, "surrogate: expected one of bayes_net, forest"),
+        ({"surrogate": 3}, "surrogate: must be a name or a table with 'use', got 3"),
         ({"stopping": "windw"}, "did you mean 'window'"),
         ({"oracle": "labels"}, "did you mean 'label'"),
         ({"oracle": "tolerance"}, "eps"),

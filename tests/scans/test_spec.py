@@ -99,6 +99,39 @@ def test_entries_that_run_the_users_code_are_named():
     assert parse({**LEAST, "model": {"torch": "a:b"}}).runs_code() == ["model.torch"]
 
 
+def test_all_code_that_a_spec_imports_is_named_in_one_place():
+    quality = {"use": "kid", "python": "a:e", "extractor": {"torch": "a:f", "weights": "w.pt"}}
+    spec = parse({**LEAST, "scan": {"quality": quality}})
+    assert spec.own_code() == {"scan.quality": "a:e", "scan.quality.extractor.torch": "a:f"}
+    assert parse({**LEAST, "scan": {"quality": {"use": "kid", "extractor": {"onnx": "x.onnx"}}}}).own_code() == {}
+    # Whatever else is wrong with an extractor, what it would import counts.
+    wrong = {"use": "kid", "extractor": {"python": "a:g", "nonsense": 1}}
+    assert parse({**LEAST, "scan": {"quality": wrong}}).own_code() == {"scan.quality.extractor.python": "a:g"}
+
+
+def test_specs_of_the_first_version_are_stored_as_they_were():
+    """Run files hold what `model_dump` gave, and it is compared with what it gives now."""
+    tables = [
+        (
+            {"onnx": "m.onnx", "tokenizer": "t.json", "max_length": 9},
+            {"jsonl": "d", "text": ["a", "b"], "side": "first"},
+        ),
+        ({"transformers": "net", "threads": 2}, {"csv": "d.csv", "text": "t", "label": "l"}),
+        ({"encoder": "net", "head": "h.npz"}, {"cifar": ["a.bin", "b.bin"]}),
+        (
+            {"torch": "a:b", "weights": "w.pt", "mean": [0.5, 0.25], "outputs": "scores"},
+            {"folder": "f", "size": [3, 4]},
+        ),
+        ({"python": "a:b", "outputs": "values", "classes": 3}, {"python": "a:c"}),
+    ]
+    scan = {"population": "data", "oracle": "label", "seed": 0}
+    for model, data in tables:
+        spec = parse({**LEAST, "model": model, "data": data})
+        stored = spec.model_dump(mode="json", exclude_none=True)
+        assert stored == {"model": model, "data": data, "space": LEAST["space"], "scan": scan, "gate": []}
+        assert parse(stored) == spec
+
+
 def axis(**part):
     return {"space": {"zoom": part}}
 
@@ -107,7 +140,12 @@ MISTAKES = [
     # unknown keys, with what was probably meant
     ({"spce": {}}, "unknown key 'spce'; did you mean 'space'?"),
     ({"model": {"onx": "m"}}, "unknown key 'model.onx'; did you mean 'onnx'?"),
-    ({"data": {"npz": "d", "ex": "images"}}, "unknown key 'data.ex'; did you mean 'x'?"),
+    ({"data": {"npz": "d", "ex": "images"}}, "unknown key 'data.ex' for npz; did you mean 'x'?"),
+    ({"data": {"csv": "d", "x": "images"}}, "unknown key 'data.x' for csv (npz takes it); known: label, side, text"),
+    ({"model": {"onnx": "m", "weights": "w"}}, "unknown key 'model.weights' for onnx (torch takes it); known: batch"),
+    ({"model": {"onnx": "m", "max_length": 8}}, "model: onnx takes max_length with a tokenizer only"),
+    ({"model": {"onnx": "m", "tokenizer": "t", "scale": 1}}, "model: onnx takes scale without a tokenizer only"),
+    ({"model": 3}, "model: should be a table, got 3"),
     ({"scan": {"stoping": "window"}}, "unknown key 'scan.stoping'; did you mean 'stopping'?"),
     ({"scan": {"qqqq": 1}}, "unknown key 'scan.qqqq'; known: batch_size, budget"),
     ({"gate": [{"query": "zoom > 1", "at_last": 0.9}]}, "unknown key 'gate.0.at_last'; did you mean 'at_least'?"),
@@ -134,10 +172,10 @@ MISTAKES = [
     ({"model": {"onnx": 3}}, "model.onnx: should be a valid string, got 3"),
     ({"model": {"onnx": "m", "threads": 0}}, "model.threads: should be greater than or equal to 1, got 0"),
     ({"model": {"onnx": "m", "layout": "NHCW"}}, "model.layout: should be 'NCHW', 'NHWC' or 'flat', got 'NHCW'"),
-    ({"data": {"npz": "d", "grey": "maybe"}}, "data.grey: should be a valid boolean, got 'maybe'"),
+    ({"data": {"cifar": "d", "coarse": "maybe"}}, "data.coarse: should be a valid boolean, got 'maybe'"),
     ({"data": {"csv": "d", "side": "left"}}, "data.side: should be 'first', 'second' or 'both', got 'left'"),
     ({"data": {"csv": "d", "text": 3}}, "data.text: should be a valid string, or a valid list, got 3"),
-    ({"data": {"npz": "d", "size": [28, "x"]}}, "data.size.1: should be a valid integer, got 'x'"),
+    ({"data": {"folder": "d", "size": [28, "x"]}}, "data.size.1: should be a valid integer, got 'x'"),
     ({"scan": {"budget": 0}}, "scan.budget: should be greater than or equal to 1, got 0"),
     ({"scan": {"budget": 1.5}}, "scan.budget: should be a valid integer, got 1.5"),
     ({"scan": {"seed": True}}, "scan.seed: should be a valid integer, got True"),
@@ -153,7 +191,7 @@ MISTAKES = [
     ({"model": {"onnx": "m", "scale": "units"}}, "model.scale: should be a valid number, or 'unit', 'raw' or 'signed'"),
     ({"model": {"onnx": "m", "mean": "x"}}, "model.mean: should be a valid number, or a valid list, got 'x'"),
     ({"model": {"onnx": "m", "mean": [1, "x"]}}, "model.mean.1: should be a valid number, got 'x'"),
-    ({"data": {"idx": 3}}, "data.idx: should be a valid string, or a valid list, got 3"),
+    ({"data": {"cifar": 3}}, "data.cifar: should be a valid string, or a valid list, got 3"),
     ({"scan": {"strategy": 3}}, "scan.strategy: should be a valid string, or a table, got 3"),
     ({"space": {"zoom": 3}}, "space.zoom: should be a valid string, or a table"),
     ({"space": {"zoom": 1}}, "space.zoom: should be a valid string, or a table"),

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from testifai.statistics import differences
-from testifai.statistics.differences import holm, independent_interval, paired_interval
+from testifai.statistics.differences import independent_interval, paired_interval
 
 # -- intervals of one test ----------------------------------------------------------------------------------------
 
@@ -109,15 +109,3 @@ def test_in_a_finite_population_no_risk_is_exceeded(inputs, tried):
 def test_of_a_complete_population_the_test_knows_all():
     assert differences._paired_p(3, 2, 40, 40) == 0
     assert differences._paired_p(3, 3, 40, 40) == 1
-
-
-def test_holm_rejects_step_by_step():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        p = rng.random(7) ** 4
-        adjusted, rejected, order = holm(p), np.zeros(7, bool), np.argsort(p)
-        for step, place in enumerate(order):
-            if p[place] > 0.05 / (7 - step):
-                break
-            rejected[place] = True
-        np.testing.assert_array_equal(adjusted <= 0.05, rejected)

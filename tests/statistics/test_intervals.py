@@ -1,8 +1,10 @@
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from testifai.statistics.intervals import confidence_sequence, wilson
+from testifai.statistics.intervals import confidence_sequence, disagree, wilson
 
 
 def test_wilson_equals_scipy():
@@ -71,3 +73,28 @@ def test_confidence_sequence_covers_at_every_look_together():
         said_outside = (rate < low) | (rate > high)
         likelihood = stats.hypergeom.pmf(passes, total, inputs.sum(), trials)
         assert (said_outside == (likelihood * (trials + 1) <= 0.05)).all()
+
+
+def test_disagreement_looks_at_the_sides_that_face_each_other():
+    free = (0.9, 0.8, 0.92)
+    assert not disagree((0.81, 0.80, 0.82), free)  # 0.09 below, where the free interval reaches 0.1
+    assert disagree((0.95, 0.94, 0.96), free)  # 0.05 above, where it reaches 0.02
+
+
+def test_exact_results_disagree_only_when_they_differ():
+    free = (0.5, 0.5, 0.5)
+    assert not disagree((0.5 + 1e-15, 0.5, 0.5 + 1e-15), free)
+    assert disagree((0.501, 0.501, 0.501), free)
+
+
+def test_nothing_disagrees_with_what_does_not_exist():
+    nan = math.nan
+    assert not disagree((0.5, nan, nan), (0.9, 0.89, 0.91))
+    assert not disagree((0.5, 0.4, 0.6), (nan, nan, nan))
+
+
+def test_disagreement_of_independent_intervals_is_one_in_twenty():
+    rng = np.random.default_rng(6)
+    draws = rng.normal(0.5, [0.01, 0.02], (4000, 2))
+    found = [disagree((a, a - 0.0196, a + 0.0196), (b, b - 0.0392, b + 0.0392)) for a, b in draws]
+    assert np.mean(found) == pytest.approx(0.05, abs=3.1 * math.sqrt(0.05 * 0.95 / 4000))

@@ -11,7 +11,7 @@ from testifai.app.state import Runs
 from testifai.errors import InputError
 from testifai.oracles import predicted
 from testifai.present import edits
-from testifai.present.examples import LABELLED, Case, Example, Thumb, cases, class_name, examples, failing_places
+from testifai.present.examples import Case, Example, Thumb, cases, class_name, examples, failing_places
 from testifai.present.terminal import interval, rate, signed
 from testifai.support.libraries import load
 from testifai.tomogram import Answer
@@ -195,7 +195,7 @@ def trends(found: Explanation) -> Any:
 
 def _confusion(subject: Any, number: int) -> Any:
     """Which classes are taken for which, counted over the first inputs of the visiting order."""
-    if subject.oracle.name not in LABELLED or subject.labels is None:
+    if not subject.oracle.decides_classes or subject.labels is None:
         return None
     places = np.arange(min(MOST_CONFUSED, len(subject.order)))
     classes = predicted(subject.infer(subject.composite(subject.space.configuration(number), places), number))

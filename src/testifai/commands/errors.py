@@ -76,9 +76,9 @@ def errors(
         written["html"] = str(html)
     if failures is not None:
         from testifai.locality.failures import export_failures
-        from testifai.scans.reopen import reopen_data
+        from testifai.scans import reopen
 
-        data, space = reopen_data(run, source if measured else spec)
+        data, space = reopen.source(run, source if measured else spec).data()
         written |= {"failures": str(failures), "rows": export_failures(found, data, space, failures)}
     if as_json:
         print_json({**found.as_dict(), **written})

@@ -103,8 +103,8 @@ class _Subject:
         from testifai import oracles
 
         return {
-            "model": getattr(self.model, "fingerprint", None) or type(self.model).__qualname__,
-            "preprocessing": getattr(self.model, "preprocessing", None),
+            "model": self.model.fingerprint,
+            "preprocessing": self.model.preprocessing,
             "data": self.data.fingerprint,
             "oracle": oracles.resolve(self.options["oracle"]).describe(),
             "perturbation": perturbation.name,

@@ -1,49 +1,44 @@
 """Data sets: arrays, files and folders, read into one record.
 
-A loader is one file and one line in `LOADERS`: its function takes a path and options and returns a `Data`.
+A reader is one file, with the `DataPart` that says what a spec may tell it, and one line in `LOADERS`, or an entry
+point of another package.
 """
 
 from __future__ import annotations
 
-import importlib
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from testifai.data.arrays import Data, Inputs, from_arrays
+from testifai.data.base import DataPart
 from testifai.data.detect import detect
 from testifai.data.lazy import LazyInputs
-from testifai.errors import InputError, suggest
+from testifai.errors import InputError
+from testifai.support.fields import make_part
+from testifai.support.registry import Registry
 
-__all__ = ["LOADERS", "Data", "Inputs", "LazyInputs", "detect", "from_arrays", "load", "wrap"]
+__all__ = ["LOADERS", "Data", "DataPart", "Inputs", "LazyInputs", "detect", "from_arrays", "load", "wrap"]
 
-LOADERS: dict[str, str] = {
-    "npz": "testifai.data.npz:load_npz",
-    "idx": "testifai.data.idx:load_idx",
-    "cifar": "testifai.data.cifar:load_cifar",
-    "folder": "testifai.data.folder:load_folder",
-    "csv": "testifai.data.tables:load_csv",
-    "tsv": "testifai.data.tables:load_tsv",
-    "jsonl": "testifai.data.tables:load_jsonl",
-}
+LOADERS = Registry(
+    "data",
+    "testifai.data",
+    {
+        "npz": "testifai.data.npz:NpzPart",
+        "idx": "testifai.data.idx:IdxPart",
+        "cifar": "testifai.data.cifar:CifarPart",
+        "folder": "testifai.data.folder:FolderPart",
+        "csv": "testifai.data.tables:CsvPart",
+        "tsv": "testifai.data.tables:TsvPart",
+        "jsonl": "testifai.data.tables:JsonlPart",
+        "python": "testifai.data.python:PythonPart",
+    },
+)
 
 
 def load(kind: str, path: str | Path | Sequence[str | Path], *, folder: str | Path = ".", **options: Any) -> Data:
     """The data set of that kind at a path; relative paths start at `folder`."""
-    if kind not in LOADERS:
-        raise InputError(f"data: kind {kind!r} is not known; {suggest(kind, LOADERS)}")
-    module, function = LOADERS[kind].split(":")
-    loader: Callable[..., Data] = getattr(importlib.import_module(module), function)
-    accepted = list(inspect.signature(loader).parameters)[1:]
-    for option in options:
-        if option not in accepted:
-            raise InputError(f"data: {kind} has no option {option!r}; {suggest(option, accepted)}")
-    if isinstance(options.get("labels"), str | Path):
-        options["labels"] = Path(folder, options["labels"])
-    if isinstance(path, str | Path):
-        return loader(Path(folder, path), **options)
-    return loader([Path(folder, one) for one in path], **options)
+    return wrap(make_part(LOADERS, kind, path, options).load(Path(folder)))
 
 
 def wrap(data: Any) -> Data:

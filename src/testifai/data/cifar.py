@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data.arrays import Data, from_arrays
+from testifai.data.base import DataPart
 from testifai.data.lazy import LazyInputs
 from testifai.errors import InputError
+from testifai.support.fields import Count, File
 
 _PIXELS = 3 * 32 * 32
 _LABEL_BYTES = {10: 1, 100: 2}
@@ -37,6 +40,21 @@ class CifarImages(LazyInputs):
             start = self.ends[number] - len(self.planes[number])
             pixels[here] = self.planes[number][rows[here] - start]
         return np.ascontiguousarray(pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+
+
+class CifarPart(DataPart):
+    """One or several .bin files, or a folder of them."""
+
+    cifar: File | list[File]
+    split: Literal["test", "train", "all"] | None = None
+    classes: Count | None = None
+    coarse: bool | None = None
+
+    FILES: ClassVar = ("cifar",)
+
+    def load(self, folder: Path) -> Data:
+        options = self.told(folder)
+        return load_cifar(options.pop("cifar"), **options)
 
 
 def load_cifar(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data.arrays import Data, from_arrays
+from testifai.data.base import DataPart
 from testifai.data.detect import is_image
 from testifai.data.lazy import LazyInputs
 from testifai.errors import InputError
+from testifai.support.fields import File
 
 _COLORS = ("rgb", "grey")
 
@@ -56,6 +58,20 @@ class ImageFiles(LazyInputs):
         shrinks = image.shape[0] * image.shape[1] > height * width
         resized = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
         return np.asarray(resized, dtype=np.uint8)
+
+
+class FolderPart(DataPart):
+    """A folder of images, and how they are read."""
+
+    folder: File
+    size: list[int] | None = None
+    color: Literal["rgb", "grey"] | None = None
+
+    FILES: ClassVar = ("folder",)
+
+    def load(self, folder: Path) -> Data:
+        options = self.told(folder)
+        return load_folder(options.pop("folder"), **options)
 
 
 def load_folder(path: Path, size: Sequence[int] | None = None, color: str | None = None) -> Data:

@@ -8,16 +8,32 @@ import struct
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data.arrays import Data, from_arrays
+from testifai.data.base import DataPart
 from testifai.data.detect import is_idx
 from testifai.errors import InputError
+from testifai.support.fields import File, Words
 
 _DTYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+
+
+class IdxPart(DataPart):
+    """A file of images or a folder with one, and the file of their labels."""
+
+    idx: File
+    labels: File | None = None
+    classes: Words | None = None
+
+    FILES: ClassVar = ("idx", "labels")
+
+    def load(self, folder: Path) -> Data:
+        options = self.told(folder)
+        return load_idx(options.pop("idx"), **options)
 
 
 def load_idx(path: Path, labels: str | Path | None = None, classes: Sequence[str] | None = None) -> Data:

@@ -45,7 +45,9 @@ def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -
 
 def _as_array(labels: Any) -> NDArray[Any]:
     try:
-        return np.asarray(labels)
+        # As objects: NumPy's own strings lose NUL characters at their end.
+        are_words = isinstance(labels, list | tuple) and all(isinstance(one, str) for one in labels)
+        return np.asarray(labels, object if are_words and len(labels) else None)
     except ValueError:
         raise InputError("labels: rows of different length; several labels per input are a list of sets") from None
 

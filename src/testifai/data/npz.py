@@ -7,15 +7,32 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data.arrays import Data, from_arrays
+from testifai.data.base import DataPart
 from testifai.errors import InputError, suggest
+from testifai.support.fields import File, Words
 
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of a zip member: the lengths of its name and of its extra field
+
+
+class NpzPart(DataPart):
+    """An npz file, and which of its arrays are meant."""
+
+    npz: File
+    x: str | None = None
+    y: str | None = None
+    classes: Words | None = None
+
+    FILES: ClassVar = ("npz",)
+
+    def load(self, folder: Path) -> Data:
+        options = self.told(folder)
+        return load_npz(options.pop("npz"), **options)
 
 
 def load_npz(path: Path, x: str | None = None, y: str | None = None, classes: Sequence[str] | None = None) -> Data:

@@ -9,18 +9,64 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 from testifai.data.arrays import Data, from_arrays
+from testifai.data.base import DataPart
 from testifai.data.columns import Columns, choose
 from testifai.errors import InputError
 from testifai.support.batches import Side
+from testifai.support.fields import File
 
 _LONGEST_CELL = 2**31 - 1
 _LARGEST_NUMBER = 2**53  # what is larger, and written in digits, names something
 _WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
 _MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}  # what files in other encodings may begin with
 _FIRST_BYTES = 2
+
+
+class TextsPart(DataPart):
+    """Which columns of a table hold texts and labels, and which text of a pair is perturbed."""
+
+    text: str | list[str] | None = None
+    label: str | None = None
+    side: Side | None = None
+
+
+class CsvPart(TextsPart):
+    """Texts in a file with commas."""
+
+    csv: File
+
+    FILES: ClassVar = ("csv",)
+
+    def load(self, folder: Path) -> Data:
+        options = self.told(folder)
+        return load_csv(options.pop("csv"), **options)
+
+
+class TsvPart(TextsPart):
+    """Texts in a file with tabs."""
+
+    tsv: File
+
+    FILES: ClassVar = ("tsv",)
+
+    def load(self, folder: Path) -> Data:
+        options = self.told(folder)
+        return load_tsv(options.pop("tsv"), **options)
+
+
+class JsonlPart(TextsPart):
+    """Texts in a file with a JSON object on every line."""
+
+    jsonl: File
+
+    FILES: ClassVar = ("jsonl",)
+
+    def load(self, folder: Path) -> Data:
+        options = self.told(folder)
+        return load_jsonl(options.pop("jsonl"), **options)
 
 
 def load_csv(
@@ -40,7 +86,7 @@ def load_csv(
 def load_tsv(
     path: Path, text: str | Sequence[str] | None = None, label: str | None = None, side: Side = "both"
 ) -> Data:
-    """The same from a file with tabs between columns, with cells in quotes or, where that does not work out, without.
+    """Texts from a file with tabs between columns, with cells in quotes or, where that does not work out, without.
 
     Programs differ: to some a quote at the beginning of a cell is a sign, to others a part of the text.
     """
@@ -56,7 +102,7 @@ def load_tsv(
 def load_jsonl(
     path: Path, text: str | Sequence[str] | None = None, label: str | None = None, side: Side = "both"
 ) -> Data:
-    """The same from a file with a JSON object on every line; a pair may also be one field with a list of two texts.
+    """Texts from a file with a JSON object on every line; a pair may also be one field with a list of two texts.
 
     A label may also be a list: several per input.
     """

@@ -1,1 +1,9 @@
-"""Plan, execute, stop."""
+"""Runs work: a subject, a plan, rules that stop tests, and executors by name, one file and one line here each."""
+
+from __future__ import annotations
+
+from testifai.support.registry import Registry
+
+EXECUTORS = Registry("executor", "testifai.executors", {"local": "testifai.engine.local:LocalExecutor"})
+
+__all__ = ["EXECUTORS"]

@@ -7,31 +7,25 @@ the interpreter lock). Outcomes are handed to the caller batch by batch, in the 
 from __future__ import annotations
 
 import itertools
-import logging
-import os
 import queue
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data import Data
+from testifai.engine.base import BatchOutcome, Executor, References
+from testifai.engine.batch_size import BatchSize, default_workers, input_bytes
 from testifai.engine.plan import Node, Work, prefix_tree
-from testifai.errors import InputError
-from testifai.models.outputs import check_outputs
-from testifai.oracles import Oracle, predicted
+from testifai.engine.subject import Subject
+from testifai.oracles import predicted
 from testifai.runs.outcomes import Outcomes, Places
-from testifai.space import Space
-from testifai.support.batches import Batch, are_pairs, concat, take
+from testifai.support.batches import Batch, concat, take
 from testifai.support.threads import one_blas_thread, one_opencv_thread
-
-log = logging.getLogger(__name__)
 
 # A chunk is perturbed as a whole: large enough to amortise NumPy's cost per call, small enough to hold one per depth.
 CHUNK_BYTES = 4 << 20
@@ -39,150 +33,12 @@ CHUNK_INPUTS = 4096
 
 HAND_OVER_EVERY = 0.05  # seconds
 
-
-@dataclass(frozen=True)
-class Measured:
-    """The outcomes of one configuration on some inputs; `reference` is what to remember of clean outputs."""
-
-    configuration: int
-    places: Places
-    passed: NDArray[np.bool_]
-    kept: dict[str, NDArray[np.float32]]
-    reference: NDArray[Any] | None = None
+# What a worker says: outcomes, why it failed, or that it is done.
+Reported = list[BatchOutcome] | BaseException | None
 
 
-@dataclass
-class Subject:
-    """What is being tested: everything that turns (configuration, input) into an outcome."""
-
-    model: Any
-    data: Data
-    space: Space
-    oracle: Oracle
-    order: NDArray[np.intp]
-    labels: NDArray[Any] | None = None  # as the model numbers its classes
-    classes: int | None = None
-    seed: int = 0
-    keep: tuple[str, ...] = ()
-    columns: int | None = None  # of the outputs, once seen
-
-    def batch(self, places: Places) -> Batch:
-        """The clean inputs at these places of the visiting order."""
-        inputs = self.data.inputs
-        wanted = self.order[places]
-        return take(inputs, wanted) if isinstance(inputs, list) else inputs[wanted]
-
-    def perturb(self, batch: Batch, places: Places, axis: int, severity: int) -> Batch:
-        """One step of a composite."""
-        chosen = self.space.axes[axis].perturbation
-        # Two axes with the same perturbation draw their own numbers.
-        twins = sum(other.perturbation.name == chosen.name for other in self.space.axes[:axis])
-        return chosen.apply(
-            batch, severity, seed=self.seed, indices=self.order[places], occurrence=twins, side=self.data.side
-        )
-
-    def composite(self, sigma: tuple[int, ...], places: Places) -> Batch:
-        """The inputs as the configuration shows them to the model."""
-        batch = self.batch(places)
-        for axis, severity in self.space.steps(sigma):
-            batch = self.perturb(batch, places, axis, severity)
-        return batch
-
-    def infer(self, batch: Batch, configuration: int) -> NDArray[Any]:
-        """The model's outputs on a batch, checked; whatever goes wrong is one line that says where."""
-        try:
-            outputs = self.model(batch)
-        except InputError:
-            raise
-        except Exception as error:
-            log.debug("the model raised", exc_info=True)
-            sigma = self.space.configuration(configuration)
-            raise InputError(
-                f"model: raised {type(error).__name__}: {one_line(error)} "
-                f"(batch of {len(batch)} inputs, configuration {sigma})"
-            ) from error
-        name = getattr(self.model, "name", "model")
-        checked = check_outputs(outputs, len(batch), name, columns=self.columns, classes=self.classes)
-        if self.columns is None and checked.ndim == 2 and checked.shape[1] > 1:
-            # Not every model says beforehand how many classes it has.
-            self.oracle.check(self.labels, checked.shape[1])
-        self.columns = checked.shape[1] if checked.ndim == 2 else 0
-        return checked
-
-
-def one_line(error: BaseException) -> str:
-    """The first line of an error's text."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:300] if lines else "no message"
-
-
-class References:
-    """What the oracle remembers of the clean outputs, per place."""
-
-    def __init__(self, inputs: int) -> None:
-        self.inputs = inputs
-        self.values: NDArray[Any] | None = None
-
-    def put(self, places: Places, rows: NDArray[Any]) -> None:
-        if self.values is None:
-            self.values = np.zeros((self.inputs, *rows.shape[1:]), rows.dtype)
-        self.values[places] = rows
-
-    def get(self, places: Places) -> NDArray[Any] | None:
-        return None if self.values is None else self.values[places]
-
-
-def default_workers(model: Any) -> int:
-    """All cores for models that may be called from several threads at once, else one."""
-    if not getattr(model, "thread_safe", False):
-        return 1
-    # Not every system says which of its cores this process may use.
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class BatchSize:
-    """How many inputs the model gets at a time: as told, or the quickest of a few sizes tried on the first batches.
-
-    It only ever changes the speed. Trying costs nothing: the batches tried are part of the work.
-    """
-
-    SIZES = (32, 64, 128, 256, 512)
-    MOST_BYTES = 4 << 20
-    TRIES = 8
-    WORTH = 1.04  # a larger batch has to be this much quicker: it takes more memory, and timings are noisy
-
-    def __init__(self, told: int | None, bytes_each: int) -> None:
-        affordable = [size for size in self.SIZES if size * bytes_each <= self.MOST_BYTES]
-        self._sizes = [told] if told else affordable or [max(1, self.MOST_BYTES // bytes_each)]
-        self._seconds: dict[int, list[float]] = {size: [] for size in self._sizes}
-        self._best: int | None = self._sizes[0] if len(self._sizes) == 1 else None
-
-    def next(self) -> int:
-        """The size to use now."""
-        return self._best or min(self._sizes, key=lambda size: len(self._seconds[size]))
-
-    def note(self, inputs: int, seconds: float) -> None:
-        """How long the model took for a batch."""
-        if self._best is not None or inputs not in self._seconds:
-            return
-        self._seconds[inputs].append(seconds / inputs)
-        # The fastest try of each size: whatever else the machine does only ever adds time.
-        if all(len(times) >= self.TRIES for times in self._seconds.values()):
-            quickest = {size: min(times) for size, times in self._seconds.items()}
-            limit = self.WORTH * min(quickest.values())
-            self._best = next(size for size in self._sizes if quickest[size] <= limit)
-
-
-def input_bytes(data: Data) -> int:
-    """The size of one input in memory; of texts, which differ, the mean."""
-    if isinstance(data.inputs, list):
-        texts = itertools.chain.from_iterable(data.inputs) if are_pairs(data.inputs) else data.inputs
-        return sum(map(len, texts)) // max(1, len(data.inputs))
-    return int(np.asarray(data.inputs[np.arange(min(1, len(data.inputs)))]).nbytes)
-
-
-class Executor:
-    """Runs work and hands over what it measured; a worker never touches the outcomes."""
+class LocalExecutor(Executor):
+    """Threads of this process; a worker never touches the outcomes."""
 
     def __init__(
         self,
@@ -194,14 +50,13 @@ class Executor:
     ) -> None:
         self.subject = subject
         size = max(1, input_bytes(subject.data))
-        self.batch_size = BatchSize(batch_size or getattr(subject.model, "batch_size", None), size)
+        self.batch_size = BatchSize(batch_size or subject.model.batch_size, size)
         self.workers = workers or default_workers(subject.model)
         self.references = References(len(subject.order))
         self.interrupted = interrupted
         self.chunk = max(1, min(CHUNK_INPUTS, CHUNK_BYTES // size))
 
-    def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[Measured], None]) -> None:
-        """Measure what is missing of the work. What was handed over before an error or interrupt stays valid."""
+    def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
         if self.subject.oracle.needs_clean:
             work = work.with_clean()
         tree = prefix_tree(self.subject.space, work.configurations)
@@ -228,7 +83,7 @@ class Executor:
 
     def _measure(
         self, work: Work, tree: Node, tasks: Iterator[tuple[Places, NDArray[np.bool_]]]
-    ) -> Generator[Measured, None, None]:
+    ) -> Generator[BatchOutcome, None, None]:
         if self.workers == 1:
             for places, table in tasks:
                 yield from _Walk(self, work, places, table).run(tree)
@@ -237,13 +92,13 @@ class Executor:
 
     def _measure_in_threads(
         self, work: Work, tree: Node, tasks: Iterator[tuple[Places, NDArray[np.bool_]]]
-    ) -> Iterator[Measured]:
-        done: queue.Queue[list[Measured] | BaseException | None] = queue.Queue(maxsize=64)
+    ) -> Iterator[BatchOutcome]:
+        done: queue.Queue[Reported] = queue.Queue(maxsize=64)
         halt = threading.Event()  # no further batches
         gone = threading.Event()  # nobody takes outcomes any more
         turn = threading.Lock()
 
-        def put(item: list[Measured] | BaseException | None) -> None:
+        def put(item: Reported) -> None:
             while not gone.is_set():
                 with suppress(queue.Full):
                     done.put(item, timeout=0.1)
@@ -286,7 +141,7 @@ class Executor:
         if failure is not None:
             raise failure
 
-    def _next(self, done: queue.Queue[list[Measured] | BaseException | None]) -> list[Measured] | BaseException | None:
+    def _next(self, done: queue.Queue[Reported]) -> Reported:
         while True:
             try:
                 return done.get(timeout=0.2)
@@ -295,9 +150,9 @@ class Executor:
                     raise KeyboardInterrupt from None
 
 
-def _bundles(results: Iterator[Measured]) -> Iterator[list[Measured]]:
+def _bundles(results: Iterator[BatchOutcome]) -> Iterator[list[BatchOutcome]]:
     """Results of some milliseconds together: every hand-over makes the threads wait for each other."""
-    bundle: list[Measured] = []
+    bundle: list[BatchOutcome] = []
     begin = time.perf_counter()
     try:
         for measured in results:
@@ -313,14 +168,14 @@ def _bundles(results: Iterator[Measured]) -> Iterator[list[Measured]]:
         yield _joined(bundle)
 
 
-def _joined(bundle: list[Measured]) -> list[Measured]:
+def _joined(bundle: list[BatchOutcome]) -> list[BatchOutcome]:
     """Batches of one configuration as one: a record costs the same for ten inputs as for a thousand."""
     joined = []
     for configuration, group in itertools.groupby(bundle, key=lambda measured: measured.configuration):
         parts = list(group)
         references = [part.reference for part in parts if part.reference is not None]
         joined.append(
-            Measured(
+            BatchOutcome(
                 configuration,
                 np.concatenate([part.places for part in parts]),
                 np.concatenate([part.passed for part in parts]),
@@ -334,7 +189,7 @@ def _joined(bundle: list[Measured]) -> list[Measured]:
 class _Walk:
     """One chunk's walk through the tree, collecting perturbed inputs into full batches for the model."""
 
-    def __init__(self, executor: Executor, work: Work, places: Places, table: NDArray[np.bool_]) -> None:
+    def __init__(self, executor: LocalExecutor, work: Work, places: Places, table: NDArray[np.bool_]) -> None:
         self.executor = executor
         self.subject = executor.subject
         self.work = work
@@ -344,12 +199,12 @@ class _Walk:
         self.pending: list[tuple[int, Places, Batch]] = []
         self.fresh: NDArray[Any] | None = None
 
-    def run(self, tree: Node) -> Iterator[Measured]:
+    def run(self, tree: Node) -> Iterator[BatchOutcome]:
         rows = np.flatnonzero(self.table[tree.rows].any(axis=0))
         yield from self._visit(tree, rows, self.subject.batch(self.places[rows]))
         yield from self._flush(everything=True)
 
-    def _visit(self, node: Node, rows: NDArray[np.intp], batch: Batch) -> Iterator[Measured]:
+    def _visit(self, node: Node, rows: NDArray[np.intp], batch: Batch) -> Iterator[BatchOutcome]:
         for test in node.tests:
             wanted, inputs = self._narrow([test], rows, batch)
             if len(wanted):
@@ -373,7 +228,7 @@ class _Walk:
             return rows, batch
         return rows[needed], take(batch, np.flatnonzero(needed))
 
-    def _flush(self, *, everything: bool) -> Iterator[Measured]:
+    def _flush(self, *, everything: bool) -> Iterator[BatchOutcome]:
         """Feed the model full batches while there are enough inputs; or all that wait, the last batch as it is."""
         waiting = sum(len(places) for _, places, _ in self.pending)
         while waiting and (everything or waiting >= self.executor.batch_size.next()):
@@ -392,7 +247,7 @@ class _Walk:
             size -= len(places)
         return taken
 
-    def _judge(self, taken: list[tuple[int, Places, Batch]]) -> Iterator[Measured]:
+    def _judge(self, taken: list[tuple[int, Places, Batch]]) -> Iterator[BatchOutcome]:
         subject = self.subject
         batch = concat([part for _, _, part in taken])
         begin = time.perf_counter()
@@ -416,7 +271,7 @@ class _Walk:
                 kept["value"] = outcome.value.astype(np.float32)
             if "predicted" in subject.keep:
                 kept["predicted"] = predicted(own).astype(np.float32)
-            yield Measured(configuration, places, outcome.passed, kept, reference)
+            yield BatchOutcome(configuration, places, outcome.passed, kept, reference)
 
     def _remember(self, places: Places, clean: NDArray[Any]) -> None:
         if self.fresh is None:

@@ -40,7 +40,7 @@ class Work:
         return table
 
     def missing(self, outcomes: Outcomes, places: Places) -> NDArray[np.bool_]:
-        """The same table less what has been measured."""
+        """(configurations x places): which of these ascending places each asks for and has not been tried on."""
         table = self.wanted(places)
         for row, configuration in zip(table, self.configurations, strict=True):
             if int(configuration) in outcomes:
@@ -48,7 +48,7 @@ class Work:
         return table
 
     def with_clean(self) -> Work:
-        """The same work and, for oracles that compare with the clean output, the clean test on all its inputs."""
+        """This work and, for oracles that compare with the clean output, the clean test on all its inputs."""
         everything = self.union()
         rest = self.configurations != 0
         if not isinstance(self.places, list) and not rest.all():

@@ -5,34 +5,37 @@ The batch of a rule is part of its meaning and has nothing to do with the batch 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.statistics.intervals import confidence_sequence
-from testifai.support.named import make
+from testifai.support.checks import number, whole
+from testifai.support.registry import Registry
 
 
-class StoppingRule(Protocol):
+class StoppingRule(ABC):
     """Decides, after every `batch` inputs, whether a test goes on."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    batch: int
 
-    @property
-    def batch(self) -> int: ...
-
+    @abstractmethod
     def stops(self, passed: NDArray[np.bool_], inputs: int) -> NDArray[np.bool_]:
         """Which tests to stop: the last axis of `passed` is a test's outcomes so far in visiting order, of `inputs`."""
-        ...
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """The rule as plain data, {"use": name, option: value}, to store and to compare."""
 
 
 @dataclass(frozen=True)
-class Window:
+class Window(StoppingRule):
     """Algorithm 1 of TestifAI: stop when the last `window` differences of batch pass rates are all below `delta`.
 
     The rate before the first batch counts as 0, as printed. It is an optional-stopping rule without a guarantee.
@@ -47,10 +50,15 @@ class Window:
     name = "window"
 
     def __post_init__(self) -> None:
-        _positive(self.name, batch=self.batch, window=self.window, delta=self.delta)
+        whole(f"stopping: batch of {self.name}", self.batch, least=1)
+        whole(f"stopping: window of {self.name}", self.window, least=1)
+        number(f"stopping: delta of {self.name}", self.delta, above=0)
 
     def stops(self, passed: NDArray[np.bool_], inputs: int) -> NDArray[np.bool_]:
         return _settled(self._rates(passed), self.delta, self.window)
+
+    def describe(self) -> dict[str, Any]:
+        return {"use": self.name, **asdict(self)}
 
     def _rates(self, passed: NDArray[np.bool_]) -> NDArray[np.float64]:
         whole = passed.shape[-1] // self.batch
@@ -61,7 +69,7 @@ class Window:
 
 @dataclass(frozen=True)
 class CumulativeWindow(Window):
-    """The same rule on the pass rate of all inputs so far, which settles instead of jumping."""
+    """The rule `window` on the pass rate of all inputs so far, which settles instead of jumping."""
 
     name = "window-cumulative"
 
@@ -71,7 +79,7 @@ class CumulativeWindow(Window):
 
 
 @dataclass(frozen=True)
-class Interval:
+class Interval(StoppingRule):
     """Stop once an interval that stays valid under repeated looking is narrow: half-width at most `target`."""
 
     target: float = 0.02
@@ -80,42 +88,68 @@ class Interval:
     name = "interval"
 
     def __post_init__(self) -> None:
-        _positive(self.name, batch=self.batch, target=self.target)
-        if not isinstance(self.confidence, float) or not 0 < self.confidence < 1:
-            raise InputError(f"stopping: confidence must be between 0 and 1, got {self.confidence!r}")
+        whole(f"stopping: batch of {self.name}", self.batch, least=1)
+        number(f"stopping: target of {self.name}", self.target, above=0)
+        number(f"stopping: confidence of {self.name}", self.confidence, above=0, below=1)
 
     def stops(self, passed: NDArray[np.bool_], inputs: int) -> NDArray[np.bool_]:
         low, high = confidence_sequence(passed.sum(axis=-1), passed.shape[-1], inputs, self.confidence)
         return np.asarray(high - low <= 2 * self.target)
 
-
-RULES: dict[str, Callable[..., StoppingRule]] = {
-    "window": Window,
-    "window-cumulative": CumulativeWindow,
-    "interval": Interval,
-}
+    def describe(self) -> dict[str, Any]:
+        return {"use": self.name, **asdict(self)}
 
 
-def resolve(rule: str | dict[str, Any] | StoppingRule | None, target: float | None = None) -> StoppingRule | None:
-    """A rule by name, by {"use": name, option: value}, as an object, or none."""
+class Foreign(StoppingRule):
+    """An object with stops() and batch from elsewhere, as a rule."""
+
+    def __init__(self, given: Any) -> None:
+        self.given, self.batch = given, given.batch
+        self.name = str(getattr(given, "name", type(given).__name__))
+
+    def stops(self, passed: NDArray[np.bool_], inputs: int) -> NDArray[np.bool_]:
+        return np.asarray(self.given.stops(passed, inputs))
+
+    def describe(self) -> dict[str, Any]:
+        if hasattr(self.given, "describe"):
+            described: dict[str, Any] = self.given.describe()
+            return described
+        options = asdict(self.given) if is_dataclass(self.given) and not isinstance(self.given, type) else {}
+        return {"use": self.name, **options}
+
+
+RULES = Registry(
+    "stopping",
+    "testifai.stopping_rules",
+    {
+        "window": "testifai.engine.stopping:Window",
+        "window-cumulative": "testifai.engine.stopping:CumulativeWindow",
+        "interval": "testifai.engine.stopping:Interval",
+    },
+)
+
+
+def resolve(rule: Any, target: float | None = None) -> StoppingRule | None:
+    """A rule by name, by {"use": name, option: value}, as an object, or none; `target` is for those that have one."""
     if rule is None or rule == "none":
         return None
-    if isinstance(rule, str | dict):
-        given: dict[str, Any] = {"use": rule} if isinstance(rule, str) else dict(rule)
-        if given.get("use") == "interval" and target is not None:
-            given.setdefault("target", target)
-        return make("stopping", given, RULES)
-    if not hasattr(rule, "stops") or not hasattr(rule, "batch"):
+    if isinstance(rule, str | Mapping):
+        return _adapt(RULES.make(rule, **({} if target is None else {"target": target})))
+    return _adapt(rule)
+
+
+def _adapt(rule: Any) -> StoppingRule:
+    """A rule as it is; another object with stops() and batch by way of an adapter."""
+    if isinstance(rule, StoppingRule):
+        return rule
+    if isinstance(rule, type) or not (hasattr(rule, "stops") and hasattr(rule, "batch")):
         raise InputError(f"stopping: expected one of {', '.join(RULES)} or a rule with stops(), got {rule!r}")
-    return rule
+    return Foreign(rule)
 
 
 def describe(rule: StoppingRule | None) -> dict[str, Any] | None:
     """The rule as plain data, to store and to compare; an interval's target may change between resumes."""
-    if rule is None:
-        return None
-    options = asdict(rule) if hasattr(rule, "__dataclass_fields__") else {}  # type: ignore[call-overload]
-    return {"use": getattr(rule, "name", type(rule).__name__), **options}
+    return None if rule is None else rule.describe()
 
 
 def _settled(rates: NDArray[np.float64], delta: float, window: int) -> NDArray[np.bool_]:
@@ -124,12 +158,3 @@ def _settled(rates: NDArray[np.float64], delta: float, window: int) -> NDArray[n
     differences = np.abs(np.diff(rates, axis=-1, prepend=0.0))
     # Rates are multiples of 1/batch: a difference equal to delta must not slip below it by rounding.
     return np.asarray((differences[..., -window:] < delta - 1e-12).all(axis=-1))
-
-
-def _positive(rule: str, **values: Any) -> None:
-    for field, value in values.items():
-        whole = field in {"batch", "window"}
-        kind = int | np.integer if whole else int | float | np.number
-        if isinstance(value, bool) or not isinstance(value, kind) or not value > 0:
-            what = "a whole number, at least 1" if whole else "a positive number"
-            raise InputError(f"stopping: {field} of {rule} must be {what}, got {value!r}")

@@ -20,12 +20,15 @@ from testifai.errors import InputError
 from testifai.gates.towards import TowardsGates, settled
 from testifai.gates.verdicts import Verdict, judge
 from testifai.models.python import PythonModel
+from testifai.runs import keys
 from testifai.runs.lock import Lock
 from testifai.runs.store import Store
 from testifai.scans import loading
-from testifai.scans.session import Session, environment
+from testifai.scans.environment import environment
+from testifai.scans.session import Session
 from testifai.scans.spec import Gate, Spec
 from testifai.scans.stored import open_run
+from testifai.statistics.corrections import confidence_each
 from testifai.strategies.adaptive import TARGET, Adaptive
 from testifai.support.threads import one_blas_thread
 from testifai.tomogram import Answer, Excluded, Tomogram
@@ -34,7 +37,7 @@ WAIT = 0.2  # seconds between two tries to be the one that measures
 
 
 @dataclass(frozen=True)
-class Measured:
+class GatedRun:
     """A model measured as far as its gates ask for: the verdicts, and what they cost."""
 
     tomogram: Tomogram
@@ -48,7 +51,7 @@ class Measured:
     @property
     def confidence(self) -> float:
         """At which each gate's bounds stand."""
-        return 1 - 0.05 / self.sharing
+        return confidence_each(self.sharing)
 
     def lacking(self, verdict: Verdict) -> tuple[int, int]:
         """How many more inferences on an undecided gate's tests might decide it, and how many there are at all.
@@ -98,9 +101,7 @@ def _tomogram(own: Sequence[weakref.ref[Session]]) -> Tomogram:
 
 def check_modules(spec: Spec, folder: Path) -> None:
     """Refuse a module that is imported already, from elsewhere: Python would hand over that one without a word."""
-    named = [spec.model.python, spec.model.torch, spec.data.python, *(part.python for part in spec.axes().values())]
-    quality = spec.scan.quality
-    for path in filter(None, [*named, quality.get("python") if isinstance(quality, dict) else None]):
+    for path in spec.own_code().values():
         name = path.partition(":")[0].partition(".")[0]
         own = [folder / f"{name}.py", folder / name / "__init__.py"]
         source = getattr(sys.modules.get(name), "__file__", None)
@@ -133,7 +134,7 @@ def cache_key(session: Session, spec: Spec) -> str:
 
 def measure(
     spec: Spec, folder: Path, cache: Path, *, name: str, sharing: int | None = None, again: str | None = None
-) -> Measured:
+) -> GatedRun:
     """The spec's tomogram and the verdicts on its gates; only what is not in the cache yet is measured.
 
     `name` is for people who look into the cache. `sharing` gates share the 5 % risk of a wrong decision; None: those of
@@ -164,8 +165,8 @@ def measure(
                 tomogram = open_run(path)
             verdicts = judge(spec.gate, tomogram, sharing)
             with Store.create_or_open(path) as store:
-                store.put(ended=_ended(terms, tomogram, verdicts))
-    return Measured(
+                store.put(**{keys.ENDED: _ended(terms, tomogram, verdicts)})
+    return GatedRun(
         tomogram,
         tuple(verdicts),
         path,
@@ -179,10 +180,10 @@ def measure(
 def _about(spec: Spec, folder: Path, again: str | None) -> dict[str, Any]:
     """What a run file says of where it comes from."""
     return {
-        "spec": spec.model_dump(mode="json", exclude_none=True),
-        "gates": [gate.model_dump(mode="json") for gate in spec.gate],
-        "folder": str(folder),
-        "again": again,
+        keys.SPEC: spec.model_dump(mode="json", exclude_none=True),
+        keys.GATES: [gate.model_dump(mode="json") for gate in spec.gate],
+        keys.FOLDER: str(folder),
+        keys.AGAIN: again,
     }
 
 
@@ -220,7 +221,7 @@ class _Stored:
     def of(cls, path: Path) -> _Stored:
         try:
             with Store.open(path) as store:
-                again, ended = store.get("again"), store.get("ended")
+                again, ended = store.get(keys.AGAIN), store.get(keys.ENDED)
             return cls(open_run(path), again, ended)
         except InputError:
             return cls()  # a file that is damaged is complained of when the run is to go on in it

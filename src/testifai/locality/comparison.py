@@ -12,6 +12,7 @@ from testifai.locality.compose import Prediction
 from testifai.locality.local import Rates
 from testifai.locality.pairs import Measurement
 from testifai.locality.spread import Floats
+from testifai.statistics.corrections import confidence_each
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ def agreement(predicted: Prediction, measured: Measurement) -> Agreement:
     looks = measured.mean.rate.size
     told, seen = _rows(predicted.mean, rows), measured.mean
     low, high = _bounds(told, seen)
-    strict = 1 - 0.05 / looks
+    strict = confidence_each(looks)
     all_low, all_high = _bounds(_rows(predicted.at(strict).mean, rows), measured.mean_at(strict))
     return Agreement(
         measured.tuples,

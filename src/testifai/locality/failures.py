@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai import data as datasets
-from testifai.engine.local import Subject
+from testifai.engine.subject import Inputs
 from testifai.errors import InputError
 from testifai.locality.explain import matching_axes
 from testifai.locality.local import Local, Sampled
 from testifai.locality.summary import Explanation
-from testifai.oracles import Label
 from testifai.space import Space
 from testifai.support.batches import concat
 from testifai.support.files import write_npz
@@ -49,7 +48,7 @@ def export_failures(found: Explanation | Local, data: Any, properties: Any, path
         raise InputError("failures: this table has counts alone; only one that local() measured knows its inputs")
     space = properties if isinstance(properties, Space) else Space(properties)
     matching_axes(local, space)
-    subject = _subject(datasets.wrap(data), space, local.sampled, local.seed)
+    subject = _inputs(datasets.wrap(data), space, local.sampled, local.seed)
     ranks = _ranks(found)
     groups = [
         _group(local, local.sampled, subject, ranks, which, level)
@@ -64,13 +63,13 @@ def export_failures(found: Explanation | Local, data: Any, properties: Any, path
     return len(arrays["index"])
 
 
-def _subject(data: datasets.Data, space: Space, sampled: Sampled, seed: int) -> Subject:
+def _inputs(data: datasets.Data, space: Space, sampled: Sampled, seed: int) -> Inputs:
     """What turns an input's number into the input, clean or perturbed; no model is needed for that."""
     inputs = len(data.inputs)
     if data.labels is None or int(sampled.ids.max(initial=0)) >= inputs:
         raise InputError(f"data: {inputs} inputs do not fit the table; accepted: the data it was measured on, labelled")
     plain = Space({axis.name: (axis.perturbation, axis.severities) for axis in space.axes})
-    return Subject(None, data, plain, Label(), np.arange(inputs), seed=seed)
+    return Inputs(data, plain, np.arange(inputs), seed)
 
 
 def _ranks(found: Explanation | Local) -> Array:
@@ -83,18 +82,18 @@ def _ranks(found: Explanation | Local) -> Array:
 
 
 def _group(
-    local: Local, sampled: Sampled, subject: Subject, ranks: Array, which: int, level: int
+    local: Local, sampled: Sampled, shown: Inputs, ranks: Array, which: int, level: int
 ) -> dict[str, Array | list[str]]:
     """The failures under one property at one severity."""
     answers = sampled.predicted[:, which, level]
     rows = np.flatnonzero((answers >= 0) & (answers != sampled.classes))
     ids, name, severity = sampled.ids[rows], local.properties[which], local.severities[which][level]
-    sigma = tuple(severity if axis.name == name else 0 for axis in subject.space.axes)
-    assert subject.data.labels is not None
+    sigma = tuple(severity if axis.name == name else 0 for axis in shown.space.axes)
+    assert shown.data.labels is not None
     return {
-        "x": subject.composite(sigma, ids) if len(ids) else [],
-        "clean": subject.batch(ids) if len(ids) else [],
-        "y": subject.data.labels[ids],
+        "x": shown.composite(sigma, ids) if len(ids) else [],
+        "clean": shown.batch(ids) if len(ids) else [],
+        "y": shown.data.labels[ids],
         "predicted": np.array(local.outputs)[answers[rows]],
         "index": ids,
         "property": np.full(len(ids), name),

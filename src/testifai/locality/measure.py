@@ -236,18 +236,18 @@ def confidence(scores: Array) -> NDArray[np.float32]:
     return sure
 
 
-def known_classes(model: Any, data: datasets.Data) -> tuple[NDArray[np.intp], list[str]]:
+def known_classes(model: models.Model, data: datasets.Data) -> tuple[NDArray[np.intp], list[str]]:
     """The inputs' classes as the model numbers them, and what the numbers stand for, as far as is known beforehand."""
     Label().check(data.labels, None)
     assert data.labels is not None
     if data.labels.ndim != 1:
         raise InputError("labels: several labels per input; local robustness is by class and needs one label each")
-    values = getattr(model, "class_values", None)
+    values = model.class_values
     labels = np.asarray(models.align_labels(data.labels, data.classes, values), np.intp)
     if values is not None:
         return labels, [str(value) for value in values]
     names = list(data.classes or ())
-    most = max(int(labels.max()) + 1, getattr(model, "classes", None) or 0)
+    most = max(int(labels.max()) + 1, model.classes or 0)
     return labels, names + [str(one) for one in range(len(names), most)]
 
 

@@ -18,13 +18,13 @@ from testifai.engine.plan import Work
 from testifai.errors import InputError, suggest
 from testifai.runs.outcomes import Ids, Outcomes, Places, visiting_order
 from testifai.space import Space
-from testifai.strategies.base import Progress
+from testifai.strategies.base import Progress, Strategy
 
 AMONG = ("correct", "all")
 
 
 @dataclass(frozen=True, eq=False)
-class PerClass:
+class PerClass(Strategy):
     """The clean test on all candidates, then every single perturbation on a sample of each class.
 
     `labels` are the classes of all inputs as the model numbers them, `weights` maps the class numbers to test to

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.statistics.intervals import wilson
+from testifai.statistics.normal import half_widths
 
 Floats = NDArray[np.float64]
 Arms = tuple[Floats, Floats]  # how far down, how far up
@@ -76,9 +77,7 @@ def coull_arms(mean: Floats, variance: Floats, trials: Floats, confidence: float
 
 def _cautious(mean: Floats, variance: Floats, trials: Floats, confidence: float) -> tuple[Floats, Floats, float]:
     """Mean and variance with z^2/2 more values at 0 and at 1, and z^2."""
-    from scipy.special import ndtri
-
-    z2 = float(ndtri(0.5 + confidence / 2)) ** 2
+    z2 = half_widths(confidence) ** 2
     centre = (trials * mean + z2 / 2) / (trials + z2)
     squares = trials * (variance + (mean - centre) ** 2) + z2 / 2 * (centre**2 + (1 - centre) ** 2)
     return centre, squares / (trials + z2), z2

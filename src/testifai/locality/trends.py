@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from testifai.locality.local import Local
 from testifai.locality.spread import Floats
+from testifai.statistics.corrections import holm
 
 Mask = NDArray[np.bool_]  # (class, property, severity, output)
 SINK = 3  # classes at least, and half of all the others, for one answer to be a sink
@@ -106,20 +107,6 @@ def class_tests(local: Local, failures: Floats, found: Floats | None = None) -> 
     asked = np.rint(failures if found is None else found)
     tail = hypergeom.sf(asked - 1, whole, failed, trials)
     return np.where(local.measured & (trials < whole), tail, np.nan)
-
-
-def holm(p_values: Floats) -> Floats:
-    """p-values corrected so that below 0.05 any false one is found with a probability of at most 0.05 (Holm, 1979).
-
-    >>> holm(np.array([0.01, 0.04, 0.03, np.nan])).round(3).tolist()
-    [0.03, 0.06, 0.06, nan]
-    """
-    adjusted = np.full(p_values.shape, np.nan)
-    known = np.flatnonzero(~np.isnan(p_values))
-    order = known[np.argsort(p_values[known], kind="stable")]
-    steps = np.arange(len(order), 0, -1) * p_values[order]
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1)
-    return adjusted
 
 
 def _holm_both(confused: Floats, failing: Floats) -> tuple[Floats, Floats]:

@@ -1,33 +1,58 @@
-"""What the engine may ask of a model besides calling it."""
+"""What a model is, and what a spec says of one."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 
+from testifai.errors import InputError
 from testifai.support.batches import Batch
+from testifai.support.fields import Part
 
 Outputs = Literal["labels", "scores", "values"]
 
 
-class Model(Protocol):
+class Model(ABC):
     """A model under test: a batch in, (N,) labels or (N, d) scores or values out.
 
-    Any callable will do; adapters add what lets the engine plan. Optional further attributes: `classes` (int
-    or None, the number of classes), `class_values` (what the classes are called, where not 0 … k − 1),
-    `batch_size` (a good one), `thread_safe`, `name`, `preprocessing` (what was told about it, as plain
-    data), `features(batch)`, and `traced(batch, layer)` (outputs, and a layer's activations as one row each).
+    An adapter says what is known beyond that; what stands here holds where it says nothing.
     """
 
-    @property
-    def outputs(self) -> Outputs | None:
-        """What comes out; None: to be seen when it does."""
-        ...
+    name: str = "model"
+    outputs: Outputs | None = None  # None: to be seen when they come
+    classes: int | None = None  # how many there are
+    class_values: Sequence[Any] | NDArray[Any] | None = None  # what they are called, where not 0 … k − 1
+    batch_size: int | None = None  # a good one
+    thread_safe: bool = False  # whether several threads may call it at once
+    preprocessing: dict[str, Any] | None = None  # what was told about its inputs, as plain data
+    has_features: bool = False
+    features_output: str | None = None  # where features come from, where that has a name
+    traces_layers: bool = False
 
     @property
+    @abstractmethod
     def fingerprint(self) -> str:
         """Changes when the model does, and is the same on every machine."""
-        ...
 
+    @abstractmethod
     def __call__(self, batch: Batch) -> NDArray[Any]: ...
+
+    def features(self, batch: Batch) -> NDArray[Any]:
+        """One row of numbers for each input, from inside the model."""
+        raise InputError(f"{self.name}: has no features")
+
+    def traced(self, batch: Batch, layer: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Outputs and, from the same pass, a layer's activations as one row each; by default the features."""
+        raise InputError(f"layer: {self.name} does not show its layers; an ONNX file or a torch module does")
+
+
+class ModelPart(Part):
+    """What a spec says of a model of some kind; each adapter has its own."""
+
+    @abstractmethod
+    def load(self, folder: Path) -> Model:
+        """The model itself; files and modules are looked for in the folder first."""

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
-from testifai.models.base import Outputs
-from testifai.models.preprocess import PerChannel, Preprocess, Scale, guess
+from testifai.models.base import Model
+from testifai.models.onnx_session import (
+    file_fingerprint,
+    find_features,
+    find_output,
+    first_line,
+    kind_of,
+    open_session,
+)
+from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale, guess
+from testifai.models.texts.onnx import OnnxTextModel
 from testifai.models.traces import as_rows
 from testifai.support.batches import Batch
+from testifai.support.fields import Count, File, Megabytes
 
 _DTYPES = {
     "tensor(float)": np.float32,
@@ -29,14 +39,10 @@ _DTYPES = {
     "tensor(bool)": np.bool_,
     "tensor(string)": np.object_,
 }
-_FLOATS = ("tensor(float)", "tensor(float16)", "tensor(double)")
-_INTEGERS = ("tensor(int64)", "tensor(int32)")
-_SCORE_NAMES = ("logit", "score", "prob", "softmax", "pred", "output")
-_FEATURE_NAMES = ("feature", "embedding", "penultimate", "hidden")
 _LISTED = 30  # more tensors than this are not listed in a message
 
 
-class OnnxModel:
+class OnnxModel(Model):
     """A model in an ONNX file with one input.
 
     `output` and `features` name outputs of the graph; without them the scores are the 2-D output of floats
@@ -46,6 +52,7 @@ class OnnxModel:
     """
 
     thread_safe = True
+    traces_layers = True
 
     def __init__(
         self,
@@ -69,22 +76,28 @@ class OnnxModel:
         self.preprocessing = {option: value for option, value in told.items() if value is not None}
         self.name = self.path.name
         self._session = open_session(self.path, threads)
-        self.fingerprint = file_fingerprint(self.path)
+        self._fingerprint = file_fingerprint(self.path)
         self._input = _only_input(self.name, self._session.get_inputs())
         self.input_shape = tuple(size if isinstance(size, int) else None for size in self._input.shape)
         self.input_dtype = np.dtype(_DTYPES[self._input.type])
         nodes = {node.name: node for node in self._session.get_outputs()}
         self.output = find_output(self.name, nodes, output)
         self.features_output = find_features(self.name, nodes, features, self.output)
+        self.has_features = self.features_output is not None
         shape = nodes[self.output].shape
         last = shape[1] if len(shape) == 2 else None
-        self.outputs: Outputs = kind_of(nodes[self.output].type, last, len(shape))
-        self.classes: int | None = last if self.outputs == "scores" and isinstance(last, int) else None
+        self.outputs = kind_of(nodes[self.output].type, last, len(shape))
+        self.classes = last if self.outputs == "scores" and isinstance(last, int) else None
         self._fixed = self.input_shape[0] if self.input_shape else None
         self.batch_size = self._fixed or batch_size
         self._given = Preprocess(layout, scale, mean, std, _plain_dtype(self.input_dtype))
         self._prepared: dict[tuple[tuple[int, ...], str], Preprocess] = {}
         self._layered: dict[str, Any] = {}
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the file, as it was when it was opened."""
+        return self._fingerprint
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
         return self._flat(self._run(self._session, [self.output], batch)[0])
@@ -175,47 +188,39 @@ class OnnxModel:
             raise InputError(f"{self.name}: the model failed on inputs {ready.shape}: {first_line(error)}") from None
 
 
-def load_onnx(path: str | Path, *, folder: str | Path = ".", **options: Any) -> OnnxModel:
-    """The model in an ONNX file as a spec names it: a relative path starts at `folder`."""
-    return OnnxModel(Path(folder, path), **options)
+class OnnxPart(ImagePart):
+    """An ONNX file; with the tokenizer of a text model, one that reads texts."""
+
+    onnx: File
+    output: str | None = None
+    features: str | None = None
+    threads: Count | None = None
+    batch_size: Count | None = None
+    tokenizer: File | None = None
+    max_length: Count | None = None
+    cache_mb: Megabytes | None = None
+
+    FILES: ClassVar = ("onnx", "tokenizer")
+
+    @model_validator(mode="after")
+    def _of_images_or_of_texts(self) -> OnnxPart:
+        mistaken = ImagePart.model_fields if self.tokenizer is not None else ("max_length", "cache_mb")
+        for name in mistaken:
+            if name in self.told():
+                wanted = "without a tokenizer only" if self.tokenizer is not None else "with a tokenizer only"
+                raise ValueError(f"onnx takes {name} {wanted}")
+        return self
+
+    def load(self, folder: Path) -> Model:
+        options = self.told(folder)
+        path = options.pop("onnx")
+        if self.tokenizer is None:
+            return OnnxModel(path, **options)
+        return OnnxTextModel(path, **options)
 
 
 def _reopen(path: Path, options: dict[str, Any]) -> OnnxModel:
     return OnnxModel(path, **options)
-
-
-def open_session(path: Path, threads: int, content: bytes | None = None) -> Any:
-    """A session on the file or, where given, on this content in its place."""
-    if not isinstance(threads, int) or threads < 1:
-        raise InputError(f"model: threads = {threads!r} is not accepted; a whole number from 1 is")
-    if not path.is_file():
-        raise InputError(f"model: {path} does not exist" if not path.exists() else f"model: {path} is not a file")
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    if content is not None:  # weights in files beside the model are still looked for there
-        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
-    try:
-        return onnxruntime.InferenceSession(
-            path if content is None else content, options, providers=["CPUExecutionProvider"]
-        )
-    except Exception as error:
-        raise InputError(f"model: {path} is not a usable ONNX model ({first_line(error)})") from None
-
-
-def file_fingerprint(path: Path) -> str:
-    """A hash of an ONNX file and of the weights beside it."""
-    digest = hashlib.sha256()
-    # Exporters put large weights beside the model, by custom in <name>.data.
-    for file in (path, path.with_name(path.name + ".data")):
-        if file.is_file():
-            with file.open("rb") as stream:
-                while chunk := stream.read(1 << 20):
-                    digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _only_input(name: str, inputs: Sequence[Any]) -> Any:
@@ -226,62 +231,6 @@ def _only_input(name: str, inputs: Sequence[Any]) -> Any:
     if inputs[0].type not in _DTYPES:
         raise InputError(f"model: {name}: input type {inputs[0].type} is not accepted; {', '.join(_DTYPES)} are")
     return inputs[0]
-
-
-def find_output(name: str, nodes: dict[str, Any], wanted: str | None) -> str:
-    """The output that holds the model's answer: the one named, else the likeliest."""
-    described = ", ".join(f"{node.name} {node.type} {node.shape}" for node in nodes.values())
-    if wanted is not None:
-        if wanted not in nodes:
-            raise InputError(f"model: {name} has no output {wanted!r}; {suggest(wanted, nodes)}")
-        node = nodes[wanted]
-        if len(node.shape) > 2 or node.type not in _FLOATS + _INTEGERS:
-            raise InputError(f"model: {name}: output {described} is not usable; numbers (N,) or (N, d) are")
-        return wanted
-    tables = [node for node in nodes.values() if node.type in _FLOATS and len(node.shape) == 2]
-    if tables:
-        return str(min(tables, key=_preference).name)
-    flat = [node for node in nodes.values() if node.type in _INTEGERS and _is_column(node.shape)]
-    flat += [node for node in nodes.values() if node.type in _FLOATS and len(node.shape) == 1]
-    # onnxruntime shows an unknown rank as no axes at all; a lone output of numbers is worth a try.
-    if not flat and len(nodes) == 1:
-        flat = [node for node in nodes.values() if node.type in _FLOATS + _INTEGERS and not node.shape]
-    if not flat:
-        raise InputError(f"model: {name} has no output (N,) or (N, d) of numbers (its outputs: {described})")
-    return str(flat[0].name)
-
-
-def _preference(node: Any) -> tuple[bool, int, float]:
-    name = node.name.lower()
-    rank = next((place for place, word in enumerate(_SCORE_NAMES) if word in name), len(_SCORE_NAMES))
-    columns = node.shape[1]
-    is_feature = any(word in name for word in _FEATURE_NAMES)
-    return is_feature, rank, columns if isinstance(columns, int) else float("inf")
-
-
-def _is_column(shape: Sequence[Any]) -> bool:
-    return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
-
-
-def find_features(name: str, nodes: dict[str, Any], wanted: str | None, output: str) -> str | None:
-    """The output that holds features: the one named, else the only one whose name says so."""
-    if wanted is not None:
-        if wanted not in nodes:
-            raise InputError(f"model: {name} has no output {wanted!r} for features; {suggest(wanted, nodes)}")
-        return wanted
-    named = [
-        node
-        for node in nodes
-        if node != output and nodes[node].type in _FLOATS and any(word in node.lower() for word in _FEATURE_NAMES)
-    ]
-    return named[0] if len(named) == 1 else None
-
-
-def kind_of(dtype: str, columns: Any, rank: int) -> Outputs:
-    """What an output of this type and shape is."""
-    if dtype in _INTEGERS and (rank < 2 or columns == 1):
-        return "labels"
-    return "values" if rank == 1 or columns == 1 else "scores"
 
 
 def _plain_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -300,9 +249,3 @@ def _near(word: str, names: Sequence[str]) -> str:
     """Of many names, the nearest few and the last, which are what traces are mostly taken from."""
     close = difflib.get_close_matches(word, names, n=3, cutoff=0.6)
     return f"{len(names)} known, such as {', '.join([*close, *names[-5:]])}"
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
-    text = " ".join(str(error).split())
-    return text[:200] or type(error).__name__

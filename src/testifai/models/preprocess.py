@@ -6,13 +6,15 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
+from testifai.models.base import ModelPart
 from testifai.support.batches import Batch
+from testifai.support.fields import Numbers
 
 LAYOUTS = ("NCHW", "NHWC", "flat")
 SCALES = ("unit", "raw", "signed")
@@ -20,6 +22,15 @@ SCALES = ("unit", "raw", "signed")
 Shape = Sequence[int | None]
 Scale = str | float
 PerChannel = float | Sequence[float]
+
+
+class ImagePart(ModelPart):
+    """What a spec may say of how a model wants to be fed."""
+
+    layout: Literal["NCHW", "NHWC", "flat"] | None = None
+    scale: float | Literal["unit", "raw", "signed"] | None = None
+    mean: Numbers | None = None
+    std: Numbers | None = None
 
 
 @dataclass(frozen=True)

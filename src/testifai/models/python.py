@@ -6,27 +6,26 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.models.base import Outputs
+from testifai.models.base import Model, ModelPart, Outputs
 from testifai.support import own_code
 from testifai.support.batches import Batch
+from testifai.support.fields import Count
 
 _OUTPUTS = ("labels", "scores", "values")
 
 
-class PythonModel:
+class PythonModel(Model):
     """A function batch → (N,) labels or (N, d) scores or values; `outputs` says which, if known.
 
     >>> import numpy as np
     >>> PythonModel(lambda table: table.sum(axis=1))(np.ones((2, 3))).tolist()
     [3.0, 3.0]
     """
-
-    thread_safe = False  # nothing is known about what the function keeps between calls
 
     def __init__(
         self,
@@ -55,6 +54,22 @@ class PythonModel:
     def __call__(self, batch: Batch) -> NDArray[Any]:
         outputs: NDArray[Any] = self.function(batch)
         return outputs
+
+
+class PythonPart(ModelPart):
+    """A function of the user's own."""
+
+    python: str
+    outputs: Outputs | None = None
+    classes: Count | None = None
+    batch_size: Count | None = None
+    name: str | None = None
+
+    CODE: ClassVar = ("python",)
+
+    def load(self, folder: Path) -> Model:
+        options = self.told()
+        return from_path(options.pop("python"), folder=folder, **options)
 
 
 def from_path(path: str, *, folder: str | Path | None = None, **options: Any) -> PythonModel:

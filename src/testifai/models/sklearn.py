@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.models.base import Outputs
+from testifai.models.base import Model
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.support.batches import Batch
 
 
-class SklearnModel:
+class SklearnModel(Model):
     """A fitted estimator: scores from predict_proba or decision_function, else what predict says.
 
     Column j of the scores, and label j, stand for `estimator.classes_[j]`. Where the classes are not 0 … k −
@@ -57,7 +57,7 @@ class SklearnModel:
         self.classes = count
         self.class_values = self._values if self._values is not None and not _is_range(self._values) else None
         if self._method is not None:
-            self.outputs: Outputs = "scores"
+            self.outputs = "scores"
         else:
             self.outputs = "labels" if classes is not None else "values"
 

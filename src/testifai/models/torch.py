@@ -6,20 +6,22 @@ import hashlib
 import importlib
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
-from testifai.models.base import Outputs
-from testifai.models.preprocess import PerChannel, Preprocess, Scale
+from testifai.models.base import Model, Outputs
+from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale
 from testifai.models.traces import as_rows
+from testifai.support import checks
 from testifai.support.batches import Batch
+from testifai.support.fields import Count, File
 from testifai.support.own_code import import_object
 
 
-class TorchModel:
+class TorchModel(Model):
     """A module in evaluation mode, without gradients.
 
     Nothing in a module says what its input should be: images of whole numbers, (N, H, W) or (N, H, W, C), are
@@ -29,7 +31,7 @@ class TorchModel:
     """
 
     thread_safe = False  # torch spreads one call over its own threads
-    outputs: Outputs | None = None
+    traces_layers = True
 
     def __init__(
         self,
@@ -48,9 +50,7 @@ class TorchModel:
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"model: {type(module).__name__} is not a torch.nn.Module")
         if threads is not None:
-            if not isinstance(threads, int) or threads < 1:
-                raise InputError(f"model: threads = {threads!r} is not accepted; a whole number from 1 is")
-            torch.set_num_threads(threads)
+            torch.set_num_threads(checks.whole("model: threads", threads, least=1))
         self.module = module.eval()
         if device is not None:
             self.module = _move(self.module, device)
@@ -115,6 +115,24 @@ class TorchModel:
         if self._others is not None:
             return np.asarray(self._others(batch))
         return np.array(batch, dtype=np.float32 if batch.dtype.kind == "f" else batch.dtype)
+
+
+class TorchPart(ImagePart):
+    """A module of torch that a factory of the user's makes, and its weights."""
+
+    torch: str
+    weights: File | None = None
+    device: str | None = None
+    threads: Count | None = None
+    outputs: Outputs | None = None
+    batch_size: Count | None = None
+
+    FILES: ClassVar = ("weights",)
+    CODE: ClassVar = ("torch",)
+
+    def load(self, folder: Path) -> Model:
+        options = self.told(folder)
+        return load_torch(options.pop("torch"), folder=folder, **options)
 
 
 def load_torch(

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from testifai.operational.base import conclude
-from testifai.operational.release import Verdict, check_require, judge
+from testifai.operational.release import Release, check_require, judge
 from testifai.operational.rounds import Collected
+from testifai.support.plain import plain
 
 SHOWN = 10  # failing examples and confusions in the lines for people; JSON has all
 
@@ -26,7 +27,7 @@ class Failing:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Findings:
     """An estimate from filled files.
 
     `used` of the `labels` are without a gap in drawing order and carry the estimate; `planned` will be there in the
@@ -45,14 +46,14 @@ class Answer:
     failing: tuple[Failing, ...]
     confusions: tuple[tuple[str, str, int], ...]
     more_rounds: bool
-    verdict: Verdict | None = None
+    verdict: Release | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         verdict = {} if self.verdict is None else {"verdict": self.verdict.as_dict()}
         return {
-            "technique": self.technique, "accuracy": _number(self.accuracy), "low": _number(self.low),
-            "high": _number(self.high), "size": self.size, "labels": self.labels, "used": self.used,
+            "technique": self.technique, "accuracy": plain(self.accuracy), "low": plain(self.low),
+            "high": plain(self.high), "size": self.size, "labels": self.labels, "used": self.used,
             "tests": self.planned, "remaining": self.planned - self.used, "waiting": list(self.waiting),
             "next_round": self.more_rounds, "failures": len(self.failing),
             "failing": [
@@ -67,7 +68,7 @@ class Answer:
         }  # fmt: skip
 
     def lines(self, path: Path) -> list[str]:
-        """The same for people."""
+        """What the labels say and what to do next, for people to read."""
         return [*self._estimate(), *self._failures(), *self._remaining(path), *self._decision(path)]
 
     def _estimate(self) -> list[str]:
@@ -121,7 +122,7 @@ class Answer:
         ]
 
 
-def answer(collected: Collected, require: float | None = None) -> Answer:
+def answer(collected: Collected, require: float | None = None) -> Findings:
     """What the labels that came back say."""
     if require is not None:
         check_require(require)
@@ -140,7 +141,7 @@ def answer(collected: Collected, require: float | None = None) -> Answer:
         verdict = judge(
             accuracy, low, high, require=require, labelled=used, planned=standing.draws, size=selection.frame.size
         )
-    return Answer(
+    return Findings(
         technique=selection.technique.name,
         accuracy=accuracy,
         low=low,
@@ -177,7 +178,3 @@ def _confusions(failing: tuple[Failing, ...]) -> tuple[tuple[str, str, int], ...
     counts = Counter((one.label, one.predicted) for one in failing)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return tuple((label, predicted, count) for (label, predicted), count in ordered)
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from testifai import models
 from testifai.data import Inputs
-from testifai.engine.local import default_workers, one_line
+from testifai.engine.batch_size import default_workers
+from testifai.engine.subject import one_line
 from testifai.errors import InputError
-from testifai.models import check_outputs
+from testifai.models.outputs import check_outputs
 from testifai.operational import surprise as surprise_measures
 from testifai.operational.base import Floats
 from testifai.oracles import predicted as decide
@@ -76,16 +78,18 @@ def observe(
     >>> observe(lambda rows: rows * [1, 2], np.array([[0.0, 1.0], [1.0, 0.0]])).predicted.tolist()
     [1, 0]
     """
-    call = _tracer(model, layer) if traces else lambda batch: (model(batch), None)
+    model = models.wrap(model)
+    if traces and not model.traces_layers:
+        raise InputError(f"layer: {model.name} does not show its layers; an ONNX file or a torch module does")
 
     def run(batch: Batch) -> tuple[NDArray[np.int64], Floats | None, NDArray[np.float32] | None, int | None]:
         try:
-            outputs, rows = call(batch)
+            outputs, rows = model.traced(batch, layer) if traces else (model(batch), None)
         except InputError:
             raise
         except Exception as error:
             raise InputError(f"model: raised {type(error).__name__}: {one_line(error)}") from error
-        outputs = check_outputs(outputs, len(batch), getattr(model, "name", "model"))
+        outputs = check_outputs(outputs, len(batch), model.name)
         columns = outputs.shape[1] if outputs.ndim == 2 and outputs.shape[1] > 1 else None
         return decide(outputs), None if columns is None else confidence(outputs), rows, columns
 
@@ -94,7 +98,7 @@ def observe(
     # The workers are the only parallelism: a thread pool of each of them would only fight the others'.
     workers = default_workers(model)
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-        for part in _in_order(pool, 2 * workers, run, _batches(inputs, getattr(model, "batch_size", None))):
+        for part in _in_order(pool, 2 * workers, run, _batches(inputs, model.batch_size)):
             parts.append(part)
             done += len(part[0])
             if progress is not None:
@@ -139,13 +143,6 @@ def _finite(surprise: Floats) -> Floats:
     """Surprise without bound counts as the largest that has one: a risk is a number."""
     bounded = surprise[np.isfinite(surprise)]
     return np.nan_to_num(surprise, nan=np.nan, posinf=bounded.max(initial=0.0), neginf=bounded.min(initial=0.0))
-
-
-def _tracer(model: Any, layer: str | None) -> Callable[[Batch], tuple[Any, Any]]:
-    if not hasattr(model, "traced"):
-        name = getattr(model, "name", type(model).__name__)
-        raise InputError(f"layer: {name} does not show its layers; an ONNX file or a torch module does")
-    return lambda batch: model.traced(batch, layer)
 
 
 def _are_probabilities(rows: Floats) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from testifai.errors import InputError
 from testifai.operational import intervals
 from testifai.operational.base import Floats, Frame, Indices, Plan, Sample, needed
+from testifai.statistics.normal import half_widths
 
 # Shares of the examples from least to most risky, and of the labels.
 SHARES = (0.8, 0.1, 0.1)
@@ -111,5 +112,5 @@ def _part(failures: int, draws: int, members: int, expected: float | None) -> in
     """Failures in one stratum; with `expected`, bounded by the spread of a rate that high."""
     low, high = intervals.hypergeometric(failures, draws, members)
     if expected is not None:
-        high = min(high, intervals.DEVIATIONS * np.sqrt(expected / draws) * members)
+        high = min(high, half_widths() * np.sqrt(expected / draws) * members)
     return members * failures / draws, low, high

@@ -5,58 +5,32 @@ All are two-sided; a part of the population gives (estimate, low, high) and part
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
+
+from testifai.statistics import intervals as statistics
 
 Part = tuple[float, float, float]
 
 CONFIDENCE = 0.95
 
-# The same for a normal distribution, in standard deviations.
-DEVIATIONS = 1.959964
-
 
 def hypergeometric(failures: int, tests: int, population: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Exact limits for the failures in a population of which some were drawn at random without replacement.
 
-    The numbers of failures that a one-sided test at half the error rate does not reject on either side: Clopper and
-    Pearson's interval, for a finite population. Where none (or all) failed, one limit cannot be wrong, and the other
-    has the whole error rate: the "rule of three", 3 / tests (Hanley and Lippman-Hand, JAMA 249, 1983).
+    Half the error rate is for either side. Where none (or all) failed, one limit cannot be wrong, and the other has
+    the whole: the "rule of three", 3 / tests (Hanley and Lippman-Hand, JAMA 249, 1983).
 
     >>> hypergeometric(0, 100, 1000)
     (0.0, 28.0)
     >>> hypergeometric(3, 10, 10)
     (3.0, 3.0)
     """
-    from scipy.special import gammaln
-
-    least, most = failures, population - (tests - failures)
     if tests == 0:
         return 0.0, float(population)
-    # A hair less, so that rounding does not decide where a test is on the border.
-    low_error, high_error = (e * (1 - 1e-9) for e in _errors(failures == 0, failures == tests, confidence))
-
-    def choose(total: int, part: np.ndarray) -> np.ndarray:
-        return np.asarray(gammaln(total + 1) - gammaln(part + 1) - gammaln(total - part + 1))
-
-    everything = float(choose(population, np.array(tests)))
-
-    def tail(failing: int, counts: np.ndarray) -> float:
-        counts = counts[(counts <= failing) & (tests - counts <= population - failing)]
-        ways = choose(failing, counts) + choose(population - failing, tests - counts)
-        return float(np.exp(ways - everything).sum())
-
-    def enough(failing: int) -> bool:
-        """So many failures would give as many as were seen often enough."""
-        return 1 - tail(failing, np.arange(failures)) > low_error
-
-    def few(failing: int) -> bool:
-        """So many failures would give as few as were seen often enough."""
-        return tail(failing, np.arange(failures + 1)) > high_error
-
-    low = _first(enough, least, most)
-    high = most - _first(lambda gap: few(most - gap), 0, most - least)
+    errors = _errors(failures == 0, failures == tests, confidence)
+    low, high = statistics.hypergeometric(failures, tests, population, errors)
     return float(low), float(high)
 
 
@@ -64,17 +38,6 @@ def _errors(none: bool, all_failed: bool, confidence: float) -> tuple[float, flo
     """Error rates of the low and the high limit."""
     error = 1 - confidence
     return (error if all_failed else error / 2), (error if none else error / 2)
-
-
-def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The first whole number from low to high for which a condition holds that then stays true."""
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 def beta(rate: float, effective: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -87,13 +50,7 @@ def beta(rate: float, effective: float, confidence: float = CONFIDENCE) -> tuple
     >>> round(low, 3), round(high, 3)
     (0.049, 0.176)
     """
-    from scipy.special import betaincinv
-
-    low_error, high_error = _errors(rate == 0, rate == 1, confidence)
-    failed, passed = rate * effective, (1 - rate) * effective
-    low = betaincinv(failed, passed + 1, low_error) if failed > 0 else 0.0
-    high = betaincinv(failed + 1, passed, 1 - high_error) if passed > 0 else 1.0
-    return float(low), float(high)
+    return statistics.clopper_pearson(rate * effective, effective, _errors(rate == 0, rate == 1, confidence))
 
 
 def total(parts: Iterable[Part]) -> Part:

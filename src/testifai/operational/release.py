@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
-from testifai.errors import InputError
+from testifai.statistics.corrections import confidence_each
+from testifai.statistics.normal import half_widths, quantile
+from testifai.support.checks import number
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
 
-Z = NormalDist().inv_cdf(0.975)
-# Where a Brownian motion stays within ±c up to time 1 with probability 0.95 (reflection principle: 4 (1 - Phi(c))).
-Z_LOOKING = NormalDist().inv_cdf(1 - 0.05 / 4)
 CHANCE = 0.8  # of a decision after as many labels as are projected
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Release:
     """How a requirement stands. `more` labels is a projection, None where there is nothing to project."""
 
     require: float
@@ -37,7 +35,7 @@ class Verdict:
 
 def judge(
     accuracy: float, low: float, high: float, *, require: float, labelled: int, planned: int, size: int
-) -> Verdict:
+) -> Release:
     """Pass if the lower bound reaches what is required, fail if the upper bound does not.
 
     Before all planned labels are there, bounds are wider by what O'Brien and Fleming (1979) ask of early looks, so
@@ -50,21 +48,30 @@ def judge(
     """
     check_require(require)
     if labelled == 0 or math.isnan(accuracy):
-        return Verdict(require, UNDECIDED, "no label yet")
+        return Release(require, UNDECIDED, "no label yet")
     if math.isnan(low) or math.isnan(high):
-        return Verdict(require, UNDECIDED, "the technique gives no interval")
+        return Release(require, UNDECIDED, "the technique gives no interval")
     accuracy = min(max(accuracy, 0.0), 1.0)  # an unbiased estimate from a handful of labels may lie outside
     early = labelled < planned
-    widen = Z_LOOKING / Z * math.sqrt(planned / labelled) if early else 1.0
+    widen = _early() * math.sqrt(planned / labelled) if early else 1.0
     least, most = max(0.0, accuracy - widen * (accuracy - low)), min(1.0, accuracy + widen * (high - accuracy))
     bounds = f"between {least:.3f} and {most:.3f}" + (", bounds for an early look" if early else "")
     needed = require - 1e-9  # a rate that is just enough must not fall short by rounding
     if least >= needed:
-        return Verdict(require, PASS, bounds)
+        return Release(require, PASS, bounds)
     if most < needed:
-        return Verdict(require, FAIL, bounds)
+        return Release(require, FAIL, bounds)
     more = more_labels(accuracy, low, high, require=require, labelled=labelled, size=size)
-    return Verdict(require, UNDECIDED, bounds, max(more, planned - labelled))
+    return Release(require, UNDECIDED, bounds, max(more, planned - labelled))
+
+
+def _early() -> float:
+    """How much further an interval reaches that may be looked at early, at the time of the last look.
+
+    A Brownian motion stays within ±c up to time 1 with probability 0.95 where 4 (1 - Phi(c)) = 0.05 (reflection
+    principle): c is what each of two intervals takes that hold together.
+    """
+    return half_widths(confidence_each(2)) / half_widths()
 
 
 def more_labels(accuracy: float, low: float, high: float, *, require: float, labelled: int, size: int) -> int:
@@ -82,14 +89,14 @@ def more_labels(accuracy: float, low: float, high: float, *, require: float, lab
         accuracy, low, require = 1 - accuracy, 1 - high, 1 - require
     if accuracy <= require or not 0 < low < accuracy:
         return size - labelled
-    worth = Z**2 * low * (1 - low) / (accuracy - low) ** 2
-    chance = NormalDist().inv_cdf(CHANCE) * math.sqrt(accuracy * (1 - accuracy))
-    needed = ((Z * math.sqrt(require * (1 - require)) + chance) / (accuracy - require)) ** 2
+    z = half_widths()
+    worth = z**2 * low * (1 - low) / (accuracy - low) ** 2
+    chance = quantile(CHANCE) * math.sqrt(accuracy * (1 - accuracy))
+    needed = ((z * math.sqrt(require * (1 - require)) + chance) / (accuracy - require)) ** 2
     total = 1 / (1 / size + (1 / labelled - 1 / size) * worth / max(needed, 1e-9))
     return max(0, min(size - labelled, max(1, math.ceil(total) - labelled)))
 
 
 def check_require(require: float) -> None:
     """Refuse what is no accuracy."""
-    if not 0 < require <= 1:
-        raise InputError(f"require: must be an accuracy above 0 and at most 1, such as 0.95, got {require!r}")
+    number("require", require, above=0, most=1)

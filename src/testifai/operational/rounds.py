@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from testifai import models
 from testifai.data import Data
 from testifai.data.folder import ImageFiles
 from testifai.errors import InputError
@@ -150,7 +151,7 @@ def continued(out: Path, described: Mapping[str, Any], tests: int, seed: int, mo
         "technique": (dict(stored.described), dict(described)),
         "tests": (stored.tests, tests),
         "seed": (stored.seed, seed),
-        "model": (stored.model, str(getattr(model, "fingerprint", ""))),
+        "model": (stored.model, models.wrap(model).fingerprint),
         "data": (stored.data, data_fingerprint(data)),
     }
     for name, (before, now) in asked.items():

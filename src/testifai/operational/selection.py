@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from testifai import models
 from testifai.data import Data
 from testifai.data.fingerprint import fingerprint
 from testifai.errors import InputError
@@ -162,7 +163,8 @@ def choose(
     check_tests(tests, len(data))
     if made.name in NEEDS_TRAINING and training is None:
         raise InputError(f"technique {made.name!r}: measures surprise against training data; name them with --train")
-    check_names(classes, getattr(model, "classes", None))
+    model = models.wrap(model)
+    check_names(classes, model.classes)
     total = len(data) + (len(training) if training is not None and made.name in NEEDS_TRAINING else 0)
 
     def show(done: int) -> None:
@@ -181,7 +183,7 @@ def choose(
     selection = Selection(
         described, tests, seed, make_frame(risk=risk, features=features, predicted=seen.predicted),
         name_classes(model, data, seen, classes), seen.confidence,
-        str(getattr(model, "fingerprint", "")), data_fingerprint(data),
+        model.fingerprint, data_fingerprint(data),
     )  # fmt: skip
     first = selection.replay({}).batches[0]
     return replace(selection, first=first)
@@ -210,10 +212,10 @@ def read(path: Path) -> Selection:
         raise InputError(f"selection: {path} is not a file that testifai select made") from None
 
 
-def name_classes(model: Any, data: Data, seen: Observed, given: tuple[str, ...] | None) -> Classes:
+def name_classes(model: models.Model, data: Data, seen: Observed, given: tuple[str, ...] | None) -> Classes:
     """How the model's classes are written: as told, as the model calls them, or as the data do."""
-    values = getattr(model, "class_values", None)
-    count = seen.classes or getattr(model, "classes", None)
+    values = model.class_values
+    count = seen.classes or model.classes
     names = given or (tuple(str(value) for value in values) if values is not None else data.classes)
     if names is None:
         return Classes(None, count)

@@ -5,29 +5,34 @@ An oracle is one file and one line in `ORACLES`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from testifai.errors import InputError
 from testifai.oracles.base import Array, Oracle, Outcome
 from testifai.oracles.classes import margin, predicted
 from testifai.oracles.consistency import Consistency
+from testifai.oracles.foreign import adapt
 from testifai.oracles.function import Function
 from testifai.oracles.label import Label
 from testifai.oracles.tolerance import Tolerance
-from testifai.support.named import make
+from testifai.support.registry import Registry
 
 __all__ = [
     "ORACLES", "Array", "Consistency", "Function", "Label", "Oracle", "Outcome", "Tolerance", "margin", "predicted",
     "resolve",
 ]  # fmt: skip
 
-ORACLES: dict[str, Callable[..., Oracle]] = {
-    "label": Label,
-    "consistency": Consistency,
-    "tolerance": Tolerance,
-    "function": Function,
-}
+ORACLES = Registry(
+    "oracle",
+    "testifai.oracles",
+    {
+        "label": "testifai.oracles.label:Label",
+        "consistency": "testifai.oracles.consistency:Consistency",
+        "tolerance": "testifai.oracles.tolerance:Tolerance",
+        "function": "testifai.oracles.function:Function",
+    },
+)
 
 
 def resolve(oracle: Any) -> Oracle:
@@ -36,11 +41,9 @@ def resolve(oracle: Any) -> Oracle:
     >>> resolve({"use": "tolerance", "eps": 0.1}).describe()
     {'use': 'tolerance', 'eps': 0.1}
     """
-    if isinstance(oracle, str | Mapping):
-        return make("oracle", oracle, ORACLES)
-    if hasattr(oracle, "judge") and not isinstance(oracle, type):
-        found: Oracle = oracle
+    made = ORACLES.make(oracle) if isinstance(oracle, str | Mapping) else oracle
+    if (found := adapt(made)) is not None:
         return found
-    if callable(oracle) and not isinstance(oracle, type):
-        return Function(oracle)
+    if callable(made) and not isinstance(made, type):
+        return Function(made)
     raise InputError(f"oracle: {oracle!r} is not accepted; a name, a mapping with 'use', a function or an oracle is")

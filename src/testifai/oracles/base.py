@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import numbers
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ class Outcome:
     value: NDArray[np.float32] | None = None
 
 
-class Oracle(Protocol):
+class Oracle(ABC):
     """Judges outputs on perturbed inputs; it changes none of its arguments and keeps nothing between calls.
 
     `expected` are the labels (None where there are none), `clean` what `reference` kept of the outputs on the
@@ -31,25 +30,23 @@ class Oracle(Protocol):
     """
 
     name: str
-    needs_labels: bool
-    needs_clean: bool
+    needs_labels = False
+    needs_clean = False
+    decides_classes = False  # what it judges is the class that the model decides for
+
+    @abstractmethod
+    def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
+        """One outcome per row of the outputs."""
 
     def reference(self, outputs: Array) -> Array:
         """What must be remembered of the clean outputs, one row per input."""
-        ...
-
-    def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome: ...
+        return outputs if self.needs_clean else np.empty((len(outputs), 0), dtype=np.uint8)
 
     def check(self, labels: Array | None, classes: int | None) -> None:
         """Raise InputError where these labels cannot be judged for a model of so many classes (if known)."""
-        ...
+        if self.needs_labels and labels is None:
+            raise InputError(f"oracle {self.name}: needs labels, and the data have none")
 
     def describe(self) -> dict[str, Any]:
         """Name and options; `resolve` makes the same oracle of them (a function is only named)."""
-        ...
-
-
-def finite_number(field: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise InputError(f"oracle: {field} = {value!r} is not accepted; a finite number is")
-    return float(value)
+        return {"use": self.name}

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from testifai.errors import InputError
-from testifai.oracles.base import Array, Outcome, finite_number
+from testifai.oracles.base import Array, Oracle, Outcome
 from testifai.oracles.classes import margin, predicted
+from testifai.support.checks import number
 
 
-class Consistency:
+class Consistency(Oracle):
     """The same label as on the clean input; with `threshold`, the same set of labels."""
 
     name = "consistency"
-    needs_labels = False
     needs_clean = True
+    decides_classes = True
 
     def __init__(self, threshold: float | None = None) -> None:
-        self.threshold = None if threshold is None else finite_number("threshold", threshold)
+        self.threshold = None if threshold is None else number("oracle consistency: threshold", threshold)
 
     def reference(self, outputs: Array) -> Array:
         return predicted(outputs) if self.threshold is None else outputs >= self.threshold
@@ -29,9 +30,6 @@ class Consistency:
             same = (outputs >= self.threshold) == clean
             return Outcome(same.reshape(len(same), -1).all(axis=1))
         return Outcome(predicted(outputs) == clean, margin(outputs, clean))
-
-    def check(self, labels: Array | None, classes: int | None) -> None:
-        return None
 
     def describe(self) -> dict[str, Any]:
         return {"use": self.name} if self.threshold is None else {"use": self.name, "threshold": self.threshold}

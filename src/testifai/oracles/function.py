@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.oracles.base import Array, Outcome
+from testifai.oracles.base import Array, Oracle, Outcome
 
 
-class Function:
+class Function(Oracle):
     """A function of the user's: (outputs, expected, clean outputs) → passed per input, or an `Outcome`."""
 
     name = "function"
@@ -23,9 +23,6 @@ class Function:
         if not callable(function):
             raise InputError(f"oracle function: {function!r} cannot be called; f(outputs, expected, clean) is accepted")
         self.function, self.needs_labels = function, needs_labels
-
-    def reference(self, outputs: Array) -> Array:
-        return outputs
 
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
         try:

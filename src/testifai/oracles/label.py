@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.oracles.base import Array, Outcome, finite_number
+from testifai.oracles.base import Array, Oracle, Outcome
 from testifai.oracles.classes import margin, predicted
+from testifai.support.checks import number
 
 
-class Label:
+class Label(Oracle):
     """Correct label. With several labels per input: the same set, or an F1 of at least `f1`.
 
     With one label the value is the margin; with several it is F1 (1 where neither side has a label), and a
@@ -20,16 +21,11 @@ class Label:
 
     name = "label"
     needs_labels = True
-    needs_clean = False
+    decides_classes = True
 
     def __init__(self, threshold: float = 0.5, f1: float | None = None) -> None:
-        self.threshold = finite_number("threshold", threshold)
-        self.f1 = None if f1 is None else finite_number("f1", f1)
-        if self.f1 is not None and not 0 < self.f1 <= 1:
-            raise InputError(f"oracle label: f1 = {f1} is not accepted; a number above 0 and up to 1 is")
-
-    def reference(self, outputs: Array) -> Array:
-        return np.empty((len(outputs), 0), dtype=np.uint8)
+        self.threshold = number("oracle label: threshold", threshold)
+        self.f1 = None if f1 is None else number("oracle label: f1", f1, above=0, most=1)
 
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
         if expected is None:

@@ -7,23 +7,18 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.oracles.base import Array, Outcome, finite_number
+from testifai.oracles.base import Array, Oracle, Outcome
+from testifai.support.checks import number
 
 
-class Tolerance:
+class Tolerance(Oracle):
     """Numeric output within `eps` of the clean one, in every column; the value is the largest distance."""
 
     name = "tolerance"
-    needs_labels = False
     needs_clean = True
 
     def __init__(self, eps: float) -> None:
-        self.eps = finite_number("eps", eps)
-        if self.eps < 0:
-            raise InputError(f"oracle tolerance: eps = {eps} is not accepted; a number from 0 is")
-
-    def reference(self, outputs: Array) -> Array:
-        return outputs
+        self.eps = number("oracle tolerance: eps", eps, least=0)
 
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
         if clean is None:
@@ -31,9 +26,6 @@ class Tolerance:
         distance = np.abs(outputs.astype(np.float64) - clean.astype(np.float64))
         farthest = distance.reshape(len(distance), -1).max(axis=1)
         return Outcome(farthest <= self.eps, farthest.astype(np.float32))
-
-    def check(self, labels: Array | None, classes: int | None) -> None:
-        return None
 
     def describe(self) -> dict[str, Any]:
         return {"use": self.name, "eps": self.eps}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.local import Subject
+from testifai.engine.subject import Subject
 from testifai.oracles import predicted
 from testifai.present.edits import Piece, marked, unmarked
 from testifai.support.images import as_image, data_uri
@@ -17,7 +16,6 @@ from testifai.tomogram import Tomogram
 
 LARGEST = 112  # pixels of a thumbnail's longer side
 SMALL = 64  # pixels up to which every one of them is kept as it is
-LABELLED = ("label", "consistency")  # oracles for which the model's output is a class
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ def cases(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.in
     """Inputs at some places of the visiting order, as a test shows them to the model, with what it makes of them."""
     originals = subject.batch(places)
     changed = subject.composite(tomogram.space.configuration(test), places)
-    classes = predicted(subject.infer(changed, test)) if subject.oracle.name in LABELLED else None
+    classes = predicted(subject.infer(changed, test)) if subject.oracle.decides_classes else None
     tried = tomogram.outcomes.attempted(test, places)
     passed = tomogram.outcomes.passed(test, places)
     labels = None if subject.labels is None or classes is None else subject.labels
@@ -128,7 +126,7 @@ def cases(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.in
 
 def class_name(subject: Subject, number: int) -> str:
     """A class by the name it has in the data or, where the model numbers its own, by the model's."""
-    values: Sequence[Any] | None = getattr(subject.model, "class_values", None)
+    values = subject.model.class_values
     names = subject.data.classes if values is None else values
     return str(names[number]) if names is not None and 0 <= number < len(names) else str(number)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.local import Subject
+from testifai.engine.subject import Inputs
 from testifai.errors import InputError
 from testifai.support.files import write_bytes, write_npz
 from testifai.tomogram import Tomogram
@@ -94,13 +94,13 @@ def write_grid(tomogram: Tomogram, path: Path) -> None:
     write_npz(path, arrays)
 
 
-def write_inputs(subject: Subject, sigma: tuple[int, ...], path: Path, limit: int | None = None) -> int:
+def write_inputs(shown: Inputs, sigma: tuple[int, ...], path: Path, limit: int | None = None) -> int:
     """The inputs as a configuration shows them to the model, in the data's order; returns how many."""
-    subject.space.id(sigma)  # refuses what is not in the space
-    count = min(limit or len(subject.order), len(subject.order))
-    places = np.argsort(subject.order)[:count]
-    batch = subject.composite(sigma, places)
-    labels = None if subject.data.labels is None else subject.data.labels[:count]
+    shown.space.id(sigma)  # refuses what is not in the space
+    count = min(limit or len(shown.order), len(shown.order))
+    places = np.argsort(shown.order)[:count]
+    batch = shown.composite(sigma, places)
+    labels = None if shown.data.labels is None else shown.data.labels[:count]
     if isinstance(batch, list):
         lines = [{"text": text} for text in batch]
         if labels is not None:

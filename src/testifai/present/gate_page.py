@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from testifai.gates.measuring import Measured
+from testifai.gates.measuring import GatedRun
 from testifai.gates.verdicts import Verdict
 from testifai.present.terminal import interval, rate
 
@@ -17,7 +17,7 @@ def line(verdict: Verdict) -> str:
     return f"{verdict.status}: {found}, at least {gate.at_least:g} is required{wanted}: {gate.query}{_part(verdict)}"
 
 
-def page(measured: Measured, verdict: Verdict) -> str:
+def page(measured: GatedRun, verdict: Verdict) -> str:
     """A gate in a page, with its worst tests."""
     answer, gate = verdict.answer, verdict.gate
     tomogram = measured.tomogram
@@ -40,13 +40,13 @@ def _part(verdict: Verdict) -> str:
     return f" for inputs {verdict.gate.inputs}" if verdict.gate.inputs else ""
 
 
-def _confidence(measured: Measured) -> str:
+def _confidence(measured: GatedRun) -> str:
     scope = "file" if measured.sharing == len(measured.verdicts) else "project"
     shared = f", 95 % shared among the {measured.sharing} gates of the {scope}" if measured.sharing > 1 else ""
     return f"{100 * measured.confidence:.4g} %{shared}; valid however often one looks"
 
 
-def _why(measured: Measured, verdict: Verdict) -> str:
+def _why(measured: GatedRun, verdict: Verdict) -> str:
     answer, gate = verdict.answer, verdict.gate
     if verdict.status == "fails":
         return f"{'the estimate' if gate.basis == 'estimate' else 'even the upper bound'} is below {gate.at_least:g}"
@@ -55,7 +55,7 @@ def _why(measured: Measured, verdict: Verdict) -> str:
     return f"{gate.at_least:g} lies between the bounds; {_needed(measured, verdict)}"
 
 
-def _needed(measured: Measured, verdict: Verdict) -> str:
+def _needed(measured: GatedRun, verdict: Verdict) -> str:
     """What would decide an undecided gate."""
     more, room = measured.lacking(verdict)
     if room == 0:
@@ -67,7 +67,7 @@ def _needed(measured: Measured, verdict: Verdict) -> str:
     return f"{guess} would decide it: set budget = {budget} in [scan]"
 
 
-def _worst(measured: Measured, verdict: Verdict) -> list[str]:
+def _worst(measured: GatedRun, verdict: Verdict) -> list[str]:
     space = measured.tomogram.space
     names = [space.words(sigma) for sigma, *_ in verdict.answer.worst]
     width = max(map(len, names))

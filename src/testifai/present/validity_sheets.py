@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.local import Subject
+from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.present.contact_sheets import GAP, LINE, Image, cell_size, place, text_width, write_text
 from testifai.quality.scores import Scores

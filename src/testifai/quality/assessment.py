@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai import quality
-from testifai.engine.local import Subject
+from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.quality.base import Measure, Side, whole_number
 from testifai.quality.function import FunctionMeasure

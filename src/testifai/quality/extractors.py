@@ -49,31 +49,30 @@ def _from_table(table: dict[str, Any], folder: str | Path) -> Model:
 
 def features_of_model(model: Model | None, layer: str | None) -> Callable[[Batch], Rows]:
     """What the model under test says of inputs at a layer, or at its features output."""
-    name = getattr(model, "name", "the model")
     if model is None or not _has_features(model, layer):
-        what = "there is no model" if model is None else f"{name} has no features output"
-        advice = "name a layer = … that it traces" if hasattr(model, "traced") else "give extractor = 'x.onnx'"
+        what = "there is no model" if model is None else f"{model.name} has no features output"
+        traces = model is not None and model.traces_layers
+        advice = "name a layer = … that it traces" if traces else "give extractor = 'x.onnx'"
         raise InputError(f"quality: kid compares features, and {what}; {advice}, or choose another measure")
     return _in_batches(model, layer)
 
 
 def features_of_extractor(extractor: Model, layer: str | None) -> Callable[[Batch], Rows]:
     """What an extractor says of inputs: at a layer, at its features output or, where it has none, as its output."""
-    if layer is not None and not hasattr(extractor, "traced"):
-        name = getattr(extractor, "name", "the extractor")
-        raise InputError(f"quality: layer = {layer!r}: {name} does not trace layers; give ONNX or torch, or no layer")
+    if layer is not None and not extractor.traces_layers:
+        raise InputError(
+            f"quality: layer = {layer!r}: {extractor.name} does not trace layers; give ONNX or torch, or no layer"
+        )
     return _in_batches(extractor, layer)
 
 
 def _has_features(model: Model, layer: str | None) -> bool:
-    if layer is not None:
-        return hasattr(model, "traced")
-    return hasattr(model, "features") and getattr(model, "features_output", "unknown") is not None
+    return model.has_features if layer is None else model.traces_layers
 
 
-def _in_batches(model: Any, layer: str | None) -> Callable[[Batch], Rows]:
-    size = getattr(model, "batch_size", None) or _BATCH
-    named = layer or getattr(model, "features_output", None) or "features"
+def _in_batches(model: Model, layer: str | None) -> Callable[[Batch], Rows]:
+    size = model.batch_size or _BATCH
+    named = layer or model.features_output or "features"
 
     def one(batch: Batch) -> NDArray[np.float32]:
         if layer is not None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.models.base import Outputs
+from testifai.models.base import Model
 from testifai.support import libraries
 from testifai.support.batches import Batch
 
@@ -74,17 +74,22 @@ _BLOCKS: dict[str, Block] = {
 _POOLINGS = ("max", "max/2", "average")
 
 
-class Inception:
+class Inception(Model):
     """Images (N, H, W) or (N, H, W, 1 or 3), uint8 or floats in 0..1, in; 2048 features each out."""
 
     name = "inception"
-    outputs: Outputs = "values"
+    outputs = "values"
     batch_size = 32
 
     def __init__(self, weights: dict[str, Any], fingerprint: str) -> None:
-        self.fingerprint = fingerprint
+        self._fingerprint = fingerprint
         self._torch = libraries.load("torch", extra="torch")
         self._convolutions = {name: self._folded(weights, name) for name in convolutions()}
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the file of weights."""
+        return self._fingerprint
 
     def __call__(self, batch: Batch) -> NDArray[np.float32]:
         torch = self._torch

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError, suggest
-from testifai.quality.surface import NORMAL, Measured, Surface
+from testifai.quality.surface import Measured, Surface
+from testifai.statistics.normal import half_widths
 from testifai.support.threads import one_blas_thread
 
 Floats = NDArray[np.float64]
@@ -35,7 +36,7 @@ class Predictor:
         found = np.array([number.get(row.tobytes(), -1) for row in rows], np.intp)
         known = found >= 0
         middle, low, high = np.empty((3, len(rows)))
-        values, half = self.measured.values[found[known]], NORMAL * self.measured.errors[found[known]]
+        values, half = self.measured.values[found[known]], half_widths() * self.measured.errors[found[known]]
         middle[known], low[known], high[known] = values, values - half, values + half
         if not known.all():
             with one_blas_thread():
@@ -124,7 +125,7 @@ def _alike(values: Floats) -> bool:
 def _constant(measured: Measured) -> Callable[[Floats], Bounded]:
     """The same everywhere: within the errors where several tests say so, else nobody can tell."""
     value, agreed = float(measured.values.mean()), len(measured.values) > 1 and _alike(measured.values)
-    half = NORMAL * float(np.nan_to_num(measured.errors).max()) if agreed else np.nan
+    half = half_widths() * float(np.nan_to_num(measured.errors).max()) if agreed else np.nan
 
     def predict(rows: Floats) -> Bounded:
         return np.full(len(rows), value), np.full(len(rows), value - half), np.full(len(rows), value + half)

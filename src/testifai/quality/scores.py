@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.space import Space
+from testifai.statistics.normal import half_widths
 
 Floats = NDArray[np.float64]
 
 PREDICTORS = ("smooth", "forest")
-NORMAL = 1.959964  # the two-sided 95 % point of the normal distribution
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +76,6 @@ class Scores:
             predicted = fitted.predict(self.space.matrix(missing))
             estimate[missing], low[missing], high[missing] = predicted
         estimate[self.measured] = self.values
-        low[self.measured] = self.values - NORMAL * self.errors
-        high[self.measured] = self.values + NORMAL * self.errors
+        low[self.measured] = self.values - half_widths() * self.errors
+        high[self.measured] = self.values + half_widths() * self.errors
         return estimate, low, high

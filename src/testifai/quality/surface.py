@@ -35,6 +35,7 @@ from testifai.quality.surface_prior import (
     prior_variance,
     unbend,
 )
+from testifai.statistics.normal import half_widths
 
 LEARNED = 256  # tests from which the parameters are learned: they need not be exact
 CONDITIONED = 3_000  # tests that predictions rest on
@@ -44,7 +45,6 @@ ROWS = 2_000  # configurations predicted at a time
 JITTER = 1e-9
 STEP = 1e-3  # for the curvature at the parameters found
 SHIFT = 0.3  # of a standard deviation, for how predictions depend on the parameters
-NORMAL = 1.959964  # half-width of a 95 % interval in standard deviations
 NEIGHBOURS = 9  # measured tests of like value, from which the error of an unmeasured one is taken
 
 
@@ -246,7 +246,7 @@ class Surface:
         cross = prior_covariance(at, axes, places, known)
         z = cross @ weights
         spread = prior_variance(at, axes, places) - (solve_triangular(factor, cross.T, lower=True) ** 2).sum(axis=0)
-        half = NORMAL * self._caution * np.sqrt(np.maximum(spread, 0))
+        half = half_widths() * self._caution * np.sqrt(np.maximum(spread, 0))
         middle, low, high = (unbend(kappa, one) for one in (z, z - half, z + half))
         doubt = np.zeros(len(rows))
         for shifted in self._shifted:
@@ -254,7 +254,7 @@ class Surface:
             doubt += ((moved - middle) / SHIFT) ** 2
         error = np.interp(middle, self._like_damage, self._like_error)
         error *= np.maximum(1, middle / self._like_damage[-1])  # beyond the worst measured test it grows as damage does
-        extra = NORMAL**2 * (at.rough + (1 - at.share) * error**2 + doubt)
+        extra = half_widths() ** 2 * (at.rough + (1 - at.share) * error**2 + doubt)
         return middle, middle - np.sqrt((middle - low) ** 2 + extra), middle + np.sqrt((high - middle) ** 2 + extra)
 
 

@@ -38,7 +38,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Cost:
     """What a run would take, at most."""
 
     tests: int
@@ -61,7 +61,7 @@ class Estimate:
         return asdict(self)
 
 
-def estimate(session: Session) -> Estimate:
+def estimate(session: Session) -> Cost:
     """Run one batch of inputs through a sample of the tests and extrapolate. Nothing is stored."""
     progress = session.progress()
     work = session.strategy.propose(progress)
@@ -89,7 +89,7 @@ def estimate(session: Session) -> Estimate:
     seconds = timed(sample, places) / (len(sample) * len(places))
     inferences = session.strategy.expected(progress)
     passes, trials = thrown_away.counts([0])
-    return Estimate(
+    return Cost(
         tests=session.space.size,
         run_tests=len(tests),
         inputs=inputs,

@@ -13,7 +13,7 @@ import numpy as np
 from testifai import data as datasets
 from testifai import models, oracles
 from testifai.data.tables import columns
-from testifai.engine.local import one_line
+from testifai.engine.subject import one_line
 from testifai.errors import InputError
 from testifai.models.outputs import check_outputs
 from testifai.runs.outcomes import visiting_order
@@ -203,7 +203,7 @@ def _entry(model: str, folder: Path, kind: str) -> dict[str, Any]:
     return {"onnx": here}
 
 
-def _load(entry: dict[str, Any], folder: Path) -> Any:
+def _load(entry: dict[str, Any], folder: Path) -> models.Model:
     options = dict(entry)
     kind = next(iter(options))
     return models.load(kind, options.pop(kind), folder=folder, **options)
@@ -217,7 +217,7 @@ def _text_axes(batch: Batch) -> tuple[str, ...]:
     return tuple(name for name, share in reached.items() if share >= _WITH_PLACE)[:3]
 
 
-def _called(adapter: Any, batch: Batch, kind: str) -> Any:
+def _called(adapter: models.Model, batch: Batch, kind: str) -> Any:
     try:
         return adapter(batch)
     except InputError:
@@ -227,15 +227,15 @@ def _called(adapter: Any, batch: Batch, kind: str) -> Any:
         raise InputError(f"model: raised {type(error).__name__}: {one_line(error)} (batch of {what})") from error
 
 
-def _accuracy(adapter: Any, outputs: Any, labels: Any, names: Any) -> float:
-    aligned = models.align_labels(labels, names, getattr(adapter, "class_values", None))
+def _accuracy(adapter: models.Model, outputs: Any, labels: Any, names: Any) -> float:
+    aligned = models.align_labels(labels, names, adapter.class_values)
     oracle = oracles.resolve("label")
-    oracle.check(aligned, getattr(adapter, "classes", None))
+    oracle.check(aligned, adapter.classes)
     return float(oracle.judge(outputs, aligned, None).passed.mean())
 
 
-def _classes(adapter: Any, data: datasets.Data) -> int | None:
-    known = getattr(adapter, "classes", None)
+def _classes(adapter: models.Model, data: datasets.Data) -> int | None:
+    known = adapter.classes
     if known or data.labels is None or data.labels.ndim != 1:
         return known
     return len(data.classes) if data.classes else int(data.labels.max()) + 1

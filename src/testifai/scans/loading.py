@@ -12,7 +12,7 @@ from testifai.errors import InputError
 from testifai.perturb import Perturbation, resolve
 from testifai.quality.assessment import Plan, plan
 from testifai.scans.session import Session
-from testifai.scans.spec import AxisPart, DataPart, ModelPart, Spec
+from testifai.scans.spec import AxisPart, Spec
 from testifai.space import Space
 from testifai.support.own_code import import_object
 
@@ -49,24 +49,14 @@ def space(spec: Spec, folder: Path) -> Space:
     return Space(axes, order_sensitive=bool(spec.space.get("order_sensitive", False)))
 
 
-def model(part: ModelPart, folder: Path) -> Any:
+def model(part: models.ModelPart, folder: Path) -> models.Model:
     """The spec's model."""
-    options = part.model_dump(exclude_none=True)
-    kind = next(kind for kind in part.KINDS if kind in options)
-    return models.load(kind, options.pop(kind), folder=folder, **options)
+    return models.wrap(part.load(folder))
 
 
-def data(part: DataPart, folder: Path) -> datasets.Data:
+def data(part: datasets.DataPart, folder: Path) -> datasets.Data:
     """The spec's data."""
-    options = part.model_dump(exclude_none=True)
-    kind = next(kind for kind in part.KINDS if kind in options)
-    source = options.pop(kind)
-    if kind == "python":
-        if options:
-            raise InputError(f"data: python takes no option {next(iter(options))!r}")
-        made = import_object(source, folder=folder, field="data.python")
-        return datasets.wrap(made() if callable(made) else made)
-    return datasets.load(kind, source, folder=folder, **options)
+    return datasets.wrap(part.load(folder))
 
 
 def axis(name: str, part: AxisPart, folder: Path) -> Perturbation:

@@ -1,13 +1,17 @@
-"""A stored run's model and data, loaded again from the spec that its file holds."""
+"""What a stored run was measured on, loaded again from the spec that its file holds or the user names.
+
+A run file may come from someone else. Whether the spec in it may be followed where that runs code is decided here and
+nowhere else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testifai import data as datasets
+from testifai.data import Data
 from testifai.errors import InputError
 from testifai.runs import keys
 from testifai.runs.store import Store, identity_changes
@@ -17,65 +21,63 @@ from testifai.scans.spec import Spec, parse, read
 from testifai.space import Space
 from testifai.tomogram import Tomogram
 
+MEASURED_ON = ("model", "preprocessing", "data", "space", "oracle", "seed")
+
+
+@dataclass(frozen=True)
+class Source:
+    """The spec behind a run file, where it may be followed, and what the file says that it was measured on."""
+
+    run_file: Path
+    spec: Spec
+    folder: Path
+    identity: dict[str, Any]
+
+    def session(self) -> Session:
+        """Model and data, loaded and known to be those that the run was made with."""
+        made = loading.session(self.spec, self.folder)
+        self._check({key: self.identity.get(key) for key in MEASURED_ON}, made.identity())
+        return made
+
+    def data(self) -> tuple[Data, Space]:
+        """Data and axes alone."""
+        space, data = loading.space(self.spec, self.folder), loading.data(self.spec.data, self.folder)
+        before = {"data": self.identity["data"], "axes": self.identity["space"]["axes"]}
+        self._check(before, {"data": data.fingerprint, "axes": space.describe()["axes"]})
+        return data, space
+
+    def _check(self, before: dict[str, Any], now: dict[str, Any]) -> None:
+        changes = identity_changes(before, {key: now.get(key) for key in before})
+        if changes:
+            raise InputError(f"run file: this is not what {self.run_file.name} was measured on: {changes[0]}")
+
 
 def reopen(run: Path | Tomogram, spec: Path | None = None) -> Session:
-    """A session for a stored run, its model and data loaded and known to be those it was made with.
-
-    A run that is open already is given as its tomogram.
-    """
-    known = provenance(run)
-    loaded, folder = trusted_spec(known, spec)
-    session = loading.session(loaded, folder)
-    kept = ("model", "preprocessing", "data", "space", "oracle", "seed")
-    check_same(known, session.identity(), kept)
-    return session
+    """A session for a stored run, its model and data loaded and known to be those it was made with."""
+    return source(run, spec).session()
 
 
-def reopen_data(run: Path | Tomogram, spec: Path | None = None) -> tuple[datasets.Data, Space]:
-    """The data and axes of a stored run, loaded again and known to be those it was measured on; no model."""
-    known = provenance(run)
-    loaded, folder = trusted_spec(known, spec, without="model")
-    space, data = loading.space(loaded, folder), loading.data(loaded.data, folder)
-    # Whether the order of application counts is no matter of the axes, and single perturbations are run without it.
-    known = {**known, keys.IDENTITY: {**known[keys.IDENTITY], "axes": known[keys.IDENTITY]["space"]["axes"]}}
-    check_same(known, {"data": data.fingerprint, "axes": space.describe()["axes"]}, ("data", "axes"))
-    return data, space
-
-
-def provenance(run: Path | Tomogram) -> Mapping[str, Any]:
-    """What a run file says of its run, read from the file where no tomogram of it is at hand."""
-    if isinstance(run, Tomogram):
-        return run.provenance
-    with Store.open(run) as store:
-        return {"path": str(run), **{key: store.get(key) for key in (keys.SPEC, keys.FOLDER, keys.IDENTITY)}}
-
-
-def trusted_spec(known: Mapping[str, Any], spec: Path | None, *, without: str | None = None) -> tuple[Spec, Path]:
-    """The spec of a stored run and its folder: the one that is named, else the one in its file.
-
-    A spec that runs code is followed only where it is still in its folder or the user names it: a run file may come
-    from someone else. `without` names a part of the spec that nobody will load.
-    """
+def source(run: Path | Tomogram, spec: Path | None = None) -> Source:
+    """Where a stored run comes from; a run that is open already is given as its tomogram."""
+    known = run.provenance if isinstance(run, Tomogram) else _provenance(run)
+    run_file, identity = Path(known["path"]), known[keys.IDENTITY]
     if spec is not None:
-        return read(spec), spec.resolve().parent
-    stored, folder, name = known[keys.SPEC], Path(known[keys.FOLDER] or "."), Path(known["path"]).name
+        return Source(run_file, read(spec), spec.resolve().parent, identity)
+    stored, folder = known[keys.SPEC], Path(known[keys.FOLDER] or ".")
     if stored is None:
-        raise InputError(f"run file: {name} was not made from a spec; name one with --spec")
-    loaded = parse(stored)
-    code = [entry for entry in loaded.runs_code() if entry.partition(".")[0] != without]
-    if code and not _still_there(stored, folder):
+        raise InputError(f"run file: {run_file.name} was not made from a spec; name one with --spec")
+    followed = parse(stored)
+    if followed.runs_code() and not _still_there(stored, folder):
         raise InputError(
-            f"run file: the spec in {name} runs your own code ({', '.join(code)}); to allow that, name it with --spec"
+            f"run file: the spec in {run_file.name} runs your own code ({', '.join(followed.runs_code())}); "
+            "to allow that, name it with --spec"
         )
-    return loaded, folder
+    return Source(run_file, followed, folder, identity)
 
 
-def check_same(known: Mapping[str, Any], now: Mapping[str, Any], parts: Sequence[str]) -> None:
-    """Refuse what differs in one of these parts of the identity from what the run was measured on."""
-    identity = known[keys.IDENTITY]
-    changes = identity_changes(*({part: whole.get(part) for part in parts} for whole in (identity, now)))
-    if changes:
-        raise InputError(f"run file: this is not what {Path(known['path']).name} was measured on: {changes[0]}")
+def _provenance(run_file: Path) -> dict[str, Any]:
+    with Store.open(run_file) as store:
+        return {"path": run_file, **{key: store.get(key) for key in (keys.IDENTITY, keys.SPEC, keys.FOLDER)}}
 
 
 def _still_there(stored: dict[str, Any], folder: Path) -> bool:

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai import strategies, surrogates
 from testifai.engine import stopping as stopping_rules
 from testifai.errors import InputError, suggest
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, visiting_order
-from testifai.scans.session import environment
+from testifai.scans.environment import environment
+from testifai.scans.options import ScanOptions, choose
 from testifai.space import Space
-from testifai.strategies.base import Progress, check_budget
-from testifai.support.bits import Bits
+from testifai.strategies.base import Progress
+from testifai.support.bits import Bits, count_set, unpack
 from testifai.tomogram import Tomogram
 
 
@@ -72,13 +72,13 @@ class Grid:
     @cached_property
     def truth(self) -> NDArray[np.float64]:
         """The pass rate of every test."""
-        rates: NDArray[np.float64] = np.bitwise_count(self.passes).sum(axis=-1, dtype=np.int64) / self.inputs
+        rates: NDArray[np.float64] = count_set(self.passes) / self.inputs
         return rates
 
     def passed(self, configuration: int, inputs: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which of these inputs passed under a configuration, by its id."""
         row = self.passes.reshape(-1, self.passes.shape[-1])[configuration]
-        return np.unpackbits(row, count=self.inputs).astype(bool)[inputs]
+        return unpack(row, self.inputs)[inputs]
 
     def values(self, configuration: int, inputs: NDArray[np.intp]) -> NDArray[np.float32]:
         """The margins of these inputs under a configuration, by its id."""
@@ -108,40 +108,23 @@ class Grid:
         return Grid(rest, self.inputs, self.passes[at], margins, self.margin_scale)
 
 
-def replay(
-    grid: Grid,
-    strategy: Any,
-    surrogate: Any = None,
-    budget: int | None = None,
-    target: float | None = None,
-    stopping: Any = None,
-    seed: int = 0,
-    scores: bool = False,
-) -> Tomogram:
-    """What a scan with this strategy and seed would have found, from recorded outcomes.
+def replay(grid: Grid, strategy: Any, surrogate: Any = None, *, scores: bool = False, **options: Any) -> Tomogram:
+    """What a scan with this strategy and these options would have found, from recorded outcomes.
 
     With `scores`, the recorded margins are kept beside the outcomes, as a scan does with keep=["value"].
     """
-    check_budget(budget)
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed: must be a whole number, at least 0, got {seed!r}")
-    if target is not None and not 0 < target < 1:
-        raise InputError(f"target: must be a half-width between 0 and 1, got {target!r}")
+    chosen = ScanOptions.of({"strategy": strategy, "surrogate": surrogate, **options})
     if scores and grid.margins is None:
         raise InputError("scores: the grid has no margins; record it with keep = ['value'], or leave the scores out")
-    strategy = strategies.resolve(strategy)
-    surrogate = strategy.surrogate if surrogate is None else surrogate
-    surrogates.resolve(surrogate, seed, [axis.severities for axis in grid.space.axes])
-    # As in a session: a wanted half-width without a rule asks for the rule that stops at one, if the strategy has none.
-    by_target = stopping is None and target is not None and not getattr(strategy, "uses_target", False)
-    rule = stopping_rules.resolve("interval" if by_target else stopping, target)
+    methods, seed, budget = choose(chosen, grid.space), chosen.seed, chosen.budget
+    strategy, rule = methods.strategy, methods.stopping
     order = visiting_order(grid.inputs, seed)
     outcomes = Outcomes(grid.inputs)
     decided: dict[int, NDArray[np.bool_]] = {}
     done = 0
     while True:
         progress = Progress(
-            grid.space, outcomes, budget=budget, target=target, stopping=rule, seed=seed, decided=decided
+            grid.space, outcomes, budget=budget, target=chosen.target, stopping=rule, seed=seed, decided=decided
         )
         work = strategy.propose(progress)
         if work is None:
@@ -157,9 +140,10 @@ def replay(
         outcomes,
         order,
         stopped_early=rule is not None,
-        surrogate=surrogate,
+        surrogate=methods.surrogate,
+        population=chosen.population,
         seed=seed,
-        provenance={"identity": _replayed(grid, strategy, rule, surrogate, seed), "environment": environment()},
+        provenance={"identity": _replayed(grid, strategy, rule, methods.surrogate, seed), "environment": environment()},
     )
 
 

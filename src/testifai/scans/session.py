@@ -4,40 +4,39 @@ from __future__ import annotations
 
 import logging
 import os
-import platform
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib import metadata
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai import data as datasets
-from testifai import models, oracles, strategies, surrogates
+from testifai import models, oracles
+from testifai.engine import EXECUTORS
 from testifai.engine import stopping as stopping_rules
-from testifai.engine.local import Executor, Measured, Subject
+from testifai.engine.base import BatchOutcome, Executor
 from testifai.engine.plan import Work
+from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.quality.assessment import Assessment, plan
+from testifai.runs import keys
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.runs.store import Store, identity_changes
+from testifai.scans.environment import environment
+from testifai.scans.options import ScanKeywords, ScanOptions, choose, with_options
 from testifai.space import Space
-from testifai.strategies.base import Progress, check_budget
+from testifai.strategies.base import Progress, Strategy
 from testifai.support.progress import Step, bar
-from testifai.support.version import VERSION
 from testifai.tomogram import Tomogram
 
 log = logging.getLogger(__name__)
 
 SAVE_EVERY = 0.25  # seconds
-POPULATIONS = ("data", "future")
-KEEP = ("value", "predicted")
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "onnxruntime", "opencv-python-headless")
 
 
 class Session:
@@ -49,80 +48,45 @@ class Session:
         data: Any,
         space: Space,
         *,
-        strategy: Any = None,
-        surrogate: Any = None,
-        stopping: Any = None,
-        budget: int | None = None,
-        target: float | None = None,
-        population: str = "data",
-        oracle: Any = "label",
-        batch_size: int | None = None,
-        seed: int = 0,
-        workers: int | None = None,
-        keep: tuple[str, ...] | list[str] | None = None,
-        quality: Any = None,
         part: tuple[int, int] | None = None,
+        **options: Any,
     ) -> None:
         if not isinstance(space, Space):
             raise InputError(f"space: expected a testifai.Space, got {type(space).__name__}")
-        _check_whole("seed", seed, least=0, most=2**63 - 1)
-        _check_whole("batch_size", batch_size, least=1)
-        _check_whole("workers", workers, least=1)
-        check_budget(budget)
-        if target is not None and not 0 < target < 1:
-            raise InputError(f"target: must be a half-width between 0 and 1, got {target!r}")
-        _check_choice("population", population, POPULATIONS)
-        for name in keep or ():
-            _check_choice("keep", name, KEEP)
+        self.options = chosen = ScanOptions.of(options)
         self.space = space
         self.model = models.wrap(model)
         self.data = datasets.wrap(data)
-        self.oracle = oracles.resolve(oracle)
-        if strategy is None:
-            strategy = strategies.default(space, surrogate=surrogate, stopping=stopping, parts=part is not None)
-        self.strategy = strategies.resolve(strategy)
-        self.surrogate = self.strategy.surrogate if surrogate is None else surrogate
-        resolved = surrogates.resolve(self.surrogate, seed, [axis.severities for axis in space.axes])
-        if space.order_sensitive and getattr(resolved, "plain_only", False):
-            raise InputError(
-                f"surrogate: {self.surrogate!r} does not fit a space in which the order of application counts; "
-                "use strategy = 'ordered' with surrogate = 'forest'"
-            )
-        # A wanted half-width without a rule asks for the rule that stops at one; like the target, it may come and go.
-        # A strategy that looks at the half-widths itself needs none.
-        self._told_rule = stopping_rules.resolve(stopping, target)
-        looks_itself = getattr(self.strategy, "uses_target", False)
-        if looks_itself and self._told_rule is not None:
-            raise InputError(
-                f"stopping: strategy {self.strategy.name!r} decides itself how many inputs a test gets; "
-                "leave stopping out, or use strategy = 'ordered' or 'full'"
-            )
-        by_target = stopping is None and target is not None and not looks_itself
-        self.stopping = stopping_rules.resolve("interval", target) if by_target else self._told_rule
+        self.oracle = oracles.resolve(chosen.oracle)
+        self.methods = choose(chosen, space, parts=part is not None)
+        self.strategy, self.surrogate = self.methods.strategy, self.methods.surrogate
+        self.stopping = self.methods.stopping
         self._stopped_early = self.stopping is not None
-        self.budget, self.target, self.population = budget, target, population
-        if keep is None:
-            keep = ("value",) if getattr(resolved, "takes_scores", False) else ()
-        self.seed, self.keep = seed, tuple(keep)
+        self.budget, self.target, self.population = chosen.budget, chosen.target, chosen.population
+        self.seed, self.keep = chosen.seed, self.methods.keep
         self.part = _check_part(part, self.stopping, self.strategy)
         inputs = len(self.data.inputs)
         self.subject = Subject(
-            self.model,
             self.data,
             space,
-            self.oracle,
-            visiting_order(inputs, seed),
+            visiting_order(inputs, self.seed),
+            self.seed,
+            model=self.model,
+            oracle=self.oracle,
             labels=self._labels(),
             classes=self._classes(),
-            seed=seed,
             keep=self.keep,
         )
-        self.assessment = None if quality is None else self._assessment(quality)
+        self.assessment = None if chosen.quality is None else self._assessment(chosen.quality)
         self._warned = False
         # An event, not a method of this session: a cycle would keep the model's memory until the collector comes by.
         self._interrupted = threading.Event()
-        self.executor = Executor(
-            self.subject, batch_size=batch_size, workers=workers, interrupted=self._interrupted.is_set
+        self.executor: Executor = EXECUTORS.make(
+            chosen.executor or "local",
+            subject=self.subject,
+            batch_size=chosen.batch_size,
+            workers=chosen.workers,
+            interrupted=self._interrupted.is_set,
         )
         self.outcomes = Outcomes(inputs)
         self._decided: dict[Any, Any] = {}
@@ -143,16 +107,15 @@ class Session:
             return self.data.labels
         self.oracle.check(self.data.labels, None)
         assert self.data.labels is not None
-        values = getattr(self.model, "class_values", None)
-        labels = models.align_labels(self.data.labels, self.data.classes, values)
-        self.oracle.check(labels, getattr(self.model, "classes", None))
+        labels = models.align_labels(self.data.labels, self.data.classes, self.model.class_values)
+        self.oracle.check(labels, self.model.classes)
         return labels
 
     def _classes(self) -> int | None:
         """How many classes there are, to tell a label that is none of them."""
-        if self.oracle.name not in {"label", "consistency"}:
+        if not self.oracle.decides_classes:
             return None
-        known: int | None = getattr(self.model, "classes", None)
+        known = self.model.classes
         if known is not None or self.data.classes is not None:
             return known or len(self.data.classes or ())
         labels = self.data.labels
@@ -203,12 +166,12 @@ class Session:
 
     def identity(self) -> dict[str, Any]:
         """All that decides the outcomes and estimates; a run file is continued only if none of it changed."""
-        rule = stopping_rules.describe(self._told_rule)
+        rule = stopping_rules.describe(self.methods.told_rule)
         if rule is not None:
             rule.pop("target", None)
         return {
-            "model": getattr(self.model, "fingerprint", None) or type(self.model).__qualname__,
-            "preprocessing": getattr(self.model, "preprocessing", None),
+            "model": self.model.fingerprint,
+            "preprocessing": self.model.preprocessing,
             "data": self.data.fingerprint,
             "space": self.space.describe(),
             "oracle": self.oracle.describe(),
@@ -239,7 +202,7 @@ class Session:
     def _attach(self, store: Store, extra: dict[str, Any]) -> None:
         """Take up what the file holds, or make it ours."""
         identity = self.identity()
-        stored = store.get("identity")
+        stored = store.get(keys.IDENTITY)
         changes = [] if stored is None else identity_changes(stored, identity)
         if changes and store.is_empty():
             # A first try that failed before it measured anything must not stand in the way of the second.
@@ -248,15 +211,15 @@ class Session:
         if stored is None:
             labels = self.data.labels
             if labels is not None:
-                store.put_array("labels", np.asarray(labels))
-            store.put(
-                inputs=len(self.data.inputs),
-                classes=self.data.classes,
-                environment=environment(),
-                identity=identity,
-                stopped_early=self._stopped_early,
-                **extra,
-            )
+                store.put_array(keys.LABELS, np.asarray(labels))
+            about = {
+                keys.INPUTS: len(self.data.inputs),
+                keys.CLASSES: self.data.classes,
+                keys.ENVIRONMENT: environment(),
+                keys.IDENTITY: identity,
+                keys.STOPPED_EARLY: self._stopped_early,
+            }
+            store.put(**about, **extra)
             return
         if changes:
             raise InputError(
@@ -267,8 +230,8 @@ class Session:
         self._decided.clear()
         self.executor.references.values = store.load_references(len(self.data.inputs))
         # A test once ended by a rule keeps bounds that allow for it.
-        self._stopped_early = self._stopped_early or bool(store.get("stopped_early"))
-        store.put(stopped_early=self._stopped_early, **extra)
+        self._stopped_early = self._stopped_early or bool(store.get(keys.STOPPED_EARLY))
+        store.put(**{keys.STOPPED_EARLY: self._stopped_early}, **extra)
 
     def _assess(self, store: Store | None, progress: Callable[[Step], None] | None) -> None:
         """Measure quality, before anything is tested: what a query with a limit on it selects is then known."""
@@ -290,7 +253,7 @@ class Session:
         most = self.strategy.expected(self.progress())
         saved = time.monotonic()
 
-        def hand_over(measured: Measured) -> None:
+        def hand_over(measured: BatchOutcome) -> None:
             nonlocal done, saved
             if store is not None:
                 # Before the outcomes are there: an interrupt in between must not save them without their reference.
@@ -371,26 +334,8 @@ class Session:
             self._interrupted.clear()
 
 
-def scan(
-    model: Any,
-    data: Any,
-    space: Space,
-    *,
-    strategy: Any = None,
-    surrogate: Any = None,
-    stopping: Any = None,
-    budget: int | None = None,
-    target: float | None = None,
-    population: str = "data",
-    oracle: Any = "label",
-    batch_size: int | None = None,
-    seed: int = 0,
-    store: str | os.PathLike[str] | None = None,
-    progress: bool | Callable[[Step], None] = False,
-    workers: int | None = None,
-    keep: tuple[str, ...] | list[str] | None = None,
-    quality: Any = None,
-) -> Tomogram:
+@with_options(ScanKeywords)
+def scan(model: Any, data: Any, space: Space, **keywords: Any) -> Tomogram:
     """Test a model over a space of conditions.
 
     >>> import numpy as np, testifai as ta
@@ -401,55 +346,15 @@ def scan(
     >>> tomogram.estimate.tolist()
     [1.0, 0.9, 0.525]
     """
-    session = Session(
-        model,
-        data,
-        space,
-        strategy=strategy,
-        surrogate=surrogate,
-        stopping=stopping,
-        budget=budget,
-        target=target,
-        population=population,
-        oracle=oracle,
-        batch_size=batch_size,
-        seed=seed,
-        workers=workers,
-        keep=keep,
-        quality=quality,
-    )
+    store, progress = keywords.pop("store", None), keywords.pop("progress", False)
+    session = Session(model, data, space, **keywords)
     if progress is True:
         with bar() as show:
             return session.run(store, show)
     return session.run(store, progress or None)
 
 
-def environment() -> dict[str, str]:
-    """What a run was made with."""
-    versions = {"testifai": VERSION, "python": platform.python_version(), "platform": platform.platform()}
-    for library in LIBRARIES:
-        try:
-            versions[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
-
-
-def _check_whole(field: str, value: Any, *, least: int, most: int | None = None) -> None:
-    if value is None and field != "seed":
-        return
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
-        limit = f"at most {most}" if whole and value >= least else f"at least {least}"
-        raise InputError(f"{field}: must be a whole number, {limit}, got {value!r}")
-
-
-def _check_choice(field: str, value: Any, accepted: tuple[str, ...]) -> None:
-    if value not in accepted:
-        raise InputError(f"{field}: must be one of {', '.join(accepted)}, got {value!r}")
-
-
-def _check_part(part: tuple[int, int] | None, rule: Any, strategy: Any) -> tuple[int, int] | None:
+def _check_part(part: tuple[int, int] | None, rule: Any, strategy: Strategy) -> tuple[int, int] | None:
     if part is None:
         return None
     own, parts = part
@@ -457,7 +362,7 @@ def _check_part(part: tuple[int, int] | None, rule: Any, strategy: Any) -> tuple
         raise InputError(f"part: expected I/N with I from 1 to N, got {own}/{parts}")
     if rule is not None:
         raise InputError("part: a stopping rule needs all outcomes of a test in one place; use stopping = 'none'")
-    if not getattr(strategy, "splits", True):
+    if not strategy.splits:
         raise InputError(
             f"part: strategy {strategy.name!r} gives every test inputs of its own; use 'full' or 'ordered'"
         )

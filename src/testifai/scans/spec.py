@@ -5,77 +5,19 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
+from pydantic import BaseModel, Field, PlainValidator, SerializeAsAny, StrictBool, ValidationError, model_validator
 
-from testifai.errors import InputError, suggest
+from testifai import data as datasets
+from testifai import models
+from testifai.errors import InputError
+from testifai.support.fields import Fields, first_problem, validator
 
 Level = Annotated[int, Field(ge=0, strict=True)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ModelPart(_Part):
-    """Where the model is and what it wants to be fed. Exactly one of onnx, transformers, encoder, python, torch."""
-
-    onnx: str | None = None
-    transformers: str | None = None
-    encoder: str | None = None
-    python: str | None = None
-    torch: str | None = None
-    head: str | None = None
-    tokenizer: str | None = None
-    max_length: Annotated[int, Field(ge=1, strict=True)] | None = None
-    weights: str | None = None
-    layout: Literal["NCHW", "NHWC", "flat"] | None = None
-    scale: float | Literal["unit", "raw", "signed"] | None = None
-    mean: float | list[float] | None = None
-    std: float | list[float] | None = None
-    output: str | None = None
-    outputs: Literal["labels", "scores", "values"] | None = None
-    features: str | None = None
-    classes: Annotated[int, Field(ge=1)] | None = None
-    threads: Annotated[int, Field(ge=1)] | None = None
-
-    KINDS: ClassVar = ("onnx", "transformers", "encoder", "python", "torch")
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> ModelPart:
-        _exactly_one(self, self.KINDS)
-        return self
-
-
-class DataPart(_Part):
-    """Where the inputs are. Exactly one of npz, idx, cifar, folder, csv, tsv, jsonl, python."""
-
-    npz: str | None = None
-    idx: str | list[str] | None = None
-    cifar: str | list[str] | None = None
-    folder: str | None = None
-    csv: str | None = None
-    tsv: str | None = None
-    jsonl: str | None = None
-    python: str | None = None
-    text: str | list[str] | None = None
-    label: str | None = None
-    side: Literal["first", "second", "both"] | None = None
-    x: str | None = None
-    y: str | None = None
-    size: list[int] | None = None
-    grey: bool | None = None
-
-    KINDS: ClassVar = ("npz", "idx", "cifar", "folder", "csv", "tsv", "jsonl", "python")
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> DataPart:
-        _exactly_one(self, self.KINDS)
-        return self
-
-
-class AxisPart(_Part):
+class AxisPart(Fields):
     """One axis: a registered perturbation (`use`) or one from your own code (`python`), and chosen severities.
 
     `levels` replaces the table of a perturbation with a continuous level: severity s is the s-th of them.
@@ -92,11 +34,11 @@ class AxisPart(_Part):
         return self
 
 
-class ScanPart(_Part):
+class ScanPart(Fields):
     """The keywords of `ta.scan`."""
 
     strategy: str | dict[str, Any] | None = None
-    surrogate: str | None = None
+    surrogate: str | dict[str, Any] | None = None
     stopping: str | dict[str, Any] | None = None
     budget: Annotated[int, Field(ge=1, strict=True)] | None = None
     target: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -109,7 +51,7 @@ class ScanPart(_Part):
     quality: str | dict[str, Any] | None = None
 
 
-class Gate(_Part):
+class Gate(Fields):
     """A requirement: the lower bound (or the estimate) of a query's robustness is at least so much."""
 
     query: str
@@ -119,14 +61,14 @@ class Gate(_Part):
     name: str | None = None
 
 
-class Spec(_Part):
+class Spec(Fields):
     """A whole spec file."""
 
-    model: ModelPart
-    data: DataPart
+    model: Annotated[SerializeAsAny[models.ModelPart], PlainValidator(validator(models.ADAPTERS, models.ModelPart))]
+    data: Annotated[SerializeAsAny[datasets.DataPart], PlainValidator(validator(datasets.LOADERS, datasets.DataPart))]
     space: dict[str, str | AxisPart | StrictBool]
     scan: ScanPart = ScanPart()
-    gate: list[Gate] = []
+    gate: list[Gate] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _axes(self) -> Spec:
@@ -149,18 +91,35 @@ class Spec(_Part):
                 parts[name] = AxisPart(use=value)
         return parts
 
+    def own_code(self) -> dict[str, str]:
+        """All code of the user's that following the spec imports: "package.module:name" by the entry that names it.
+
+        This is the one place that says what a spec may run; whoever follows one that came with a run file asks here.
+        """
+        parts = {"model": self.model, "data": self.data}
+        found = {f"{table}.{name}": path for table, part in parts.items() for name, path in part.own_code().items()}
+        found |= _code_of_quality(self.scan.quality)
+        axes = {f"space.{name}": part.python for name, part in self.axes().items()}
+        return found | {entry: path for entry, path in axes.items() if path}
+
     def runs_code(self) -> list[str]:
         """The entries of the spec that import the user's code."""
-        entries = [f"model.{kind}" for kind in ("python", "torch") if getattr(self.model, kind)]
-        entries += ["data.python"] if self.data.python else []
-        entries += ["scan.quality"] if _runs_code(self.scan.quality) else []
-        return entries + [f"space.{name}" for name, part in self.axes().items() if part.python]
+        return list(self.own_code())
 
 
-def _runs_code(quality: str | dict[str, Any] | None) -> bool:
-    """Whether a measure is a function of the user's, or computes its features with one."""
-    parts = [quality, quality.get("extractor")] if isinstance(quality, dict) else []
-    return any(isinstance(part, dict) and not {"python", "torch"}.isdisjoint(part) for part in parts)
+def _code_of_quality(quality: str | dict[str, Any] | None) -> dict[str, str]:
+    """A measure may be a function of the user's, or compute its features with a model that is."""
+    if not isinstance(quality, dict):
+        return {}
+    found = {"scan.quality": str(quality["python"])} if "python" in quality else {}
+    extractor = quality.get("extractor")
+    if isinstance(extractor, dict):
+        kinds = [kind for kind in models.ADAPTERS if kind in extractor]
+        for kind in kinds:
+            # Not checked here: what it would import counts, whatever else is wrong with it.
+            own = models.ADAPTERS[kind].model_construct(**extractor).own_code()
+            found |= {f"scan.quality.extractor.{name}": path for name, path in own.items()}
+    return found
 
 
 def read(path: str | os.PathLike[str]) -> Spec:
@@ -184,7 +143,7 @@ def parse(table: dict[str, Any], name: str = "spec") -> Spec:
     try:
         return Spec.model_validate(table)
     except ValidationError as error:
-        raise InputError(f"{name}: {_first_problem(error)}") from None
+        raise InputError(f"{name}: {first_problem(error, _known)}") from None
 
 
 def _exactly_one(part: BaseModel, kinds: tuple[str, ...]) -> None:
@@ -200,45 +159,8 @@ def _toml_hint(message: str) -> str:
     return message
 
 
-def _first_problem(error: ValidationError) -> str:
-    """One line: which field, which value, what is accepted."""
-    # A value that fits none of several types is reported once per type; the deepest report knows most.
-    problems = [(problem, _location(problem)) for problem in error.errors()]
-    problem, location = max(
-        problems, key=lambda p: (p[0]["type"] == "extra_forbidden", len(p[0]["loc"]), p[0]["type"] == "value_error")
-    )
-    field = ".".join(location)
-    if problem["type"] == "extra_forbidden":
-        return f"unknown key {field!r}; {suggest(location[-1], _known(location[:-1]))}"
-    if problem["type"] == "missing":
-        return f"{field} is missing"
-    if problem["type"] == "value_error":
-        message = problem["msg"].removeprefix("Value error, ")
-        return f"{field}: {message}" if field else message
-    accepted = dict.fromkeys(_accepted(other["msg"]) for other, place in problems if place == location)
-    return f"{field or 'everything'}: should be {', or '.join(accepted)}, got {problem['input']!r}"
-
-
-def _location(problem: Any) -> list[str]:
-    return [str(part) for part in problem["loc"] if not _is_type_tag(part)]
-
-
-def _accepted(message: str) -> str:
-    """What pydantic asks for, without its own classes and its explanations."""
-    wanted = message.removeprefix("Input should be ").partition(", unable")[0]
-    return wanted.partition(" or instance of")[0].replace("a valid dictionary", "a table")
-
-
-def _is_type_tag(part: object) -> bool:
-    """Pydantic names the member of a union in the location; that is its business, not the user's."""
-    text = str(part)
-    return text in {"str", "bool", "int", "float", "AxisPart", "constrained-int"} or "[" in text
-
-
 def _known(location: list[str]) -> list[str]:
     parts: dict[str, type[BaseModel]] = {
-        "model": ModelPart,
-        "data": DataPart,
         "space": AxisPart,
         "scan": ScanPart,
         "gate": Gate,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.statistics.intervals import confidence_sequence, wilson
+from testifai.statistics.normal import half_widths
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -24,15 +25,14 @@ LEAST_P = 1e-12  # of runs that were stopped early: far below any share of 5 % t
 def solve_paired(counts: Counts, population: int | None) -> tuple[Floats, Floats, Floats]:
     """Bounds and p-values of tests whose inputs both runs tried."""
     low, high = paired_interval(counts[:, 5], counts[:, 4], counts[:, 0], population)
-    p = [_paired_p(gained, lost, pairs, population) for pairs, lost, gained in counts[:, [0, 4, 5]].tolist()]
-    return low, high, np.array(p)
+    return low, high, _paired_p(counts[:, 5], counts[:, 4], counts[:, 0], population)
 
 
 def solve_apart(counts: Counts, population: int | None) -> tuple[Floats, Floats, Floats]:
     """Bounds and p-values of tests that each run tried on inputs of its own."""
     n_a, s_a, n_b, s_b = counts[:, :4].T
     low, high = independent_interval(s_a, n_a, s_b, n_b)
-    return low, high, np.array([_independent_p(*row) for row in counts[:, :4].tolist()])
+    return low, high, _independent_p(n_a, s_a, n_b, s_b)
 
 
 def solve_stopped(counts: Counts, population: int | None) -> tuple[Floats, Floats, Floats]:
@@ -53,10 +53,8 @@ def paired_interval(
     >>> round(float(low), 4), round(float(high), 4)
     (0.0231, 0.0584)
     """
-    from scipy.special import ndtri
-
     c, b, n = np.broadcast_arrays(*(np.asarray(count, np.float64) for count in (gained, lost, pairs)))
-    z2 = float(ndtri(0.5 + confidence / 2)) ** 2
+    z2 = half_widths(confidence) ** 2
     estimate = (c - b) / n
     complete = np.zeros(n.shape, bool) if population is None else n == population
     effective = n if population is None else np.where(complete, 1, n * (population - 1) / np.maximum(population - n, 1))
@@ -133,50 +131,28 @@ def _stopped_p(counts: Counts, population: int | None) -> Floats:
     return np.exp(most)
 
 
-def _paired_p(gained: int, lost: int, pairs: int, population: int | None) -> float:
+def _paired_p(gained: ArrayLike, lost: ArrayLike, pairs: ArrayLike, population: int | None) -> Floats:
     """McNemar's exact test of equal rates, two-sided: on an input where the models differ, each way is as likely.
 
     In a finite population with D gains and D losses, that is a draw without replacement from 2D. The largest D that
     the untried inputs leave room for spreads most; if even that has no room for what was seen, the rates differ.
     """
-    from scipy.special import bdtr
+    from scipy.stats import binom, hypergeom
 
-    differing, fewer = gained + lost, min(gained, lost)
+    differing, fewer, more = np.add(gained, lost), np.minimum(gained, lost), np.maximum(gained, lost)
     if population is None:
-        return min(1.0, 2 * float(bdtr(fewer, differing, 0.5))) if differing else 1.0
-    half = (population - pairs + differing) // 2
-    if half < max(gained, lost):
-        return 0.0
-    return min(1.0, 2 * _hypergeometric_tail(fewer, 2 * half, half, differing))
+        return np.asarray(np.minimum(1.0, 2 * binom.cdf(fewer, differing, 0.5)))
+    half = (population - np.asarray(pairs) + differing) // 2
+    # Of nothing there is no distribution; what has no room (NaN) is not looked at.
+    tail = hypergeom.cdf(fewer, 2 * np.maximum(half, 1), np.maximum(half, 1), differing)
+    return np.where(half < more, 0.0, np.minimum(1.0, 2 * tail))
 
 
-def _independent_p(trials_a: int, passes_a: int, trials_b: int, passes_b: int) -> float:
+def _independent_p(trials_a: Counts, passes_a: Counts, trials_b: Counts, passes_b: Counts) -> Floats:
     """Fisher's exact test of equal rates, two-sided by doubling the smaller tail."""
+    from scipy.stats import hypergeom
+
     total, passes = trials_a + trials_b, passes_a + passes_b
-    fewer_b = _hypergeometric_tail(passes_b, total, passes, trials_b)
-    fewer_a = _hypergeometric_tail(passes_a, total, passes, trials_a)
-    return min(1.0, 2 * min(fewer_a, fewer_b))
-
-
-def _hypergeometric_tail(most: int, total: int, good: int, drawn: int) -> float:
-    """The probability of at most so many good ones in a draw without replacement."""
-    from scipy.special import gammaln
-
-    def log_choose(n: Any, k: Any) -> Any:
-        return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-
-    k = np.arange(max(0, drawn - (total - good)), most + 1)
-    terms = log_choose(good, k) + log_choose(total - good, drawn - k) - log_choose(total, drawn)
-    return float(np.exp(terms).sum())
-
-
-def holm(p: Floats) -> Floats:
-    """p-values that may be compared with the risk of a single wrong rejection among all: Holm (1979).
-
-    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(p, kind="stable")
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)))
-    return adjusted
+    fewer_b = hypergeom.cdf(passes_b, total, passes, trials_b)
+    fewer_a = hypergeom.cdf(passes_a, total, passes, trials_a)
+    return np.asarray(np.minimum(1.0, 2 * np.minimum(fewer_a, fewer_b)))

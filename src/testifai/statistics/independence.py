@@ -13,12 +13,14 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
+from testifai.statistics.corrections import holm
+from testifai.support.plain import plain as plain_data
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -66,7 +68,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Independence:
+class PairTests:
     """The pairs of a space, tested; `groups` are the axes that hang together through dependent pairs."""
 
     axes: tuple[str, ...]
@@ -87,12 +89,11 @@ class Independence:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, None for what does not exist."""
-        pairs = [{**asdict(pair), "misleading": pair.misleading} for pair in self.pairs]
         return {
             "axes": list(self.axes),
-            "pairs": [{key: _plain(value) for key, value in pair.items()} for pair in pairs],
-            "matrix": [[_plain(value) for value in row] for row in self.matrix().tolist()],
-            "groups": [list(group) for group in self.groups],
+            "pairs": plain_data([{**asdict(pair), "misleading": pair.misleading} for pair in self.pairs]),
+            "matrix": plain_data(self.matrix()),
+            "groups": plain_data(self.groups),
             "warnings": warnings(self),
             "draws": self.draws,
             "alpha": self.alpha,
@@ -100,7 +101,7 @@ class Independence:
         }
 
 
-def warnings(result: Independence) -> list[str]:
+def warnings(result: PairTests) -> list[str]:
     """One sentence for each pair about which products mislead, or one that says that there is none."""
     found = [_sentence(pair) for pair in result.pairs if pair.misleading]
     untested = [" × ".join(pair.axes) for pair in result.pairs if not pair.tests]
@@ -146,21 +147,30 @@ def find_designs(features: NDArray[np.int64]) -> Iterator[Design]:
     """For every pair of axes, the joint tests whose first-order tests and the clean one are measured too."""
     active = features > 0
     orders = active.sum(axis=1)
-    clean = np.flatnonzero(orders == 0)
-    alone = {(int(j), int(features[row, j])): int(row) for row in np.flatnonzero(orders == 1)
-             for j in np.flatnonzero(active[row])}  # fmt: skip
+    clean = np.flatnonzero(orders == 0)[:1].tolist()
+    alone = _first_order_rows(features)
     for i, j in itertools.combinations(range(features.shape[1]), 2):
-        joint = np.flatnonzero((orders == 2) & active[:, i] & active[:, j])
-        parts = [(alone.get((i, int(a))), alone.get((j, int(b)))) for a, b in features[joint][:, [i, j]]]
-        usable = [c for c, (a, b) in enumerate(parts) if a is not None and b is not None and len(clean)]
-        concerned = sorted({int(row) for c in usable for row in parts[c] if row is not None})
-        rows = np.array([*clean[:1], *concerned, *joint[usable]], np.intp)
-        place = {int(row): at for at, row in enumerate(rows)}
-        first, second = ([place[int(parts[c][side] or 0)] for c in usable] for side in (0, 1))
+        both = np.flatnonzero((orders == 2) & active[:, i] & active[:, j]).tolist()
+        joint = [row for row in both if clean and all((axis, int(features[row, axis])) in alone for axis in (i, j))]
+        severities = features[np.array(joint, np.intp)][:, [i, j]]
+        first = [alone[i, severity] for severity in severities[:, 0].tolist()]
+        second = [alone[j, severity] for severity in severities[:, 1].tolist()]
+        rows = [*clean, *sorted({*first, *second}), *joint]
+        place = {row: at for at, row in enumerate(rows)}
         yield Design(
-            (i, j), rows, np.array(first, np.intp), np.array(second, np.intp),
-            np.arange(len(rows) - len(usable), len(rows)), features[joint[usable]][:, [i, j]],
-        )  # fmt: skip
+            axes=(i, j),
+            rows=np.array(rows, np.intp),
+            first=np.array([place[row] for row in first], np.intp),
+            second=np.array([place[row] for row in second], np.intp),
+            joint=np.arange(len(rows) - len(joint), len(rows)),
+            severities=severities,
+        )
+
+
+def _first_order_rows(features: NDArray[np.int64]) -> dict[tuple[int, int], int]:
+    """The row of the test in which this axis alone is active, at this severity."""
+    tests, axes = np.nonzero(features * ((features > 0).sum(axis=1) == 1)[:, None])
+    return {(axis, int(features[test, axis])): test for test, axis in zip(tests.tolist(), axes.tolist(), strict=True)}
 
 
 def examine(
@@ -173,15 +183,16 @@ def examine(
     draws: int = DRAWS,
     alpha: float = 0.05,
     plain: bool = False,
-) -> Independence:
+) -> PairTests:
     """Test pairs whose single outcomes are known: a bootstrap over the inputs, the same draws for every pair."""
     tables = [_Table(design, fetch) for design in designs]
-    drawn = [[table.rates(weights) for table in tables] for weights in _resamples(inputs, draws, seed)]
+    replicates: list[list[Floats]] = [[] for _ in tables]
+    for weights in _resamples(inputs, draws, seed):
+        for table, own in zip(tables, replicates, strict=True):
+            own.append(table.rates(weights))
     samples = [
-        _Sample(
-            table.rates(None)[0], np.concatenate([part[t] for part in drawn]), table.trials, table.inputs, table.shared
-        )
-        for t, table in enumerate(tables)
+        _Sample(table.rates(None)[0], np.concatenate(own), table.trials, table.inputs, table.shared)
+        for table, own in zip(tables, replicates, strict=True)
     ]
     return _conclude(designs, names, samples, alpha, plain)
 
@@ -196,7 +207,7 @@ def examine_counts(
     draws: int = DRAWS,
     alpha: float = 0.05,
     plain: bool = False,
-) -> Independence:
+) -> PairTests:
     """Test pairs of which only counts are known, as if every test had inputs of its own: cautious where it had not."""
     won, tried = np.asarray(passes, np.float64), np.asarray(trials, np.int64)
     rate = won / np.maximum(tried, 1)
@@ -211,26 +222,13 @@ def connected(count: int, links: Sequence[tuple[int, int]]) -> list[list[int]]:
     >>> connected(4, [(0, 2), (2, 3)])
     [[0, 2, 3], [1]]
     """
-    group = list(range(count))
-    for a, b in links:
-        old, new = max(group[a], group[b]), min(group[a], group[b])
-        group = [new if g == old else g for g in group]
-    return [[member for member in range(count) if group[member] == g] for g in sorted(set(group))]
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-
-def holm(p: ArrayLike) -> Floats:
-    """Holm's correction of p-values for looking at all of them; NaN stays and does not count.
-
-    >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    values = np.asarray(p, np.float64)
-    adjusted = np.full(values.shape, np.nan)
-    known = np.flatnonzero(~np.isnan(values))
-    ascending = known[np.argsort(values[known], kind="stable")]
-    steps = values[ascending] * np.arange(len(known), 0, -1)
-    adjusted[ascending] = np.minimum(np.maximum.accumulate(steps), 1)
-    return adjusted
+    ends = np.array(links, np.intp).reshape(-1, 2)
+    graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
+    groups, group = connected_components(graph, directed=False)
+    return [np.flatnonzero(group == each).tolist() for each in range(groups)]
 
 
 # -- inside ---------------------------------------------------------------------------------------------------------
@@ -272,6 +270,23 @@ class _Sample:
     shared: bool
 
 
+class _ChiSquare(NamedTuple):
+    """The published statistic of a pair, over those of its tests that meet the condition on N."""
+
+    statistic: float
+    expected: float
+    valid: int
+    p: float
+
+
+class _Bootstrap(NamedTuple):
+    """The statistic of a pair that decides, its p-value, and the one that allows for looking at all pairs."""
+
+    statistic: float
+    p: float
+    p_adjusted: float
+
+
 def _resamples(inputs: int, draws: int, seed: int) -> Iterator[NDArray[np.float32]]:
     """How often each input is drawn when `inputs` are drawn with replacement; some rows at a time."""
     rng = np.random.default_rng([seed, inputs])
@@ -284,25 +299,24 @@ def _resamples(inputs: int, draws: int, seed: int) -> Iterator[NDArray[np.float3
 
 def _conclude(
     designs: Sequence[Design], names: Sequence[str], samples: Sequence[_Sample], alpha: float, plain: bool
-) -> Independence:
-    figures = map(_published, designs, samples, itertools.repeat(plain))
-    chi2, expected, valid, p_published = zip(*figures, strict=True)
-    p_holm = holm(p_published)
-    statistic, p, p_adjusted = _bootstrap(designs, samples, plain)
+) -> PairTests:
+    published = [_published(design, sample, plain) for design, sample in zip(designs, samples, strict=True)]
+    p_holm = holm([one.p for one in published]).tolist()
+    decisions = _bootstrap(designs, samples, plain)
     pairs = []
-    for t, (design, sample) in enumerate(zip(designs, samples, strict=True)):
+    for design, sample, chi2, p_chi2, found in zip(designs, samples, published, p_holm, decisions, strict=True):
         i, j = design.axes
         pair = Pair(
             axes=(names[i], names[j]), tests=design.tests, inputs=sample.inputs, shared=sample.shared,
-            chi2=chi2[t], chi2_expected=expected[t], valid=valid[t],
-            p_published=p_published[t], p_published_holm=float(p_holm[t]),
-            statistic=float(statistic[t]), p_bootstrap=float(p[t]), p_adjusted=float(p_adjusted[t]),
-            dependent=bool(p_adjusted[t] <= alpha), **_effects(design, sample, plain),
+            chi2=chi2.statistic, chi2_expected=chi2.expected, valid=chi2.valid,
+            p_published=chi2.p, p_published_holm=p_chi2,
+            statistic=found.statistic, p_bootstrap=found.p, p_adjusted=found.p_adjusted,
+            dependent=found.p_adjusted <= alpha, **_effects(design, sample, plain),
         )  # fmt: skip
         pairs.append(pair)
     links = [design.axes for design, pair in zip(designs, pairs, strict=True) if pair.dependent]
     groups = tuple(tuple(names[j] for j in group) for group in connected(len(names), links))
-    return Independence(tuple(names), tuple(pairs), groups, len(samples[0].replicates), alpha, plain)
+    return PairTests(tuple(names), tuple(pairs), groups, len(samples[0].replicates), alpha, plain)
 
 
 def _effects(design: Design, sample: _Sample, plain: bool) -> dict[str, Any]:
@@ -320,47 +334,47 @@ def _effects(design: Design, sample: _Sample, plain: bool) -> dict[str, Any]:
     }
 
 
-def _published(design: Design, sample: _Sample, plain: bool) -> tuple[float, float, int, float]:
-    """The statistic of Proposition 1 over the tests that meet its condition on N, its mean, their number, its p-value.
+def _published(design: Design, sample: _Sample, plain: bool) -> _ChiSquare:
+    """The statistic of Proposition 1, with its distribution's p-value.
 
     The mean under independence is that of the replicates, centred: the published distribution says the number of tests.
     """
     from scipy.special import chdtrc
 
     if not design.tests:
-        return math.nan, math.nan, 0, math.nan
+        return _ChiSquare(math.nan, math.nan, 0, math.nan)
     r, n = design.products(sample.rates, plain), sample.trials[design.joint]
     inside = (r > 0) & (r < 1)
     r = np.where(inside, r, 0.5)
     valid = inside & (n > 9 * np.maximum((1 - r) / r, r / (1 - r)))
     if not valid.any():
-        return math.nan, math.nan, 0, math.nan
+        return _ChiSquare(math.nan, math.nan, 0, math.nan)
     variance = (r * (1 - r) / n)[valid]
     departures = design.departures(sample.rates, plain)
     centred = design.departures(sample.replicates, plain) - departures
     chi2, count = float(np.sum(departures[valid] ** 2 / variance)), int(valid.sum())
     expected = float(np.mean(centred[:, valid] ** 2, axis=0) @ (1 / variance))
-    return chi2, expected, count, float(chdtrc(count, chi2))
+    return _ChiSquare(chi2, expected, count, float(chdtrc(count, chi2)))
 
 
-def _bootstrap(designs: Sequence[Design], samples: Sequence[_Sample], plain: bool) -> tuple[Floats, Floats, Floats]:
-    """Each pair's sum of squared standardised departures, its p-value, and one that allows for looking at all pairs.
-
-    The null is the same sum over the replicates' departures, centred.
-    """
-    results = np.full((3, len(designs)), np.nan)
+def _bootstrap(designs: Sequence[Design], samples: Sequence[_Sample], plain: bool) -> list[_Bootstrap]:
+    """Each pair's sum of squared standardised departures, compared with that of the replicates, centred."""
     found, nulls = [], []
-    tested = [t for t, design in enumerate(designs) if design.tests]
-    for t in tested:
-        departures = designs[t].departures(samples[t].rates, plain)
-        replicates = designs[t].departures(samples[t].replicates, plain)
+    for design, sample in zip(designs, samples, strict=True):
+        if not design.tests:
+            continue
+        departures = design.departures(sample.rates, plain)
+        replicates = design.departures(sample.replicates, plain)
         # Where hardly any input counts, its standard deviation is no guide: one input is the least.
-        scale = np.maximum(replicates.std(axis=0), 1 / np.maximum(samples[t].trials[designs[t].joint], 1))
-        found.append(np.sum((departures / scale) ** 2))
+        scale = np.maximum(replicates.std(axis=0), 1 / np.maximum(sample.trials[design.joint], 1))
+        found.append(float(np.sum((departures / scale) ** 2)))
         nulls.append(np.sum(((replicates - departures) / scale) ** 2, axis=1))
-    if tested:
-        results[:, tested] = found, *p_values(np.array(found), np.array(nulls))
-    return results[0], results[1], results[2]
+    untested = _Bootstrap(math.nan, math.nan, math.nan)
+    if not found:
+        return [untested] * len(designs)
+    alone, among = p_values(np.array(found), np.array(nulls))
+    tested = map(_Bootstrap, found, alone.tolist(), among.tolist())
+    return [next(tested) if design.tests else untested for design in designs]
 
 
 def p_values(statistics: Floats, nulls: Floats) -> tuple[Floats, Floats]:
@@ -393,13 +407,3 @@ def _sentence(pair: Pair) -> str:
         f"Products will mislead about {' × '.join(pair.axes)}: off by {pair.mean_effect:.3f} on average, {way} by "
         f"{abs(pair.largest_effect):.3f} at {where} (measured {pair.measured:.3f}, product {pair.product:.3f})."
     )
-
-
-def _shown(value: float, style: str) -> str:
-    return "–" if math.isnan(value) else format(value, style)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    return None if isinstance(value, float) and math.isnan(value) else value

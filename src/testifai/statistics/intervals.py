@@ -7,12 +7,19 @@ on new inputs like them.
 
 from __future__ import annotations
 
+import bisect
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from testifai.statistics.normal import half_widths
+
 Floats = NDArray[np.float64]
+Errors = tuple[float, float]  # of the low and of the high limit
+Estimated = tuple[float, float, float]  # estimate, low, high
+
+ROUNDING = 1e-12  # two estimates this close are the same number, computed in two ways
 
 
 def wilson(
@@ -26,10 +33,8 @@ def wilson(
     >>> round(float(low), 3), round(float(high), 3)
     (0.826, 0.945)
     """
-    from scipy.special import ndtri
-
     s, n = _counts(passes, trials)
-    z2 = float(ndtri(0.5 + confidence / 2)) ** 2
+    z2 = half_widths(confidence) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = s / n
         effective = n if population is None else n * (population - 1) / (population - n)
@@ -65,6 +70,63 @@ def confidence_sequence(
     return _blank(n, low, high)
 
 
+def clopper_pearson(passes: float, trials: float, errors: Errors) -> tuple[float, float]:
+    """The rates that an exact test does not reject, each side with its own error (Clopper and Pearson 1934).
+
+    Counts may be fractions: those of as many simple random trials as others are worth.
+
+    >>> [round(limit, 3) for limit in clopper_pearson(90, 100, (0.025, 0.025))]
+    [0.824, 0.951]
+    """
+    from scipy.special import betaincinv
+
+    failures = trials - passes
+    low = float(betaincinv(passes, failures + 1, errors[0])) if passes > 0 else 0.0
+    high = float(betaincinv(passes + 1, failures, 1 - errors[1])) if failures > 0 else 1.0
+    return low, high
+
+
+def hypergeometric(passes: int, trials: int, population: int, errors: Errors) -> tuple[int, int]:
+    """How many of a finite population may pass: the numbers that an exact test does not reject on either side.
+
+    >>> hypergeometric(90, 100, 1000, (0.025, 0.025))
+    (828, 948)
+    """
+    from scipy.stats import hypergeom
+
+    # A hair less, so that rounding does not decide where a test is on the border.
+    low_error, high_error = (error * (1 - 1e-9) for error in errors)
+    least, most = passes, population - (trials - passes)
+
+    def enough(total: int) -> bool:
+        """So many would give as many passes as were seen often enough."""
+        return bool(hypergeom.sf(passes - 1, population, total, trials) > low_error)
+
+    def too_many(total: int) -> bool:
+        """So many would give as few passes as were seen too seldom."""
+        return bool(hypergeom.cdf(passes, population, total, trials) <= high_error)
+
+    low = least + bisect.bisect_left(range(least, most), True, key=enough)
+    high = least + bisect.bisect_left(range(least + 1, most + 1), True, key=too_many)
+    return low, high
+
+
+def disagree(one: Estimated, other: Estimated) -> bool:
+    """Whether two intervals for one number, each (estimate, low, high), cannot both be right.
+
+    They cannot where the estimates are further apart than z √(se² + se²), the standard errors read off the sides of
+    the intervals that face each other: high - estimate of the lower one, estimate - low of the upper one, each z
+    standard errors (Zou and Donner, Statistics in Medicine 27 (2008) 1693-1702). Both must have the same confidence.
+    If both rest on the same trials they err alike, and two 95 % intervals that are right disagree less often than one
+    time in twenty. What is NaN disagrees with nothing.
+
+    >>> disagree((0.73, 0.71, 0.75), (0.70, 0.67, 0.73)), disagree((0.75, 0.73, 0.77), (0.70, 0.67, 0.73))
+    (False, True)
+    """
+    (lower, _, top), (upper, bottom, _) = sorted([one, other])
+    return bool(upper - lower > np.hypot(top - lower, upper - bottom) + ROUNDING)
+
+
 def _counts(passes: ArrayLike, trials: ArrayLike) -> tuple[Floats, Floats]:
     s, n = np.broadcast_arrays(np.asarray(passes, np.float64), np.asarray(trials, np.float64))
     return s, n
@@ -92,16 +154,10 @@ def _solve_binomial(s: Floats, n: Floats, bar: Floats) -> tuple[Floats, Floats]:
 
 
 def _solve_hypergeometric(s: Floats, n: Floats, population: int, bar: Floats) -> tuple[Floats, Floats]:
-    from scipy.special import gammaln
-
-    def log_choose(a: Floats, b: Floats) -> Floats:
-        return np.asarray(gammaln(a + 1) - gammaln(b + 1) - gammaln(a - b + 1))
-
-    total = log_choose(np.full_like(n, population), n)
+    from scipy.stats import hypergeom
 
     def inside(k: Floats) -> NDArray[np.bool_]:
-        value = log_choose(k, s) + log_choose(population - k, n - s) - total
-        return np.asarray(value > bar)
+        return np.asarray(hypergeom.logpmf(s, population, k, n) > bar)
 
     # The likelihood of k passes among all inputs is unimodal and peaks here; k is at least s, at most N-(n-s).
     least, most = s, population - (n - s)

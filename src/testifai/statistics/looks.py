@@ -8,8 +8,9 @@ were tried. For a dozen looks this needs a quarter fewer inputs than an interval
 
 from __future__ import annotations
 
-import bisect
 from functools import lru_cache
+
+from testifai.statistics.intervals import clopper_pearson, hypergeometric
 
 FIRST_SAMPLE = 64
 GROWTH = 1.5
@@ -40,25 +41,6 @@ def interval(passes: int, trials: int, inputs: int, population: str, error: floa
     looks = len(sizes(inputs)) - (population == "data")
     tail = error / looks / 2
     if population == "data":
-        return _hypergeometric(passes, trials, inputs, tail)
-    from scipy.special import betaincinv
-
-    low = float(betaincinv(passes, trials - passes + 1, tail)) if passes else 0.0
-    high = float(betaincinv(passes + 1, trials - passes, 1 - tail)) if passes < trials else 1.0
-    return low, high
-
-
-def _hypergeometric(passes: int, trials: int, inputs: int, tail: float) -> tuple[float, float]:
-    """The least and the greatest accuracy on all inputs under which so many or so few passes are not too unlikely."""
-    from scipy.stats import hypergeom
-
-    def enough(total: int) -> bool:
-        return bool(hypergeom.sf(passes - 1, inputs, total, trials) > tail)
-
-    def few_enough(total: int) -> bool:
-        return bool(hypergeom.cdf(passes, inputs, total, trials) > tail)
-
-    least, most = passes, inputs - (trials - passes)
-    low = bisect.bisect_left(range(least, most), True, key=enough) + least
-    high = bisect.bisect_left(range(least + 1, most + 1), True, key=lambda total: not few_enough(total)) + least
-    return low / inputs, high / inputs
+        low, high = hypergeometric(passes, trials, inputs, (tail, tail))
+        return low / inputs, high / inputs
+    return clopper_pearson(passes, trials, (tail, tail))

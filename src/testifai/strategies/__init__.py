@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 from testifai import surrogates
-from testifai.errors import InputError
 from testifai.space import Space
 from testifai.strategies.adaptive import Adaptive
 from testifai.strategies.balanced import Balanced
 from testifai.strategies.base import Progress, Strategy
+from testifai.strategies.foreign import adapt
 from testifai.strategies.full import MOST_TESTS, Full
 from testifai.strategies.ordered import Ordered
 from testifai.strategies.random import Random
-from testifai.support.named import make
+from testifai.support.registry import Registry
 
-STRATEGIES: dict[str, Callable[..., Strategy]] = {
-    "adaptive": Adaptive,
-    "balanced": Balanced,
-    "full": Full,
-    "ordered": Ordered,
-    "random": Random,
-}
+STRATEGIES = Registry(
+    "strategy",
+    "testifai.strategies",
+    {
+        "adaptive": "testifai.strategies.adaptive:Adaptive",
+        "balanced": "testifai.strategies.balanced:Balanced",
+        "full": "testifai.strategies.full:Full",
+        "ordered": "testifai.strategies.ordered:Ordered",
+        "random": "testifai.strategies.random:Random",
+    },
+)
 
 __all__ = [
     "STRATEGIES",
@@ -44,16 +48,14 @@ def default(space: Space, *, surrogate: Any = None, stopping: Any = None, parts:
     That is a rule that ends tests one by one, a surrogate that leaves measured tests alone, work split among
     machines, a space in which the order of application counts, and one too large to keep an eye on every test.
     """
-    pools = surrogate is None or getattr(surrogates.resolve(surrogate), "pools", False)
+    chosen = surrogates.resolve(surrogate)
+    pools = surrogate is None or (chosen is not None and chosen.pools)
     by_test = stopping is not None and stopping != "none"
     can = pools and not by_test and not parts and not space.order_sensitive
     return "adaptive" if can and space.size <= MOST_TESTS else "ordered"
 
 
-def resolve(strategy: str | dict[str, Any] | Strategy) -> Strategy:
+def resolve(strategy: Any) -> Strategy:
     """A strategy by name, by {"use": name, option: value}, or as an object."""
-    if isinstance(strategy, str | dict):
-        return make("strategy", strategy, STRATEGIES)
-    if not hasattr(strategy, "propose"):
-        raise InputError(f"strategy: expected one of {', '.join(STRATEGIES)} or an object with propose()")
-    return strategy
+    made = STRATEGIES.make(strategy) if isinstance(strategy, str | Mapping) else strategy
+    return adapt(made, STRATEGIES)

@@ -15,10 +15,10 @@ from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.space import Space
 from testifai.space import query as queries
 from testifai.strategies.balanced import pool_size, spread
-from testifai.strategies.base import Progress
+from testifai.strategies.base import Progress, Strategy
 from testifai.strategies.full import MOST_TESTS
-from testifai.support.threads import one_blas_thread
-from testifai.surrogates import resolve
+from testifai.surrogates import Surrogate, resolve
+from testifai.surrogates.fitting import SCORE, evidence
 
 # The half-width to reach where neither a budget nor a target is given; runs of so few inferences are done whole.
 TARGET = 0.02
@@ -34,7 +34,6 @@ SHRINK = 3
 EVEN_SHARE = 0.5
 ROUNDS = 2
 FEW, MANY = 25, 100
-SCORE = "value"  # the name under which a run keeps what the oracle measured of a trial, such as its margin
 
 
 @dataclass(frozen=True)
@@ -45,14 +44,8 @@ class Round:
     places: list[Places]
 
 
-class _Pooled:
-    surrogate: str | None = "process"
-    uses_target = True
-    splits = False  # among machines by inputs
-
-
 @dataclass(frozen=True)
-class Adaptive(_Pooled):
+class Adaptive(Strategy):
     """Spend a budget, or go on until the target half-width holds for every test or for the queries given.
 
     Rounds are synchronous: each is planned from the outcomes of those before it and from nothing else, so a run can be
@@ -62,6 +55,9 @@ class Adaptive(_Pooled):
 
     for_queries: Sequence[str] = ()
     name = "adaptive"
+    surrogate = "process"
+    uses_target = True
+    splits = False
 
     def __post_init__(self) -> None:
         listed = isinstance(self.for_queries, list | tuple)
@@ -126,7 +122,9 @@ class Adaptive(_Pooled):
         if target is None and number > ROUNDS:
             return None
         process = fitted(progress, known)
-        need = weights * np.sqrt(process.predict(progress.space.matrix(np.arange(tests)))[1])
+        _, variance = process.predict(progress.space.matrix(np.arange(tests)))
+        assert variance is not None
+        need = weights * np.sqrt(variance)
         if target is None:
             size = (most - spent) // (ROUNDS + 1 - number)
         else:
@@ -204,14 +202,14 @@ def _scores(outcomes: Outcomes, test: int, places: Places) -> dict[str, NDArray[
     return {SCORE: outcomes.kept(test, SCORE)[places]} if SCORE in outcomes.kept_names() else {}
 
 
-def fitted(progress: Progress, known: Outcomes) -> Any:
+def fitted(progress: Progress, known: Outcomes) -> Surrogate:
     """The process, fitted on what is known."""
     space = progress.space
-    process: Any = resolve("process", progress.seed, [axis.severities for axis in space.axes])
+    process = resolve("process", progress.seed, [axis.severities for axis in space.axes])
+    assert process is not None
     tests = np.array(sorted(known), np.int64)
-    scored = SCORE if SCORE in known.kept_names() else None
-    with one_blas_thread():
-        return process.fit(space.matrix(tests), *known.counts(tests), single=known.single(tests, name=scored))
+    # The plan of a run says what was bought with it: also of very many outcomes it rests on each of them.
+    return evidence(process, known, tests, space.matrix(tests), most_single=None).fit(process)
 
 
 def even(progress: Progress, budget: int, pool: int) -> Round:

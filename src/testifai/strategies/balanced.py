@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from testifai.engine.plan import Work
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes, Places
-from testifai.strategies.base import Progress
+from testifai.strategies.base import Progress, Strategy
 from testifai.strategies.full import MOST_TESTS
 
 SMALL_POOL = 1500  # up to here half of a budget may go to different inputs
@@ -19,8 +19,8 @@ REUSE = 6  # beyond, an input serves this many tests
 Counts = NDArray[np.int64]
 
 
-class Balanced:
-    """The same number of inputs for every test, each input under several tests, all inputs about equally often.
+class Balanced(Strategy):
+    """As many inputs for one test as for another, each input under several tests, all inputs about equally often.
 
     Tests in random order take consecutive blocks of successive permutations of a pool of inputs. Outcomes of one input
     under neighbouring configurations are correlated, so using it again helps, but too few different inputs at a small
@@ -29,8 +29,8 @@ class Balanced:
     """
 
     name = "balanced"
-    surrogate: str | None = "process"
-    splits = False  # among machines by inputs
+    surrogate = "process"
+    splits = False
 
     def propose(self, progress: Progress) -> Work | None:
         tests, blocks = design(progress)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.engine.plan import Work
 from testifai.engine.stopping import StoppingRule
-from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import Space
+from testifai.support.checks import whole
 
 
 @dataclass(frozen=True)
@@ -36,42 +36,37 @@ class Progress:
         return self.outcomes.inputs
 
 
-class Strategy(Protocol):
+class Strategy(ABC):
     """Decides which (configuration, inputs) to run next, and when to stop."""
 
     name: str
-    surrogate: str | None
+    surrogate: str | None = "forest"  # what predicts the rest, where nobody says otherwise
+    uses_target = False  # looks itself at the half-widths reached
+    splits = True  # its work can be shared out among machines by inputs
 
+    @abstractmethod
     def propose(self, progress: Progress) -> Work | None:
         """The next round of work (parts of it may have been measured already), or None: done."""
-        ...
 
+    @abstractmethod
     def expected(self, progress: Progress) -> int:
         """At most how many inferences the whole run will take."""
-        ...
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """The strategy as plain data."""
-        ...
+        """The strategy as plain data: {"use": name, option: value}."""
 
 
-class Listed(ABC):
+class Listed(Strategy):
     """Strategies that fix their tests beforehand and run each until its stopping rule, the data or the budget ends it.
 
     Inputs are visited in rounds of the rule's batch, all running tests together, so that a budget buys every test
     the same number of inputs instead of the first tests all of them.
     """
 
-    name: str
-    surrogate: str | None = "forest"
-
     @abstractmethod
     def tests(self, progress: Progress) -> Ids:
         """The configurations to run, the clean one first."""
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """The strategy as plain data."""
 
     def expected(self, progress: Progress) -> int:
         everything = len(self.tests(progress)) * progress.inputs
@@ -131,5 +126,5 @@ def _afford(budget: int | None, spent: int, running: Ids, wanted: int) -> tuple[
 
 def check_budget(budget: int | None) -> None:
     """A budget is a whole number, enough for a clean and a perturbed input."""
-    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 2):
-        raise InputError(f"budget: must be a whole number of inferences, at least 2, got {budget!r}")
+    if budget is not None:
+        whole("budget", budget, least=2)

@@ -12,6 +12,7 @@ from testifai.runs.outcomes import Ids
 from testifai.space import Space
 from testifai.space.numbering import Numbering
 from testifai.strategies.base import Listed, Progress
+from testifai.support.checks import whole
 
 # Up to here the tests of an order are shuffled as a whole; beyond, repeats are rare and drawing again costs nothing.
 MOST_LISTED = 1_000_000
@@ -34,9 +35,8 @@ class Ordered(Listed):
     name = "ordered"
 
     def __post_init__(self) -> None:
-        for field, value, least in (("max_order", self.max_order, 1), ("extra", self.extra, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(f"strategy: {field} must be a whole number, at least {least}, got {value!r}")
+        whole("strategy: max_order", self.max_order, least=1)
+        whole("strategy: extra", self.extra, least=0)
 
     def tests(self, progress: Progress) -> Ids:
         space, orders = progress.space, range(self.max_order + 1, len(progress.space.axes) + 1)

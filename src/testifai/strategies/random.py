@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from testifai.errors import InputError
 from testifai.runs.outcomes import Ids
 from testifai.strategies.base import Listed, Progress
+from testifai.support.checks import whole
 
 # Up to here the space is shuffled as a whole; beyond, repeats are so rare that drawing again costs nothing.
 MOST_LISTED = 5_000_000
@@ -23,8 +23,8 @@ class Random(Listed):
     name = "random"
 
     def __post_init__(self) -> None:
-        if self.tests_run is not None and (not isinstance(self.tests_run, int) or self.tests_run < 1):
-            raise InputError(f"strategy: tests_run must be a whole number, at least 1, got {self.tests_run!r}")
+        if self.tests_run is not None:
+            whole("strategy: tests_run", self.tests_run, least=1)
 
     def tests(self, progress: Progress) -> Ids:
         space = progress.space

@@ -2,30 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self
+from abc import ABC, abstractmethod
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.runs.trials import Trials
+from testifai.statistics.normal import half_widths
 
 Floats = NDArray[np.float64]
 
 
-class Surrogate(Protocol):
-    """scikit-learn-shaped: fit on counts per configuration, predict rates and, where there are any, variances.
-
-    Features are severities, one row per configuration (`space.matrix`). One that `wants_trials` is handed `single`
-    too, and one that `takes_scores` makes use of its values; one that is `plain_only` cannot take spaces in which the
-    order of application counts. One that `pools` estimates every test from all trials, also those that were tried
-    themselves; it knows how its errors hang together and has `region(features, confidence) -> (estimate, low, high)`,
-    the mean rate over configurations, and `bounds(features, confidence) -> (low, high)` for each.
-    """
+class Surrogate(ABC):
+    """scikit-learn-shaped: fit on counts per configuration (rows of `space.matrix`), predict rates and variances."""
 
     name: str
+    pools = False  # estimates every test from all trials, also those that were tried themselves
+    wants_trials = False  # is handed single outcomes too, and knows by them that tests share inputs
+    takes_scores = False  # makes use of the values that the oracle gave these
+    plain_only = False  # takes no space in which the order of application counts
+    relearns = True  # `update` costs as much as `fit`
 
-    def fit(
+    @abstractmethod
+    def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
+        """Learn from the passes and trials of some configurations."""
+
+    @abstractmethod
+    def predict(self, features: ArrayLike) -> tuple[Floats, Floats | None]:
+        """The rate of each configuration and, where there is one, the variance of its error."""
+
+    def update(
         self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
-    ) -> Self: ...
+    ) -> Self:
+        """Take other counts of the space last fitted, whose shape may stay as it was learned."""
+        return self.fit(features, passes, trials, single=single)
 
-    def predict(self, features: ArrayLike) -> tuple[Floats, Floats | None]: ...
+    def bounds(self, features: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Lower and upper bound of each rate; NaN where there is no variance."""
+        mean, variance = self.predict(features)
+        spread = np.full(len(mean), np.nan) if variance is None else np.sqrt(variance)
+        half = half_widths(confidence) * spread
+        return np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
+
+    def region(self, features: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
+        """The mean rate over configurations; the mean of their bounds is right however their errors hang together."""
+        low, high = self.bounds(features, confidence)
+        return float(self.predict(features)[0].mean()), float(low.mean()), float(high.mean())
+
+    def covariance(self, features: ArrayLike) -> Floats | None:
+        """The covariance of the errors of these rates; None where it is not known."""
+        return None

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.runs.trials import Trials
+from testifai.surrogates.base import Surrogate
 
 
-class Forest:
+class Forest(Surrogate):
     """100 trees, no bootstrap, all features at each split, log loss (TestifAI, section 4.3).
 
     Rows of equal (configuration, outcome) are merged with their number as weight: the same trees, thousands of times
@@ -24,7 +25,7 @@ class Forest:
 
     name = "forest"
 
-    def __init__(self, trees: int = 100, seed: int = 0, levels: Any = None) -> None:
+    def __init__(self, trees: int = 100, seed: int = 0) -> None:
         self.trees = trees
         self.seed = seed
 

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.runs.trials import Trials
 from testifai.statistics.independence import DRAWS, FEWEST_TRIALS, examine, examine_counts, find_designs
-from testifai.surrogates.base import Floats
-from testifai.surrogates.pairwise import Measured, Rows, Terms, dense
+from testifai.surrogates.base import Floats, Surrogate
+from testifai.surrogates.pairwise import LogRates, Rows, Terms, dense
 
 
-class Independence:
+class Independence(Surrogate):
     """Pairs found dependent form groups; a test is the product of its groups' rates, relative to the clean one.
 
     A group's rate is measured, or else predicted from its pairs. The pairs are tested on single outcomes by a bootstrap
@@ -50,7 +50,7 @@ class Independence:
         self.draws = draws
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
-        self.measured_ = Measured.of(self.name, self.levels, features, passes, trials, single)
+        self.measured_ = LogRates.of(self.name, self.levels, features, passes, trials, single)
         self._rows = {row.tobytes(): at for at, row in enumerate(self.measured_.features)}
         self.groups_ = self._groups(np.asarray(features, np.int64), np.asarray(passes), np.asarray(trials), single)
         return self

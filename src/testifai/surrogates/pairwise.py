@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
-from testifai.surrogates.base import Floats
+from testifai.surrogates.base import Floats, Surrogate
 
 Rows = NDArray[np.intp]
 
@@ -21,7 +21,7 @@ MOST_CORRELATED = 4_000  # measured tests up to which the covariance of their er
 CHUNK = 4_000_000  # numbers held at once while predicting
 
 
-class Pairwise:
+class Pairwise(Surrogate):
     """The Kirkwood product: no interaction of three or more perturbations.
 
     With l = log r, a test of order t has l = Σ_{i<j} l_ij - (t - 2) Σ_i l_i + (t - 1)(t - 2)/2 l_0: for three
@@ -47,7 +47,7 @@ class Pairwise:
         self.seed = seed
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
-        self.measured_ = Measured.of(self.name, self.levels, features, passes, trials, single, most_order=2)
+        self.measured_ = LogRates.of(self.name, self.levels, features, passes, trials, single, most_order=2)
         return self
 
     def predict(self, features: ArrayLike) -> tuple[Floats, Floats]:
@@ -73,8 +73,8 @@ class Terms:
         return Terms(tests, weights, self.extra + other.extra)
 
 
-class Measured:
-    """What was measured: log rates, the covariance of their errors, and which test stands in which row."""
+class LogRates:
+    """The measured log rates, the covariance of their errors, and which test stands in which row."""
 
     def __init__(self, features: NDArray[np.int64], logs: Floats, noise: Floats) -> None:
         self.features, self.logs, self.noise = features, logs, noise  # noise: a variance each, or the covariance
@@ -100,7 +100,7 @@ class Measured:
         trials: ArrayLike,
         single: Trials | None,
         most_order: int | None = None,
-    ) -> Measured:
+    ) -> LogRates:
         """From counts, and single outcomes if there are any; InputError where a product rule has nothing to go by."""
         rows = severities(who, levels, features)
         won, tried = np.asarray(passes, np.float64), np.asarray(trials, np.float64)

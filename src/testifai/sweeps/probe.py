@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.local import one_line
+from testifai.engine.subject import one_line
 from testifai.errors import InputError
 from testifai.models.outputs import check_outputs
 from testifai.perturb import Perturbation
@@ -168,8 +168,7 @@ class Probe:
                 f"model: raised {type(error).__name__}: {one_line(error)} (batch of {len(batch)} inputs, {where})"
             ) from error
         self._batch_size.note(len(batch), time.perf_counter() - begin)
-        name = getattr(subject.model, "name", "model")
-        return check_outputs(outputs, len(batch), name, columns=subject.columns, classes=subject.classes)
+        return check_outputs(outputs, len(batch), subject.model.name, columns=subject.columns, classes=subject.classes)
 
     def _at(self, batch: Batch, level: float | None, indices: NDArray[np.intp]) -> Batch:
         if level is None or level == self._off:

@@ -16,16 +16,17 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids
 from testifai.space import Space
+from testifai.statistics.corrections import holm
 from testifai.statistics.differences import (
     CONFIDENCE,
     Bools,
     Counts,
     Floats,
-    holm,
     solve_apart,
     solve_paired,
     solve_stopped,
 )
+from testifai.statistics.normal import half_widths
 from testifai.tomogram.answers import Sigma
 from testifai.tomogram.tomogram import Tomogram
 
@@ -418,9 +419,7 @@ def _half_width(moved: Floats, reach: Floats) -> float:
     and were drawn too seldom, has h·m more variance than was seen; for single passes this is Wilson's bound for rare
     events, and with no difference seen at all it leaves the room of one input's largest possible influence.
     """
-    from scipy.special import ndtri
-
-    z2 = float(ndtri(0.5 + CONFIDENCE / 2)) ** 2
+    z2 = half_widths(CONFIDENCE) ** 2
     variance = float(np.square(moved).sum())
     size = float((np.abs(moved) ** 3).sum()) / variance if variance > 0 else float(reach.max())
     return (z2 * size + float(np.sqrt((z2 * size) ** 2 + 4 * z2 * variance))) / 2

@@ -16,13 +16,10 @@ from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import Space
 from testifai.statistics.intervals import confidence_sequence, wilson
 from testifai.support.bits import Bits, count_set
-from testifai.support.threads import one_blas_thread
-from testifai.surrogates import Surrogate, Trials, resolve
+from testifai.surrogates import Surrogate, resolve
+from testifai.surrogates.fitting import evidence
 
 Floats = NDArray[np.float64]
-
-# Up to this many single outcomes are handed to a surrogate.
-MOST_SINGLE = 3_000_000
 
 
 @dataclass(frozen=True)
@@ -166,16 +163,15 @@ class Estimates:
         unknown = np.isnan(estimate)
         missing = np.flatnonzero(unknown if chosen is None else unknown & chosen)
         if len(missing) and len(self.measured_ids):
-            at = missing if ids is None else ids[missing]
-            if pooling is None:
-                self._predict(at, missing, among, confidence, estimate, low, high)
-            else:
-                features, looked = self.space.matrix(at), self._looked(confidence) if anytime else confidence
-                estimate[missing] = pooling.predict(features)[0]
-                low[missing], high[missing] = pooling.bounds(features, looked)
+            surrogate = self._fitted(among)
+            if surrogate is not None:
+                features = self.space.matrix(missing if ids is None else ids[missing])
+                looked = self._looked(confidence) if anytime and pooling is not None else confidence
+                estimate[missing] = surrogate.predict(features)[0]
+                low[missing], high[missing] = surrogate.bounds(features, looked)
         return View(estimate, low, high, passes, trials)
 
-    def pooling(self, among: Bits | None = None) -> Any:
+    def pooling(self, among: Bits | None = None) -> Surrogate | None:
         """The fitted surrogate, where it is one that estimates every test from all trials and there is need of it."""
         known = self.population == "data" and self._complete
         return self._fitted(among) if self._pools and len(self.measured_ids) and not known else None
@@ -188,7 +184,8 @@ class Estimates:
 
     @cached_property
     def _pools(self) -> bool:
-        return bool(getattr(resolve(self.surrogate), "pools", False))
+        resolved = resolve(self.surrogate)
+        return resolved is not None and resolved.pools
 
     def _looked(self, confidence: float) -> float:
         """The confidence at which each of many looks holds together: their errors add up to no more than asked for.
@@ -198,53 +195,20 @@ class Estimates:
         looks = 1 + int(np.log2(max(1.0, self.outcomes.total() / max(1, len(self.measured_ids)))))
         return 1 - (1 - confidence) / (looks * (looks + 1))
 
-    def _predict(
-        self,
-        ids: Ids,
-        at: NDArray[np.intp],
-        among: Bits | None,
-        confidence: float,
-        estimate: Floats,
-        low: Floats,
-        high: Floats,
-    ) -> None:
-        from scipy.special import ndtri
-
-        surrogate = self._fitted(among)
-        if surrogate is None:
-            return
-        mean, variance = surrogate.predict(self.space.matrix(ids))
-        estimate[at] = mean
-        if variance is not None:
-            half = float(ndtri(0.5 + confidence / 2)) * np.sqrt(variance)
-            low[at], high[at] = np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
-
     def _fitted(self, among: Bits | None) -> Surrogate | None:
+        """The surrogate on all inputs or a part of them; None where there is none, or nothing to fit it on."""
         key = None if among is None else among.tobytes()
-        cache = self._fits
-        if key not in cache:
-            passes, trials = self.outcomes.counts(self.measured_ids, among)
-            used = trials > 0
+        if key not in self._fits:
             levels = [axis.severities for axis in self.space.axes]
-            whole: Any = None if among is None else self._fitted(None)
-            surrogate = resolve(self.surrogate, self.seed, levels, finite=self.population == "data")
-            if surrogate is not None and used.any():
-                features = self.space.matrix(self.measured_ids[used])
-                single = {}
-                if getattr(surrogate, "wants_trials", False):
-                    single["single"] = self._single(self.measured_ids[used], among)
-                with one_blas_thread():
-                    if hasattr(whole, "update"):
-                        # A part of the inputs has the same surface but for its values: its shape is known already.
-                        cache[key] = copy(whole).update(features, passes[used], trials[used], **single)
-                    else:
-                        cache[key] = surrogate.fit(features, passes[used], trials[used], **single)
-            else:
-                cache[key] = None
-        return cache[key]
+            made = resolve(self.surrogate, self.seed, levels, finite=self.population == "data")
+            self._fits[key] = None if made is None else self._fit(made, among)
+        return self._fits[key]
 
-    def _single(self, ids: Ids, among: Bits | None) -> Trials | None:
-        """Single outcomes for the surrogate; of a run with millions the counts say all there is to say."""
-        if self.outcomes.total() > MOST_SINGLE:
+    def _fit(self, surrogate: Surrogate, among: Bits | None) -> Surrogate | None:
+        whole = None if among is None else self._fitted(None)
+        seen = evidence(surrogate, self.outcomes, self.measured_ids, self.space.matrix(self.measured_ids), among=among)
+        if not len(seen):
             return None
-        return self.outcomes.single(ids, among, "value" if "value" in self.outcomes.kept_names() else None)
+        # A part of the inputs has the same surface but for its values: its shape is known already.
+        known = whole is not None and not whole.relearns
+        return seen.update(copy(whole)) if whole is not None and known else seen.fit(surrogate)

@@ -13,8 +13,8 @@ from testifai.statistics.independence import (
     FEWEST_DRAWS,
     FEWEST_SHARED,
     FEWEST_TRIALS,
-    Independence,
     Pair,
+    PairTests,
     Rows,
     examine,
     find_designs,
@@ -22,12 +22,12 @@ from testifai.statistics.independence import (
 )  # fmt: skip
 from testifai.tomogram.tomogram import Tomogram
 
-__all__ = ["Independence", "Pair", "analyse", "lines", "warnings"]
+__all__ = ["Pair", "PairTests", "analyse", "lines", "warnings"]
 
 
 def analyse(
     tomogram: Tomogram, seed: int = 0, draws: int = DRAWS, *, alpha: float = 0.05, plain: bool = False
-) -> Independence:
+) -> PairTests:
     """Test every pair of axes of a run for independence, on the inputs that all tests of the pair tried.
 
     >>> from testifai import Perturbation, Space
@@ -70,12 +70,12 @@ def analyse(
     return examine(designs, space.names, fetch, outcomes.inputs, seed=seed, draws=draws, alpha=alpha, plain=plain)
 
 
-def lines(result: Independence) -> list[str]:
+def lines(result: PairTests) -> list[str]:
     """The result for people: the matrix, a line per pair, and in plain words whether products will mislead."""
     return [*_matrix_lines(result), "", *_pair_lines(result), "", *_explanation(result), *warnings(result)]
 
 
-def _matrix_lines(result: Independence) -> list[str]:
+def _matrix_lines(result: PairTests) -> list[str]:
     width = max(7, *map(len, result.axes))
     effects, dependent = result.matrix(), result.matrix("dependent")
     shown = ["Mean departure of measured from product, * where dependent:"]
@@ -93,7 +93,7 @@ def _matrix_lines(result: Independence) -> list[str]:
     return shown
 
 
-def _pair_lines(result: Independence) -> list[str]:
+def _pair_lines(result: PairTests) -> list[str]:
     labels = [" × ".join(pair.axes) for pair in result.pairs]
     width = max(4, *map(len, labels))
     shown = [f"{'pair':<{width}} {'tests':>5} {'inputs':>7} {'statistic':>9} {'p':>6} {'mean':>6} {'largest':>7}"
@@ -107,7 +107,7 @@ def _pair_lines(result: Independence) -> list[str]:
     return shown
 
 
-def _explanation(result: Independence) -> list[str]:
+def _explanation(result: PairTests) -> list[str]:
     tested = [pair for pair in result.pairs if pair.tests]
     short, total = sum(pair.tests - pair.valid for pair in tested), sum(pair.tests for pair in tested)
     shown = [

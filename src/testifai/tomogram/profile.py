@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.space import Space
+from testifai.statistics.normal import half_widths
 from testifai.tomogram.answers import Sigma
 from testifai.tomogram.context import Known, Profile
 from testifai.tomogram.estimates import Estimates
@@ -19,7 +20,6 @@ from testifai.tomogram.statements import MOST_CELLS, TOLERANCE, Floats
 
 WORST = 5
 MOST_JOINT = 4_000  # tests up to which the covariance of all errors is used: 128 MB
-Z = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -179,12 +179,12 @@ def _bounds(
     deviations. Of very many tests the covariance of the most probable is used and the others' half-widths are added.
     """
     surrogate = tomogram.pooling()
-    if not hasattr(surrogate, "covariance"):
-        return float(weights @ low), float(weights @ high)
     by_weight = np.argsort(-weights, kind="stable")
     joint, rest = by_weight[:MOST_JOINT], by_weight[MOST_JOINT:]
-    covariance = surrogate.covariance(tomogram.space.matrix(ids[joint]))
-    half = Z * math.sqrt(max(float(weights[joint] @ covariance @ weights[joint]), 0.0))
+    covariance = None if surrogate is None else surrogate.covariance(tomogram.space.matrix(ids[joint]))
+    if covariance is None:
+        return float(weights @ low), float(weights @ high)
+    half = half_widths() * math.sqrt(max(float(weights[joint] @ covariance @ weights[joint]), 0.0))
     below = half + float(weights[rest] @ (estimate - low)[rest])
     above = half + float(weights[rest] @ (high - estimate)[rest])
     centre = float(weights @ estimate)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.space import Axis, Space
+from testifai.statistics.corrections import confidence_each
 from testifai.tomogram.answers import Answer
 from testifai.tomogram.tomogram import Tomogram
 
@@ -105,7 +106,7 @@ def worst_regions(tomogram: Tomogram, count: int = 5) -> Search:
         mask = tomogram.select(query)
         if all(_shared(mask, other) <= OVERLAP for other in masks):
             masks.append(mask)
-            found.append(Region(query, tomogram.query(query, confidence=1 - 0.05 / searched)))
+            found.append(Region(query, tomogram.query(query, confidence=confidence_each(searched))))
         if len(found) == count:
             break
     return Search(tuple(found), searched)

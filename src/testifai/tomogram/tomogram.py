@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.space import query as queries
 from testifai.space.query import Query
+from testifai.statistics.corrections import confidence_each
+from testifai.statistics.intervals import disagree
 from testifai.support.bits import Bits, count_set, pack
 from testifai.support.views import view
 from testifai.tomogram import own_trials
@@ -49,7 +51,7 @@ class Tomogram(Estimates):
 
     def queries(self, expressions: Sequence[str], inputs: str | None = None) -> list[Answer]:
         """Answers to several queries whose intervals hold together, all at once, at 95 % (Bonferroni)."""
-        return [self.query(one, inputs, confidence=1 - 0.05 / len(expressions)) for one in expressions]
+        return [self.query(one, inputs, confidence=confidence_each(len(expressions))) for one in expressions]
 
     def select(self, expression: str) -> NDArray[np.bool_]:
         """Which tests an expression selects, flat by configuration id; selecting none is an error."""
@@ -102,7 +104,7 @@ class Tomogram(Estimates):
 
     def bound(self, expression: str, inputs: str | None = None, *, looks: int = 1) -> Answer:
         """The same answer with bounds for decisions: valid however often one looks, shared among `looks` questions."""
-        confidence = 1 - 0.05 / looks
+        confidence = confidence_each(looks)
         return self._answer(self.select(expression), self._part(inputs), confidence, anytime=True)
 
     def to_pandas(self) -> Any:
@@ -174,8 +176,9 @@ class Tomogram(Estimates):
         free = own_trials.region(self.outcomes, ids, among, confidence, finite=self.population == "data")
         if free.left_out:
             return answer
-        disagrees = own_trials.disagree((answer.robustness, answer.low, answer.high), free)
-        return replace(answer, model_free=(free.estimate, free.low, free.high), disagrees=disagrees)
+        found = (free.estimate, free.low, free.high)
+        disagrees = disagree((answer.robustness, answer.low, answer.high), found)
+        return replace(answer, model_free=found, disagrees=disagrees)
 
     def _answer(
         self, chosen: NDArray[np.bool_], among: Bits | None, confidence: float, *, anytime: bool = False

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.models.base import Model, ModelPart
 from testifai.models.texts.cache import LIMIT_MB, RowCache
 from testifai.support.batches import Batch, are_pairs
+from testifai.support.fields import Count, Megabytes
 
 # Texts are told apart, sorted by length and cut into batches by the adapter: many at a time leave it a choice.
 BATCH_SIZE = 4096
 
 
-class TextModel(ABC):
+class NetworkPart(ModelPart):
+    """What a spec may say of a network that reads texts."""
+
+    max_length: Count | None = None
+    device: str | None = None
+    threads: Count | None = None
+    cache_mb: Megabytes | None = None
+    batch_size: Count | None = None
+
+
+class TextModel(Model):
     """A model of texts whose scores of repeated inputs are worked out once.
 
     An adapter has `scores(texts)`, a row for each of some distinct texts or pairs, and says in `pairs` which of the
@@ -24,7 +36,7 @@ class TextModel(ABC):
     """
 
     thread_safe = True
-    name: str
+    traces_layers = True
     pairs: bool | None = None
 
     def __init__(self, *, cache_mb: float = LIMIT_MB, batch_size: int | None = None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.errors import InputError
+from testifai.support import checks
 
 Key = str | tuple[str, str]
 
@@ -33,9 +33,7 @@ class RowCache:
     """
 
     def __init__(self, limit_mb: float = LIMIT_MB) -> None:
-        if isinstance(limit_mb, bool) or not isinstance(limit_mb, int | float) or not limit_mb >= 0:
-            raise InputError(f"model: cache_mb = {limit_mb!r} is not accepted; a number of megabytes from 0 (off) is")
-        self.limit = int(limit_mb * 2**20)
+        self.limit = int(checks.number("model: cache_mb", limit_mb, least=0) * 2**20)
         self.bytes = 0
         self._rows: OrderedDict[Key, NDArray[Any]] = OrderedDict()
         self._lock = threading.Lock()

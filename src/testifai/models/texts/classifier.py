@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from testifai.models.base import Outputs
-from testifai.models.texts.base import TextModel
+from testifai.models.base import Model
+from testifai.models.texts.base import NetworkPart, TextModel
 from testifai.models.texts.cache import LIMIT_MB
 from testifai.models.texts.network import Network, fingerprint
 from testifai.support.batches import Batch
+from testifai.support.fields import File
 
 
 class TransformersModel(TextModel):
@@ -21,6 +22,8 @@ class TransformersModel(TextModel):
     With one output it is a regression and gives values. The folder needs config.json, weights (.safetensors, or .bin
     read as tensors alone) and the tokenizer's files; nothing is downloaded and no code of the folder is run.
     """
+
+    has_features = True
 
     def __init__(
         self,
@@ -39,7 +42,7 @@ class TransformersModel(TextModel):
             self.folder, "AutoModelForSequenceClassification", max_length=max_length, device=device, threads=threads
         )
         columns = int(self.network.module.config.num_labels)
-        self.outputs: Outputs = "scores" if columns > 1 else "values"
+        self.outputs = "scores" if columns > 1 else "values"
         self.classes = columns if columns > 1 else None
         self.class_values = _class_names(self.network.module.config) if columns > 1 else None
         self.preprocessing = {} if max_length is None else {"max_length": max_length}
@@ -64,9 +67,16 @@ class TransformersModel(TextModel):
         return self(texts), self.features(texts)
 
 
-def load_transformers(path: str, *, folder: str | Path = ".", **options: Any) -> TransformersModel:
-    """The model that a spec names: a relative path starts at `folder`."""
-    return TransformersModel(Path(folder, path), **options)
+class TransformersPart(NetworkPart):
+    """A classifier of texts in a folder of transformers."""
+
+    transformers: File
+
+    FILES: ClassVar = ("transformers",)
+
+    def load(self, folder: Path) -> Model:
+        options = self.told(folder)
+        return TransformersModel(options.pop("transformers"), **options)
 
 
 def _class_names(config: Any) -> list[str] | None:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.models.base import Outputs
-from testifai.models.texts.base import TextModel, check_texts
+from testifai.models.base import Model
+from testifai.models.texts.base import NetworkPart, TextModel, check_texts
 from testifai.models.texts.cache import LIMIT_MB, RowCache
 from testifai.models.texts.heads import Head, features_of
 from testifai.models.texts.network import Network, fingerprint, read_config, read_json
 from testifai.support.batches import Batch
+from testifai.support.fields import File
 
 # How the tokens' vectors (texts x tokens x columns) become one, by the names of sentence-transformers.
 _POOLINGS = {
@@ -83,7 +84,8 @@ class EncoderModel(TextModel):
     what the head sees.
     """
 
-    outputs: Outputs = "scores"
+    outputs = "scores"
+    has_features = True
     pairs: bool
 
     def __init__(
@@ -127,11 +129,17 @@ class EncoderModel(TextModel):
         return self.head.scores(features), features
 
 
-def load_encoder(
-    path: str, *, head: str | Path | None = None, folder: str | Path = ".", **options: Any
-) -> EncoderModel:
-    """The model that a spec names: relative paths, also the head's, start at `folder`."""
-    return EncoderModel(Path(folder, path), head=None if head is None else Path(folder, head), **options)
+class EncoderPart(NetworkPart):
+    """A sentence encoder in a folder, and the head on its embeddings."""
+
+    encoder: File
+    head: File | None = None
+
+    FILES: ClassVar = ("encoder", "head")
+
+    def load(self, folder: Path) -> Model:
+        options = self.told(folder)
+        return EncoderModel(options.pop("encoder"), **options)
 
 
 def _modules(folder: Path) -> list[dict[str, str]]:

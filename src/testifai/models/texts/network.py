@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from testifai.errors import InputError, suggest
 from testifai.models.texts.tokens import Tokenizer, of_equal_length
 from testifai.models.traces import as_rows
-from testifai.support import libraries
+from testifai.support import checks, libraries
 
 # What in a folder decides what comes out; a model card or a training log does not.
 _CONTENT = (".json", ".safetensors", ".bin", ".txt", ".model")
@@ -41,8 +41,8 @@ class Network:
         threads: int = 1,
     ) -> None:
         for field, value in (("max_length", max_length), ("threads", threads)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise InputError(f"model: {field} = {value!r} is not accepted; a whole number from 1 is")
+            if value is not None:
+                checks.whole(f"model: {field}", value, least=1)
         self.folder, self.threads = folder, threads
         read_config(folder)
         torch = libraries.load("torch", extra="text")
@@ -67,7 +67,7 @@ class Network:
     def traced(
         self, batch: Sequence[Any], read: Callable[[Any], Any], layer: str | None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The same and, from the same pass, what a submodule said, averaged over the tokens."""
+        """What `read` makes of the outputs and, from the same pass, what a submodule said, averaged over the tokens."""
         modules = {name: module for name, module in self.module.named_modules() if name}
         if layer is None or layer not in modules:
             raise InputError(f"layer: {layer!r} is not a submodule of {self.folder.name}; {suggest(layer, modules)}")

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.models import onnx as graphs
-from testifai.models.base import Outputs
+from testifai.models import onnx_session as graphs
 from testifai.models.texts.base import TextModel
 from testifai.models.texts.cache import LIMIT_MB
 from testifai.models.texts.tokens import Tokenizer, Tokens, of_equal_length
@@ -52,10 +51,11 @@ class OnnxTextModel(TextModel):
         nodes = {node.name: node for node in self._session.get_outputs()}
         self.output = graphs.find_output(self.name, nodes, output)
         self.features_output = graphs.find_features(self.name, nodes, features, self.output)
+        self.has_features = self.features_output is not None
         shape = nodes[self.output].shape
         last = shape[1] if len(shape) == 2 else None
-        self.outputs: Outputs = graphs.kind_of(nodes[self.output].type, last, len(shape))
-        self.classes: int | None = last if self.outputs == "scores" and isinstance(last, int) else None
+        self.outputs = graphs.kind_of(nodes[self.output].type, last, len(shape))
+        self.classes = last if self.outputs == "scores" and isinstance(last, int) else None
         told = {"output": output, "max_length": max_length}
         self.preprocessing = {option: value for option, value in told.items() if value is not None}
 
@@ -123,11 +123,6 @@ class OnnxTextModel(TextModel):
                 f"{self.name}: the model failed on {shape[0]} texts of {length} tokens: {reason}"
             ) from None
         return [np.asarray(one) for one in made]
-
-
-def load_onnx_text(path: str, *, tokenizer: str | Path, folder: str | Path = ".", **options: Any) -> OnnxTextModel:
-    """The model that a spec names with `onnx` and `tokenizer`: relative paths start at `folder`."""
-    return OnnxTextModel(Path(folder, path), tokenizer=Path(folder, tokenizer), **options)
 
 
 def _shorter(told: int | None, fixed: int | None) -> int | None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
-from testifai.surrogates.base import Floats
+from testifai.surrogates.base import Floats, Surrogate
 from testifai.surrogates.bayes_net.structure import Group, Ints, Structure, learn
 from testifai.surrogates.pairwise import severities
 
@@ -21,7 +21,7 @@ LEAST_DOUBT = 0.02
 CHUNK = 2_000  # configurations predicted at a time
 
 
-class BayesNet:
+class BayesNet(Surrogate):
     """Noisy-AND: correct = survives_0 and survives_i for each axis i and survives_ij for each pair of axes.
 
     Each is a hidden variable given its one or two severities, so the pass rate is the product of their probabilities

@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
+from testifai.statistics.normal import half_widths
+from testifai.surrogates.base import Surrogate
 from testifai.surrogates.process.evidence import best_parameters
 from testifai.surrogates.process.inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
 from testifai.surrogates.process.kernel import REMAINDER, Floats, Ints, Prior
 from testifai.surrogates.process.part import Part, Scatter
 from testifai.surrogates.process.places import Numbers, known_places, severities
-from testifai.surrogates.process.scale import inside, moments, quantile, rate
+from testifai.surrogates.process.scale import inside, moments, rate
 from testifai.surrogates.process.scores import EXPLAINED, Scores, read_scores
 
 LARGEST = 2_000  # tests used in a fit
@@ -28,7 +30,7 @@ PLUGGED = 2.0  # over the trials per test, the share to add to the covariance of
 ROWS = 2_000  # configurations predicted at a time
 
 
-class Process:
+class Process(Surrogate):
     """Pass rates as a smooth surface with smaller and smaller interactions, and the covariance of its errors.
 
     On the scale eta = arcsin sqrt(rate) a trial has variance 1/4 everywhere. The surface is the Gaussian process of
@@ -53,6 +55,7 @@ class Process:
     wants_trials = True
     takes_scores = True
     plain_only = True
+    relearns = False
 
     def __init__(self, levels: Sequence[Sequence[int]] | None = None, seed: int = 0, population: bool = True) -> None:
         self.levels = levels
@@ -223,7 +226,7 @@ class Process:
     def bounds(self, features: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper bound of each rate, made on the scale of eta."""
         eta, variance = self._values(known_places(self.prior_, severities(features)))
-        half = quantile(confidence) * np.sqrt(variance)
+        half = half_widths(confidence) * np.sqrt(variance)
         return rate(eta - half), rate(eta + half)
 
     def region(self, features: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
@@ -240,7 +243,7 @@ class Process:
         else:
             variance = self._variance_of_sum(places, slope)
         estimate = float(moments(eta, own)[0].mean())
-        half = quantile(confidence) * (self._plugged * max(variance, 0.0)) ** 0.5
+        half = half_widths(confidence) * (self._plugged * max(variance, 0.0)) ** 0.5
         return estimate, max(estimate - half, 0.0), min(estimate + half, 1.0)
 
     def _variance_of_sum(self, places: Ints, weights: Floats) -> float:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.errors import InputError
-
 Floats = NDArray[np.float64]
 
 EDGE = 0.06  # trials are linearised, and slopes taken, at values of eta this far from 0 and pi/2
@@ -33,12 +31,3 @@ def moments(eta: Floats, variance: Floats) -> tuple[Floats, Floats]:
     mean = (1 - np.cos(2 * eta) * once) / 2
     spread = (1 + np.cos(4 * eta) * once**4) / 8 - (np.cos(2 * eta) * once) ** 2 / 4
     return mean, np.where(variance > 0, np.maximum(spread, 0), 0)
-
-
-def quantile(confidence: float) -> float:
-    """How many standard deviations a two-sided normal interval of this confidence reaches."""
-    from scipy.special import ndtri
-
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence: {confidence!r}; accepted: above 0, below 1")
-    return float(ndtri(0.5 + confidence / 2))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,8 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.support.bits import Bits
-from testifai.support.threads import one_blas_thread
 from testifai.surrogates import Surrogate, resolve
-from testifai.tomogram.estimates import MOST_SINGLE
+from testifai.surrogates.fitting import Evidence, evidence
 from testifai.tomogram.tomogram import Tomogram
 from testifai.tomogram.trust.compare import Predicted, cover, mean_interval, noise_alone, total_variance, without_noise
 from testifai.tomogram.trust.statements import HeldBack, HighOrders, LeftOut, Trust, strategy
@@ -72,7 +70,7 @@ class _Refit:
         self.features = space.matrix(self.ids)
         self.orders = np.count_nonzero(self.features[:, : len(space.axes)], axis=1)
         self.surrogate = self._fresh()
-        self.pools = bool(getattr(self.surrogate, "pools", False))
+        self.pools = self.surrogate is not None and self.surrogate.pools
 
     def _fresh(self) -> Surrogate | None:
         levels = [axis.severities for axis in self.tomogram.space.axes]
@@ -80,46 +78,30 @@ class _Refit:
         finite = self.tomogram.population == "data"
         made = resolve(self.tomogram.surrogate, self.tomogram.seed, levels, finite=finite)
         # One that was given as an object is the tomogram's own: fitting it here would change the tomogram.
-        return copy.deepcopy(made) if made is self.tomogram.surrogate else made
+        return made if isinstance(self.tomogram.surrogate, str) else copy.deepcopy(made)
 
     def fit(self, rows: NDArray[np.intp], among: Bits | None = None) -> Surrogate:
         """A surrogate of some of the tests, on all inputs or some."""
         surrogate = self._fresh()
         assert surrogate is not None
-        counts, single = self._seen(surrogate, rows, among)
-        with one_blas_thread():
-            return surrogate.fit(*counts, **single)
+        return self._seen(surrogate, rows, among).fit(surrogate)
 
     def predict(self, train: NDArray[np.intp], rows: NDArray[np.intp]) -> Predicted:
         """Some tests from others."""
-        if len(train) > MANY and hasattr(self.surrogate, "update"):
+        if len(train) > MANY and self.surrogate is not None and not self.surrogate.relearns:
             some = np.sort(np.random.default_rng(self.tomogram.seed).permutation(train)[:LEARNED])
-            fitted: Any = self.fit(some)
-            counts, single = self._seen(fitted, train, None)
-            with one_blas_thread():
-                fitted.update(*counts, **single)
+            learned = self.fit(some)
+            fitted = self._seen(learned, train, None).update(learned)
         else:
             fitted = self.fit(train)
         mean, variance = fitted.predict(self.features[rows])
         counts = self.tomogram.outcomes.counts(self.ids[rows])
         return Predicted(mean, variance, *counts, np.full(len(rows), self.tomogram.outcomes.inputs))
 
-    def _seen(
-        self, surrogate: Surrogate, rows: NDArray[np.intp], among: Bits | None
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What a surrogate is fitted on: features, passes and trials, and single outcomes where it wants them."""
+    def _seen(self, surrogate: Surrogate, rows: NDArray[np.intp], among: Bits | None) -> Evidence:
+        """What a surrogate is fitted on. Whatever part of the inputs it sees, the rates are those on all of them."""
         outcomes = self.tomogram.outcomes
-        passes, trials = outcomes.counts(self.ids[rows], among)
-        used = trials > 0
-        if not used.any():
-            raise InputError("trials: no test has any")
-        single = {}
-        if getattr(surrogate, "wants_trials", False) and self.tomogram.inferences <= MOST_SINGLE:
-            name = "value" if "value" in outcomes.kept_names() else None
-            # Whatever part of the inputs it sees, the rates it predicts are those on all of them.
-            seen = outcomes.single(self.ids[rows[used]], among, name)
-            single["single"] = replace(seen, inputs=outcomes.inputs)
-        return (self.features[rows[used]], passes[used], trials[used]), single
+        return evidence(surrogate, outcomes, self.ids[rows], self.features[rows], among=among, inputs=outcomes.inputs)
 
 
 def _leave_out(refit: _Refit, seed: int) -> LeftOut | None:
@@ -235,7 +217,7 @@ def _high_orders(refit: _Refit) -> tuple[HighOrders | None, str | None]:
 
 def _pairwise(refit: _Refit) -> float | None:
     """Is it the surrogate that fails, such as a forest, which cannot go below what it has seen, or the low orders?"""
-    if getattr(refit.surrogate, "name", None) == "pairwise":
+    if refit.surrogate is not None and refit.surrogate.name == "pairwise":
         return None
     found, _ = _high_orders(_Refit(replace(refit.tomogram, surrogate="pairwise")))
     return found.within if found is not None and found.verdict == "predicted" else None

@@ -1,0 +1,23 @@
+"""A data set that the user's own code makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from testifai.data import wrap
+from testifai.data.arrays import Data
+from testifai.data.base import DataPart
+from testifai.support.own_code import import_object
+
+
+class PythonPart(DataPart):
+    """Whatever `data.wrap` accepts, or a function that makes it."""
+
+    python: str
+
+    CODE: ClassVar = ("python",)
+
+    def load(self, folder: Path) -> Data:
+        made = import_object(self.python, folder=folder, field="data.python")
+        return wrap(made() if callable(made) else made)

@@ -1,0 +1,61 @@
+"""What an executor is: it runs work somewhere and hands over what became of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.engine.batch_size import BatchSize
+from testifai.engine.plan import Work
+from testifai.engine.subject import Subject
+from testifai.runs.outcomes import Outcomes, Places
+
+
+@dataclass(frozen=True)
+class BatchOutcome:
+    """The outcomes of one configuration on some inputs; `reference` is what to remember of clean outputs."""
+
+    configuration: int
+    places: Places
+    passed: NDArray[np.bool_]
+    kept: dict[str, NDArray[np.float32]]
+    reference: NDArray[Any] | None = None
+
+
+class References:
+    """What the oracle remembers of the clean outputs, per place."""
+
+    def __init__(self, inputs: int) -> None:
+        self.inputs = inputs
+        self.values: NDArray[Any] | None = None
+
+    def put(self, places: Places, rows: NDArray[Any]) -> None:
+        if self.values is None:
+            self.values = np.zeros((self.inputs, *rows.shape[1:]), rows.dtype)
+        self.values[places] = rows
+
+    def get(self, places: Places) -> NDArray[Any] | None:
+        return None if self.values is None else self.values[places]
+
+
+class Executor(ABC):
+    """Runs work and hands over what it measured, batch by batch and in the caller's thread.
+
+    The outcomes depend on the subject and the work alone, never on batch size, workers or interruptions.
+    """
+
+    subject: Subject
+    batch_size: BatchSize
+    workers: int
+    chunk: int  # inputs perturbed together
+    references: References
+    interrupted: Callable[[], bool]  # asked after every batch; where it says yes, `run` raises KeyboardInterrupt
+
+    @abstractmethod
+    def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
+        """Measure what is missing of the work. What was handed over before an error or interrupt stays valid."""

@@ -1,0 +1,112 @@
+"""Sessions of onnxruntime, and which of a graph's outputs is which."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from testifai.errors import InputError, suggest
+from testifai.models.base import Outputs
+from testifai.support import checks
+
+_FLOATS = ("tensor(float)", "tensor(float16)", "tensor(double)")
+_INTEGERS = ("tensor(int64)", "tensor(int32)")
+_SCORE_NAMES = ("logit", "score", "prob", "softmax", "pred", "output")
+_FEATURE_NAMES = ("feature", "embedding", "penultimate", "hidden")
+
+
+def open_session(path: Path, threads: int, content: bytes | None = None) -> Any:
+    """A session on the file or, where given, on this content in its place."""
+    checks.whole("model: threads", threads, least=1)
+    if not path.is_file():
+        raise InputError(f"model: {path} does not exist" if not path.exists() else f"model: {path} is not a file")
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    if content is not None:  # weights in files beside the model are still looked for there
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
+    try:
+        return onnxruntime.InferenceSession(
+            path if content is None else content, options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:
+        raise InputError(f"model: {path} is not a usable ONNX model ({first_line(error)})") from None
+
+
+def file_fingerprint(path: Path) -> str:
+    """A hash of an ONNX file and of the weights beside it."""
+    digest = hashlib.sha256()
+    # Exporters put large weights beside the model, by custom in <name>.data.
+    for file in (path, path.with_name(path.name + ".data")):
+        if file.is_file():
+            with file.open("rb") as stream:
+                while chunk := stream.read(1 << 20):
+                    digest.update(chunk)
+    return digest.hexdigest()
+
+
+def find_output(name: str, nodes: dict[str, Any], wanted: str | None) -> str:
+    """The output that holds the model's answer: the one named, else the likeliest."""
+    described = ", ".join(f"{node.name} {node.type} {node.shape}" for node in nodes.values())
+    if wanted is not None:
+        if wanted not in nodes:
+            raise InputError(f"model: {name} has no output {wanted!r}; {suggest(wanted, nodes)}")
+        node = nodes[wanted]
+        if len(node.shape) > 2 or node.type not in _FLOATS + _INTEGERS:
+            raise InputError(f"model: {name}: output {described} is not usable; numbers (N,) or (N, d) are")
+        return wanted
+    tables = [node for node in nodes.values() if node.type in _FLOATS and len(node.shape) == 2]
+    if tables:
+        return str(min(tables, key=_preference).name)
+    flat = [node for node in nodes.values() if node.type in _INTEGERS and _is_column(node.shape)]
+    flat += [node for node in nodes.values() if node.type in _FLOATS and len(node.shape) == 1]
+    # onnxruntime shows an unknown rank as no axes at all; a lone output of numbers is worth a try.
+    if not flat and len(nodes) == 1:
+        flat = [node for node in nodes.values() if node.type in _FLOATS + _INTEGERS and not node.shape]
+    if not flat:
+        raise InputError(f"model: {name} has no output (N,) or (N, d) of numbers (its outputs: {described})")
+    return str(flat[0].name)
+
+
+def _preference(node: Any) -> tuple[bool, int, float]:
+    name = node.name.lower()
+    rank = next((place for place, word in enumerate(_SCORE_NAMES) if word in name), len(_SCORE_NAMES))
+    columns = node.shape[1]
+    is_feature = any(word in name for word in _FEATURE_NAMES)
+    return is_feature, rank, columns if isinstance(columns, int) else float("inf")
+
+
+def _is_column(shape: Sequence[Any]) -> bool:
+    return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
+
+
+def find_features(name: str, nodes: dict[str, Any], wanted: str | None, output: str) -> str | None:
+    """The output that holds features: the one named, else the only one whose name says so."""
+    if wanted is not None:
+        if wanted not in nodes:
+            raise InputError(f"model: {name} has no output {wanted!r} for features; {suggest(wanted, nodes)}")
+        return wanted
+    named = [
+        node
+        for node in nodes
+        if node != output and nodes[node].type in _FLOATS and any(word in node.lower() for word in _FEATURE_NAMES)
+    ]
+    return named[0] if len(named) == 1 else None
+
+
+def kind_of(dtype: str, columns: Any, rank: int) -> Outputs:
+    """What an output of this type and shape is."""
+    if dtype in _INTEGERS and (rank < 2 or columns == 1):
+        return "labels"
+    return "values" if rank == 1 or columns == 1 else "scores"
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line."""
+    text = " ".join(str(error).split())
+    return text[:200] or type(error).__name__

@@ -1,0 +1,162 @@
+"""The options of a scan, said once: the keywords of `ta.scan`, the keys of a spec's [scan], and what a replay takes."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
+
+from testifai import strategies, surrogates
+from testifai.engine import stopping as stopping_rules
+from testifai.engine.stopping import StoppingRule
+from testifai.errors import InputError, suggest
+from testifai.space import Space
+from testifai.strategies import Strategy
+from testifai.support import checks
+from testifai.support.progress import Step
+
+POPULATIONS = ("data", "future")
+KEEP = ("value", "predicted")
+LEAST = {"budget": 2, "batch_size": 1, "workers": 1, "seed": 0}  # a budget buys a clean and a perturbed input
+LARGEST_SEED = 2**63 - 1
+
+Keywords = ParamSpec("Keywords")
+Result = TypeVar("Result")
+
+
+class ScanOptions(BaseModel):
+    """How a scan is made. Parts are given by name, as {"use": name, option: value} or, in Python, as objects."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    strategy: Any = None
+    surrogate: Any = None
+    stopping: Any = None
+    budget: int | None = None
+    target: float | None = None
+    population: str = "data"
+    oracle: Any = "label"
+    batch_size: int | None = None
+    seed: int = 0
+    workers: int | None = None
+    keep: tuple[str, ...] | None = None
+    quality: Any = None
+    executor: Any = None  # None: on this machine
+
+    @field_validator("strategy", "surrogate", "stopping", "oracle", "quality", "executor", mode="before")
+    @classmethod
+    def _named(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, bool | int | float | list):
+            raise InputError(f"{info.field_name}: must be a name or a table with 'use', got {value!r}")
+        return value
+
+    @field_validator(*LEAST, mode="before")
+    @classmethod
+    def _whole(cls, value: Any, info: ValidationInfo) -> int | None:
+        field = info.field_name or ""
+        if value is None and field != "seed":
+            return None
+        number = checks.whole(field, value, least=LEAST[field])
+        return checks.whole(field, number, most=LARGEST_SEED) if field == "seed" else number
+
+    @field_validator("target", mode="before")
+    @classmethod
+    def _half_width(cls, value: Any) -> float | None:
+        return None if value is None else checks.number("target", value, above=0, below=1)
+
+    @field_validator("population", mode="before")
+    @classmethod
+    def _population(cls, value: Any) -> str:
+        return str(checks.choice("population", value, POPULATIONS))
+
+    @field_validator("keep", mode="before")
+    @classmethod
+    def _kept(cls, value: Any) -> tuple[str, ...] | None:
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple):
+            raise InputError(f"keep: must be a list of {', '.join(KEEP)}, got {value!r}")
+        return tuple(str(checks.choice("keep", name, KEEP)) for name in value)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> ScanOptions:
+        """The options among some keywords, checked; what is wrong is one line.
+
+        >>> ScanOptions.of({"budget": 1})
+        Traceback (most recent call last):
+        testifai.errors.InputError: budget: must be a whole number, at least 2, got 1
+        """
+        for name in given:
+            if name not in cls.model_fields:
+                raise InputError(f"scan: no option {name!r}; {suggest(name, cls.model_fields)}")
+        try:
+            return cls(**given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InputError(str(first["msg"]).removeprefix("Value error, ")) from None
+
+
+class ScanKeywords(ScanOptions):
+    """What `ta.scan` takes besides: where the run is kept, and who is told how far it is."""
+
+    store: str | os.PathLike[str] | None = None
+    progress: bool | Callable[[Step], None] = False
+
+
+@dataclass(frozen=True)
+class Methods:
+    """The parts that options name, made and known to fit together."""
+
+    strategy: Strategy
+    surrogate: Any  # as it was given, or the strategy's own
+    told_rule: StoppingRule | None
+    stopping: StoppingRule | None  # the rule told, or the one that a target asks for
+    keep: tuple[str, ...]
+
+
+def choose(options: ScanOptions, space: Space, *, parts: bool = False) -> Methods:
+    """Make strategy, surrogate and stopping rule; refuse what does not go together."""
+    given, stopping, target = options.strategy, options.stopping, options.target
+    if given is None:
+        given = strategies.default(space, surrogate=options.surrogate, stopping=stopping, parts=parts)
+    strategy = strategies.resolve(given)
+    surrogate = strategy.surrogate if options.surrogate is None else options.surrogate
+    resolved = surrogates.resolve(surrogate, options.seed, [axis.severities for axis in space.axes])
+    if space.order_sensitive and resolved is not None and resolved.plain_only:
+        raise InputError(
+            f"surrogate: {surrogate!r} does not fit a space in which the order of application counts; "
+            "use strategy = 'ordered' with surrogate = 'forest'"
+        )
+    told = stopping_rules.resolve(stopping, target)
+    if strategy.uses_target and told is not None:
+        raise InputError(
+            f"stopping: strategy {strategy.name!r} decides itself how many inputs a test gets; "
+            "leave stopping out, or use strategy = 'ordered' or 'full'"
+        )
+    # A wanted half-width without a rule asks for the rule that stops at one; like the target, it may come and go.
+    # A strategy that looks at the half-widths itself needs none.
+    by_target = stopping is None and target is not None and not strategy.uses_target
+    keep = options.keep
+    if keep is None:
+        keep = ("value",) if resolved is not None and resolved.takes_scores else ()
+    rule = stopping_rules.resolve("interval", target) if by_target else told
+    return Methods(strategy, surrogate, told, rule, keep)
+
+
+def with_options(
+    options: Callable[Keywords, ScanOptions],
+) -> Callable[[Callable[..., Result]], Callable[Concatenate[Any, Any, Space, Keywords], Result]]:
+    """Show a function's **keywords as the options that they are, to people, editors and type checkers."""
+
+    def dress(function: Callable[..., Result]) -> Callable[Concatenate[Any, Any, Space, Keywords], Result]:
+        own = inspect.signature(function)
+        positional = [one for one in own.parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
+        listed = inspect.signature(options).parameters.values()
+        function.__signature__ = own.replace(parameters=[*positional, *listed])  # type: ignore[attr-defined]
+        return cast("Callable[Concatenate[Any, Any, Space, Keywords], Result]", function)
+
+    return dress
