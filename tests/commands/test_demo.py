@@ -76,10 +76,10 @@ def test_the_table_shows_every_query(result):
 
     from rich.console import Console
 
-    from testifai.present import terminal
+    from testifai.commands import example
 
     out = Console(file=io.StringIO(), width=200)
-    terminal.demo(out, result)
+    example.show(out, result)
     text = out.file.getvalue()
     lines = {line.split()[0]: line.split() for line in text.splitlines() if line.startswith("Q")}
     for row in result.rows:

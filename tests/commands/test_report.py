@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -209,3 +210,30 @@ def test_a_run_with_an_unfinished_sweep(command, folder):
     assert code == 2
     assert "no sweep in only.db is finished" in err
     assert not (folder / "only.html").exists()
+
+
+def test_a_report_opens_and_checks_the_run_file_once(command, tmp_path, monkeypatch):
+    """A run that has everything: predictions, scores, an assessment, kept answers, and failing inputs to be shown."""
+    folder = shutil.copytree(Path(__file__).parents[1] / "data" / "v0_1_0", tmp_path / "run")
+    with Store.create_or_open(folder / "run.db") as store:
+        store.put(folder=str(folder))
+    opened, loaded = [], []
+    read, load = Store.open.__func__, Store.load
+
+    def count_open(cls, path):
+        opened.append(path)
+        return read(cls, path)
+
+    def count_load(self, inputs):
+        loaded.append(self.path)
+        return load(self, inputs)
+
+    monkeypatch.setattr(Store, "open", classmethod(count_open))
+    monkeypatch.setattr(Store, "load", count_load)
+    _, out, err = command("report", folder / "run.db", "--md", folder / "r.md", "--junit", folder / "r.xml", "--json")
+    found = json.loads(out)
+    assert err == ""
+    assert found["failures_shown"] > 0
+    assert found["errors"] is not None
+    assert found["trust"]["lines"]
+    assert opened == loaded == [folder / "run.db"]

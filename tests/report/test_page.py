@@ -17,6 +17,7 @@ from testifai.quality.scores import Scores
 from testifai.report.contents import gather
 from testifai.report.markdown import MOST, markdown
 from testifai.report.page import figures, render
+from testifai.report.stored import Stored
 from testifai.report.words import summary
 from testifai.scans.session import scan
 from testifai.space import Space
@@ -119,11 +120,9 @@ def test_everything_is_escaped(contents):
 
 
 @pytest.mark.parametrize("axes", [1, 2, 5])
-def test_other_numbers_of_axes(tomogram, axes, monkeypatch):
+def test_other_numbers_of_axes(tomogram, axes):
     found = tomogram(axes, (0, 1, 2), max_order=2)
-    monkeypatch.setattr("testifai.report.contents.open_run", lambda path: found)
-    monkeypatch.setattr("testifai.report.contents.stored_sweeps", lambda path: {})
-    made = gather(Path("x.db"), examples=0)
+    made = gather(Stored(Path("x.db"), found, {}), examples=0)
     groups = figures(made)
     assert len(groups["pairs"]) == axes * (axes - 1) // 2
     assert len(groups["voxels"]) == (10 if axes == 5 else 0)
@@ -173,11 +172,9 @@ def test_a_run_without_predictions_says_how_to_keep_them(contents, page):
     assert 'With keep = ["predicted"] under [scan]' in Elements(page).text
 
 
-def test_what_is_neither_measured_nor_predicted_is_called_unknown(tomogram, monkeypatch):
+def test_what_is_neither_measured_nor_predicted_is_called_unknown(tomogram):
     found = tomogram(3, (0, 1, 2), max_order=1, surrogate=None)
-    monkeypatch.setattr("testifai.report.contents.open_run", lambda path: found)
-    monkeypatch.setattr("testifai.report.contents.stored_sweeps", lambda path: {})
-    text = " ".join(Elements(render(gather(Path("x.db"), examples=0))).text.split())
+    text = " ".join(Elements(render(gather(Stored(Path("x.db"), found, {}), examples=0))).text.split())
     assert "Over all 27 combinations of a, b and c the mean is not known." in text
     assert "20 of 27 tests were not measured, and nothing was predicted" in text
     assert "20 are unknown" in text

@@ -122,7 +122,7 @@ class Runs:
         from testifai.locality.measure import from_run
 
         found: Explanation = self.answers.get(
-            ("errors", run), lambda: explain(from_run(self.files[run]), arity=1, properties=self.space)
+            ("errors", run), lambda: explain(from_run(self.tomograms[run]), arity=1, properties=self.space)
         )
         return found
 
@@ -133,7 +133,7 @@ class Runs:
         with self._opening:
             if run not in self._subjects:
                 try:
-                    self._subjects[run] = reopen(self.files[run], self.spec)
+                    self._subjects[run] = reopen(self.tomograms[run], self.spec)
                 except InputError as error:
                     self._subjects[run] = error
         found = self._subjects[run]

@@ -53,6 +53,8 @@ def errors(
     continues where it stopped. A run file of that, or of a scan with keep = ["predicted"], is read as it is.
     """
     from testifai.locality.explain import explain
+    from testifai.locality.measure import from_run
+    from testifai.scans.stored import open_run
 
     _check_name("--html", html, ".html", ".htm")
     _check_name("--failures", failures, ".npz")
@@ -60,9 +62,11 @@ def errors(
     function = None if combine is None else _function(combine)
     measured = source.suffix == ".toml"
     run_file = (out or source.with_suffix(".local.db")) if measured else source
-    local = _measure(source, run_file, per_class or 200) if measured else _read(run_file)
+    local = _measure(source, run_file, per_class or 200) if measured else None
+    run = open_run(run_file)
     parts = arity or (1 if function is None else 2)
-    found = explain(local, function, parts, properties=_described(run_file))
+    # The space is as the run file describes it: names and parameters, no code.
+    found = explain(from_run(run) if local is None else local, function, parts, properties=run.space)
     written: dict[str, Any] = {"run": str(run_file)}
     if html is not None:
         from testifai.report.errors import render
@@ -74,7 +78,7 @@ def errors(
         from testifai.locality.failures import export_failures
         from testifai.scans import reopen
 
-        data, space = reopen.source(run_file, source if measured else spec).data()
+        data, space = reopen.source(run, source if measured else spec).data()
         written |= {"failures": str(failures), "rows": export_failures(found, data, space, failures)}
     if as_json:
         print_json({**found.as_dict(), **written})
@@ -112,21 +116,8 @@ def _measure(spec: Path, run_file: Path, per_class: int) -> Local:
     return found
 
 
-def _read(run_file: Path) -> Local:
-    from testifai.locality.measure import from_run
-
-    return from_run(run_file)
-
-
-def _described(run_file: Path) -> Space:
-    """The space as the run file describes it: names and parameters, no code."""
-    from testifai.scans.stored import open_run
-
-    return open_run(run_file).space
-
-
 def _each_alone(space: Space) -> Space:
-    """The same axes where the order of application cannot count."""
+    """The spec's axes where the order of application cannot count."""
     from testifai.space import Space
 
     return Space({axis.name: (axis.perturbation, axis.levels or axis.severities) for axis in space.axes})

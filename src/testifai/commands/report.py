@@ -33,6 +33,7 @@ def report(
 ) -> None:
     """Write a run as one self-contained page; also as Markdown, JUnit XML, PDF. Exit code 1 if a gate does not hold."""
     from testifai.report.pdf import require_chromium
+    from testifai.report.stored import read_stored
     from testifai.report.swept import gather_sweeps
 
     page = out or run_file.with_suffix(".html")
@@ -45,7 +46,8 @@ def report(
         from testifai.scans.spec import read
 
         say_code(read(spec))
-    swept = gather_sweeps(run_file)
+    stored = read_stored(run_file)
+    swept = gather_sweeps(stored)
     if swept is not None:
         if junit is not None:
             raise InputError(f"--junit: {run_file.name} holds sweeps only, which have no gates; leave it out")
@@ -60,7 +62,7 @@ def report(
     from testifai.report.markdown import markdown as as_markdown
     from testifai.report.page import render
 
-    contents = gather(run_file, spec=spec, examples=examples)
+    contents = gather(stored, spec=spec, examples=examples)
     texts = {"--out": render(contents), "--md": as_markdown(contents), "--junit": as_junit(contents)}
     _say(_write(outputs, texts), contents.as_dict(), contents.verdicts, as_json=as_json)
     if contents.failures_note and examples and not as_json:

@@ -44,7 +44,7 @@ def validity(
 
         if spec is not None:
             say_code(read(spec))
-        subject = reopen(run_file, spec).subject
+        subject = reopen(tomogram, spec).subject
         ending = ".md" if isinstance(subject.data.inputs, list) else ".png"
         sheet = out or run_file.with_name(f"{run_file.stem}-validity{ending}")
         library.write_examples(subject, scores, wanted, sheet)

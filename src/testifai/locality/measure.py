@@ -17,12 +17,13 @@ from testifai.locality.local import Local, Sampled, count_answers
 from testifai.locality.sampling import AMONG, PerClass, candidate_mask, class_weights, single_ids
 from testifai.locality.spread import Floats
 from testifai.oracles import Label, Outcome
+from testifai.runs import keys
 from testifai.runs.outcomes import Outcomes
-from testifai.runs.store import Store
 from testifai.scans.session import Session
 from testifai.scans.stored import open_run
 from testifai.space import Space
 from testifai.support.progress import Step
+from testifai.tomogram import Tomogram
 
 Array = NDArray[Any]
 
@@ -89,19 +90,19 @@ def local(
         # Of inputs the model gets right, the outcomes say how many there are.
         "available": sorted(sampling.sample(session.outcomes, seed)[1].items()) if among == "all" else None,
     }
-    _run(session, store, progress, {"locality": notes})
+    _run(session, store, progress, {keys.LOCALITY: notes})
     places, _ = sampling.sample(session.outcomes, seed)
     return Record(space, session.outcomes, session.subject.order, labels, seed, notes).table(places)
 
 
-def from_run(path: str | os.PathLike[str]) -> Local:
+def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
     """The local robustness in a run file: of `local`, or of any scan with labels that kept the predicted classes.
 
-    Of a scan, the inputs tried under a single perturbation that passed the clean test are looked at.
+    Of a scan, the inputs tried under a single perturbation that passed the clean test are looked at. A run that is
+    open already may be given as its tomogram.
     """
-    tomogram = open_run(path)
-    with Store.open(path) as store:
-        notes = store.get("locality")
+    tomogram = run if isinstance(run, Tomogram) else open_run(run)
+    path, notes = tomogram.provenance.get("path", "of this tomogram"), tomogram.provenance.get(keys.LOCALITY)
     outcomes, labels = tomogram.outcomes, tomogram.labels
     if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iub":
         raise InputError(f"run file: {path} has no single label per input; local robustness is by class")
@@ -123,7 +124,7 @@ def from_run(path: str | os.PathLike[str]) -> Local:
     places = np.flatnonzero(tried & record.fit)
     if not len(places):
         raise InputError(f"run file: {path} has no input that was tried under a single perturbation and is right clean")
-    record.check_numbers(places, str(path))
+    record.check_numbers(places, path)
     return record.table(places)
 
 

@@ -12,10 +12,11 @@ from testifai.errors import InputError
 from testifai.gates import verdicts as gates
 from testifai.present.examples import Failures, failures
 from testifai.present.figures.dots import lowest
-from testifai.present.figures.sweeps import stored_sweeps
+from testifai.report.stored import Stored, read_stored
 from testifai.scans.reopen import reopen
 from testifai.scans.spec import Gate
-from testifai.scans.stored import open_run
+from testifai.scans.stored import measured
+from testifai.sweeps.storage import finished
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.regions import Region, Search, standard_queries, worst_regions
 from testifai.tomogram.trust import Trust, recall
@@ -89,17 +90,18 @@ class Contents:
         }
 
 
-def gather(run_file: Path, *, spec: Path | None = None, examples: int = 6) -> Contents:
+def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6) -> Contents:
     """Everything a report says about a run. `examples` are the failing inputs shown of each test; 0 shows none."""
-    tomogram = open_run(run_file)
-    if not len(tomogram.outcomes):
-        raise InputError(f"run file: {run_file} holds no outcome yet; continue it with: testifai run SPEC.toml")
+    stored = run if isinstance(run, Stored) else read_stored(run)
+    if stored.tomogram is None:
+        raise InputError(f"run file: {stored.path} holds no run yet; start it with: testifai run SPEC.toml")
+    tomogram = measured(stored.tomogram)
     everything = tomogram.query("order >= 0")
     queries = standard_queries(tomogram.space)
     asked = tomogram.queries(list(queries.values()))
-    shown, note = _failures(run_file, spec, tomogram, examples)
+    shown, note = _failures(spec, tomogram, examples)
     return Contents(
-        run=run_file.name,
+        run=stored.path.name,
         tomogram=tomogram,
         everything=everything,
         by_order=tomogram.by_order(),
@@ -109,14 +111,14 @@ def gather(run_file: Path, *, spec: Path | None = None, examples: int = 6) -> Co
         worst=_worst(tomogram),
         verdicts=tuple(gates.judge([Gate(**gate) for gate in tomogram.provenance.get("gates") or ()], tomogram)),
         trust=recall(tomogram) if everything.inferred else Trust(),
-        sweeps=stored_sweeps(run_file),
+        sweeps=finished(stored.sweeps),
         failures=shown,
         failures_note=note,
-        errors=_errors(run_file, tomogram),
+        errors=_errors(tomogram),
     )
 
 
-def _errors(run_file: Path, tomogram: Tomogram) -> Explanation | None:
+def _errors(tomogram: Tomogram) -> Explanation | None:
     """The error summary of a run that kept what was predicted: a fraction of a second for up to `MOST_CLASSES`."""
     labels = tomogram.labels
     if "predicted" not in tomogram.outcomes.kept_names() or labels is None or len(np.unique(labels)) > MOST_CLASSES:
@@ -125,7 +127,7 @@ def _errors(run_file: Path, tomogram: Tomogram) -> Explanation | None:
     from testifai.locality.measure import from_run
 
     try:
-        return explain(from_run(run_file), arity=1, properties=tomogram.space)
+        return explain(from_run(tomogram), arity=1, properties=tomogram.space)
     except InputError:  # such as too few inputs under single perturbations
         return None
 
@@ -139,14 +141,12 @@ def _worst(tomogram: Tomogram) -> tuple[WorstTest, ...]:
     )
 
 
-def _failures(
-    run_file: Path, spec: Path | None, tomogram: Tomogram, examples: int
-) -> tuple[tuple[Failures, ...], str | None]:
+def _failures(spec: Path | None, tomogram: Tomogram, examples: int) -> tuple[tuple[Failures, ...], str | None]:
     """Failing inputs to look at, or why there are none: a report must not fail for want of its data."""
     if examples == 0:
         return (), "left out, as asked"
     try:
-        found = failures(reopen(run_file, spec).subject, tomogram, each=examples)
+        found = failures(reopen(tomogram, spec).subject, tomogram, each=examples)
     except InputError as error:
         if spec is not None:  # which the user named for this
             raise

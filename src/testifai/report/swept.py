@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from testifai.errors import InputError
-from testifai.present.figures.sweeps import stored_sweeps, sweep_curves
+from testifai.present.figures.sweeps import sweep_curves
 from testifai.report.html import fill, named
 from testifai.report.markdown import code, escape, table
-from testifai.runs.store import Store
-from testifai.sweeps.storage import PREFIX
+from testifai.report.stored import Stored, read_stored
+from testifai.sweeps.storage import finished
 
 MOST_CROSSINGS = 4
 
@@ -31,24 +31,19 @@ class Swept:
         return {"run": self.run, "sweeps": self.sweeps}
 
 
-def gather_sweeps(run_file: Path) -> Swept | None:
+def gather_sweeps(run: Path | Stored) -> Swept | None:
     """The sweeps of a run file that holds nothing else; None where it holds a scan, or nothing at all."""
-    with Store.open(run_file) as store:
-        if store.get("identity") is not None:
-            return None
-        started = any(True for _ in store.get_blocks(PREFIX))
-    sweeps = stored_sweeps(run_file)
-    if started and not sweeps:
-        raise InputError(f"run file: no sweep in {run_file} is finished; go on with the same testifai sweep command")
-    if not sweeps:
+    stored = run if isinstance(run, Stored) else read_stored(run)
+    if stored.tomogram is not None or not stored.sweeps:
         return None
-    with Store.open(run_file) as store:
-        identities = {name: store.get(f"{PREFIX}{name}/identity") or {} for name in sweeps}
+    sweeps = finished(stored.sweeps)
+    if not sweeps:
+        raise InputError(f"run file: no sweep in {stored.path} is finished; go on with the same testifai sweep command")
     texts = {
         name: {fact: value if isinstance(value, str) else json.dumps(value) for fact, value in identity.items()}
-        for name, identity in identities.items()
+        for name, identity in ((name, stored.sweeps[name].identity) for name in sweeps)
     }
-    return Swept(run_file.name, sweeps, texts)
+    return Swept(stored.path.name, sweeps, texts)
 
 
 def render(swept: Swept) -> str:
@@ -58,7 +53,7 @@ def render(swept: Swept) -> str:
 
 
 def markdown(swept: Swept) -> str:
-    """The same as a table."""
+    """The sweeps as a table in Markdown."""
     rows = [
         (
             escape(name),

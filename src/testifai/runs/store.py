@@ -169,13 +169,16 @@ class Store:
             for name, block, array in blocks:
                 self._write_array(name, block, array)
 
-    def get_blocks(self, prefix: str) -> Iterator[tuple[str, int, NDArray[Any]]]:
-        """The stored parts of all arrays whose names begin so."""
+    def array_names(self, prefix: str) -> list[str]:
+        """The stored arrays whose names begin so."""
         with _plain_errors(self.path):
             names = self._connection.execute("SELECT DISTINCT name FROM arrays ORDER BY name").fetchall()
-        for (name,) in names:
-            if name.startswith(prefix):
-                yield from ((name, block, array) for block, array in self._array_blocks(name))
+        return [name for (name,) in names if name.startswith(prefix)]
+
+    def get_blocks(self, prefix: str) -> Iterator[tuple[str, int, NDArray[Any]]]:
+        """The stored parts of all arrays whose names begin so."""
+        for name in self.array_names(prefix):
+            yield from ((name, block, array) for block, array in self._array_blocks(name))
 
     def is_empty(self) -> bool:
         """Whether nothing has been measured yet."""

@@ -19,6 +19,7 @@ from testifai.scans import loading
 from testifai.scans.session import Session
 from testifai.scans.spec import Spec, parse, read
 from testifai.space import Space
+from testifai.tomogram import Tomogram
 
 MEASURED_ON = ("model", "preprocessing", "data", "space", "oracle", "seed")
 
@@ -51,20 +52,18 @@ class Source:
             raise InputError(f"run file: this is not what {self.run_file.name} was measured on: {changes[0]}")
 
 
-def reopen(run_file: Path, spec: Path | None = None) -> Session:
+def reopen(run: Path | Tomogram, spec: Path | None = None) -> Session:
     """A session for a stored run, its model and data loaded and known to be those it was made with."""
-    return source(run_file, spec).session()
+    return source(run, spec).session()
 
 
-def source(run_file: Path, spec: Path | None = None, store: Store | None = None) -> Source:
-    """Where a stored run comes from; with `store`, that is its file, open already."""
-    if store is None:
-        with Store.open(run_file) as opened:
-            return source(run_file, spec, opened)
-    identity = store.get(keys.IDENTITY)
+def source(run: Path | Tomogram, spec: Path | None = None) -> Source:
+    """Where a stored run comes from; a run that is open already is given as its tomogram."""
+    known = run.provenance if isinstance(run, Tomogram) else _provenance(run)
+    run_file, identity = Path(known["path"]), known[keys.IDENTITY]
     if spec is not None:
         return Source(run_file, read(spec), spec.resolve().parent, identity)
-    stored, folder = store.get(keys.SPEC), Path(store.get(keys.FOLDER) or ".")
+    stored, folder = known[keys.SPEC], Path(known[keys.FOLDER] or ".")
     if stored is None:
         raise InputError(f"run file: {run_file.name} was not made from a spec; name one with --spec")
     followed = parse(stored)
@@ -74,6 +73,11 @@ def source(run_file: Path, spec: Path | None = None, store: Store | None = None)
             "to allow that, name it with --spec"
         )
     return Source(run_file, followed, folder, identity)
+
+
+def _provenance(run_file: Path) -> dict[str, Any]:
+    with Store.open(run_file) as store:
+        return {"path": run_file, **{key: store.get(key) for key in (keys.IDENTITY, keys.SPEC, keys.FOLDER)}}
 
 
 def _still_there(stored: dict[str, Any], folder: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from testifai.errors import InputError
 from testifai.quality.assessment import stored_scores
@@ -13,39 +12,46 @@ from testifai.runs.store import Store
 from testifai.space import Space
 from testifai.tomogram import Tomogram
 
+# What a run file says of its run besides the outcomes, for whoever has the tomogram alone.
+PROVENANCE = (keys.IDENTITY, keys.ENVIRONMENT, keys.SPEC, keys.FOLDER, keys.GATES, keys.TRUST, keys.LOCALITY)
+
 
 def open_run(path: str | os.PathLike[str]) -> Tomogram:
     """Reopen a stored run as a tomogram."""
     with Store.open(path) as store:
-        identity = store.get(keys.IDENTITY)
-        if identity is None:
-            raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
-        inputs, classes = store.get(keys.INPUTS), store.get(keys.CLASSES)
-        space = Space.from_description(identity["space"])
-        return Tomogram(
-            space,
-            store.load(inputs),
-            visiting_order(inputs, identity["seed"]),
-            labels=store.get_array(keys.LABELS),
-            classes=None if classes is None else tuple(classes),
-            population=identity["population"],
-            stopped_early=bool(store.get(keys.STOPPED_EARLY)),
-            surrogate=identity["surrogate"],
-            seed=identity["seed"],
-            provenance={
-                "identity": identity,
-                "environment": store.get(keys.ENVIRONMENT),
-                "spec": store.get(keys.SPEC),
-                "gates": store.get(keys.GATES),
-                "path": str(Path(path)),
-            },
-            quality=stored_scores(store, space, identity["seed"]),
-        )
+        return read_run(store)
+
+
+def read_run(store: Store) -> Tomogram:
+    """The tomogram of an open run file, its provenance whatever else the file says of the run."""
+    identity = store.get(keys.IDENTITY)
+    if identity is None:
+        raise InputError(f"run file: {store.path} holds no run yet; start it with: testifai run SPEC.toml")
+    inputs, classes = store.get(keys.INPUTS), store.get(keys.CLASSES)
+    space = Space.from_description(identity["space"])
+    return Tomogram(
+        space,
+        store.load(inputs),
+        visiting_order(inputs, identity["seed"]),
+        labels=store.get_array(keys.LABELS),
+        classes=None if classes is None else tuple(classes),
+        population=identity["population"],
+        stopped_early=bool(store.get(keys.STOPPED_EARLY)),
+        surrogate=identity["surrogate"],
+        seed=identity["seed"],
+        provenance={"path": str(store.path), **{key: store.get(key) for key in PROVENANCE}},
+        quality=stored_scores(store, space, identity["seed"]),
+    )
 
 
 def open_measured(path: str | os.PathLike[str]) -> Tomogram:
     """Reopen a stored run, or refuse where nothing was measured yet."""
-    tomogram = open_run(path)
+    return measured(open_run(path))
+
+
+def measured(tomogram: Tomogram) -> Tomogram:
+    """The tomogram of a run file, refused where nothing was measured yet."""
     if not len(tomogram.outcomes):
+        path = tomogram.provenance["path"]
         raise InputError(f"run file: {path} holds no outcome yet; continue it with: testifai run SPEC.toml")
     return tomogram

@@ -128,6 +128,11 @@ NAMES = {
         "demo": "testifai.commands.example:show",
         "sigma_text": "testifai.space.space:Space.words",
     },
+    "testifai.present.figures.sweeps": {"stored_sweeps": "testifai.sweeps.storage:stored_sweeps"},
+    "testifai.scans.session": {
+        "open_measured": "testifai.scans.stored:open_measured",
+        "open_run": "testifai.scans.stored:open_run",
+    },
     "testifai.space": {
         "LARGEST_TABLE": "testifai.space.space:LARGEST_TABLE",
         "LOGICAL": "testifai.space.space:LOGICAL",
@@ -152,9 +157,10 @@ NAMES = {
         "ROWS": "testifai.surrogates.process.process:ROWS",
         "STEPS": "testifai.surrogates.process.process:STEPS",
     },
+    "testifai.tomogram.trust.kept": {"NAME": "testifai.runs.keys:TRUST"},
     "testifai.tomogram": {
         "Floats": "testifai.tomogram.tomogram:Floats",
-        "MOST_SINGLE": "testifai.tomogram.tomogram:MOST_SINGLE",
+        "MOST_SINGLE": "testifai.tomogram.estimates:MOST_SINGLE",
         "WORST": "testifai.tomogram.tomogram:WORST",
     },
 }

@@ -7,8 +7,10 @@ that it reads back as the same number, `clean` is what an oracle remembers of th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -77,6 +79,37 @@ class Record:
 
     def _key(self, what: str) -> str:
         return f"{PREFIX}{self._name}/{what}"
+
+
+@dataclass(frozen=True)
+class StoredSweep:
+    """The sweep of one perturbation in a run file: what it was made from, and a `Sweep.as_dict` for each threshold.
+
+    `found` is empty as long as the sweep is not finished.
+    """
+
+    identity: dict[str, Any]
+    found: list[dict[str, Any]]
+
+
+def stored_sweeps(path: str | PathLike[str]) -> dict[str, list[dict[str, Any]]]:
+    """The finished sweeps of a run file: perturbation -> `Sweep.as_dict` of each threshold."""
+    with Store.open(path) as store:
+        return finished(sweeps_in(store))
+
+
+def finished(sweeps: Mapping[str, StoredSweep]) -> dict[str, list[dict[str, Any]]]:
+    """What was found, of the sweeps that found something."""
+    return {name: sweep.found for name, sweep in sweeps.items() if sweep.found}
+
+
+def sweeps_in(store: Store) -> dict[str, StoredSweep]:
+    """All sweeps of an open run file, by perturbation."""
+    names = sorted({name.removeprefix(PREFIX).partition("/")[0] for name in store.array_names(PREFIX)})
+    return {
+        name: StoredSweep(store.get(f"{PREFIX}{name}/identity") or {}, store.get(f"{PREFIX}{name}/found") or [])
+        for name in names
+    }
 
 
 def _array(measured: Measured) -> Any:

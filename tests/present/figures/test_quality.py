@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -25,9 +25,8 @@ class StandIn:
 
 @pytest.fixture
 def scored(tomogram):
-    made = tomogram(2)
     score = 0.1 * np.add.outer(np.arange(4), np.arange(4) ** 2)
-    return replace(made, quality=StandIn(score, score - 0.05, score + 0.02))
+    return tomogram(2, quality=StandIn(score, score - 0.05, score + 0.02))
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -46,8 +45,7 @@ def test_means_over_the_tests_of_a_sum(scored, dark):
 
 
 def test_the_band_of_the_drop_is_that_of_the_robustness(tomogram):
-    made = tomogram(2, population="future")
-    made = replace(made, quality=StandIn(*(np.zeros((4, 4)),) * 3))
+    made = tomogram(2, population="future", quality=StandIn(*(np.zeros((4, 4)),) * 3))
     found = [made.query(f"severity == {total}") for total in range(7)]
     band = quality_curves(made).data[2]
     assert band.y[:7] == pytest.approx([made.base - answer.high for answer in found])

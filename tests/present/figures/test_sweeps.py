@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from testifai.present.figures.sweeps import stored_sweeps, sweep_text
+from testifai.present.figures.sweeps import sweep_text
 from testifai.runs.store import Store
 from testifai.sweeps import sweep
 from testifai.sweeps.probe import Measured
-from testifai.sweeps.storage import Record
+from testifai.sweeps.storage import Record, stored_sweeps
 
 
 def test_finished_sweeps_are_found(tmp_path):

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from testifai.present import theme
 from testifai.present.figures.curves import band
-from testifai.runs.store import Store
-from testifai.sweeps.storage import PREFIX
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
-
-
-def stored_sweeps(path: str | PathLike[str]) -> dict[str, list[dict[str, Any]]]:
-    """The finished sweeps of a run file: perturbation -> `Sweep.as_dict` of each threshold."""
-    with Store.open(path) as store:
-        names = sorted({name.removeprefix(PREFIX).partition("/")[0] for name, _, _ in store.get_blocks(PREFIX)})
-        found = {name: store.get(f"{PREFIX}{name}/found") for name in names}
-    return {name: listed for name, listed in found.items() if listed}
 
 
 def sweep_curves(name: str, found: Sequence[Mapping[str, Any]], *, dark: bool = False) -> Figure:

@@ -1,4 +1,4 @@
-"""What `assess` found, in the run file: the same outcomes need not be assessed twice."""
+"""What `assess` found, in the run file: outcomes need not be assessed twice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def keep(run_file: str | os.PathLike[str], tomogram: Tomogram) -> Trust:
     if not tomogram.query("order >= 0").inferred:
         return Trust()
     with Store.create_or_open(run_file) as store:
-        found = _kept(store, tomogram)
+        found = _kept(store.get(keys.TRUST), tomogram)
         if found is None:
             found = assess(tomogram)
             store.put(**{keys.TRUST: {"of": fingerprint(tomogram), **found.as_dict()}})
@@ -33,14 +33,9 @@ def keep(run_file: str | os.PathLike[str], tomogram: Tomogram) -> Trust:
 
 
 def recall(tomogram: Tomogram) -> Trust:
-    """What the tomogram's run file says about it, where it has been kept there; assessed anew elsewhere."""
-    path = tomogram.provenance.get("path")
-    if path is not None and os.path.isfile(path):
-        with Store.open(path) as store:
-            found = _kept(store, tomogram)
-        if found is not None:
-            return found
-    return assess(tomogram)
+    """What the tomogram's run file said about it, where it had been kept there; assessed anew elsewhere."""
+    found = _kept(tomogram.provenance.get(keys.TRUST), tomogram)
+    return assess(tomogram) if found is None else found
 
 
 def fingerprint(tomogram: Tomogram) -> str:
@@ -59,6 +54,5 @@ def fingerprint(tomogram: Tomogram) -> str:
     return digest.hexdigest()
 
 
-def _kept(store: Store, tomogram: Tomogram) -> Trust | None:
-    kept = store.get(keys.TRUST)
+def _kept(kept: dict[str, Any] | None, tomogram: Tomogram) -> Trust | None:
     return Trust.from_dict(kept) if kept is not None and kept.get("of") == fingerprint(tomogram) else None
