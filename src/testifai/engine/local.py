@@ -7,14 +7,13 @@ the interpreter lock). Outcomes are handed to the caller batch by batch, in the 
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import queue
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,16 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data import Data
+from testifai.engine.inference import call
 from testifai.engine.plan import Node, Work, prefix_tree
-from testifai.errors import InputError
-from testifai.models.outputs import check_outputs
 from testifai.oracles import Oracle, predicted
 from testifai.runs.outcomes import Outcomes, Places
 from testifai.space import Space
 from testifai.support.batches import Batch, are_pairs, concat, take
-from testifai.support.threads import one_blas_thread, one_opencv_thread
-
-log = logging.getLogger(__name__)
+from testifai.support.threads import only_workers
 
 # A chunk is perturbed as a whole: large enough to amortise NumPy's cost per call, small enough to hold one per depth.
 CHUNK_BYTES = 4 << 20
@@ -90,30 +86,16 @@ class Subject:
 
     def infer(self, batch: Batch, configuration: int) -> NDArray[Any]:
         """The model's outputs on a batch, checked; whatever goes wrong is one line that says where."""
-        try:
-            outputs = self.model(batch)
-        except InputError:
-            raise
-        except Exception as error:
-            log.debug("the model raised", exc_info=True)
-            sigma = self.space.configuration(configuration)
-            raise InputError(
-                f"model: raised {type(error).__name__}: {one_line(error)} "
-                f"(batch of {len(batch)} inputs, configuration {sigma})"
-            ) from error
-        name = getattr(self.model, "name", "model")
-        checked = check_outputs(outputs, len(batch), name, columns=self.columns, classes=self.classes)
+        return self.ask(batch, f"configuration {self.space.configuration(configuration)}")
+
+    def ask(self, batch: Batch, where: str) -> NDArray[Any]:
+        """The model's outputs on a batch that is `where`, and what they say about the number of classes."""
+        checked = call(self.model, batch, where, columns=self.columns, classes=self.classes)
         if self.columns is None and checked.ndim == 2 and checked.shape[1] > 1:
             # Not every model says beforehand how many classes it has.
             self.oracle.check(self.labels, checked.shape[1])
         self.columns = checked.shape[1] if checked.ndim == 2 else 0
         return checked
-
-
-def one_line(error: BaseException) -> str:
-    """The first line of an error's text."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:300] if lines else "no message"
 
 
 class References:
@@ -210,11 +192,8 @@ class Executor:
             for places in _chunks(work.union(), self._chunk_size(len(work.union())))
         )
         tasks = ((places, table) for places, table in tables if table.any())
-        with ExitStack() as stack:
-            stack.enter_context(one_opencv_thread())
-            if self.workers > 1:
-                stack.enter_context(one_blas_thread())
-            for measured in stack.enter_context(closing(self._measure(work, tree, tasks))):
+        with only_workers(self.workers), closing(self._measure(work, tree, tasks)) as results:
+            for measured in results:
                 if measured.reference is not None:
                     self.references.put(measured.places, measured.reference)
                 hand_over(measured)

@@ -7,19 +7,20 @@ traces; from these comes the risk that a technique draws by.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from testifai.data import Inputs
-from testifai.engine.local import default_workers, one_line
+from testifai.engine.inference import attempt, in_order
+from testifai.engine.local import default_workers
 from testifai.errors import InputError
 from testifai.models import check_outputs
 from testifai.operational import surprise as surprise_measures
 from testifai.operational.base import Floats
+from testifai.oracles import confidence
 from testifai.oracles import predicted as decide
 from testifai.support.batches import Batch
 from testifai.support.threads import one_blas_thread
@@ -43,24 +44,6 @@ class Observed:
     classes: int | None = None
 
 
-def confidence(scores: ArrayLike) -> Floats:
-    """The largest softmax probability per row; rows that are probabilities already are taken as they are.
-
-    >>> confidence([[0.0, 0.0], [0.0, np.log(3)]]).round(3).tolist()
-    [0.5, 0.75]
-    >>> confidence([[0.1, 0.9]]).tolist()
-    [0.9]
-    """
-    rows = np.asarray(scores, np.float64)
-    if rows.ndim != 2 or rows.shape[1] < 2:
-        raise InputError(f"scores: have shape {rows.shape}; confidence needs (N, classes) with at least two classes")
-    if not np.isfinite(rows).all():
-        raise InputError("scores: hold NaN or infinity; confidence needs finite numbers")
-    if _are_probabilities(rows):
-        return np.asarray(rows.max(axis=1))
-    return np.asarray(1 / np.exp(rows - rows.max(axis=1, keepdims=True)).sum(axis=1))
-
-
 def observe(
     model: Any,
     inputs: Inputs,
@@ -76,25 +59,20 @@ def observe(
     >>> observe(lambda rows: rows * [1, 2], np.array([[0.0, 1.0], [1.0, 0.0]])).predicted.tolist()
     [1, 0]
     """
-    call = _tracer(model, layer) if traces else lambda batch: (model(batch), None)
+    tracer = _tracer(model, layer) if traces else None
 
     def run(batch: Batch) -> tuple[NDArray[np.int64], Floats | None, NDArray[np.float32] | None, int | None]:
-        try:
-            outputs, rows = call(batch)
-        except InputError:
-            raise
-        except Exception as error:
-            raise InputError(f"model: raised {type(error).__name__}: {one_line(error)}") from error
-        outputs = check_outputs(outputs, len(batch), getattr(model, "name", "model"))
+        said, rows = (attempt(model, batch), None) if tracer is None else attempt(tracer, batch)
+        outputs = check_outputs(said, len(batch), getattr(model, "name", "model"))
         columns = outputs.shape[1] if outputs.ndim == 2 and outputs.shape[1] > 1 else None
         return decide(outputs), None if columns is None else confidence(outputs), rows, columns
 
     parts = []
     done = 0
-    # The workers are the only parallelism: a thread pool of each of them would only fight the others'.
-    workers = default_workers(model)
-    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-        for part in _in_order(pool, 2 * workers, run, _batches(inputs, getattr(model, "batch_size", None))):
+    batches = _batches(inputs, getattr(model, "batch_size", None))
+    # Sums of matrix products depend on the number of threads, and what is selected must not depend on the machine.
+    with one_blas_thread():
+        for part in in_order(run, batches, default_workers(model)):
             parts.append(part)
             done += len(part[0])
             if progress is not None:
@@ -148,10 +126,6 @@ def _tracer(model: Any, layer: str | None) -> Callable[[Batch], tuple[Any, Any]]
     return lambda batch: model.traced(batch, layer)
 
 
-def _are_probabilities(rows: Floats) -> bool:
-    return bool((rows >= 0).all() and (np.abs(rows.sum(axis=1) - 1) < 1e-3).all())
-
-
 def _batches(inputs: Inputs, size: int | None) -> Iterator[Batch]:
     if size is None:
         size = BATCH_INPUTS
@@ -161,19 +135,6 @@ def _batches(inputs: Inputs, size: int | None) -> Iterator[Batch]:
     for start in range(0, len(inputs), size):
         part = inputs[start : start + size]
         yield part if isinstance(part, list) else np.asarray(part)
-
-
-def _in_order(
-    pool: ThreadPoolExecutor, ahead: int, run: Callable[[Batch], Any], batches: Iterator[Batch]
-) -> Iterator[Any]:
-    """Results in the order of the batches, with few batches in memory at a time."""
-    waiting = []
-    for batch in batches:
-        waiting.append(pool.submit(run, batch))
-        if len(waiting) > ahead:
-            yield waiting.pop(0).result()
-    for future in waiting:
-        yield future.result()
 
 
 def _join(parts: tuple[Any, ...]) -> Any:
