@@ -8,7 +8,6 @@ import pytest
 import testifai as ta
 from testifai.errors import InputError
 from testifai.locality import from_run, local
-from testifai.locality.measure import confidence
 
 from .synthetic import Known, confusions
 
@@ -165,13 +164,6 @@ def test_confidence_is_the_mean_highest_probability():
     np.testing.assert_allclose(found.confidence, np.exp(2) / (np.exp(2) + 2), rtol=1e-6)
     labels_only = local(Known(model.truth), model.data(20), model.properties(), per_class=10)
     assert np.isnan(labels_only.confidence).all()
-
-
-def test_a_row_is_a_distribution_or_scores_by_itself():
-    rows = np.array([[0.2, 0.8], [3.0, 1.0], [1.0, 0.0]])
-    expected = [0.8, 1 / (1 + np.exp(-2)), 1.0]
-    np.testing.assert_allclose(confidence(rows), expected, rtol=1e-6)
-    np.testing.assert_allclose([confidence(rows[[i]])[0] for i in range(3)], expected, rtol=1e-6)
 
 
 def test_a_class_the_model_never_gets_right_is_named_and_nothing_is_lost(tmp_path):

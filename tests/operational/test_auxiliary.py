@@ -4,36 +4,14 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 from scipy.special import softmax
 
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.errors import InputError
 from testifai.models.onnx import OnnxModel
-from testifai.operational.auxiliary import Observed, confidence, observe, risk_of
+from testifai.operational.auxiliary import Observed, observe, risk_of
 
 RNG = np.random.default_rng(0)
-SCORES = arrays.arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(2, 6)), elements=st.floats(-800, 800))
-
-
-@given(SCORES)
-def test_confidence_is_the_largest_softmax(scores):
-    rows = np.vstack([scores, scores[:1] + 5])  # never all probabilities
-    np.testing.assert_allclose(confidence(rows), softmax(rows, axis=1).max(axis=1), rtol=1e-12)
-
-
-def test_probabilities_are_taken_as_they_are():
-    rows = RNG.dirichlet(np.ones(4), 20)
-    assert np.array_equal(confidence(rows), rows.max(axis=1))
-    assert np.array_equal(confidence(rows.astype(np.float32)), rows.astype(np.float32).max(axis=1))
-
-
-@pytest.mark.parametrize("scores", [np.ones(3), np.ones((3, 1)), np.array([[np.nan, 1.0]])])
-def test_what_has_no_confidence(scores):
-    with pytest.raises(InputError, match="scores"):
-        confidence(scores)
 
 
 def test_observe_is_the_model_batch_by_batch():
@@ -81,7 +59,7 @@ def test_what_a_model_does_wrong_is_one_line():
         raise RuntimeError("no memory\nmore")
 
     for model, problem in (
-        (fails, "model: raised RuntimeError: no memory$"),
+        (fails, r"model: raised RuntimeError: no memory \(batch of 4 inputs\)$"),
         (lambda rows: np.full((len(rows), 2), np.nan), "returned NaN"),
         (lambda rows: rows[:1], "returned 1 outputs for 4"),
     ):

@@ -259,8 +259,8 @@ def test_a_model_that_raises_is_one_line(own_modules):
     data = table(own_modules / "d.csv", ["a,b,0"], "text1,text2,label")
     with pytest.raises(InputError) as caught:
         write_spec(model, data, own_modules / "s.toml")
-    expected = "model: raised AttributeError: 'tuple' object has no attribute 'lower' (batch of 1 pairs of texts)"
-    assert str(caught.value) == expected
+    reason = "'tuple' object has no attribute 'lower'"
+    assert str(caught.value) == f"model: raised AttributeError: {reason} (batch of 1 inputs, pairs of texts)"
 
 
 class Constant(models.Model):

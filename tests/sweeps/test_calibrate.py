@@ -10,7 +10,7 @@ import pytest
 
 import testifai as ta
 from testifai.errors import InputError
-from testifai.sweeps import Measured, calibrate
+from testifai.sweeps import SweepBatch, calibrate
 
 N = 1000
 ROWS = np.linspace(0, 1, N)[:, None]
@@ -48,9 +48,9 @@ def test_drops_out_of_reach_are_left_out_and_named() -> None:
 
 
 def test_it_can_be_continued() -> None:
-    batches: list[Measured] = []
+    batches: list[SweepBatch] = []
     first = calibrate(model, (ROWS, LABELS), SHIFT, on_batch=batches.append)
-    fresh: list[Measured] = []
+    fresh: list[SweepBatch] = []
     again = calibrate(model, (ROWS, LABELS), SHIFT, recorded=batches, on_batch=fresh.append)
     assert fresh == []
     assert json.dumps(again.as_dict()) == json.dumps(first.as_dict())

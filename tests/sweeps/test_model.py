@@ -9,7 +9,7 @@ import pytest
 
 import testifai as ta
 from testifai.errors import InputError
-from testifai.sweeps import Measured, SweepError, sweep, sweep_model
+from testifai.sweeps import SweepBatch, SweepError, sweep, sweep_model
 
 N = 1500
 ROWS = np.random.default_rng(0).uniform(size=(N, 2))
@@ -72,15 +72,15 @@ def test_batch_size_and_workers_change_nothing() -> None:
 @pytest.mark.parametrize("oracle", ["label", "consistency"])
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
 def test_a_killed_sweep_continues_without_repeating_an_inference(oracle: str, share: float) -> None:
-    whole: list[Measured] = []
+    whole: list[SweepBatch] = []
     expected = run(oracle=oracle, on_batch=whole.append, batch_size=50)
     kept = whole[: int(share * len(whole))]
     np.random.default_rng(0).shuffle(kept)  # type: ignore[arg-type]
-    fresh: list[Measured] = []
+    fresh: list[SweepBatch] = []
     again = run(oracle=oracle, recorded=kept, on_batch=fresh.append, batch_size=64)
     assert again.as_dict() == expected.as_dict()
 
-    def spent(batches: list[Measured]) -> int:
+    def spent(batches: list[SweepBatch]) -> int:
         return sum(len(one.passed) if one.reference is None else len(one.reference) for one in batches)
 
     assert spent(kept) + spent(fresh) == spent(whole) == expected.inferences
@@ -163,7 +163,7 @@ def test_a_model_that_fails_midway_leaves_what_was_measured() -> None:
             raise RuntimeError("device\nlost")
         return model(batch)
 
-    kept: list[Measured] = []
+    kept: list[SweepBatch] = []
     with pytest.raises(SweepError, match=r"model: raised RuntimeError: device") as caught:
         sweep_model(failing, (ROWS, LABELS), NOISE, batch_size=64, on_batch=kept.append)
     assert "\n" not in str(caught.value)

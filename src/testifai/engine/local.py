@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from testifai.engine.subject import Subject
 from testifai.oracles import predicted
 from testifai.runs.outcomes import Outcomes, Places
 from testifai.support.batches import Batch, concat, take
-from testifai.support.threads import one_blas_thread, one_opencv_thread
+from testifai.support.threads import only_workers
 
 # A chunk is perturbed as a whole: large enough to amortise NumPy's cost per call, small enough to hold one per depth.
 CHUNK_BYTES = 4 << 20
@@ -65,11 +65,8 @@ class LocalExecutor(Executor):
             for places in _chunks(work.union(), self._chunk_size(len(work.union())))
         )
         tasks = ((places, table) for places, table in tables if table.any())
-        with ExitStack() as stack:
-            stack.enter_context(one_opencv_thread())
-            if self.workers > 1:
-                stack.enter_context(one_blas_thread())
-            for measured in stack.enter_context(closing(self._measure(work, tree, tasks))):
+        with only_workers(self.workers), closing(self._measure(work, tree, tasks)) as results:
+            for measured in results:
                 if measured.reference is not None:
                     self.references.put(measured.places, measured.reference)
                 hand_over(measured)

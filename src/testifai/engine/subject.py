@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data import Data
-from testifai.errors import InputError
+from testifai.engine.inference import call
 from testifai.models.base import Model
-from testifai.models.outputs import check_outputs
 from testifai.oracles import Oracle
 from testifai.runs.outcomes import Places
 from testifai.space import Space
 from testifai.support.batches import Batch, take
-
-log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -66,26 +63,13 @@ class Subject(Inputs):
 
     def infer(self, batch: Batch, configuration: int) -> NDArray[Any]:
         """The model's outputs on a batch, checked; whatever goes wrong is one line that says where."""
-        try:
-            outputs = self.model(batch)
-        except InputError:
-            raise
-        except Exception as error:
-            log.debug("the model raised", exc_info=True)
-            sigma = self.space.configuration(configuration)
-            raise InputError(
-                f"model: raised {type(error).__name__}: {one_line(error)} "
-                f"(batch of {len(batch)} inputs, configuration {sigma})"
-            ) from error
-        checked = check_outputs(outputs, len(batch), self.model.name, columns=self.columns, classes=self.classes)
+        return self.ask(batch, lambda: f"configuration {self.space.configuration(configuration)}")
+
+    def ask(self, batch: Batch, where: str | Callable[[], str]) -> NDArray[Any]:
+        """The model's outputs on a batch that is `where`, and what they say about the number of classes."""
+        checked = call(self.model, batch, where, columns=self.columns, classes=self.classes)
         if self.columns is None and checked.ndim == 2 and checked.shape[1] > 1:
             # Not every model says beforehand how many classes it has.
             self.oracle.check(self.labels, checked.shape[1])
         self.columns = checked.shape[1] if checked.ndim == 2 else 0
         return checked
-
-
-def one_line(error: BaseException) -> str:
-    """The first line of an error's text."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:300] if lines else "no message"

@@ -16,7 +16,7 @@ from testifai.errors import InputError
 from testifai.locality.local import Local, Sampled, count_answers
 from testifai.locality.sampling import AMONG, PerClass, candidate_mask, class_weights, single_ids
 from testifai.locality.spread import Floats
-from testifai.oracles import Label, Outcome
+from testifai.oracles import Label, Outcome, confidence
 from testifai.runs import keys
 from testifai.runs.outcomes import Outcomes
 from testifai.scans.session import Session
@@ -214,26 +214,11 @@ class Confident(Label):
 
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
         judged = super().judge(outputs, expected, clean)
-        sure = confidence(outputs) if outputs.ndim == 2 and outputs.shape[1] > 1 else None
+        sure = confidence(outputs).astype(np.float32) if outputs.ndim == 2 and outputs.shape[1] > 1 else None
         return Outcome(judged.passed, sure)
 
     def describe(self) -> dict[str, Any]:
         return {"use": self.name, "value": "confidence"}
-
-
-def confidence(scores: Array) -> NDArray[np.float32]:
-    """The highest probability of each row: softmax of scores; a row that is a distribution is taken as it is.
-
-    >>> confidence(np.array([[0.75, 0.25], [0.0, 0.0]])).tolist()
-    [0.75, 0.5]
-    """
-    rows = scores.astype(np.float64)
-    # Row by row: whatever else is in the batch must not matter.
-    given = (rows >= 0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1) < 1e-3)
-    top = rows.max(axis=1, keepdims=True)
-    softmax = 1 / np.exp(rows - top).sum(axis=1)
-    sure: NDArray[np.float32] = np.where(given, top[:, 0], softmax).astype(np.float32)
-    return sure
 
 
 def known_classes(model: models.Model, data: datasets.Data) -> tuple[NDArray[np.intp], list[str]]:

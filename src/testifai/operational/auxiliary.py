@@ -7,21 +7,21 @@ traces; from these comes the risk that a technique draws by.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from testifai import models
 from testifai.data import Inputs
 from testifai.engine.batch_size import default_workers
-from testifai.engine.subject import one_line
+from testifai.engine.inference import attempt, in_order
 from testifai.errors import InputError
 from testifai.models.outputs import check_outputs
 from testifai.operational import surprise as surprise_measures
 from testifai.operational.base import Floats
+from testifai.oracles import confidence
 from testifai.oracles import predicted as decide
 from testifai.support.batches import Batch
 from testifai.support.threads import one_blas_thread
@@ -45,24 +45,6 @@ class Observed:
     classes: int | None = None
 
 
-def confidence(scores: ArrayLike) -> Floats:
-    """The largest softmax probability per row; rows that are probabilities already are taken as they are.
-
-    >>> confidence([[0.0, 0.0], [0.0, np.log(3)]]).round(3).tolist()
-    [0.5, 0.75]
-    >>> confidence([[0.1, 0.9]]).tolist()
-    [0.9]
-    """
-    rows = np.asarray(scores, np.float64)
-    if rows.ndim != 2 or rows.shape[1] < 2:
-        raise InputError(f"scores: have shape {rows.shape}; confidence needs (N, classes) with at least two classes")
-    if not np.isfinite(rows).all():
-        raise InputError("scores: hold NaN or infinity; confidence needs finite numbers")
-    if _are_probabilities(rows):
-        return np.asarray(rows.max(axis=1))
-    return np.asarray(1 / np.exp(rows - rows.max(axis=1, keepdims=True)).sum(axis=1))
-
-
 def observe(
     model: Any,
     inputs: Inputs,
@@ -82,23 +64,20 @@ def observe(
     if traces and not model.traces_layers:
         raise InputError(f"layer: {model.name} does not show its layers; an ONNX file or a torch module does")
 
+    def ask(batch: Batch) -> tuple[Any, Any]:
+        return model.traced(batch, layer) if traces else (model(batch), None)
+
     def run(batch: Batch) -> tuple[NDArray[np.int64], Floats | None, NDArray[np.float32] | None, int | None]:
-        try:
-            outputs, rows = model.traced(batch, layer) if traces else (model(batch), None)
-        except InputError:
-            raise
-        except Exception as error:
-            raise InputError(f"model: raised {type(error).__name__}: {one_line(error)}") from error
-        outputs = check_outputs(outputs, len(batch), model.name)
+        said, rows = attempt(ask, batch)
+        outputs = check_outputs(said, len(batch), model.name)
         columns = outputs.shape[1] if outputs.ndim == 2 and outputs.shape[1] > 1 else None
         return decide(outputs), None if columns is None else confidence(outputs), rows, columns
 
     parts = []
     done = 0
-    # The workers are the only parallelism: a thread pool of each of them would only fight the others'.
-    workers = default_workers(model)
-    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-        for part in _in_order(pool, 2 * workers, run, _batches(inputs, model.batch_size)):
+    # Sums of matrix products depend on the number of threads, and what is selected must not depend on the machine.
+    with one_blas_thread():
+        for part in in_order(run, _batches(inputs, model.batch_size), default_workers(model)):
             parts.append(part)
             done += len(part[0])
             if progress is not None:
@@ -145,10 +124,6 @@ def _finite(surprise: Floats) -> Floats:
     return np.nan_to_num(surprise, nan=np.nan, posinf=bounded.max(initial=0.0), neginf=bounded.min(initial=0.0))
 
 
-def _are_probabilities(rows: Floats) -> bool:
-    return bool((rows >= 0).all() and (np.abs(rows.sum(axis=1) - 1) < 1e-3).all())
-
-
 def _batches(inputs: Inputs, size: int | None) -> Iterator[Batch]:
     if size is None:
         size = BATCH_INPUTS
@@ -158,19 +133,6 @@ def _batches(inputs: Inputs, size: int | None) -> Iterator[Batch]:
     for start in range(0, len(inputs), size):
         part = inputs[start : start + size]
         yield part if isinstance(part, list) else np.asarray(part)
-
-
-def _in_order(
-    pool: ThreadPoolExecutor, ahead: int, run: Callable[[Batch], Any], batches: Iterator[Batch]
-) -> Iterator[Any]:
-    """Results in the order of the batches, with few batches in memory at a time."""
-    waiting = []
-    for batch in batches:
-        waiting.append(pool.submit(run, batch))
-        if len(waiting) > ahead:
-            yield waiting.pop(0).result()
-    for future in waiting:
-        yield future.result()
 
 
 def _join(parts: tuple[Any, ...]) -> Any:

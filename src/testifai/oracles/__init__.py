@@ -10,7 +10,7 @@ from typing import Any
 
 from testifai.errors import InputError
 from testifai.oracles.base import Array, Oracle, Outcome
-from testifai.oracles.classes import margin, predicted
+from testifai.oracles.classes import confidence, margin, predicted
 from testifai.oracles.consistency import Consistency
 from testifai.oracles.foreign import adapt
 from testifai.oracles.function import Function
@@ -19,7 +19,8 @@ from testifai.oracles.tolerance import Tolerance
 from testifai.support.registry import Registry
 
 __all__ = [
-    "ORACLES", "Array", "Consistency", "Function", "Label", "Oracle", "Outcome", "Tolerance", "margin", "predicted",
+    "ORACLES", "Array", "Consistency", "Function", "Label", "Oracle", "Outcome", "Tolerance", "confidence", "margin",
+    "predicted",
     "resolve",
 ]  # fmt: skip
 

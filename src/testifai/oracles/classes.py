@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.oracles.base import Array
@@ -26,6 +26,24 @@ def predicted(outputs: Array) -> NDArray[np.int64]:
             "at least two classes are accepted (for numeric outputs use the oracle tolerance)"
         )
     return labels.astype(np.int64)
+
+
+def confidence(outputs: ArrayLike) -> NDArray[np.float64]:
+    """The highest probability of each row of scores: by softmax, or as it is where the row is a distribution already.
+
+    Each row is judged by itself: whatever else is in a batch does not matter.
+
+    >>> confidence([[0.0, np.log(3)], [0.1, 0.9]]).round(3).tolist()
+    [0.75, 0.9]
+    """
+    rows = np.asarray(outputs, np.float64)
+    if rows.ndim != 2 or rows.shape[1] < 2:
+        raise InputError(f"scores: have shape {rows.shape}; confidence needs (N, classes) with at least two classes")
+    if not np.isfinite(rows).all():
+        raise InputError("scores: hold NaN or infinity; confidence needs finite numbers")
+    distribution = (rows >= 0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1) < 1e-3)
+    top = rows.max(axis=1)
+    return np.asarray(np.where(distribution, top, 1 / np.exp(rows - top[:, None]).sum(axis=1)))
 
 
 def margin(outputs: Array, labels: NDArray[np.int64]) -> NDArray[np.float32] | None:

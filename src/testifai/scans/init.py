@@ -13,9 +13,8 @@ import numpy as np
 from testifai import data as datasets
 from testifai import models, oracles
 from testifai.data.tables import columns
-from testifai.engine.subject import one_line
+from testifai.engine.inference import call
 from testifai.errors import InputError
-from testifai.models.outputs import check_outputs
 from testifai.runs.outcomes import visiting_order
 from testifai.statistics.intervals import wilson
 from testifai.support.batches import Batch, are_pairs, take
@@ -120,7 +119,7 @@ def _look(model: str, data: datasets.Data, folder: Path) -> Found:
     for options in [{"scale": scale} for scale in SCALES] if kind == "images" and "onnx" in entry else [{}]:
         try:
             adapter = _load({**entry, **options}, folder)
-            outputs = check_outputs(_called(adapter, batch, kind), len(batch), Path(model).name)
+            outputs = call(adapter, batch, _WORDS[kind])
             score = -1.0 if labels is None else _accuracy(adapter, outputs, labels, data.classes)
         except InputError as error:
             problem = problem or error
@@ -215,16 +214,6 @@ def _text_axes(batch: Batch) -> tuple[str, ...]:
 
     reached = {name: 1 - edits(f"text.{name}", batch, 1).untouched / len(batch) for name in _TEXT_AXES}
     return tuple(name for name, share in reached.items() if share >= _WITH_PLACE)[:3]
-
-
-def _called(adapter: models.Model, batch: Batch, kind: str) -> Any:
-    try:
-        return adapter(batch)
-    except InputError:
-        raise
-    except Exception as error:
-        what = f"{len(batch)} {_WORDS[kind]}"
-        raise InputError(f"model: raised {type(error).__name__}: {one_line(error)} (batch of {what})") from error
 
 
 def _accuracy(adapter: models.Model, outputs: Any, labels: Any, names: Any) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
 
@@ -36,7 +36,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @contextmanager
 def one_opencv_thread() -> Iterator[None]:
-    """The same for OpenCV."""
+    """OpenCV in one thread for as long as this lasts."""
     import cv2
 
     before = cv2.getNumThreads()
@@ -45,6 +45,16 @@ def one_opencv_thread() -> Iterator[None]:
         yield
     finally:
         cv2.setNumThreads(before)
+
+
+@contextmanager
+def only_workers(count: int) -> Iterator[None]:
+    """So many workers are the only parallelism: threads of a library's own would only fight those of the others."""
+    with ExitStack() as stack:
+        stack.enter_context(one_opencv_thread())
+        if count > 1:
+            stack.enter_context(one_blas_thread())
+        yield
 
 
 @cache

@@ -12,7 +12,7 @@ With several thresholds, a list, the first two return a tuple with a `Sweep` for
 that fails midway raises `SweepError`, an InputError whose `partial` holds a `Sweep` per threshold of what was measured
 (none where nothing was).
 
-To keep a long sweep: `on_batch` is called in the caller's thread with every `Measured` batch (level or None for clean
+To keep a long sweep: `on_batch` is called in the caller's thread with every `SweepBatch` (level or None for clean
 inputs, start, passed, reference); all of them handed back as `recorded`, in any order, make the same call continue
 where it stopped, without repeating an inference and with the same result. That needs the same model, data, oracle and
 seed; thresholds, curvature, points, confidence and population may change: what was measured stays valid.
@@ -23,7 +23,9 @@ from __future__ import annotations
 from testifai.sweeps.calibrate import Calibrated, calibrate
 from testifai.sweeps.curve import sweep
 from testifai.sweeps.model import sweep_model
-from testifai.sweeps.probe import Measured
+from testifai.sweeps.probe import SweepBatch
 from testifai.sweeps.result import Sweep, SweepError
 
-__all__ = ["Calibrated", "Measured", "Sweep", "SweepError", "calibrate", "sweep", "sweep_model"]
+__all__ = ["Calibrated", "Measured", "Sweep", "SweepBatch", "SweepError", "calibrate", "sweep", "sweep_model"]
+
+Measured = SweepBatch  # its first name, for code that imports it

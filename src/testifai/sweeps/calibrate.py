@@ -11,7 +11,7 @@ from testifai.perturb import Perturbation
 from testifai.perturb.registry import resolve
 from testifai.sweeps import checks
 from testifai.sweeps.model import TARGET, Given, Task
-from testifai.sweeps.probe import Measured
+from testifai.sweeps.probe import SweepBatch
 from testifai.sweeps.result import Sweep
 
 DROPS = (0.01, 0.05, 0.1, 0.2, 0.4)
@@ -62,8 +62,8 @@ def calibrate(
     batch_size: int | None = None,
     seed: int = 0,
     workers: int | None = None,
-    recorded: Iterable[Measured] = (),
-    on_batch: Callable[[Measured], None] | None = None,
+    recorded: Iterable[SweepBatch] = (),
+    on_batch: Callable[[SweepBatch], None] | None = None,
 ) -> Calibrated:
     """The perturbation with a severity for every drop of accuracy: severities placed where they matter.
 

@@ -15,7 +15,7 @@ from testifai.scans.session import Session
 from testifai.space import Space
 from testifai.sweeps import asap, checks, curve, sampled
 from testifai.sweeps.build import Points, Scale, Setting, results
-from testifai.sweeps.probe import Measured, Probe
+from testifai.sweeps.probe import Probe, SweepBatch
 from testifai.sweeps.result import Sweep
 
 Given = str | Perturbation
@@ -42,8 +42,8 @@ def sweep_model(
     seed: int = 0,
     repetitions: int = 1,
     workers: int | None = None,
-    recorded: Iterable[Measured] = (),
-    on_batch: Callable[[Measured], None] | None = None,
+    recorded: Iterable[SweepBatch] = (),
+    on_batch: Callable[[SweepBatch], None] | None = None,
 ) -> Any:
     """The share of a perturbation's levels at which a model's accuracy is at least the threshold, with a bound.
 
@@ -97,8 +97,8 @@ class Task:
         *,
         levels: tuple[float, float] | None,
         integer: bool,
-        recorded: Iterable[Measured],
-        on_batch: Callable[[Measured], None] | None,
+        recorded: Iterable[SweepBatch],
+        on_batch: Callable[[SweepBatch], None] | None,
         **options: Any,
     ) -> Task:
         chosen = resolve(perturbation)
@@ -133,8 +133,7 @@ class Task:
 
     def accuracy(self, level: float) -> float:
         """The accuracy at one of the perturbation's levels, on all inputs."""
-        with self.probe:
-            parts = [passed for _, passed in self.probe.measure([sampled.Ask(level, 0, self.probe.inputs)])]
+        parts = [passed for _, passed in self.probe.measure([sampled.Ask(level, 0, self.probe.inputs)])]
         return float(np.concatenate(parts).mean())
 
     def run(self, setting: Setting, *, repetitions: int = 1) -> tuple[Sweep, ...]:
@@ -154,11 +153,10 @@ class Task:
 
         compared = None
         try:
-            with self.probe:
-                if setting.confidence is not None:
-                    sampled.explore(samples, setting.thresholds, setting.bend, setting.target)
-                else:
-                    compared = curve.run(evaluate, known, grid, setting, seed=self.seed, repetitions=repetitions)
+            if setting.confidence is not None:
+                sampled.explore(samples, setting.thresholds, setting.bend, setting.target)
+            else:
+                compared = curve.run(evaluate, known, grid, setting, seed=self.seed, repetitions=repetitions)
         except Exception as error:
             raise curve.unfinished(error, setting, self._points(samples, setting)) from error
         return results(setting, self._points(samples, setting), compared)

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.subject import one_line
-from testifai.errors import InputError
-from testifai.models.outputs import check_outputs
+from testifai.engine.inference import in_order
 from testifai.perturb import Perturbation
 from testifai.scans.session import Session
 from testifai.support.batches import Batch
-from testifai.support.threads import one_blas_thread, one_opencv_thread
 from testifai.sweeps.sampled import Ask, Bits
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class SweepBatch:
     """One batch: the outcomes at a level on the inputs from place `start` of the visiting order.
 
     `level` is the perturbation's own; None stands for the clean inputs, which oracles that compare with the clean
@@ -50,15 +44,15 @@ class _Job:
 
 
 class Probe:
-    """Measures what it is asked for; a context in which its workers live."""
+    """Measures what it is asked for."""
 
     def __init__(
         self,
         session: Session,
         perturbation: Perturbation,
         ends: tuple[float, float],
-        recorded: Iterable[Measured],
-        on_batch: Callable[[Measured], None] | None,
+        recorded: Iterable[SweepBatch],
+        on_batch: Callable[[SweepBatch], None] | None,
     ) -> None:
         self.inputs = len(session.subject.order)
         self._subject, self._batch_size = session.subject, session.executor.batch_size
@@ -67,20 +61,6 @@ class Probe:
         self._on_batch = on_batch
         self._passed, self._clean = _joined(recorded)
         self._used: dict[float, int] = {}
-        self._pool: ThreadPoolExecutor | None = None
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Probe:
-        self._stack.enter_context(one_opencv_thread())
-        if self._workers > 1:
-            self._stack.enter_context(one_blas_thread())
-            self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="testifai")
-            self._stack.callback(self._pool.shutdown, cancel_futures=True)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool = None
-        self._stack.close()
 
     @property
     def inferences(self) -> int:
@@ -101,7 +81,7 @@ class Probe:
         for job, outputs in self._run(missing):
             passed = self._judge(job, outputs)
             assert job.level is not None
-            self._hand_over(Measured(job.level, job.start, passed))
+            self._hand_over(SweepBatch(job.level, job.start, passed))
             before = self._passed.get(job.level, np.zeros(0, bool))
             self._passed[job.level] = np.concatenate([before, passed])
             self._use(job.level, job.stop)
@@ -115,34 +95,18 @@ class Probe:
         for job, outputs in self._run([_Job(None, self._clean_known(), stop)]):
             rows = self._subject.oracle.reference(outputs)
             self._clean = rows if self._clean is None else np.concatenate([self._clean, rows])
-            self._hand_over(Measured(None, job.start, np.zeros(0, bool), rows))
+            self._hand_over(SweepBatch(None, job.start, np.zeros(0, bool), rows))
 
     def _clean_known(self) -> int:
         return 0 if self._clean is None else len(self._clean)
 
-    def _hand_over(self, measured: Measured) -> None:
+    def _hand_over(self, measured: SweepBatch) -> None:
         if self._on_batch is not None:
             self._on_batch(measured)
 
     def _run(self, jobs: list[_Job]) -> Iterator[tuple[_Job, Array]]:
         """The model's outputs for all jobs, in batches, in the order of the jobs."""
-        if self._pool is None:
-            for batch in self._batches(jobs):
-                yield batch, self._outputs(batch)
-            return
-        running: deque[tuple[_Job, Future[Array]]] = deque()
-        try:
-            for batch in self._batches(jobs):
-                running.append((batch, self._pool.submit(self._outputs, batch)))
-                if len(running) > 2 * self._workers:
-                    done, future = running.popleft()
-                    yield done, future.result()
-            while running:
-                done, future = running.popleft()
-                yield done, future.result()
-        finally:
-            for _, future in running:
-                future.cancel()
+        return in_order(self._outputs, self._batches(jobs), self._workers)
 
     def _batches(self, jobs: list[_Job]) -> Iterator[_Job]:
         for job in jobs:
@@ -152,23 +116,15 @@ class Probe:
                 yield _Job(job.level, start, stop)
                 start = stop
 
-    def _outputs(self, job: _Job) -> Array:
+    def _outputs(self, job: _Job) -> tuple[_Job, Array]:
         """Perturb one batch and ask the model."""
         subject = self._subject
         places = np.arange(job.start, job.stop)
         batch = self._at(subject.batch(places), job.level, subject.order[places])
         begin = time.perf_counter()
-        try:
-            outputs = subject.model(batch)
-        except InputError:
-            raise
-        except Exception as error:
-            where = "clean inputs" if job.level is None else f"level {job.level:g}"
-            raise InputError(
-                f"model: raised {type(error).__name__}: {one_line(error)} (batch of {len(batch)} inputs, {where})"
-            ) from error
+        outputs = subject.ask(batch, "clean inputs" if job.level is None else f"level {job.level:g}")
         self._batch_size.note(len(batch), time.perf_counter() - begin)
-        return check_outputs(outputs, len(batch), subject.model.name, columns=subject.columns, classes=subject.classes)
+        return job, outputs
 
     def _at(self, batch: Batch, level: float | None, indices: NDArray[np.intp]) -> Batch:
         if level is None or level == self._off:
@@ -178,10 +134,6 @@ class Probe:
 
     def _judge(self, job: _Job, outputs: Array) -> Bits:
         subject = self._subject
-        if subject.columns is None and outputs.ndim == 2 and outputs.shape[1] > 1:
-            # Not every model says beforehand how many classes it has.
-            subject.oracle.check(subject.labels, outputs.shape[1])
-        subject.columns = outputs.shape[1] if outputs.ndim == 2 else 0
         expected = None if subject.labels is None else subject.labels[subject.order[job.start : job.stop]]
         clean = None if self._clean is None else self._clean[job.start : job.stop]
         return subject.oracle.judge(outputs, expected, clean).passed
@@ -202,9 +154,9 @@ def _open_ended(perturbation: Perturbation, ends: tuple[float, float]) -> tuple[
     return replace(perturbation, levels=(beyond, max(ends))), float(off) if known else None
 
 
-def _joined(recorded: Iterable[Measured]) -> tuple[dict[float, Bits], Array | None]:
+def _joined(recorded: Iterable[SweepBatch]) -> tuple[dict[float, Bits], Array | None]:
     """Batches in any order as the outcomes of each level, and what is remembered of the clean inputs, from place 0."""
-    batches: dict[float | None, dict[int, Measured]] = {}
+    batches: dict[float | None, dict[int, SweepBatch]] = {}
     for one in recorded:
         batches.setdefault(one.level, {})[one.start] = one
     passed: dict[float, Bits] = {}

@@ -17,7 +17,7 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.runs.store import Store, identity_changes
-from testifai.sweeps.probe import Measured
+from testifai.sweeps.probe import SweepBatch
 from testifai.sweeps.result import Sweep
 
 PREFIX = "sweep/"
@@ -30,7 +30,7 @@ class Record:
 
     def __init__(self, store: Store, name: str, identity: dict[str, Any]) -> None:
         self._store, self._name = store, name
-        self._waiting: list[Measured] = []
+        self._waiting: list[SweepBatch] = []
         self._saved = time.monotonic()
         stored = store.get(self._key("identity"))
         changes = [] if stored is None else identity_changes(stored, identity)
@@ -42,15 +42,15 @@ class Record:
         if stored is None:
             store.put(**{self._key("identity"): identity})
 
-    def batches(self) -> Iterator[Measured]:
+    def batches(self) -> Iterator[SweepBatch]:
         """Everything measured so far, for `recorded` of the sweep that goes on with it."""
         start = self._key("")
         for name, block, array in self._store.get_blocks(start):
             level = name.removeprefix(start)
             if level == CLEAN:
-                yield Measured(None, block, np.zeros(0, bool), array)
+                yield SweepBatch(None, block, np.zeros(0, bool), array)
             else:
-                yield Measured(float(level), block, array.astype(bool))
+                yield SweepBatch(float(level), block, array.astype(bool))
 
     @contextmanager
     def saving(self) -> Iterator[None]:
@@ -60,7 +60,7 @@ class Record:
         finally:
             self._save()
 
-    def add(self, measured: Measured) -> None:
+    def add(self, measured: SweepBatch) -> None:
         """Keep a batch; written at once or a moment later, together with others."""
         self._waiting.append(measured)
         if time.monotonic() - self._saved > SAVE_EVERY:
@@ -112,5 +112,5 @@ def sweeps_in(store: Store) -> dict[str, StoredSweep]:
     }
 
 
-def _array(measured: Measured) -> Any:
+def _array(measured: SweepBatch) -> Any:
     return measured.passed.astype(np.uint8) if measured.level is not None else measured.reference

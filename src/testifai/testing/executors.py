@@ -63,7 +63,7 @@ def _subject(oracle: Any = "label") -> Subject:
     space = Space({"noise": noise, "shift": shift})
     order = visiting_order(INPUTS, SEED)
     return Subject(
-        models.wrap(model), inputs, space, resolve(oracle), order, labels=inputs.labels, classes=3, seed=SEED,
+        inputs, space, order, SEED, model=models.wrap(model), oracle=resolve(oracle), labels=inputs.labels, classes=3,
         keep=("value", "predicted"),
     )  # fmt: skip
 

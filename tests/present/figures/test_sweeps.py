@@ -7,7 +7,7 @@ import numpy as np
 from testifai.present.figures.sweeps import sweep_text
 from testifai.runs.store import Store
 from testifai.sweeps import sweep
-from testifai.sweeps.probe import Measured
+from testifai.sweeps.probe import SweepBatch
 from testifai.sweeps.storage import Record, stored_sweeps
 
 
@@ -17,7 +17,7 @@ def test_finished_sweeps_are_found(tmp_path):
         for name in ("classic.noise", "mnist_c.blur", "classic.unfinished"):
             record = Record(store, name, {"seed": 0})
             with record.saving():
-                record.add(Measured(0.25, 0, np.ones(3, bool)))
+                record.add(SweepBatch(0.25, 0, np.ones(3, bool)))
             if name != "classic.unfinished":
                 record.finish([found])
     stored = stored_sweeps(tmp_path / "run.db")

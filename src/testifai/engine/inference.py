@@ -1,0 +1,88 @@
+"""Asking a model: what it says, checked, or one line that says what went wrong and where; many batches in threads."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.models.base import Model
+from testifai.models.outputs import check_outputs
+from testifai.support.batches import Batch
+from testifai.support.threads import only_workers
+
+log = logging.getLogger(__name__)
+
+Job = TypeVar("Job")
+Said = TypeVar("Said")
+
+AHEAD = 2  # jobs per worker that are handed out before the first of them is waited for
+
+
+def call(
+    model: Model,
+    batch: Batch,
+    where: str | Callable[[], str] = "",
+    *,
+    columns: int | None = None,
+    classes: int | None = None,
+) -> NDArray[Any]:
+    """The model's outputs on a batch, one row per input, checked.
+
+    >>> from testifai.models import wrap
+    >>> call(wrap(lambda batch: 1 / 0), ["one", "two"], "clean")
+    Traceback (most recent call last):
+    testifai.errors.InputError: model: raised ZeroDivisionError: division by zero (batch of 2 inputs, clean)
+    """
+    outputs = attempt(model, batch, where)
+    return check_outputs(outputs, len(batch), model.name, columns=columns, classes=classes)
+
+
+def attempt(ask: Callable[[Batch], Said], batch: Batch, where: str | Callable[[], str] = "") -> Said:
+    """What a model's function returns, unchecked; whatever it raises becomes one line that says where."""
+    try:
+        return ask(batch)
+    except InputError:
+        raise
+    except Exception as error:
+        log.debug("the model raised", exc_info=True)
+        place = where if isinstance(where, str) else where()
+        what = ", ".join(filter(None, [f"batch of {len(batch)} inputs", place]))
+        raise InputError(f"model: raised {type(error).__name__}: {one_line(error)} ({what})") from error
+
+
+def one_line(error: BaseException) -> str:
+    """The first line of an error's text."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:300] if lines else "no message"
+
+
+def in_order(run: Callable[[Job], Said], jobs: Iterable[Job], workers: int) -> Generator[Said, None, None]:
+    """What the jobs give, in their order, from so many threads and with few jobs in memory at a time.
+
+    Jobs are taken from the iterable as they are needed, always in the caller's thread. An error ends it; what has not
+    begun by then, or when nobody asks for more, is not run.
+
+    >>> list(in_order(lambda job: job**2, range(5), workers=2))
+    [0, 1, 4, 9, 16]
+    """
+    with only_workers(workers):
+        if workers == 1:
+            yield from map(run, jobs)
+            return
+        running: deque[Future[Said]] = deque()
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="testifai")
+        try:
+            for job in jobs:
+                running.append(pool.submit(run, job))
+                if len(running) > AHEAD * workers:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
