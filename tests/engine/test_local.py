@@ -143,8 +143,6 @@ def test_two_axes_with_one_perturbation_draw_their_own_numbers():
 class Counting:
     """A model that remembers which rows it saw."""
 
-    fingerprint = "counting"
-
     def __init__(self, function=model) -> None:
         self.function = function
         self.sizes: list[int] = []

@@ -14,7 +14,7 @@ from testifai.support.batches import are_pairs
 
 def default_workers(model: Any) -> int:
     """All cores for models that may be called from several threads at once, else one."""
-    if not getattr(model, "thread_safe", False):
+    if not model.thread_safe:
         return 1
     # Not every system says which of its cores this process may use.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -50,7 +50,7 @@ class LocalExecutor(Executor):
     ) -> None:
         self.subject = subject
         size = max(1, input_bytes(subject.data))
-        self.batch_size = BatchSize(batch_size or getattr(subject.model, "batch_size", None), size)
+        self.batch_size = BatchSize(batch_size or subject.model.batch_size, size)
         self.workers = workers or default_workers(subject.model)
         self.references = References(len(subject.order))
         self.interrupted = interrupted

@@ -70,8 +70,7 @@ class Subject:
                 f"model: raised {type(error).__name__}: {one_line(error)} "
                 f"(batch of {len(batch)} inputs, configuration {sigma})"
             ) from error
-        name = getattr(self.model, "name", "model")
-        checked = check_outputs(outputs, len(batch), name, columns=self.columns, classes=self.classes)
+        checked = check_outputs(outputs, len(batch), self.model.name, columns=self.columns, classes=self.classes)
         if self.columns is None and checked.ndim == 2 and checked.shape[1] > 1:
             # Not every model says beforehand how many classes it has.
             self.oracle.check(self.labels, checked.shape[1])

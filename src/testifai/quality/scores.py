@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.quality.surface import NORMAL
 from testifai.space import Space
 
 Floats = NDArray[np.float64]
 
 PREDICTORS = ("smooth", "forest")
-NORMAL = 1.959964  # the two-sided 95 % point of the normal distribution
 
 
 @dataclass(frozen=True, eq=False)
