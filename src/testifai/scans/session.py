@@ -217,7 +217,9 @@ class Session:
             "space": self.space.describe(),
             "oracle": self.oracle.describe(),
             "strategy": self.strategy.describe(),
-            "surrogate": self.surrogate if isinstance(self.surrogate, str | dict | None) else type(self.surrogate).__name__,
+            "surrogate": self.surrogate
+            if isinstance(self.surrogate, str | dict | None)
+            else type(self.surrogate).__name__,
             "stopping": rule,
             "population": self.population,
             "seed": self.seed,
