@@ -210,6 +210,7 @@ class Session:
         rule = stopping_rules.describe(self._told_rule)
         if rule is not None:
             rule.pop("target", None)
+        surrogate = self.surrogate
         return {
             "model": getattr(self.model, "fingerprint", None) or type(self.model).__qualname__,
             "preprocessing": getattr(self.model, "preprocessing", None),
@@ -217,9 +218,7 @@ class Session:
             "space": self.space.describe(),
             "oracle": self.oracle.describe(),
             "strategy": self.strategy.describe(),
-            "surrogate": self.surrogate
-            if isinstance(self.surrogate, str | dict | None)
-            else type(self.surrogate).__name__,
+            "surrogate": surrogate if isinstance(surrogate, str | dict | None) else type(surrogate).__name__,
             "stopping": rule,
             "population": self.population,
             "seed": self.seed,
