@@ -21,10 +21,10 @@ def shown(inputs, changed):
         batch=lambda places: [inputs[place] for place in places],
         composite=lambda sigma, places: [changed[place] for place in places],
         infer=lambda batch, number: np.eye(2)[[0] * len(batch)],
-        oracle=SimpleNamespace(name="label"),
+        oracle=SimpleNamespace(decides_classes=True),
         order=np.arange(3),
         labels=np.array([0, 1, 0]),
-        model=None,
+        model=SimpleNamespace(class_values=None),
         data=SimpleNamespace(classes=("other", "<b>same</b>")),
     )
     tomogram = SimpleNamespace(outcomes=outcomes, space=SimpleNamespace(configuration=lambda number: (1,)))

@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -186,8 +187,7 @@ def test_a_table_that_would_be_too_large_is_refused():
 def test_a_scan_without_the_properties_or_labels_is_refused():
     with pytest.raises(InputError, match="scan: has no axis 'fog'"):
         learn(local(), scan(answers, names=("mist", "snow")))
-    bare = scan(answers)
-    bare.labels = None
+    bare = replace(scan(answers), labels=None)
     with pytest.raises(InputError, match="scan: has no labels"):
         learn(local(), bare)
 

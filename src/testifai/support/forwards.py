@@ -99,6 +99,11 @@ MODULES = {
 }
 
 NAMES = {
+    "testifai.engine.local": {
+        "Measured": "testifai.engine.base:BatchOutcome",
+        "one_line": "testifai.engine.subject:one_line",
+    },
+    "testifai.gates.measuring": {"Measured": "testifai.gates.measuring:GatedRun"},
     "testifai.locality": {"Measured": "testifai.locality.pairs:Measurement"},
     "testifai.locality.compose": {"plain": "testifai.support.plain:plain"},
     "testifai.locality.explain": {"MOST_TRACES": "testifai.locality.summary:MOST_TRACES"},
@@ -114,22 +119,28 @@ NAMES = {
         "sentence": "testifai.locality.summary:sentence",
     },
     "testifai.models.python": {"import_object": "testifai.support.own_code:import_object"},
+    "testifai.operational.answer": {"Answer": "testifai.operational.answer:Findings"},
     "testifai.operational.balanced": {
         "Deal": "testifai.operational.balanced.balanced:Deal",
         "FEWEST": "testifai.operational.balanced.balanced:FEWEST",
         "HANDS": "testifai.operational.balanced.balanced:HANDS",
         "SPARE": "testifai.operational.balanced.balanced:SPARE",
     },
+    "testifai.operational.release": {"Verdict": "testifai.operational.release:Release"},
+    "testifai.present.contact_sheets": {"read_image": "testifai.support.images:read_image"},
     "testifai.present.edits": {"PARTS": "testifai.present.edits:WORDS"},
     "testifai.present.examples": {"picture": "testifai.support.images:data_uri"},
-    "testifai.present.contact_sheets": {"read_image": "testifai.support.images:read_image"},
     "testifai.present.figures.projection": {"severities": "testifai.space.space:Space.severities"},
+    "testifai.present.figures.sweeps": {"stored_sweeps": "testifai.sweeps.storage:stored_sweeps"},
     "testifai.present.terminal": {
         "demo": "testifai.commands.example:show",
         "sigma_text": "testifai.space.space:Space.words",
     },
-    "testifai.present.figures.sweeps": {"stored_sweeps": "testifai.sweeps.storage:stored_sweeps"},
+    "testifai.scans.check": {"Estimate": "testifai.scans.check:Cost"},
     "testifai.scans.session": {
+        "KEEP": "testifai.scans.options:KEEP",
+        "LIBRARIES": "testifai.scans.environment:LIBRARIES",
+        "POPULATIONS": "testifai.scans.options:POPULATIONS",
         "open_measured": "testifai.scans.stored:open_measured",
         "open_run": "testifai.scans.stored:open_run",
     },
@@ -138,7 +149,9 @@ NAMES = {
         "LOGICAL": "testifai.space.space:LOGICAL",
         "RESERVED": "testifai.space.space:RESERVED",
     },
+    "testifai.statistics.differences": {"holm": "testifai.statistics.corrections:holm"},
     "testifai.statistics.independence": {
+        "Independence": "testifai.statistics.independence:PairTests",
         "analyse": "testifai.tomogram.independence:analyse",
         "lines": "testifai.tomogram.independence:lines",
     },
@@ -149,6 +162,7 @@ NAMES = {
         "LEAST_DOUBT": "testifai.surrogates.bayes_net.bayes_net:LEAST_DOUBT",
         "MOST_LEVERAGE": "testifai.surrogates.bayes_net.bayes_net:MOST_LEVERAGE",
     },
+    "testifai.surrogates.pairwise": {"Measured": "testifai.surrogates.pairwise:LogRates"},
     "testifai.surrogates.process": {
         "FIRST_STEPS": "testifai.surrogates.process.process:FIRST_STEPS",
         "LARGEST": "testifai.surrogates.process.process:LARGEST",
@@ -157,12 +171,18 @@ NAMES = {
         "ROWS": "testifai.surrogates.process.process:ROWS",
         "STEPS": "testifai.surrogates.process.process:STEPS",
     },
-    "testifai.tomogram.trust.kept": {"NAME": "testifai.runs.keys:TRUST"},
+    "testifai.surrogates.process.scale": {"quantile": "testifai.statistics.normal:quantile"},
     "testifai.tomogram": {
         "Floats": "testifai.tomogram.tomogram:Floats",
-        "MOST_SINGLE": "testifai.tomogram.estimates:MOST_SINGLE",
+        "MOST_SINGLE": "testifai.surrogates.fitting:MOST_SINGLE",
         "WORST": "testifai.tomogram.tomogram:WORST",
     },
+    "testifai.tomogram.own_trials": {
+        "ROUNDING": "testifai.statistics.clustered:ROUNDING",
+        "Region": "testifai.tomogram.own_trials:RawMean",
+        "disagree": "testifai.statistics.intervals:disagree",
+    },
+    "testifai.tomogram.trust.kept": {"NAME": "testifai.runs.keys:TRUST"},
 }
 
 
