@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from testifai.errors import InputError, suggest
 from testifai.perturb.base import Boxes, Function, Perturbation
+from testifai.support.plain import plain
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -142,7 +141,7 @@ def describe(given: Perturbation) -> dict[str, Any]:
     >>> describe(get("mnist_c.rotate"))
     {'name': 'mnist_c.rotate', 'severities': [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]}
     """
-    return {"name": given.name, "severities": [_plain(parameter) for parameter in given.severities]}
+    return {"name": given.name, "severities": plain(given.severities)}
 
 
 def rebuild(description: dict[str, Any]) -> Perturbation:
@@ -223,13 +222,3 @@ def _same_source(one: Function, other: Function) -> bool:
 
 def _first_line(documented: Any) -> str:
     return next(iter((getattr(documented, "__doc__", None) or "").strip().splitlines()), "")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
