@@ -28,6 +28,7 @@ MODULES = {
     "testifai.assess": "testifai.quality.assessment",
     "testifai.check": "testifai.scans.check",
     "testifai.choice": "testifai.support.named",
+    "testifai.commands.operational": "testifai.commands.select",
     "testifai.comparing": "testifai.tomogram.comparison",
     "testifai.demo": "testifai.commands.example",
     "testifai.differences": "testifai.statistics.differences",
@@ -99,9 +100,10 @@ MODULES = {
 }
 
 NAMES = {
+    "testifai.commands.select": {"estimate": "testifai.commands.estimate:estimate"},
     "testifai.engine.local": {
         "Measured": "testifai.engine.base:BatchOutcome",
-        "one_line": "testifai.engine.subject:one_line",
+        "one_line": "testifai.engine.inference:one_line",
     },
     "testifai.gates.measuring": {"Measured": "testifai.gates.measuring:GatedRun"},
     "testifai.locality": {"Measured": "testifai.locality.pairs:Measurement"},
@@ -135,6 +137,15 @@ NAMES = {
     "testifai.present.terminal": {
         "demo": "testifai.commands.example:show",
         "sigma_text": "testifai.space.space:Space.words",
+    },
+    "testifai.present.validity_sheets": {
+        "Limit": "testifai.tomogram.limits:Limit",
+        "Row": "testifai.tomogram.limits:Plausible",
+        "VALUES": "testifai.tomogram.limits:VALUES",
+        "limits": "testifai.tomogram.limits:limits",
+        "rows": "testifai.tomogram.limits:tests_at",
+        "scores_of": "testifai.tomogram.limits:scores_of",
+        "usual_values": "testifai.tomogram.limits:usual_values",
     },
     "testifai.scans.check": {"Estimate": "testifai.scans.check:Cost"},
     "testifai.scans.session": {
@@ -177,11 +188,13 @@ NAMES = {
         "MOST_SINGLE": "testifai.surrogates.fitting:MOST_SINGLE",
         "WORST": "testifai.tomogram.tomogram:WORST",
     },
+    "testifai.tomogram.comparison": {"Region": "testifai.tomogram.comparison:RegionDifference"},
     "testifai.tomogram.own_trials": {
         "ROUNDING": "testifai.statistics.clustered:ROUNDING",
         "Region": "testifai.tomogram.own_trials:RawMean",
         "disagree": "testifai.statistics.intervals:disagree",
     },
+    "testifai.tomogram.regions": {"Region": "testifai.tomogram.regions:RegionAnswer"},
     "testifai.tomogram.trust.kept": {"NAME": "testifai.runs.keys:TRUST"},
 }
 
