@@ -148,7 +148,7 @@ def test_rounds(command, folder, monkeypatch):
     module = types.ModuleType("two_rounds")
     module.TwoRounds = TwoRounds
     monkeypatch.setitem(sys.modules, "two_rounds", module)
-    monkeypatch.setitem(testifai.operational.TECHNIQUES, "two", "two_rounds:TwoRounds")
+    monkeypatch.setitem(testifai.operational.TECHNIQUES._own, "two", "two_rounds:TwoRounds")
     select = ("select", "spec.toml", "-n", 20, "--technique", "two", "-o", "a.csv")
     assert "round 1" in command(*select)[1]
     assert "waits for labels: 8 are empty" in command(*select)[2]
@@ -200,9 +200,9 @@ def test_surprise_with_training_data_and_a_layer(command, folder):
     ("options", "problem"),
     [
         (("-n", 401), "401 is more than the 400 examples"),
-        (("-n", 0), "tests: 0; expected a whole number from 1"),
-        (("--technique", "magic"), "technique: no technique 'magic'; known: balanced"),
-        (("--technique", "srs", "--threshold", 0.5), "threshold: technique 'srs' takes replacement"),
+        (("-n", 0), "tests: must be a whole number, at least 1, got 0"),
+        (("--technique", "magic"), "technique: 'magic' is not known; known: balanced"),
+        (("--technique", "srs", "--threshold", 0.5), "technique: srs has no option 'threshold'; known: replacement"),
         (("-o", "a.xlsx"), "a name that ends in .csv"),
         (("-o", "none/a.csv"), "the folder none does not exist"),
         (("-o", "mine.csv"), "mine.csv exists and is never overwritten"),
@@ -266,6 +266,6 @@ def test_other_mistakes_with_estimate(command, folder):
     assert "--selection" in command("estimate", "own.csv")[2]
     command("select", "spec.toml", "-n", 5, "--technique", "srs", "-o", "a.csv")
     code, _, err = command("estimate", "a.csv", "--require", 95)
-    assert (code, "require: must be" in err) == (2, True)
+    assert (code, "require: must be a number, above 0 and at most 1" in err) == (2, True)
     code, out, _ = command("estimate", "a.csv", "--require", 0.95)
     assert (code, "No estimate yet" in out, "UNDECIDED" in out) == (1, True, True)

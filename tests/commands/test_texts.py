@@ -175,7 +175,7 @@ TEXT, SIDE = 'text = ["question1", "question2"]', 'side = "both"'
         ({TEXT: 'text = "question1"', SIDE: 'side = "second"'}, "side 'second' is for pairs of texts"),
         ({SIDE: 'side = "left"'}, "data.side: should be 'first', 'second' or 'both', got 'left'"),
         ({'"pairs.csv"': '"none.csv"'}, "none.csv does not exist"),
-        ({'csv = "pairs.csv"': 'npz = "pairs.csv"'}, "unknown key 'data.text' for npz"),
+        ({'csv = "pairs.csv"': 'npz = "pairs.csv"'}, "unknown key 'data.text' for npz (csv, tsv and jsonl take it)"),
         ({":shared_words": ":polite"}, "model: raised AttributeError: 'tuple' object has no attribute 'lower'"),
     ],
 )

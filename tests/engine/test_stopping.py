@@ -97,3 +97,22 @@ def test_mistakes_are_one_line(rule, words):
     with pytest.raises(InputError, match=words) as caught:
         resolve(rule)
     assert "\n" not in str(caught.value)
+
+
+class Ten:
+    batch = 5
+
+    def stops(self, passed, inputs):
+        return [passed.shape[-1] >= 10]
+
+
+def test_a_rule_from_elsewhere_gets_the_rest():
+    rule = resolve(Ten())
+    assert (rule.name, rule.batch, rule.describe()) == ("Ten", 5, {"use": "Ten"})
+    assert rule.stops(np.ones((1, 10), bool), 20).tolist() == [True]
+
+
+def test_a_target_is_for_the_rule_that_has_one():
+    assert resolve("interval", target=0.3).target == 0.3
+    assert resolve({"use": "interval", "target": 0.1}, target=0.3).target == 0.1
+    assert resolve("window", target=0.3) == Window()

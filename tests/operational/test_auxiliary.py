@@ -9,6 +9,7 @@ from scipy.special import softmax
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.errors import InputError
 from testifai.models.onnx import OnnxModel
+from testifai.operational import resolve
 from testifai.operational.auxiliary import Observed, observe, risk_of
 
 RNG = np.random.default_rng(0)
@@ -87,17 +88,17 @@ def test_risk_of_every_technique():
         "combined": 1 - seen.confidence * (1 - surprise / surprise.max()),
     }
     for technique, risk in expected.items():
-        found = risk_of(technique, seen, training)
+        found = risk_of(resolve(technique), seen, training)
         assert found is None if risk is None else np.allclose(found, risk), technique
     with pytest.raises(InputError, match="'dsa': measures surprise against training data"):
-        risk_of("dsa", seen)
+        risk_of(resolve("dsa"), seen)
     with pytest.raises(InputError, match="returns labels alone"):
-        risk_of("confidence", Observed(seen.predicted))
+        risk_of(resolve("confidence"), Observed(seen.predicted))
 
 
 def test_surprise_without_bound_is_the_largest_with_one():
     # The second input lies on a training trace of its class that coincides with one of the other class.
     training = Observed(np.array([0, 1, 0, 1]), None, np.array([[0.0], [0.0], [4.0], [9.0]], np.float32))
     seen = Observed(np.array([0, 0]), None, np.array([[3.0], [0.5]], np.float32))
-    risk = risk_of("dsa", seen, training)
+    risk = risk_of(resolve("dsa"), seen, training)
     assert risk.tolist() == pytest.approx([0.25, 0.25])

@@ -157,7 +157,7 @@ def test_thresholds_are_the_published_rules():
 
 
 def test_mistakes():
-    with pytest.raises(InputError, match="threshold: nan"):
+    with pytest.raises(InputError, match="threshold: must be a number, got nan"):
         Confidence(threshold=float("nan"))
     with pytest.raises(InputError, match="risk: technique 'dsa'"):
         next(DistanceSurprise().plan(Frame(10), 3, np.random.default_rng(0)))

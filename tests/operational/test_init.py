@@ -69,8 +69,8 @@ def test_the_threshold_reaches_the_technique():
     ("technique", "change", "words"),
     [
         ("srs", {"tests": SIZE + 1}, "tests: 401 is more than the 400 examples"),
-        ("srs", {"tests": 0}, "tests: 0; expected a whole number from 1 to 400"),
-        ("srs", {"tests": 2.5}, "tests: 2.5; expected a whole number"),
+        ("srs", {"tests": 0}, "tests: must be a whole number, at least 1, got 0"),
+        ("srs", {"tests": 2.5}, "tests: must be a whole number, at least 1, got 2.5"),
         (
             "confidence",
             {"risk": np.where(np.arange(SIZE) == 7, np.nan, RISK)},
@@ -85,11 +85,11 @@ def test_the_threshold_reaches_the_technique():
         ("ces", {"features": FEATURES[:5]}, "features: 5 rows, but there are 400 examples"),
         ("srs", {"failed": np.full(SIZE, 2)}, "failed: expected True or False"),
         ("srs", {"failed": FEATURES}, "failed: shape"),
-        ("srs", {"threshold": 0.3}, "threshold: technique 'srs' takes replacement"),
-        ("ces", {"threshold": 0.3}, "threshold: technique 'ces' takes no options"),
-        ("srs", {"seed": -1}, "seed: -1; expected a whole number from 0"),
+        ("srs", {"threshold": 0.3}, "technique: srs has no option 'threshold'; known: replacement"),
+        ("ces", {"threshold": 0.3}, "technique: ces has no option 'threshold'; it takes none"),
+        ("srs", {"seed": -1}, "seed: must be a whole number, at least 0, got -1"),
         ("srs", {"size": 3}, "size: 3, but failed has 400 examples"),
-        ("confidense", {}, "technique: no technique 'confidense'; did you mean 'confidence'"),
+        ("confidense", {}, "technique: 'confidense' is not known; did you mean 'confidence'"),
         (3, {}, "technique: expected one of"),
     ],
 )

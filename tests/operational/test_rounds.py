@@ -50,7 +50,7 @@ def _three_rounds(monkeypatch):
     module = types.ModuleType("three_rounds")
     module.ThreeRounds = ThreeRounds
     monkeypatch.setitem(sys.modules, "three_rounds", module)
-    monkeypatch.setitem(sys.modules["testifai.operational"].TECHNIQUES, "three", "three_rounds:ThreeRounds")
+    monkeypatch.setitem(sys.modules["testifai.operational"].TECHNIQUES._own, "three", "three_rounds:ThreeRounds")
 
 
 def begin(tmp_path, data=None, **options):

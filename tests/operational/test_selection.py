@@ -47,7 +47,7 @@ def _two_rounds(monkeypatch):
     module = types.ModuleType("two_rounds")
     module.TwoRounds = TwoRounds
     monkeypatch.setitem(sys.modules, "two_rounds", module)
-    monkeypatch.setitem(sys.modules["testifai.operational"].TECHNIQUES, "two", "two_rounds:TwoRounds")
+    monkeypatch.setitem(sys.modules["testifai.operational"].TECHNIQUES._own, "two", "two_rounds:TwoRounds")
 
 
 def test_labels_are_not_looked_at():
@@ -133,9 +133,9 @@ def test_tags_tell_selections_apart():
     ("options", "problem"),
     [
         ({"tests": 301}, "tests: 301 is more than the 300 examples there are"),
-        ({"tests": 0}, "tests: 0; expected a whole number from 1 to 300"),
-        ({"technique": "blanced"}, "technique: no technique 'blanced'; did you mean 'balanced'"),
-        ({"technique": {"use": "srs", "threshold": 1}}, "threshold: technique 'srs' takes replacement"),
+        ({"tests": 0}, "tests: must be a whole number, at least 1, got 0"),
+        ({"technique": "blanced"}, "technique: 'blanced' is not known; did you mean 'balanced'"),
+        ({"technique": {"use": "srs", "threshold": 1}}, "technique: srs has no option 'threshold'; known: replacement"),
         ({"technique": "dsa"}, "'dsa': measures surprise against training data; name them with --train"),
         ({"classes": ("a", "b")}, "2 names for a model with 3 classes"),
         ({"classes": ("a", "b", "b")}, "a name stands there twice"),
@@ -144,6 +144,20 @@ def test_tags_tell_selections_apart():
 def test_what_cannot_be_chosen(options, problem):
     with pytest.raises(InputError, match=problem):
         choose(model, DATA, **{"technique": "srs", "tests": 40, **options})
+
+
+def test_what_a_technique_needs_is_what_it_declares(monkeypatch):
+    labels = from_arrays(np.zeros((40, 1)), None)
+    with pytest.raises(InputError, match="technique 'two': needs a confidence"):
+        choose(lambda rows: np.zeros(len(rows), int), labels, technique="two", tests=20)
+    monkeypatch.setattr(TwoRounds, "needs", "nothing", raising=False)
+    assert choose(lambda rows: np.zeros(len(rows), int), labels, technique="two", tests=20).frame.risk is None
+    monkeypatch.setattr(TwoRounds, "needs", "lsa")
+    with pytest.raises(InputError, match="technique 'two': measures surprise against training data"):
+        choose(model, DATA, technique="two", tests=20)
+    monkeypatch.setattr(TwoRounds, "needs", "luck")
+    with pytest.raises(InputError, match="technique 'two': needs: must be one of nothing, confidence, features"):
+        choose(model, DATA, technique="two", tests=20)
 
 
 def test_a_model_of_labels_alone_has_no_risk():

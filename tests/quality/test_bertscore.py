@@ -130,7 +130,7 @@ def test_each_distinct_text_is_encoded_once(monkeypatch):
         ({"encoder": letters, "rescale": 1}, "rescale: must be a number, above -1 and below 1, got 1"),
         ({"encoder": letters, "rescale": "random"}, "rescale: must be one of measured, got 'random'"),
         ({"encoder": letters, "rescale": True}, "rescale: must be a number, above -1 and below 1, got True"),
-        ({"encoder": letters, "layer": "last"}, "layer = 'last' is not accepted"),
+        ({"encoder": letters, "layer": "last"}, "layer: must be a whole number, got 'last'"),
         ({"encoder": letters, "max_length": 0}, "max_length: must be a whole number, at least 3, got 0"),
         ({"encoder": letters, "side": "none"}, "side: must be one of first, second, both, got 'none'"),
     ],

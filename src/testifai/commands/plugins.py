@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import asdict
-from typing import Any
 
 import typer
 
 from testifai.commands.common import Json, print_json
+from testifai.support.registry import Registry
 
 # The registries of all kinds of parts, under what they are called here.
 REGISTRIES = {
@@ -39,13 +39,6 @@ def plugins(as_json: Json = False) -> None:
             typer.echo(f"  {entry.name:{width}}  {entry.package} {entry.version}{problem}".rstrip())
 
 
-def _registries() -> dict[str, Any]:
-    from testifai.support.registry import Registry
-
-    found = {}
-    for title, place in REGISTRIES.items():
-        module, name = place.split(":")
-        registry = getattr(importlib.import_module(module), name, None)
-        if isinstance(registry, Registry):
-            found[title] = registry
-    return found
+def _registries() -> dict[str, Registry]:
+    places = {title: place.split(":") for title, place in REGISTRIES.items()}
+    return {title: getattr(importlib.import_module(module), name) for title, (module, name) in places.items()}

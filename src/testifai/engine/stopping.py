@@ -112,8 +112,7 @@ class Foreign(StoppingRule):
 
     def describe(self) -> dict[str, Any]:
         if hasattr(self.given, "describe"):
-            described: dict[str, Any] = self.given.describe()
-            return described
+            return dict(self.given.describe())
         options = asdict(self.given) if is_dataclass(self.given) and not isinstance(self.given, type) else {}
         return {"use": self.name, **options}
 

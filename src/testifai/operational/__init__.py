@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.errors import InputError, suggest
+from testifai.errors import InputError
 from testifai.operational.base import Estimate, Flags, Frame, Indices, Sample, Technique, conclude, draw
 from testifai.operational.surprise import combined, dsa, lsa
+from testifai.support import checks
+from testifai.support.registry import Registry
 
-# Where each is: one file and one line here, imported when it is asked for.
-TECHNIQUES = {
-    "balanced": "testifai.operational.balanced:Balanced",
+# One file and one line each.
+OURS = {
+    "balanced": "testifai.operational.balanced:BalancedSampling",
     "ces": "testifai.operational.ces:CrossEntropy",
     "combined": "testifai.operational.deepest:Combined",
     "confidence": "testifai.operational.deepest:Confidence",
@@ -25,6 +25,7 @@ TECHNIQUES = {
     "lsa": "testifai.operational.deepest:LikelihoodSurprise",
     "srs": "testifai.operational.srs:SimpleRandom",
 }
+TECHNIQUES = Registry("technique", "testifai.techniques", OURS)
 
 __all__ = [
     "TECHNIQUES", "Estimate", "Frame", "Sample", "Technique", "combined", "conclude", "draw", "dsa", "estimate",
@@ -64,8 +65,7 @@ def estimate(
         raise InputError(f"size: {size}, but failed has {len(known)} examples")
     whole = frame(risk=risk, features=features, predicted=predicted, size=size if known is None else len(known))
     check_tests(tests, whole.size)
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed: {seed!r}; expected a whole number from 0")
+    checks.whole("seed", seed, least=0)
     if known is not None:
         label: Callable[[Indices], Flags] = known.__getitem__
     else:
@@ -86,16 +86,7 @@ def resolve(technique: str | Technique, **options: Any) -> Technique:
         if given:
             raise InputError(f"{next(iter(given))}: is set on the technique itself when that is given as an object")
         return technique
-    if technique not in TECHNIQUES:
-        raise InputError(f"technique: no technique {technique!r}; {suggest(technique, TECHNIQUES)}")
-    module, name = TECHNIQUES[technique].split(":")
-    made: Any = getattr(importlib.import_module(module), name)
-    accepted = inspect.signature(made).parameters
-    for option in given:
-        if option not in accepted:
-            takes = f"takes {', '.join(sorted(accepted))}" if accepted else "takes no options"
-            raise InputError(f"{option}: technique {technique!r} {takes}")
-    return cast(Technique, made(**given))
+    return cast(Technique, TECHNIQUES.make({"use": technique, **given}))
 
 
 def frame(
@@ -129,8 +120,7 @@ def frame(
 
 def check_tests(tests: int, size: int) -> None:
     """A budget that cannot be spent is a mistake."""
-    if isinstance(tests, bool) or not isinstance(tests, int | np.integer) or tests < 1:
-        raise InputError(f"tests: {tests!r}; expected a whole number from 1 to {size}")
+    checks.whole("tests", tests, least=1)
     if tests > size:
         raise InputError(f"tests: {tests} is more than the {size} examples there are; give at most {size}")
 

@@ -20,16 +20,11 @@ from testifai.engine.inference import attempt, in_order
 from testifai.errors import InputError
 from testifai.models.outputs import check_outputs
 from testifai.operational import surprise as surprise_measures
-from testifai.operational.base import Floats
+from testifai.operational.base import COMBINED, CONFIDENCE, FEATURES, LIKELIHOOD, NOTHING, Floats, Technique, needs_of
 from testifai.oracles import confidence
 from testifai.oracles import predicted as decide
 from testifai.support.batches import Batch
 from testifai.support.threads import one_blas_thread
-
-# What each technique draws by; the others draw by risk = 1 - confidence.
-NEEDS_TRAINING = ("combined", "dsa", "lsa")
-NEEDS_FEATURES = ("ces",)
-NEEDS_NOTHING = ("srs",)
 
 # The batches never depend on the machine, so neither do the last digits of the scores nor what is selected by them.
 BATCH_INPUTS, BATCH_BYTES = 256, 16 << 20
@@ -86,35 +81,44 @@ def observe(
     return Observed(_join(labels), _join(confidences), _join(rows), columns[0])
 
 
-def risk_of(technique: str, observed: Observed, training: Observed | None = None) -> Floats | None:
-    """What the technique draws by, higher where a failure is likelier; None for one that needs nothing.
+def risk_of(technique: Technique, observed: Observed, training: Observed | None = None) -> Floats | None:
+    """What the technique draws by, higher where a failure is likelier; None for one that needs no such value.
 
     `training` are traces of the inputs the model was trained on, for the techniques that measure surprise; their
     classes are the predicted ones, so no labels are needed.
     """
-    if technique in (*NEEDS_NOTHING, *NEEDS_FEATURES):
+    needs = needs_of(technique)
+    if needs in (NOTHING, FEATURES):
         return None
-    if technique in NEEDS_TRAINING:
-        surprise = _surprise("lsa" if technique == "lsa" else "dsa", technique, observed, training)
-        if technique != "combined":
-            return surprise
-        return surprise_measures.combined(_confidence(technique, observed), surprise)
-    return np.asarray(1 - _confidence(technique, observed))
+    if needs == CONFIDENCE:
+        return np.asarray(1 - _confidence(technique, observed))
+    measure = surprise_measures.lsa if needs == LIKELIHOOD else surprise_measures.dsa
+    surprise = _surprise(measure, technique, observed, training)
+    return surprise_measures.combined(_confidence(technique, observed), surprise) if needs == COMBINED else surprise
 
 
-def _confidence(technique: str, observed: Observed) -> Floats:
+def check_training(technique: Technique, training: object | None) -> None:
+    """Refuse to measure surprise against nothing."""
+    if training is None:
+        raise InputError(
+            f"technique {technique.name!r}: measures surprise against training data; name them with --train"
+        )
+
+
+def _confidence(technique: Technique, observed: Observed) -> Floats:
     if observed.confidence is None:
         raise InputError(
-            f"technique {technique!r}: needs a confidence, and the model returns labels alone; "
+            f"technique {technique.name!r}: needs a confidence, and the model returns labels alone; "
             "let it return scores (N, classes), or use the technique srs"
         )
     return observed.confidence
 
 
-def _surprise(kind: str, technique: str, observed: Observed, training: Observed | None) -> Floats:
-    if training is None or training.traces is None or observed.traces is None:
-        raise InputError(f"technique {technique!r}: measures surprise against training data; name them with --train")
-    measure = surprise_measures.lsa if kind == "lsa" else surprise_measures.dsa
+def _surprise(
+    measure: Callable[..., Floats], technique: Technique, observed: Observed, training: Observed | None
+) -> Floats:
+    check_training(technique, training)
+    assert training is not None
     return _finite(measure(training.traces, training.predicted, observed.traces, observed.predicted))
 
 

@@ -15,11 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.support.checks import choice
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Facts = dict[str, NDArray[Any]]
+
+# What a technique wants to know of all examples before it draws: no risk at all, 1 - confidence, the features that it
+# compares them by, or their surprise against the training data, by distance, by likelihood or with the confidence.
+NOTHING, CONFIDENCE, FEATURES = "nothing", "confidence", "features"
+SURPRISE = DISTANCE, LIKELIHOOD, COMBINED = "dsa", "lsa", "combined"
+NEEDS = (NOTHING, CONFIDENCE, FEATURES, *SURPRISE)
 
 # Yields batches of examples to label, is sent whether each failed, returns the facts of all draws in drawing order.
 Plan = Generator[Indices, Flags, Facts]
@@ -85,7 +92,8 @@ class Technique(Protocol):
 
     `plan` is a generator: one that needs no labels yields all its draws at once, an adaptive one yields what it
     wants labelled next and looks at the outcomes sent back. `estimate` needs the frame and the sample (or the first
-    part of it) and returns accuracy, low and high.
+    part of it) and returns accuracy, low and high. One that draws by something else than confidence says so in
+    `needs`, one of NEEDS.
     """
 
     name: str
@@ -97,6 +105,11 @@ class Technique(Protocol):
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
         """Accuracy with the ends of its 95 % interval."""
         ...
+
+
+def needs_of(technique: Technique) -> str:
+    """What a technique needs; one that does not say draws by confidence."""
+    return choice(f"technique {technique.name!r}: needs", getattr(technique, "needs", CONFIDENCE), NEEDS)
 
 
 def needed(frame: Frame, technique: str) -> Floats:

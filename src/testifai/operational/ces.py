@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.operational.base import Floats, Frame, Indices, Plan, Sample
+from testifai.operational.base import FEATURES, Floats, Frame, Indices, Plan, Sample
 from testifai.operational.srs import share
 
 START, GROUP, CANDIDATES = 30, 5, 300
@@ -30,6 +30,7 @@ class CrossEntropy:
     """
 
     name = "ces"
+    needs = FEATURES
 
     def __init__(self) -> None:
         self._binned: tuple[NDArray[Any], NDArray[np.uint8], Floats] | None = None

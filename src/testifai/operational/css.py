@@ -12,7 +12,7 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.operational import intervals
-from testifai.operational.base import Floats, Frame, Indices, Plan, Sample, needed
+from testifai.operational.base import CONFIDENCE, Floats, Frame, Indices, Plan, Sample, needed
 from testifai.statistics.normal import half_widths
 
 # Shares of the examples from least to most risky, and of the labels.
@@ -28,6 +28,7 @@ class Stratified:
     """
 
     name = "css"
+    needs = CONFIDENCE
 
     def __init__(self, *, shares: Sequence[float] = SHARES, labels: Sequence[float] = LABELS) -> None:
         for field, given in (("shares", shares), ("labels", labels)):

@@ -13,15 +13,26 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from testifai.errors import InputError
 from testifai.operational import intervals
-from testifai.operational.base import Floats, Frame, Indices, Plan, Sample, needed
+from testifai.operational.base import (
+    COMBINED,
+    CONFIDENCE,
+    DISTANCE,
+    LIKELIHOOD,
+    Floats,
+    Frame,
+    Indices,
+    Plan,
+    Sample,
+    needed,
+)
+from testifai.support.checks import number
 
 # Probability of a weighted draw (Eq. 5).
 WEIGHTED = 0.8
 
 
-class Adaptive(ABC):
+class DeepEST(ABC):
     """The sampling scheme and estimator that the four variants share; they differ in risk and threshold.
 
     Facts per draw: `chance`, the probability q of Eq. 5 with which it was made; `suspects`, how many suspicious
@@ -30,11 +41,10 @@ class Adaptive(ABC):
     """
 
     name: str
+    needs = CONFIDENCE
 
     def __init__(self, *, threshold: float | None = None) -> None:
-        if threshold is not None and not np.isfinite(threshold):
-            raise InputError(f"threshold: {threshold}; expected a finite number, or None for the technique's own rule")
-        self.threshold = threshold
+        self.threshold = None if threshold is None else number("threshold", threshold)
 
     @abstractmethod
     def rule(self, risk: Floats) -> float:
@@ -83,7 +93,7 @@ class Adaptive(ABC):
         return float(accuracy), min(low, inside), max(high, inside)
 
 
-class Confidence(Adaptive):
+class Confidence(DeepEST):
     """DeepEST_CS: risk is 1 - confidence, suspicious above 0.3."""
 
     name = "confidence"
@@ -93,27 +103,29 @@ class Confidence(Adaptive):
         return 0.3
 
 
-class Combined(Adaptive):
+class Combined(DeepEST):
     """DeepEST_C: risk is 1 - confidence (1 - DSA / max DSA) (Eq. 4), suspicious above 0.3."""
 
     name = "combined"
+    needs = COMBINED
 
     def rule(self, risk: Floats) -> float:
         """A combined value below 0.7 is suspicious."""
         return 0.3
 
 
-class DistanceSurprise(Adaptive):
+class DistanceSurprise(DeepEST):
     """DeepEST_DSA: risk is the distance-based surprise, suspicious above mean + 2 standard deviations."""
 
     name = "dsa"
+    needs = DISTANCE
 
     def rule(self, risk: Floats) -> float:
         """Mean + 2 standard deviations."""
         return float(risk.mean() + 2 * risk.std())
 
 
-class LikelihoodSurprise(Adaptive):
+class LikelihoodSurprise(DeepEST):
     """DeepEST_LSA: risk is the likelihood-based surprise, suspicious above mean + variance.
 
     The published rule adds a variance to a mean: where surprises are spread wide nothing exceeds it, and the sample
@@ -121,6 +133,7 @@ class LikelihoodSurprise(Adaptive):
     """
 
     name = "lsa"
+    needs = LIKELIHOOD
 
     def rule(self, risk: Floats) -> float:
         """Mean + variance, as published."""

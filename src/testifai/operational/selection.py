@@ -25,8 +25,19 @@ from testifai.data.fingerprint import fingerprint
 from testifai.errors import InputError
 from testifai.operational import check_tests, resolve
 from testifai.operational import frame as make_frame
-from testifai.operational.auxiliary import NEEDS_FEATURES, NEEDS_TRAINING, Observed, observe, risk_of
-from testifai.operational.base import Flags, Floats, Frame, Indices, Sample, Technique, draw
+from testifai.operational.auxiliary import Observed, check_training, observe, risk_of
+from testifai.operational.base import (
+    FEATURES,
+    SURPRISE,
+    Flags,
+    Floats,
+    Frame,
+    Indices,
+    Sample,
+    Technique,
+    draw,
+    needs_of,
+)
 from testifai.operational.labelling import Classes
 
 FORMAT = 1
@@ -161,25 +172,27 @@ def choose(
     described = {"use": technique} if isinstance(technique, str) else dict(technique)
     made = make_technique(described)
     check_tests(tests, len(data))
-    if made.name in NEEDS_TRAINING and training is None:
-        raise InputError(f"technique {made.name!r}: measures surprise against training data; name them with --train")
+    needs = needs_of(made)
+    if needs in SURPRISE:
+        check_training(made, training)
+    else:
+        training = None
     model = models.wrap(model)
     check_names(classes, model.classes)
-    total = len(data) + (len(training) if training is not None and made.name in NEEDS_TRAINING else 0)
+    total = len(data) + (0 if training is None else len(training))
 
     def show(done: int) -> None:
         if progress is not None:
             progress(done, total)
 
-    traces = made.name in (*NEEDS_TRAINING, *NEEDS_FEATURES)
-    seen = observe(model, data.inputs, traces=traces, layer=layer, progress=show)
+    seen = observe(model, data.inputs, traces=needs in (FEATURES, *SURPRISE), layer=layer, progress=show)
     seen_training = None
-    if training is not None and made.name in NEEDS_TRAINING:
+    if training is not None:
         seen_training = observe(
             model, training.inputs, traces=True, layer=layer, progress=lambda done: show(len(data) + done)
         )
-    risk = risk_of(made.name, seen, seen_training)
-    features = seen.traces if made.name in NEEDS_FEATURES else None
+    risk = risk_of(made, seen, seen_training)
+    features = seen.traces if needs == FEATURES else None
     selection = Selection(
         described, tests, seed, make_frame(risk=risk, features=features, predicted=seen.predicted),
         name_classes(model, data, seen, classes), seen.confidence,

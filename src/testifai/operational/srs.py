@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from testifai.operational.base import Frame, Plan, Sample
+from testifai.operational.base import NOTHING, Frame, Plan, Sample
 from testifai.statistics.intervals import wilson
 
 
@@ -12,6 +12,7 @@ class SimpleRandom:
     """Every example is as likely as any other; any first part of the draws is such a sample too."""
 
     name = "srs"
+    needs = NOTHING
 
     def __init__(self, *, replacement: bool = False) -> None:
         self.replacement = replacement

@@ -1,4 +1,4 @@
-"""The oracle `consistency`: the same decision as on the clean input."""
+"""The oracle `consistency`: the decision made on the clean input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from testifai.support.checks import number
 
 
 class Consistency(Oracle):
-    """The same label as on the clean input; with `threshold`, the same set of labels."""
+    """Passes with the label given to the clean input; with `threshold`, with the whole set of labels."""
 
     name = "consistency"
     needs_clean = True

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.support import libraries
+from testifai.support.checks import whole
 
 Vectors = NDArray[np.float32]
 
@@ -80,8 +81,7 @@ def load_encoder(
     given: Any, *, layer: int = -1, max_length: int | None = None, folder: str | Path = "."
 ) -> TokenEncoder:
     """An encoder by the path of its folder, or a function."""
-    if isinstance(layer, bool) or not isinstance(layer, int):
-        raise InputError(f"quality: layer = {layer!r} is not accepted; a whole number is (-1: the last)")
+    whole("quality: layer", layer)
     if isinstance(given, str | Path):
         return FolderEncoder(Path(folder, given), layer=layer, max_length=max_length)
     if isinstance(given, type) or not callable(given):

@@ -123,7 +123,7 @@ def _alike(values: Floats) -> bool:
 
 
 def _constant(measured: KnownValues) -> Callable[[Floats], Bounded]:
-    """The same everywhere: within the errors where several tests say so, else nobody can tell."""
+    """One value everywhere: within the errors where several tests say so, else nobody can tell."""
     value, agreed = float(measured.values.mean()), len(measured.values) > 1 and _alike(measured.values)
     half = half_widths() * float(np.nan_to_num(measured.errors).max()) if agreed else np.nan
 

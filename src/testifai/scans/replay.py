@@ -166,7 +166,7 @@ def _replayed(grid: Grid, strategy: Any, rule: Any, surrogate: Any, seed: int) -
         "model": "recorded grid",
         "space": grid.space.describe(),
         "strategy": strategy.describe(),
-        "surrogate": surrogate if isinstance(surrogate, str | None) else type(surrogate).__name__,
+        "surrogate": surrogate if isinstance(surrogate, str | dict | None) else type(surrogate).__name__,
         "stopping": stopping_rules.describe(rule),
         "population": "data",
         "seed": seed,

@@ -58,8 +58,8 @@ class Part(Fields):
 
     def own_code(self) -> dict[str, str]:
         """What loading it imports of the user's code, by the field that names it."""
-        told = self.model_dump(include=set(self.CODE), exclude_none=True)
-        return {name: str(value) for name, value in told.items()}
+        named = {name: getattr(self, name, None) for name in self.CODE}
+        return {name: str(path) for name, path in named.items() if path is not None}
 
     def told(self, folder: Path | None = None) -> dict[str, Any]:
         """All that was told; with a folder, files as paths that start there."""
@@ -139,7 +139,8 @@ def _unknown(kinds: Registry, kind: str, name: str) -> UnknownKeyError:
     problems = {entry.name for entry in kinds.entries() if entry.problem is not None}
     others = [other for other in kinds if other not in problems and name in kinds[other].model_fields]
     fields = [field for field in kinds[kind].model_fields if field != kind]
-    elsewhere = f" ({' and '.join(others)} {'takes' if len(others) == 1 else 'take'} it)" if others else ""
+    listed = " and ".join(filter(None, [", ".join(others[:-1]), *others[-1:]]))
+    elsewhere = f" ({listed} {'takes' if len(others) == 1 else 'take'} it)" if others else ""
     return UnknownKeyError(f"unknown key '{kinds.kind}.{name}' for {kind}{elsewhere}; {suggest(name, fields)}")
 
 

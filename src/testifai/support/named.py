@@ -26,7 +26,8 @@ def make(field: str, given: str | Mapping[str, Any], table: Mapping[str, Callabl
     parameters = inspect.signature(table[name]).parameters
     for option in options:
         if option not in parameters:
-            raise InputError(f"{field}: {name} has no option {option!r}; {suggest(option, parameters)}")
+            hint = suggest(option, parameters) if parameters else "it takes none"
+            raise InputError(f"{field}: {name} has no option {option!r}; {hint}")
     for parameter in parameters.values():
         if parameter.default is parameter.empty and parameter.name not in options:
             raise InputError(f"{field}: {name} needs {parameter.name} = …")

@@ -14,6 +14,18 @@ from testifai.statistics.normal import half_widths
 Floats = NDArray[np.float64]
 
 
+def normal_bounds(mean: Floats, variance: Floats | None, confidence: float) -> tuple[Floats, Floats]:
+    """Bounds of rates whose errors are normal; NaN where there is no variance.
+
+    >>> low, high = normal_bounds(np.array([0.5, 0.99]), np.array([0.01, 0.01]), 0.95)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.304, 0.794], [0.696, 1.0])
+    """
+    spread = np.full(len(mean), np.nan) if variance is None else np.sqrt(variance)
+    half = half_widths(confidence) * spread
+    return np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
+
+
 class Surrogate(ABC):
     """scikit-learn-shaped: fit on counts per configuration (rows of `space.matrix`), predict rates and variances."""
 
@@ -40,10 +52,7 @@ class Surrogate(ABC):
 
     def bounds(self, features: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper bound of each rate; NaN where there is no variance."""
-        mean, variance = self.predict(features)
-        spread = np.full(len(mean), np.nan) if variance is None else np.sqrt(variance)
-        half = half_widths(confidence) * spread
-        return np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
+        return normal_bounds(*self.predict(features), confidence)
 
     def region(self, features: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
         """The mean rate over configurations; the mean of their bounds is right however their errors hang together."""

@@ -3,8 +3,8 @@
 The first round spreads a fifth of the labels over all examples, thinner where the risk is low. From its outcomes
 comes a curve of failure rates over the ranks of the risks, and from that the best chances for the second round: all
 of the riskiest examples where that pays, few of the rest, as `balance` wants it. The estimate weights every label by
-its chance of being drawn and is unbiased however wrong the curve is: the examples are dealt into five hands, and the
-chances in one hand come from the first labels of the other four alone.
+its chance of being drawn and is unbiased however wrong the curve is: the examples are dealt into five folds, and the
+chances in one fold come from the first labels of the other four alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from testifai.errors import InputError
 from testifai.operational.balanced.design import (
     CELLS,
     best_design,
@@ -25,17 +24,18 @@ from testifai.operational.balanced.design import (
     systematic,
 )
 from testifai.operational.balanced.interval import limits
-from testifai.operational.base import Flags, Floats, Frame, Indices, Plan, Sample, needed
+from testifai.operational.base import CONFIDENCE, Flags, Floats, Frame, Indices, Plan, Sample, needed
+from testifai.support.checks import number
 
 FIRST_ROUND = 0.2  # of all labels
-HANDS = 5
+FOLDS = 5
 # With fewer labels there is nothing to learn from a first round.
 FEWEST = 40
 # The least chance in the second round, as a share of the average one, so that the round can always be filled.
 SPARE = 0.001
 
 
-class Balanced:
+class BalancedSampling:
     """As many failures as possible at a wanted accuracy of the estimate.
 
     `balance` 0 asks for the best estimate, 0.5 for one as good as simple random sampling's and as many failures as
@@ -47,18 +47,17 @@ class Balanced:
     >>> rng = np.random.default_rng(0)
     >>> risk = rng.random(5000)
     >>> failed = rng.random(5000) < risk**8
-    >>> technique, frame = Balanced(), Frame(5000, risk)
+    >>> technique, frame = BalancedSampling(), Frame(5000, risk)
     >>> answer = conclude(technique, frame, draw(technique, frame, 200, rng, failed.__getitem__))
     >>> bool(answer.low < 1 - failed.mean() < answer.high), bool(answer.failures > 2 * 200 * failed.mean())
     (True, True)
     """
 
     name = "balanced"
+    needs = CONFIDENCE
 
     def __init__(self, *, balance: float = 0.3) -> None:
-        if isinstance(balance, bool) or not isinstance(balance, int | float) or not 0 <= balance <= 1:
-            raise InputError(f"balance: {balance!r}; expected a number from 0 (best estimate) to 1 (most failures)")
-        self.balance = float(balance)
+        self.balance = number("balance", balance, least=0, most=1)
 
     def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
         """A first round for the curve, then the rest; one round where the labels are few."""
@@ -69,8 +68,8 @@ class Balanced:
         second = self._second_chances(deal, opening, failed)
         left = second.copy()
         left[opening] = 0.0
-        for hand, size in enumerate(deal.closing):
-            left[hand :: deal.hands] = scale(left[hand :: deal.hands], int(size))
+        for fold, size in enumerate(deal.closing):
+            left[fold :: deal.folds] = scale(left[fold :: deal.folds], int(size))
         closing = deal.draw(left, deal.closing, rng)
         if len(closing):
             yield order[closing]
@@ -89,22 +88,22 @@ class Balanced:
         if not closing:
             return np.zeros(deal.size)
         chances = np.empty(deal.size)
-        # What the hands' labels say: a row per hand, then for each hand the sum of the others.
-        counts = np.array([deal.count(opening, failed, opening % deal.hands == hand) for hand in range(deal.hands)])
+        # What the folds' labels say: a row per fold, then for each fold the sum of the others.
+        counts = np.array([deal.count(opening, failed, opening % deal.folds == fold) for fold in range(deal.folds)])
         others = counts.sum(axis=0) - counts
         rates, spreads = curves(trusting=True).given(others[:, 0], others[:, 1])
-        for hand in range(deal.hands):
-            wanted = best_design(rates[hand], spreads[hand], deal.least, deal.members, deal.tests, self.balance)
-            before = deal.first[hand :: deal.hands]
-            together = np.maximum(wanted[deal.cells[hand :: deal.hands]], before)
-            chances[hand :: deal.hands] = (together - before) / np.maximum(1 - before, 1e-12)
+        for fold in range(deal.folds):
+            wanted = best_design(rates[fold], spreads[fold], deal.least, deal.members, deal.tests, self.balance)
+            before = deal.first[fold :: deal.folds]
+            together = np.maximum(wanted[deal.cells[fold :: deal.folds]], before)
+            chances[fold :: deal.folds] = (together - before) / np.maximum(1 - before, 1e-12)
         return np.clip(chances, SPARE * closing / deal.size, 1.0)
 
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
-        """Failures (or passes, where the other hands found these rarer), each weighted by how rarely it is drawn.
+        """Failures (or passes, where the other folds found these rarer), each weighted by how rarely it is drawn.
 
         The weight is 1 / (chance of being drawn in either round), which averages an estimate from each round with
-        weights that nothing in the example's own hand had a say in. The first part of a round is a random part of it.
+        weights that nothing in the example's own fold had a say in. The first part of a round is a random part of it.
         """
         deal = deal_out(frame.size, int(sample.facts["tests"][0]))
         ranks = np.empty(frame.size, np.int64)
@@ -112,10 +111,10 @@ class Balanced:
         drawn = ranks[sample.selected]
         weights = _weights(sample, deal)
         failing = 0.0
-        for hand in range(deal.hands):
-            here = drawn % deal.hands == hand
+        for fold in range(deal.folds):
+            here = drawn % deal.folds == fold
             usual = _mostly_failing(sample, ~here)
-            failing += usual * len(range(hand, deal.size, deal.hands))
+            failing += usual * len(range(fold, deal.size, deal.folds))
             failing += float(weights[here] @ (sample.failed[here] - usual))
         known = float(np.count_nonzero(sample.failed)), float(frame.size - np.count_nonzero(~sample.failed))
         failing = min(max(failing, known[0]), known[1])
@@ -127,16 +126,16 @@ class Balanced:
 
 @dataclass(frozen=True, eq=False)
 class Deal:
-    """How examples and labels are divided. Examples go by rank (the riskiest is 0); a hand has every fifth.
+    """How examples and labels are divided. Examples go by rank (the riskiest is 0); a fold has every fifth.
 
     `cells` has the cell of each rank and `members` the number of ranks in each cell; `first` is the chance of each
-    rank in the first round and `least` the same per cell; `opening` and `closing` count each hand's labels in the
+    rank in the first round and `least` the same per cell; `opening` and `closing` count each fold's labels in the
     first and in the second round.
     """
 
     size: int
     tests: int
-    hands: int
+    folds: int
     cells: Indices
     members: Floats
     least: Floats
@@ -151,33 +150,33 @@ class Deal:
         return failures.astype(np.float64), np.bincount(cells, minlength=CELLS).astype(np.float64)
 
     def draw(self, chances: Floats, sizes: Indices, rng: np.random.Generator) -> Indices:
-        """Ranks drawn in each hand, in random order."""
-        hands = [
-            systematic(chances[hand :: self.hands], int(size), rng) * self.hands + hand
-            for hand, size in enumerate(sizes)
+        """Ranks drawn in each fold, in random order."""
+        folds = [
+            systematic(chances[fold :: self.folds], int(size), rng) * self.folds + fold
+            for fold, size in enumerate(sizes)
         ]
-        return rng.permutation(np.concatenate(hands))
+        return rng.permutation(np.concatenate(folds))
 
 
 @lru_cache(maxsize=8)
 def deal_out(size: int, tests: int) -> Deal:
     """Divide so many examples and labels."""
-    hands = HANDS if tests >= FEWEST else 1
-    first_round = round(FIRST_ROUND * tests) if hands > 1 else tests
-    opening = _shares(first_round, hands)
+    folds = FOLDS if tests >= FEWEST else 1
+    first_round = round(FIRST_ROUND * tests) if folds > 1 else tests
+    opening = _shares(first_round, folds)
     cells = cells_of(size)
     members = np.bincount(cells, minlength=CELLS).astype(np.float64)
     # Twice as likely at a quarter of the rank.
     least = fill(1 / (np.arange(1, CELLS + 1)[None] - 0.5), np.zeros(CELLS), members, first_round)[0]
     first = least[cells]
-    for hand, labels in enumerate(opening):
-        first[hand::hands] = scale(first[hand::hands], int(labels))
-    return Deal(size, tests, hands, cells, members, least, first, opening, _shares(tests, hands) - opening)
+    for fold, labels in enumerate(opening):
+        first[fold::folds] = scale(first[fold::folds], int(labels))
+    return Deal(size, tests, folds, cells, members, least, first, opening, _shares(tests, folds) - opening)
 
 
-def _shares(whole: int, hands: int) -> Indices:
-    """How many of a number of things each hand gets when they are dealt one by one."""
-    return np.array([len(range(hand, whole, hands)) for hand in range(hands)], np.int64)
+def _shares(whole: int, folds: int) -> Indices:
+    """How many of a number of things each fold gets when they are dealt one by one."""
+    return np.array([len(range(fold, whole, folds)) for fold in range(folds)], np.int64)
 
 
 def _by_risk(risk: Floats) -> Indices:

@@ -196,19 +196,25 @@ class Information:
                 self._add_inputs(starts[tried == count], int(count), table)
 
     def _add_inputs(self, starts: Ints, count: int, correlation: Singles) -> None:
-        lower = np.flatnonzero(np.tri(count).ravel())
-        diagonal = lower % (count + 1) == 0
+        """P += Σ_x S_x' B_x S_x with B_x = (S_x R S_x')^-1, over the inputs x that have `count` trials.
+
+        S_x picks the tests t_1, …, t_count that x was tried under: entry (i, j) of B_x is added to P at (t_i, t_j). As
+        B_x is symmetric, only its entries with i >= j are added up, those with i = j halved: with L their sum,
+        P += L + L'.
+        """
+        row, column = np.tril_indices(count)
+        lower = row * count + column  # where these entries stand in a block laid out flat
+        halving = np.where(row == column, 0.5, 1.0).astype(np.float32)
         for some in np.array_split(starts, 1 + len(starts) * count**2 // CHUNK):
             trials = some[:, None] + np.arange(count)
             tests = self._test[trials]
-            flat = tests[:, :, None] * self._tests + tests[:, None, :]
-            blocks = _inverses(correlation.take(flat))
-            half = blocks.reshape(len(some), -1).take(lower, axis=1)
-            half[:, diagonal] /= 2
-            flat = flat.reshape(len(some), -1).take(lower, axis=1)
-            summed = np.bincount(flat.ravel(), half.ravel(), self._tests**2).reshape(self.precision.shape)
-            self.precision += summed
-            self.precision += summed.T
+            cells = tests[:, :, None] * self._tests + tests[:, None, :]  # (t_i, t_j) in P laid out flat
+            blocks = _inverses(correlation.take(cells))
+            entries = blocks.reshape(len(some), -1).take(lower, axis=1) * halving
+            goals = cells.reshape(len(some), -1).take(lower, axis=1)
+            half = np.bincount(goals.ravel(), entries.ravel(), self._tests**2).reshape(self.precision.shape)
+            self.precision += half
+            self.precision += half.T
             self._groups.append((trials, blocks))
 
     def _add_means(self, single: Trials, correlation: Floats) -> None:
