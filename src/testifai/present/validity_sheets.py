@@ -15,7 +15,7 @@ from testifai.present.contact_sheets import GAP, LINE, Image, cell_size, place, 
 from testifai.quality.scores import Scores
 from testifai.support.files import write_bytes
 from testifai.support.images import as_image, write_picture
-from testifai.tomogram.limits import Plausible, tests_at
+from testifai.tomogram.limits import Plausible, nearest_tests
 
 SHOWN = 8  # inputs in a row of a sheet
 LONGEST = 160  # characters of a text in a sheet
@@ -23,7 +23,7 @@ LONGEST = 160  # characters of a text in a sheet
 
 def write_examples(subject: Subject, scores: Scores, values: Sequence[float], path: Path, seed: int = 0) -> None:
     """A sheet of some inputs at each value: .png or .jpg for images, .md or .txt for texts."""
-    chosen = tests_at(scores, values)
+    chosen = nearest_tests(scores, values)
     places = np.sort(np.random.default_rng(seed).permutation(len(subject.order))[:SHOWN])
     originals = subject.batch(places)
     if isinstance(originals, list):

@@ -107,7 +107,6 @@ NAMES = {
     },
     "testifai.gates.measuring": {"Measured": "testifai.gates.measuring:GatedRun"},
     "testifai.locality": {"Measured": "testifai.locality.pairs:Measurement"},
-    "testifai.locality.compose": {"plain": "testifai.support.plain:plain"},
     "testifai.locality.explain": {"MOST_TRACES": "testifai.locality.summary:MOST_TRACES"},
     "testifai.locality.pairs": {"Measured": "testifai.locality.pairs:Measurement"},
     "testifai.locality.wording": {
@@ -123,11 +122,12 @@ NAMES = {
     "testifai.models.python": {"import_object": "testifai.support.own_code:import_object"},
     "testifai.operational.answer": {"Answer": "testifai.operational.answer:Findings"},
     "testifai.operational.balanced": {
+        "Balanced": "testifai.operational.balanced.balanced:BalancedSampling",
         "Deal": "testifai.operational.balanced.balanced:Deal",
         "FEWEST": "testifai.operational.balanced.balanced:FEWEST",
-        "HANDS": "testifai.operational.balanced.balanced:HANDS",
         "SPARE": "testifai.operational.balanced.balanced:SPARE",
     },
+    "testifai.operational.deepest": {"Adaptive": "testifai.operational.deepest:DeepEST"},
     "testifai.operational.release": {"Verdict": "testifai.operational.release:Release"},
     "testifai.present.contact_sheets": {"read_image": "testifai.support.images:read_image"},
     "testifai.present.edits": {"PARTS": "testifai.present.edits:WORDS"},
@@ -143,10 +143,20 @@ NAMES = {
         "Row": "testifai.tomogram.limits:Plausible",
         "VALUES": "testifai.tomogram.limits:VALUES",
         "limits": "testifai.tomogram.limits:limits",
-        "rows": "testifai.tomogram.limits:tests_at",
+        "rows": "testifai.tomogram.limits:nearest_tests",
         "scores_of": "testifai.tomogram.limits:scores_of",
         "usual_values": "testifai.tomogram.limits:usual_values",
     },
+    "testifai.quality.assessment": {
+        "EXTRA": "testifai.quality.plan:EXTRA",
+        "plan": "testifai.quality.plan:plan",
+    },
+    "testifai.quality.base": {
+        "MEASURES": "testifai.quality:MEASURES",
+        "resolve": "testifai.quality:resolve",
+        "whole_number": "testifai.support.checks:whole",
+    },
+    "testifai.quality.surface": {"Measured": "testifai.quality.surface:KnownValues"},
     "testifai.scans.check": {"Estimate": "testifai.scans.check:Cost"},
     "testifai.scans.session": {
         "KEEP": "testifai.scans.options:KEEP",
@@ -155,6 +165,7 @@ NAMES = {
         "open_measured": "testifai.scans.stored:open_measured",
         "open_run": "testifai.scans.stored:open_run",
     },
+    "testifai.scans.spec": {"ScanPart": "testifai.scans.options:ScanOptions"},
     "testifai.space": {
         "LARGEST_TABLE": "testifai.space.space:LARGEST_TABLE",
         "LOGICAL": "testifai.space.space:LOGICAL",
@@ -183,6 +194,7 @@ NAMES = {
         "STEPS": "testifai.surrogates.process.process:STEPS",
     },
     "testifai.surrogates.process.scale": {"quantile": "testifai.statistics.normal:quantile"},
+    "testifai.sweeps.probe": {"Measured": "testifai.sweeps.probe:SweepBatch"},
     "testifai.tomogram": {
         "Floats": "testifai.tomogram.tomogram:Floats",
         "MOST_SINGLE": "testifai.surrogates.fitting:MOST_SINGLE",

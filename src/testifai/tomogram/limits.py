@@ -61,7 +61,7 @@ def limits(tomogram: Tomogram, values: Sequence[float] = ()) -> list[Limit]:
     return found
 
 
-def tests_at(scores: Scores, values: Sequence[float]) -> list[Plausible]:
+def nearest_tests(scores: Scores, values: Sequence[float]) -> list[Plausible]:
     """Two tests for each value, both near to it: the mildest by the sum of severities, and the severest.
 
     Equal scores can come from one strong perturbation or from many weak ones; the two look different.
