@@ -14,17 +14,18 @@ from testifai.commands.common import Stopped
 from testifai.commands.compare import compare
 from testifai.commands.demo import demo
 from testifai.commands.errors import errors
+from testifai.commands.estimate import estimate
 from testifai.commands.explore import explore
 from testifai.commands.export import export
 from testifai.commands.independence import independence
 from testifai.commands.init import init
 from testifai.commands.merge import merge
-from testifai.commands.operational import estimate, select
 from testifai.commands.perturbations import perturbations
 from testifai.commands.plugins import plugins
 from testifai.commands.query import query
 from testifai.commands.report import report
 from testifai.commands.run import run
+from testifai.commands.select import select
 from testifai.commands.show import show
 from testifai.commands.sweep import sweep
 from testifai.commands.validity import validity

@@ -155,7 +155,7 @@ def test_a_stored_run_and_a_scan_are_explained_as_well(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alpha": 0}, "alpha: must be between 0 and 1"),
+        ({"alpha": 0}, "alpha: must be a number, above 0 and below 1"),
         ({"arity": 0}, "arity: must be a whole number"),
         ({"arity": 1, "tuples": [("5",)]}, "these are of a composed system"),
         ({"conditions": ["fog"]}, "'fog' is not a property"),

@@ -152,10 +152,10 @@ def test_a_class_without_trials_is_the_priors_and_said_to_be():
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ({"prior": -1}, "prior: -1"),
-        ({"prior": float("inf")}, "prior: inf"),
-        ({"prior": True}, "prior: True"),
-        ({"together": "prodct"}, "did you mean 'product'"),
+        ({"prior": -1}, "prior: must be a number, at least 0, got -1"),
+        ({"prior": float("inf")}, "prior: must be a number, at least 0, got inf"),
+        ({"prior": True}, "prior: must be a number, at least 0, got True"),
+        ({"together": "prodct"}, "together: must be one of product, worst, got 'prodct'"),
     ],
 )
 def test_mistakes_are_told_in_one_line(options, line):

@@ -109,8 +109,8 @@ def test_a_class_with_no_right_input_is_named():
     [
         ("even", "weights: 'even' is not accepted"),
         ({"cow": 1}, "'cow' is not a class of the data; known: cat, dog"),
-        ({"cat": -1}, "'cat' = -1 is not accepted"),
-        ({"cat": "much"}, "'cat' = 'much' is not accepted"),
+        ({"cat": -1}, "'cat': must be a number, at least 0, got -1"),
+        ({"cat": "much"}, "'cat': must be a number, at least 0, got 'much'"),
         ({"cat": 0}, "leaves no class"),
     ],
 )

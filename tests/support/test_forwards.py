@@ -23,6 +23,8 @@ GONE = {
     "testifai.models.texts.encoder:load_encoder": "testifai.models.load makes models of every kind",
     "testifai.models.texts.onnx:load_onnx_text": "testifai.models.load makes models of every kind",
     "testifai.perturb.preview:write": "a step inside preview, now write_picture, which wants to know the field as well",
+    "testifai.quality.edit_similarity:any_edits": "rapidfuzz counts edits",
+    "testifai.quality.edit_similarity:few_edits": "rapidfuzz counts edits",
     "testifai.spec:DataPart": "every kind of data brings fields of its own",
     "testifai.spec:ModelPart": "every kind of model brings fields of its own",
 }
@@ -33,11 +35,15 @@ GONE_CONSTANTS = {
     "testifai.locality.profile:Z",
     "testifai.modelfree:Floats",
     "testifai.models:VARIANTS",
+    "testifai.operational.auxiliary:NEEDS_FEATURES",
+    "testifai.operational.auxiliary:NEEDS_NOTHING",
+    "testifai.operational.auxiliary:NEEDS_TRAINING",
+    "testifai.operational.balanced:HANDS",
     "testifai.operational.intervals:DEVIATIONS",
     "testifai.operational.release:Z",
     "testifai.operational.release:Z_LOOKING",
+    "testifai.perturb.registry:ENTRY_POINTS",
     "testifai.quality.scores:NORMAL",
-    "testifai.quality.surface:NORMAL",
     "testifai.report.examples:LABELLED",
 }
 
@@ -113,6 +119,13 @@ def test_a_name_that_never_existed_is_missing_as_ever():
         testifai.tomogram.nothing  # noqa: B018
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("testifai.nothing")
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_every_name_that_is_forwarded_is_where_it_is_said_to_be(module):
+    for name in NAMES[module]:
+        with pytest.warns(DeprecationWarning, match=f"{module}.{name} is now "):
+            assert getattr(_import(module), name) is not None
 
 
 def test_tables_name_modules_of_today():

@@ -121,7 +121,7 @@ def moved(runs: Runs, asked: str | None, positions: list[Any]) -> str:
 def limited(runs: Runs, asked: str | None, limits: list[Any]) -> str:
     """The query after the limit on quality was moved; at the end of its track there is none."""
     quality = runs.tomograms[0].quality
-    if quality is None or len(limits) != 1 or isinstance(limits[0], bool) or not isinstance(limits[0], int | float):
+    if quality is None or len(limits) != 1 or type(limits[0]) not in (int, float):
         raise dash.exceptions.PreventUpdate
     track = ranges.Track.of(quality)
     limit = None if limits[0] == track.none else float(limits[0])

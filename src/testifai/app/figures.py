@@ -42,7 +42,7 @@ class Wanted:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """The same for what looks the same."""
+        """What the view looks like: equal for views that look alike."""
         if self.view in ("curves", "errors"):
             return self.view, self.run
         if self.view in ("pairs", "tests"):

@@ -18,7 +18,7 @@ from testifai.tomogram import Answer
 
 if TYPE_CHECKING:
     from testifai.locality.summary import Explanation
-    from testifai.tomogram.comparison import Region
+    from testifai.tomogram.comparison import RegionDifference
 
 html: Any = load("dash.html", extra="app")
 
@@ -75,7 +75,7 @@ def message(text: str) -> Any:
     return html.Div(text, className="warn", role="status")
 
 
-def difference(region: Region, names: tuple[str, str], notes: tuple[str, ...]) -> Any:
+def difference(region: RegionDifference, names: tuple[str, str], notes: tuple[str, ...]) -> Any:
     """How B differs from A over a query, and whether that is more than noise."""
     if not region.compared:
         return message(f"none of these {region.tests:,} tests was measured in both runs, so they cannot be compared")

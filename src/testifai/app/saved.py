@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from testifai.errors import InputError
+from testifai.support import checks
 
 MOST_SAVED = 100
 
@@ -21,12 +22,11 @@ def add(saved: Any, name: Any, query: str, at_least: Any) -> list[dict[str, Any]
     words = str(name or "").strip()
     if not words:
         raise InputError("name: none was given; type one, such as mild weather")
-    if isinstance(at_least, bool) or not isinstance(at_least, int | float) or not 0 <= at_least <= 1:
-        raise InputError("at least: accepted is a number from 0 to 1, such as 0.9")
+    wanted = checks.number("at least", at_least, least=0, most=1)
     kept = [one for one in known(saved) if one["name"] != words]
     if len(kept) >= MOST_SAVED:
         raise InputError(f"saved queries: there are {MOST_SAVED} already; forget some first")
-    return [*kept, {"name": words, "query": query, "at_least": float(at_least)}]
+    return [*kept, {"name": words, "query": query, "at_least": wanted}]
 
 
 def known(saved: Any) -> list[dict[str, Any]]:

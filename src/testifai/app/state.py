@@ -177,9 +177,9 @@ def read_address(search: str | None, runs: Runs) -> View:
 
 def number(runs: Runs, run: Any) -> int:
     """A run by its number: nothing else that a request might hold leads to a file."""
-    if isinstance(run, bool) or not isinstance(run, int) or not 0 <= run < len(runs.files):
+    if type(run) is not int or not 0 <= run < len(runs.files):
         raise InputError(f"run: {str(run)[:40]!r} is not one of those given on the command line")
-    return run
+    return int(run)
 
 
 def fixed(space: Space, wanted: Any) -> dict[str, int]:

@@ -97,7 +97,7 @@ def _connect_figures(app: Any, runs: Runs) -> None:
         Output("examples", "children"), Input("test", "data"), Input("run", "value")
     )
     def show(test: Any, run: Any) -> Any:
-        if isinstance(test, bool) or not isinstance(test, int) or not 0 <= test < runs.space.size:
+        if not is_test(test, runs):
             raise dash.exceptions.PreventUpdate
         return guarded(lambda: panels.test(runs, number(runs, run), test))
 
@@ -125,7 +125,7 @@ def wish(runs: Runs, data: dict[str, Any]) -> Wanted:
 
 
 def looks(runs: Runs, data: dict[str, Any]) -> Any:
-    """The same for what looks the same; what cannot be drawn looks like nothing else."""
+    """What a wish looks like, equal for wishes that look alike; what cannot be drawn looks like nothing else."""
     try:
         return wish(runs, data).key, data.get("dark")
     except InputError:
@@ -167,7 +167,12 @@ def clicked(click: Any, runs: Runs) -> int | None:
         test = click["points"][0]["customdata"]
     except (TypeError, KeyError, IndexError):
         return None
-    return test if isinstance(test, int) and not isinstance(test, bool) and 0 <= test < runs.space.size else None
+    return test if is_test(test, runs) else None
+
+
+def is_test(test: Any, runs: Runs) -> bool:
+    """Whether this is the number of a test: a browser may send anything."""
+    return type(test) is int and 0 <= test < runs.space.size
 
 
 def apart(picked: list[str], place: int, names: tuple[str, ...]) -> list[Any]:

@@ -28,15 +28,16 @@ def validity(
 ) -> None:
     """Robustness among plausible inputs and among the others, for several limits on quality."""
     from testifai.present import terminal
-    from testifai.present import validity_sheets as library
+    from testifai.present.validity_sheets import write_examples
     from testifai.scans.stored import open_measured
+    from testifai.tomogram import limits
 
     if out is not None and not examples:
         raise InputError("--out: it names the sheet of inputs; add --examples")
     tomogram = open_measured(run_file)
-    scores = library.scores_of(tomogram)
-    wanted = _values(values) if values is not None else library.usual_values(scores)
-    found = library.limits(tomogram, wanted)
+    scores = limits.scores_of(tomogram)
+    wanted = _values(values) if values is not None else limits.usual_values(scores)
+    found = limits.limits(tomogram, wanted)
     sheet = None
     if examples:
         from testifai.scans.reopen import reopen
@@ -47,10 +48,10 @@ def validity(
         subject = reopen(tomogram, spec).subject
         ending = ".md" if isinstance(subject.data.inputs, list) else ".png"
         sheet = out or run_file.with_name(f"{run_file.stem}-validity{ending}")
-        library.write_examples(subject, scores, wanted, sheet)
+        write_examples(subject, scores, wanted, sheet)
     if as_json:
-        limits = [{"limit": one.value, "inside": None if one.inside is None else one.inside.as_dict()} for one in found]
-        print_json({"quality": scores.name, "limits": limits, "examples": None if sheet is None else str(sheet)})
+        listed = [{"limit": one.value, "inside": None if one.inside is None else one.inside.as_dict()} for one in found]
+        print_json({"quality": scores.name, "limits": listed, "examples": None if sheet is None else str(sheet)})
         return
     terminal.validity(terminal.console(), scores, found)
     if sheet is not None:

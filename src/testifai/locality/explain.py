@@ -21,6 +21,7 @@ from testifai.locality.summary import Explanation, Rest, Trace, Trend
 from testifai.locality.system import Combine, Expected, values
 from testifai.locality.trends import Mask, Pattern, Search, counts, search, wrong_answers
 from testifai.space import Axis, Space
+from testifai.support.checks import number
 
 
 def explain(
@@ -47,8 +48,7 @@ def explain(
     >>> round(found.trends[0].local_gain.rate, 4), found.trends[0].composed_gain.rate > 0.08
     (0.0767, True)
     """
-    if not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise InputError(f"alpha: must be between 0 and 1, got {alpha!r}")
+    number("alpha", alpha, above=0, below=1)
     axes = matching_axes(local, properties)
     composed = _composed(local, combine, arity, expected, conditions, tuples)
     composition = None if composed is None else Composition.of(composed.setting)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from testifai.errors import InputError, suggest
 from testifai.locality.local import Local
 from testifai.locality.scanned import Scanned, joined
+from testifai.support.checks import choice, number
 from testifai.tomogram import Tomogram
 from testifai.tomogram.statements import MOST_CELLS, Floats
 
@@ -194,10 +195,8 @@ def _update(scanned: Scanned, strength: float, answers: Floats, trials: NDArray[
 
 
 def _check(prior: float, together: str) -> None:
-    if isinstance(prior, bool) or not isinstance(prior, int | float) or not 0 <= prior < math.inf:
-        raise InputError(f"prior: {prior!r}; accepted: a number of trials, 0 or more")
-    if together not in TOGETHER:
-        raise InputError(f"together: {together!r}; {suggest(together, TOGETHER)}")
+    number("prior", prior, least=0)
+    choice("together", together, TOGETHER)
 
 
 def _orders(trials: NDArray[Any]) -> NDArray[np.intp]:

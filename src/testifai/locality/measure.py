@@ -22,6 +22,7 @@ from testifai.runs.outcomes import Outcomes
 from testifai.scans.session import Session
 from testifai.scans.stored import open_run
 from testifai.space import Space
+from testifai.support.checks import choice, whole
 from testifai.support.progress import Step
 from testifai.tomogram import Tomogram
 
@@ -60,12 +61,8 @@ def local(
     >>> found.rate[:, 0].tolist(), found.available.tolist()
     ([[0.8, 0.5], [1.0, 1.0]], [200, 200])
     """
-    whole = isinstance(per_class, int | np.integer) and not isinstance(per_class, bool)
-    if per_class is not None and (not whole or per_class < 1):
-        raise InputError(f"per_class: must be a whole number, at least 1, or None for all, got {per_class!r}")
-    per_class = None if per_class is None else int(per_class)
-    if among not in AMONG:
-        raise InputError(f"among: must be one of {', '.join(AMONG)}, got {among!r}")
+    per_class = None if per_class is None else whole("per_class", per_class, least=1)
+    choice("among", among, AMONG)
     model, data = models.wrap(model), datasets.wrap(data)
     space = properties if isinstance(properties, Space) else Space(properties)
     labels, names = known_classes(model, data)

@@ -19,6 +19,7 @@ from testifai.errors import InputError, suggest
 from testifai.runs.outcomes import Ids, Outcomes, Places, visiting_order
 from testifai.space import Space
 from testifai.strategies.base import Progress, Strategy
+from testifai.support.checks import number
 
 AMONG = ("correct", "all")
 
@@ -137,11 +138,9 @@ def class_weights(given: Any, labels: NDArray[np.intp], names: Mapping[int, str]
     for name, weight in given.items():
         if str(name) not in numbers_of:
             raise InputError(f"weights: {name!r} is not a class of the data; {suggest(name, numbers_of)}")
-        known = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
-        if not known or not np.isfinite(weight) or weight < 0:
-            raise InputError(f"weights: {name!r} = {weight!r} is not accepted; a number from 0 is")
-        if weight > 0:
-            weights[numbers_of[str(name)]] = float(weight)
+        checked = number(f"weights: {name!r}", weight, least=0)
+        if checked > 0:
+            weights[numbers_of[str(name)]] = checked
     if not weights:
         raise InputError(f"weights: {dict(given)!r} leaves no class; at least one above 0 is needed")
     return weights

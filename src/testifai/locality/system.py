@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.support.checks import whole
 
 MOST_COMBINATIONS = 2_000_000
 # What the parts of a system have in common, from most to least; the first is the default everywhere.
@@ -35,8 +36,8 @@ def values(names: Sequence[str]) -> tuple[int | str, ...]:
     >>> values(["0", "5"]), values(["cat", "5"])
     ((0, 5), ('cat', '5'))
     """
-    whole = all(name.removeprefix("-").isdecimal() and str(int(name)) == name for name in names)
-    return tuple(int(name) for name in names) if whole else tuple(names)
+    numeric = all(name.removeprefix("-").isdecimal() and str(int(name)) == name for name in names)
+    return tuple(int(name) for name in names) if numeric else tuple(names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +99,7 @@ def build(
     classes: Sequence[str], outputs: Sequence[str], combine: Combine | None, arity: int, expected: Expected | None
 ) -> System:
     """Ask the functions for every combination once, and refuse what cannot be compared."""
-    if isinstance(arity, bool) or not isinstance(arity, int | np.integer) or arity < 1:
-        raise InputError(f"arity: must be a whole number, at least 1, got {arity!r}")
+    arity = whole("arity", arity, least=1)
     if len(outputs) ** arity > MOST_COMBINATIONS:
         raise InputError(
             f"arity: {arity} parts with {len(outputs)} answers each have {len(outputs) ** arity:,} combinations "

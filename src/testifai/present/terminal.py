@@ -16,9 +16,9 @@ from testifai.tomogram import Answer, Excluded, Tomogram
 from testifai.tomogram.trust import Trust, recall
 
 if TYPE_CHECKING:
-    from testifai.present.validity_sheets import Limit
     from testifai.quality.scores import Scores
     from testifai.sweeps import Calibrated, Sweep
+    from testifai.tomogram.limits import Limit
 
 
 def console() -> Console:

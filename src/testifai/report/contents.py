@@ -18,7 +18,7 @@ from testifai.scans.spec import Gate
 from testifai.scans.stored import measured
 from testifai.sweeps.storage import finished
 from testifai.tomogram import Answer, Tomogram
-from testifai.tomogram.regions import Region, Search, standard_queries, worst_regions
+from testifai.tomogram.regions import RegionAnswer, Search, standard_queries, worst_regions
 from testifai.tomogram.trust import Trust, recall
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Contents:
     everything: Answer
     by_order: dict[int, Answer]
     by_class: dict[str, Answer]
-    standard: dict[str, Region]
+    standard: dict[str, RegionAnswer]
     search: Search
     worst: tuple[WorstTest, ...]
     verdicts: tuple[gates.Verdict, ...]
@@ -106,7 +106,7 @@ def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6) -
         everything=everything,
         by_order=tomogram.by_order(),
         by_class=tomogram.by_class(),
-        standard={name: Region(queries[name], answer) for name, answer in zip(queries, asked, strict=True)},
+        standard={name: RegionAnswer(queries[name], answer) for name, answer in zip(queries, asked, strict=True)},
         search=worst_regions(tomogram),
         worst=_worst(tomogram),
         verdicts=tuple(gates.judge([Gate(**gate) for gate in tomogram.provenance.get("gates") or ()], tomogram)),

@@ -28,6 +28,7 @@ MODULES = {
     "testifai.assess": "testifai.quality.assessment",
     "testifai.check": "testifai.scans.check",
     "testifai.choice": "testifai.support.named",
+    "testifai.commands.operational": "testifai.commands.select",
     "testifai.comparing": "testifai.tomogram.comparison",
     "testifai.demo": "testifai.commands.example",
     "testifai.differences": "testifai.statistics.differences",
@@ -99,13 +100,13 @@ MODULES = {
 }
 
 NAMES = {
+    "testifai.commands.select": {"estimate": "testifai.commands.estimate:estimate"},
     "testifai.engine.local": {
         "Measured": "testifai.engine.base:BatchOutcome",
-        "one_line": "testifai.engine.subject:one_line",
+        "one_line": "testifai.engine.inference:one_line",
     },
     "testifai.gates.measuring": {"Measured": "testifai.gates.measuring:GatedRun"},
     "testifai.locality": {"Measured": "testifai.locality.pairs:Measurement"},
-    "testifai.locality.compose": {"plain": "testifai.support.plain:plain"},
     "testifai.locality.explain": {"MOST_TRACES": "testifai.locality.summary:MOST_TRACES"},
     "testifai.locality.pairs": {"Measured": "testifai.locality.pairs:Measurement"},
     "testifai.locality.wording": {
@@ -121,11 +122,12 @@ NAMES = {
     "testifai.models.python": {"import_object": "testifai.support.own_code:import_object"},
     "testifai.operational.answer": {"Answer": "testifai.operational.answer:Findings"},
     "testifai.operational.balanced": {
+        "Balanced": "testifai.operational.balanced.balanced:BalancedSampling",
         "Deal": "testifai.operational.balanced.balanced:Deal",
         "FEWEST": "testifai.operational.balanced.balanced:FEWEST",
-        "HANDS": "testifai.operational.balanced.balanced:HANDS",
         "SPARE": "testifai.operational.balanced.balanced:SPARE",
     },
+    "testifai.operational.deepest": {"Adaptive": "testifai.operational.deepest:DeepEST"},
     "testifai.operational.release": {"Verdict": "testifai.operational.release:Release"},
     "testifai.present.contact_sheets": {"read_image": "testifai.support.images:read_image"},
     "testifai.present.edits": {"PARTS": "testifai.present.edits:WORDS"},
@@ -136,6 +138,25 @@ NAMES = {
         "demo": "testifai.commands.example:show",
         "sigma_text": "testifai.space.space:Space.words",
     },
+    "testifai.present.validity_sheets": {
+        "Limit": "testifai.tomogram.limits:Limit",
+        "Row": "testifai.tomogram.limits:Plausible",
+        "VALUES": "testifai.tomogram.limits:VALUES",
+        "limits": "testifai.tomogram.limits:limits",
+        "rows": "testifai.tomogram.limits:nearest_tests",
+        "scores_of": "testifai.tomogram.limits:scores_of",
+        "usual_values": "testifai.tomogram.limits:usual_values",
+    },
+    "testifai.quality.assessment": {
+        "EXTRA": "testifai.quality.plan:EXTRA",
+        "plan": "testifai.quality.plan:plan",
+    },
+    "testifai.quality.base": {
+        "MEASURES": "testifai.quality:MEASURES",
+        "resolve": "testifai.quality:resolve",
+        "whole_number": "testifai.support.checks:whole",
+    },
+    "testifai.quality.surface": {"Measured": "testifai.quality.surface:KnownValues"},
     "testifai.scans.check": {"Estimate": "testifai.scans.check:Cost"},
     "testifai.scans.session": {
         "KEEP": "testifai.scans.options:KEEP",
@@ -144,6 +165,7 @@ NAMES = {
         "open_measured": "testifai.scans.stored:open_measured",
         "open_run": "testifai.scans.stored:open_run",
     },
+    "testifai.scans.spec": {"ScanPart": "testifai.scans.options:ScanOptions"},
     "testifai.space": {
         "LARGEST_TABLE": "testifai.space.space:LARGEST_TABLE",
         "LOGICAL": "testifai.space.space:LOGICAL",
@@ -172,16 +194,19 @@ NAMES = {
         "STEPS": "testifai.surrogates.process.process:STEPS",
     },
     "testifai.surrogates.process.scale": {"quantile": "testifai.statistics.normal:quantile"},
+    "testifai.sweeps.probe": {"Measured": "testifai.sweeps.probe:SweepBatch"},
     "testifai.tomogram": {
         "Floats": "testifai.tomogram.tomogram:Floats",
         "MOST_SINGLE": "testifai.surrogates.fitting:MOST_SINGLE",
         "WORST": "testifai.tomogram.tomogram:WORST",
     },
+    "testifai.tomogram.comparison": {"Region": "testifai.tomogram.comparison:RegionDifference"},
     "testifai.tomogram.own_trials": {
         "ROUNDING": "testifai.statistics.clustered:ROUNDING",
         "Region": "testifai.tomogram.own_trials:RawMean",
         "disagree": "testifai.statistics.intervals:disagree",
     },
+    "testifai.tomogram.regions": {"Region": "testifai.tomogram.regions:RegionAnswer"},
     "testifai.tomogram.trust.kept": {"NAME": "testifai.runs.keys:TRUST"},
 }
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
+from testifai.support.plain import plain
 from testifai.support.views import view
 
 Sigma = tuple[int, ...]
@@ -27,8 +27,7 @@ class Excluded:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, None for what does not exist."""
-        bounds = {name: _number(getattr(self, name)) for name in ("robustness", "low", "high")}
-        return {"tests": self.tests, "doubtful": self.doubtful, **bounds}
+        return {name: plain(value) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -56,25 +55,14 @@ class Answer:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, None for what does not exist."""
-        free = (
-            None if self.model_free is None else dict(zip(("robustness", "low", "high"), self.model_free, strict=True))
-        )
-        return {
-            "robustness": _number(self.robustness),
-            "low": _number(self.low),
-            "high": _number(self.high),
-            "drop": _number(self.drop),
-            "tests": self.tests,
-            "measured": self.measured,
-            "inferred": self.inferred,
-            "worst": [
-                {"configuration": list(sigma), "estimate": _number(e), "low": _number(lo), "high": _number(hi)}
-                for sigma, e, lo, hi in self.worst
-            ],
-            **({} if free is None else {"model_free": free, "disagrees": self.disagrees}),
-            **({} if self.excluded is None else {"excluded": self.excluded.as_dict()}),
-        }
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
+        names = ("robustness", "low", "high", "drop", "tests", "measured", "inferred")
+        found = {name: getattr(self, name) for name in names}
+        found["worst"] = [
+            dict(zip(("configuration", "estimate", "low", "high"), one, strict=True)) for one in self.worst
+        ]
+        if self.model_free is not None:
+            found["model_free"] = dict(zip(("robustness", "low", "high"), self.model_free, strict=True))
+            found["disagrees"] = self.disagrees
+        if self.excluded is not None:
+            found["excluded"] = self.excluded
+        return {name: plain(value) for name, value in found.items()}

@@ -28,6 +28,7 @@ from testifai.statistics.differences import (
 )
 from testifai.statistics.normal import half_widths
 from testifai.support.bits import unpack
+from testifai.support.plain import plain
 from testifai.tomogram.answers import Sigma
 from testifai.tomogram.tomogram import Tomogram
 
@@ -57,11 +58,11 @@ class Difference:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {**vars(self), "configuration": list(self.configuration)}
+        return {name: plain(value) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
-class Region:
+class RegionDifference:
     """The mean difference over the tests of a query that were measured in both runs; NaN where there is none."""
 
     query: str
@@ -87,8 +88,8 @@ class Region:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, None for what does not exist."""
-        numbers = {key: None if np.isnan(vars(self)[key]) else vars(self)[key] for key in ("difference", "low", "high")}
-        return {**vars(self), **numbers, "left_out": self.left_out, "verdict": self.verdict}
+        found = {**vars(self), "left_out": self.left_out, "verdict": self.verdict}
+        return {name: plain(value) for name, value in found.items()}
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,8 @@ class Comparison:
     inputs: int
     population: str
     tests: tuple[Difference, ...]
-    overall: Region
-    regions: tuple[Region, ...]
+    overall: RegionDifference
+    regions: tuple[RegionDifference, ...]
     notes: tuple[str, ...]
 
     @property
@@ -161,7 +162,7 @@ class Comparison:
         return shown + [f"note: {note}" for note in self.notes]
 
 
-def _region_line(region: Region) -> str:
+def _region_line(region: RegionDifference) -> str:
     if not region.compared:
         return f"{region.query}: none of {region.tests:,} tests was measured in both runs"
     verdict = "undecided" if region.verdict == "undecided" else f"B is {region.verdict}"
@@ -312,7 +313,7 @@ class _Table:
         return np.where(self.paired, (self.counts[:, 5] - self.counts[:, 4]) / self.counts[:, 0], rate_b - rate_a)
 
     def differences(self, space: Space) -> tuple[Difference, ...]:
-        """The same as records, with verdicts that hold together."""
+        """A record for every test, with verdicts that hold together."""
         adjusted = holm(self.p)
         rate_a, rate_b = self.rates
         apart = "stopped" if self.stopped else "apart"
@@ -368,10 +369,10 @@ def _count(
 # -- regions ------------------------------------------------------------------------------------------------------
 
 
-def _region(runs: _Runs, table: _Table, query: str, chosen: Bools, tests: int) -> Region:
+def _region(runs: _Runs, table: _Table, query: str, chosen: Bools, tests: int) -> RegionDifference:
     at = np.flatnonzero(chosen)
     if not len(at):
-        return Region(query, float("nan"), float("nan"), float("nan"), tests, 0)
+        return RegionDifference(query, float("nan"), float("nan"), float("nan"), tests, 0)
     difference = float(table.difference[at].mean())
     if len(at) == 1 or runs.stopped or table.equal:
         # The mean of bounds is right for any dependence between tests, and wider than need be.
@@ -379,7 +380,7 @@ def _region(runs: _Runs, table: _Table, query: str, chosen: Bools, tests: int) -
     else:
         half = _half_width(*_influence(runs, table, at))
         low, high = max(-1.0, difference - half), min(1.0, difference + half)
-    return Region(query, difference, low, high, tests, len(at))
+    return RegionDifference(query, difference, low, high, tests, len(at))
 
 
 def _influence(runs: _Runs, table: _Table, at: NDArray[np.intp]) -> tuple[Floats, Floats]:

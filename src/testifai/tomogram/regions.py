@@ -23,7 +23,7 @@ OVERLAP = 1 / 3  # the most that two regions of the list may share, as a part of
 
 
 @dataclass(frozen=True)
-class Region:
+class RegionAnswer:
     """A region and its answer, whose interval allows for the search."""
 
     query: str
@@ -38,7 +38,7 @@ class Region:
 class Search:
     """The regions a search came up with, and among how many it chose."""
 
-    regions: tuple[Region, ...]
+    regions: tuple[RegionAnswer, ...]
     searched: int
 
 
@@ -100,13 +100,13 @@ def worst_regions(tomogram: Tomogram, count: int = 5) -> Search:
         for chosen in itertools.combinations(range(len(tomogram.space.axes)), size)
     ]
     searched = sum(one.quality.size for one in boxes)
-    found: list[Region] = []
+    found: list[RegionAnswer] = []
     masks: list[NDArray[np.bool_]] = []
     for query in _best_first(tomogram.space, boxes):
         mask = tomogram.select(query)
         if all(_shared(mask, other) <= OVERLAP for other in masks):
             masks.append(mask)
-            found.append(Region(query, tomogram.query(query, confidence=confidence_each(searched))))
+            found.append(RegionAnswer(query, tomogram.query(query, confidence=confidence_each(searched))))
         if len(found) == count:
             break
     return Search(tuple(found), searched)

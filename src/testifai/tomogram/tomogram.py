@@ -103,7 +103,7 @@ class Tomogram(Estimates):
         return Excluded(answer.tests, doubtful, answer.robustness, answer.low, answer.high)
 
     def bound(self, expression: str, inputs: str | None = None, *, looks: int = 1) -> Answer:
-        """The same answer with bounds for decisions: valid however often one looks, shared among `looks` questions."""
+        """A query's answer with bounds for decisions: valid however often one looks, shared among `looks` questions."""
         confidence = confidence_each(looks)
         return self._answer(self.select(expression), self._part(inputs), confidence, anytime=True)
 

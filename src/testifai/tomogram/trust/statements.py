@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from testifai.support.plain import plain
+
 TOO_NARROW = 1.25  # mean squared error, as a multiple of what the intervals say
 
 
@@ -131,13 +133,11 @@ class Trust:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, None for what does not exist."""
-        parts = {"left_out": self.left_out, "held_back": self.held_back, "high_orders": self.high_orders}
-        facts = {name: None if part is None else _plain(vars(part)) for name, part in parts.items()}
-        return {**facts, "unknown": self.unknown, "lines": list(self.lines())}
+        return {name: plain(value) for name, value in {**vars(self), "lines": self.lines()}.items()}
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> Self:
-        """The same again from plain data."""
+        """What `as_dict` wrote, read back."""
         left_out, held_back, high = (facts[name] for name in ("left_out", "held_back", "high_orders"))
         if high is not None:
             by_order = {int(order): bias for order, bias in high["by_order"].items()}
@@ -150,7 +150,7 @@ class Trust:
         )
 
     def lines(self) -> tuple[str, ...]:
-        """The same in words; nothing where there is nothing to say."""
+        """What was found, in words; nothing where there is nothing to say."""
         found = [part.line() for part in (self.left_out, self.held_back, self.high_orders) if part is not None]
         return (*found, *([self.unknown] if self.unknown else ()))
 
@@ -162,14 +162,3 @@ def strategy(extra: int) -> str:
 
 def _up(value: float) -> float:
     return math.ceil(value * 100) / 100
-
-
-def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's fields as JSON has them."""
-    plain: dict[str, Any] = {}
-    for name, value in facts.items():
-        if isinstance(value, Mapping):
-            plain[name] = {str(key): one for key, one in value.items()}
-        else:
-            plain[name] = list(value) if isinstance(value, tuple) else value
-    return plain

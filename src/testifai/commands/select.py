@@ -1,4 +1,4 @@
-"""testifai select and testifai estimate: few labels, chosen well, and what they say."""
+"""`testifai select`: which inputs to label, where only few can be."""
 
 from __future__ import annotations
 
@@ -81,36 +81,6 @@ def select(
         print_json(_facts(written, chosen))
     else:
         _say(written, chosen, out)
-
-
-def estimate(
-    files: Annotated[
-        list[Path], typer.Argument(help="Filled in; further rounds beside it are found.", metavar="FILE.csv")
-    ],
-    require: Annotated[
-        float | None,
-        typer.Option(help="The accuracy to reach: pass, fail or how many more labels; exit code 1 if not."),
-    ] = None,
-    selection: Annotated[
-        Path | None, typer.Option(help="What select kept (.selection.npz), if it is not beside the file.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """The accuracy with its interval, the failures and what is confused, from the labels so far."""
-    from testifai.operational.answer import answer
-    from testifai.operational.release import check_require
-    from testifai.operational.rounds import collect
-
-    if require is not None:
-        check_require(require)
-    found = answer(collect(files, selection), require)
-    if as_json:
-        print_json(found.as_dict())
-    else:
-        for line in found.lines(files[0]):
-            typer.echo(line)
-    if found.verdict is not None and not found.verdict.passed:
-        raise typer.Exit(1)
 
 
 def _known(path: Path, data: Any) -> dict[int, int]:

@@ -1,0 +1,80 @@
+"""Which perturbed inputs are plausible: what a limit on quality leaves in, and tests to choose a limit by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from testifai.errors import InputError
+from testifai.quality.scores import Scores
+from testifai.tomogram.answers import Answer
+from testifai.tomogram.tomogram import Tomogram
+
+VALUES = 6  # limits to look at where none are named
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit on quality and what it makes of the run; `inside` is None where it leaves no test in."""
+
+    value: float
+    inside: Answer | None
+
+
+@dataclass(frozen=True)
+class Plausible:
+    """A test to look at: one whose quality is nearest to a value."""
+
+    value: float
+    configuration: int
+    quality: float
+    measured: bool
+
+
+def scores_of(tomogram: Tomogram) -> Scores:
+    """The run's scores, or an InputError where it has none."""
+    if tomogram.quality is None or not len(tomogram.quality.measured):
+        raise InputError(
+            'quality: this run did not measure any; add quality = "kid" (texts: "edit_similarity") to the spec\'s '
+            "[scan], and run it again: what is tested already stays"
+        )
+    return tomogram.quality
+
+
+def usual_values(scores: Scores, count: int = VALUES) -> list[float]:
+    """Round numbers, evenly between the best quality of a test and the worst."""
+    ends = np.nanmin(scores.estimate), np.nanmax(scores.estimate)
+    wanted = np.linspace(*(ends[::-1] if scores.higher_is_better else ends), count + 2)[1:-1]
+    return list(dict.fromkeys(float(f"{value:.2g}") for value in wanted))
+
+
+def limits(tomogram: Tomogram, values: Sequence[float] = ()) -> list[Limit]:
+    """Robustness inside and outside the plausible region, for each value as the limit."""
+    scores = scores_of(tomogram)
+    estimate, found = scores.estimate, []
+    for value in values or usual_values(scores):
+        inside = estimate >= value if scores.higher_is_better else estimate <= value
+        asked = f"quality {scores.sign} {value!r}"
+        found.append(Limit(value, tomogram.query(asked) if inside.any() else None))
+    return found
+
+
+def nearest_tests(scores: Scores, values: Sequence[float]) -> list[Plausible]:
+    """Two tests for each value, both near to it: the mildest by the sum of severities, and the severest.
+
+    Equal scores can come from one strong perturbation or from many weak ones; the two look different.
+    """
+    space = scores.space
+    estimate = scores.estimate.reshape(-1)
+    total = np.broadcast_to(space.columns()["severity"], space.shape).reshape(-1)
+    measured = np.isin(np.arange(space.size), scores.measured)
+    found = []
+    for value in values:
+        apart = np.where(np.isnan(estimate), np.inf, np.abs(estimate - value))
+        apart[0] = np.inf  # the originals are shown above
+        near = np.argsort(apart, kind="stable")[: max(2, space.size // 50)]
+        ends = dict.fromkeys((near[np.argmin(total[near])], near[np.argmax(total[near])]))
+        found += [Plausible(value, int(one), float(estimate[one]), bool(measured[one])) for one in ends]
+    return found
