@@ -63,7 +63,7 @@ def test_several_thresholds_and_perturbations_each_have_their_picture(command, f
 
 def test_an_interrupted_sweep_goes_on_where_it_stopped(command, folder, monkeypatch):
     whole = swept(command, "-p", "noise", "--out", "whole.db")
-    add, count = storage.Record.add, [0]
+    add, count = storage.SweepRecord.add, [0]
 
     def interrupted(record, measured):
         add(record, measured)
@@ -71,15 +71,15 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(command, folder, monkeypa
         if count[0] == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(storage.Record, "add", interrupted)
+    monkeypatch.setattr(storage.SweepRecord, "add", interrupted)
     code, _, err = command("sweep", "spec.toml", "-p", "noise")
     assert code == cli.INTERRUPTED
     assert "the same command continues" in err
-    monkeypatch.setattr(storage.Record, "add", add)
+    monkeypatch.setattr(storage.SweepRecord, "add", add)
     with Store.open("spec.db") as store:
         kept = sum(len(array) for _, _, array in store.get_blocks("sweep/"))
     measured = []
-    monkeypatch.setattr(storage.Record, "add", lambda record, one: (measured.append(one), add(record, one))[1])
+    monkeypatch.setattr(storage.SweepRecord, "add", lambda record, one: (measured.append(one), add(record, one))[1])
     assert swept(command, "-p", "noise") == whole
     assert kept > 0
     assert sum(len(one.passed) for one in measured) == whole["noise"][0]["inferences"] - kept
@@ -89,7 +89,7 @@ def test_a_finished_sweep_costs_nothing_and_a_scan_shares_its_file(command, fold
     first = swept(command, "-p", "noise")
     assert command("run", "spec.toml")[0] == 0
     measured = []
-    monkeypatch.setattr(storage.Record, "add", lambda record, one: measured.append(one))
+    monkeypatch.setattr(storage.SweepRecord, "add", lambda record, one: measured.append(one))
     assert swept(command, "-p", "noise") == first
     assert not measured
     assert command("query", "spec.db", "noise > 2")[0] == 0

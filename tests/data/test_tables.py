@@ -258,12 +258,12 @@ def test_a_large_table_is_quick(tmp_path):
 
 def test_exported_inputs_can_be_read_again(tmp_path):
     import testifai as ta
-    from testifai.engine.subject import Inputs
+    from testifai.engine.subject import ShownInputs
 
     pairs = [("What is it?", "Why not?"), ("", "שלום עולם")]
     for inputs in (pairs, ["What is it?", "Why not?"]):
         given_data = data.from_arrays(inputs, ["yes", "no"])
-        subject = Inputs(given_data, ta.Space({"typo": "text.typo"}), np.array([1, 0]))
+        subject = ShownInputs(given_data, ta.Space({"typo": "text.typo"}), np.array([1, 0]))
         write_inputs(subject, (0,), tmp_path / "x.jsonl")
         assert data.load("jsonl", tmp_path / "x.jsonl").inputs == inputs
 

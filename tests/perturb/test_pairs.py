@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import testifai as ta
 from testifai import data
-from testifai.engine.subject import Inputs
+from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
 from testifai.perturb import apply, get
 from testifai.perturb.text import KINDS, edits
@@ -138,7 +138,7 @@ def test_a_composite_is_built_for_the_side_of_the_data():
     space = ta.Space({"typo": "text.typo", "again": "text.typo"})
     order = np.array([2, 0, 3, 1])
     for side in ("first", "second", "both"):
-        subject = Inputs(data.from_arrays(PAIRS, side=side), space, order, seed=9)
+        subject = ShownInputs(data.from_arrays(PAIRS, side=side), space, order, seed=9)
         batch = subject.composite((2, 1), np.arange(4))
         shuffled = [PAIRS[row] for row in order]
         expected = TYPO.apply(shuffled, 2, seed=9, indices=order, side=side)

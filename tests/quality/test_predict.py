@@ -96,7 +96,9 @@ def test_prediction_is_that_of_the_joint_normal_distribution():
     measured = surface.KnownValues(GRID[LOW].astype(float), truth[LOW], np.zeros(LOW.sum()))
     made = surface.Surface([np.arange(LEVELS, dtype=float)] * AXES, measured)
     at = made._found.at
-    kernel = surface_prior.prior_covariance(at, [surface_prior.Axis.of(np.arange(4.0))] * 3, list(GRID.T), list(GRID.T))
+    kernel = surface_prior.prior_covariance(
+        at, [surface_prior.AxisPrior.of(np.arange(4.0))] * 3, list(GRID.T), list(GRID.T)
+    )
     slope = 1 / (1 - made._found.kappa * (truth - truth[LOW].min()) / np.ptp(truth[LOW]))
     seen = kernel[np.ix_(LOW, LOW)] + np.diag(slope[LOW] ** 2 * at.rough)
     z = -np.log(1 - made._found.kappa * (truth - truth[LOW].min()) / np.ptp(truth[LOW])) / made._found.kappa

@@ -6,14 +6,14 @@ import math
 import numpy as np
 import pytest
 
-from testifai.statistics.clustered import Sample, interval
+from testifai.statistics.clustered import ClusteredTrials, interval
 
 
-def sample(passed, places) -> Sample:
+def sample(passed, places) -> ClusteredTrials:
     """Test t tried on the inputs places[t]."""
     test = np.repeat(np.arange(len(places)), [len(chosen) for chosen in places])
     place = np.concatenate(places)
-    return Sample.of(test, np.unique(place, return_inverse=True)[1], passed[test, place])
+    return ClusteredTrials.of(test, np.unique(place, return_inverse=True)[1], passed[test, place])
 
 
 def test_the_influences_are_those_of_the_definition():

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from testifai.sweeps import asap, places, sampled
-from testifai.sweeps.build import Points, Scale, Setting, results
+from testifai.sweeps.build import Points, Scale, SweepSetting, results
 from testifai.sweeps.result import Sweep
 
 from .curves import SYNTHETIC, Curve, logistic
@@ -26,14 +26,16 @@ def run(
     target: float = 0.02,
     curvature: float | str = "auto",
 ) -> Sweep:
-    grid = asap.Grid(0.0, 1.0, points)
+    grid = asap.LevelGrid(0.0, 1.0, points)
 
     def measure(asks: list[sampled.Ask]) -> list[tuple[float, NDArray[np.bool_]]]:
         return [(ask.level, outcomes(ask.level, ask.start, ask.stop)) for ask in asks]
 
     samples = sampled.Samples(measure, inputs, 0.95, population, grid)
     sampled.explore(samples, (0.8,), curvature, target)
-    setting = Setting(Scale((0.0, 1.0), (0.0, 1.0)), (0.8,), "asap", curvature, curvature, points, 0.95, population)
+    setting = SweepSetting(
+        Scale((0.0, 1.0), (0.0, 1.0)), (0.8,), "asap", curvature, curvature, points, 0.95, population
+    )
     return results(setting, samples.points(curvature))[0]
 
 
@@ -110,16 +112,16 @@ def test_a_fixed_curvature_works_on_samples_too() -> None:
 
 @pytest.mark.parametrize("points", [2, 5, 64, 1000])
 def test_shares_of_the_error_add_up_to_at_most_one(points: int) -> None:
-    grid = asap.Grid(0.0, 1.0, points)
+    grid = asap.LevelGrid(0.0, 1.0, points)
     count = 2 ** places.depths(grid)
     assert sum(places.share(k / count, grid) for k in range(1, count)) <= 1 + 1e-9
-    whole = asap.Grid(3.0, 17.0, points, integer=True)
+    whole = asap.LevelGrid(3.0, 17.0, points, integer=True)
     assert sum(places.share(float(k), whole) for k in range(3, 18)) <= 1 + 1e-9
 
 
 def test_new_levels_lie_inside_and_in_the_set_fixed_beforehand() -> None:
     rng = np.random.default_rng(2)
-    grid = asap.Grid(0.0, 1.0, 1024)
+    grid = asap.LevelGrid(0.0, 1.0, 1024)
     unit = 2 ** places.depths(grid)
     for _ in range(500):
         a, b = np.sort(rng.uniform(size=2))

@@ -12,7 +12,7 @@ import numpy as np
 from testifai.app.state import EVERYTHING
 from testifai.space import Axis, Space
 from testifai.space import query as queries
-from testifai.space.query import And, Column, Comparison, Condition, Constant
+from testifai.space.query import And, Column, Condition, Constant, Inequality
 
 Range = tuple[int, int]  # positions of the first and the last severity
 STEPS = 100  # of the slider of quality
@@ -103,13 +103,13 @@ def write_limit(text: str, space: Space, sign: str, limit: float | None) -> str:
     'a > 1 and quality <= 0.25'
     """
     rest = [part for part in _parts(text, space) if _limit(part, sign) is None and str(part) != EVERYTHING]
-    own = [] if limit is None else [Comparison((Column("quality"), Constant(limit)), (sign,))]
+    own = [] if limit is None else [Inequality((Column("quality"), Constant(limit)), (sign,))]
     return _joined((*rest, *own))
 
 
 def _limit(part: Condition, sign: str) -> float | None:
     """The number that quality is limited by, where a condition does just that."""
-    if not isinstance(part, Comparison) or len(part.operands) != 2:
+    if not isinstance(part, Inequality) or len(part.operands) != 2:
         return None
     one, two = part.operands
     if isinstance(two, Column):
@@ -133,7 +133,7 @@ def _joined(parts: tuple[Condition, ...]) -> str:
 
 def _axis_of(part: Condition, axes: Mapping[str, Axis]) -> str | None:
     """The axis whose range a condition is, where it is one."""
-    if not isinstance(part, Comparison) or not set(part.operators) <= {"<", "<=", ">", ">=", "=="}:
+    if not isinstance(part, Inequality) or not set(part.operators) <= {"<", "<=", ">", ">=", "=="}:
         return None
     columns = {operand.name for operand in part.operands if isinstance(operand, Column)}
     return next(iter(columns)) if len(columns) == 1 and columns <= axes.keys() else None
@@ -155,9 +155,9 @@ def _condition(axis: Axis, first: int, last: int) -> Condition | None:
     if first == 0 and last == len(levels) - 1:
         return None
     if first == last:
-        return Comparison((column, Constant(levels[first])), ("==",))
+        return Inequality((column, Constant(levels[first])), ("==",))
     if first == 0:
-        return Comparison((column, Constant(levels[last])), ("<=",))
+        return Inequality((column, Constant(levels[last])), ("<=",))
     if last == len(levels) - 1:
-        return Comparison((column, Constant(levels[first])), (">=",))
-    return Comparison((Constant(levels[first]), column, Constant(levels[last])), ("<=", "<="))
+        return Inequality((column, Constant(levels[first])), (">=",))
+    return Inequality((Constant(levels[first]), column, Constant(levels[last])), ("<=", "<="))

@@ -21,7 +21,7 @@ AXES = {"brightness": "mnist_c.brightness", "zoom": "mnist_c.zoom", "blur": "mni
 
 
 @dataclass(frozen=True)
-class Row:
+class QueryRow:
     """One query of the paper's Table 2: the partial tomogram's answer beside the truth. Positive = optimistic."""
 
     name: str
@@ -40,7 +40,7 @@ class Demo:
 
     partial: Tomogram
     full: Tomogram
-    rows: list[Row]
+    rows: list[QueryRow]
 
     @property
     def saved(self) -> float:
@@ -90,7 +90,7 @@ def run(progress: Callable[[Step], None] | None = None) -> Demo:
     partial = Session(model, data, space, strategy="ordered", stopping="window").run(progress=progress)
     full = Session(model, data, space, strategy="full").run(progress=progress)
     rows = [
-        Row(name, query, partial.query(query), full.query(query).robustness)
+        QueryRow(name, query, partial.query(query), full.query(query).robustness)
         for name, query in table_2(space.names).items()
     ]
     return Demo(partial, full, rows)

@@ -77,9 +77,9 @@ class _Subject:
     def swept(self, store: Any, axis: str, perturbation: Any, options: dict[str, Any], drops: Any) -> Any:
         """The sweeps of one perturbation, or its table of severities."""
         from testifai.sweeps import calibrate, sweep_model
-        from testifai.sweeps.storage import Record
+        from testifai.sweeps.storage import SweepRecord
 
-        record = Record(store, perturbation.name, self._identity(perturbation))
+        record = SweepRecord(store, perturbation.name, self._identity(perturbation))
         keywords = {**self.options, **options, "recorded": list(record.batches())}
         try:
             with record.saving(), _progress(axis) as step:

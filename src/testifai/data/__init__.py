@@ -31,7 +31,7 @@ LOADERS = Registry(
         "csv": "testifai.data.tables:CsvPart",
         "tsv": "testifai.data.tables:TsvPart",
         "jsonl": "testifai.data.tables:JsonlPart",
-        "python": "testifai.data.python:PythonPart",
+        "python": "testifai.data.python:PythonDataPart",
     },
 )
 

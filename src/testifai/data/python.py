@@ -11,7 +11,7 @@ from testifai.data.base import DataPart
 from testifai.support.own_code import import_object
 
 
-class PythonPart(DataPart):
+class PythonDataPart(DataPart):
     """Whatever `data.wrap` accepts, or a function that makes it."""
 
     python: str

@@ -100,7 +100,7 @@ class Interval(StoppingRule):
         return {"use": self.name, **asdict(self)}
 
 
-class Foreign(StoppingRule):
+class ForeignRule(StoppingRule):
     """An object with stops() and batch from elsewhere, as a rule."""
 
     def __init__(self, given: Any) -> None:
@@ -143,7 +143,7 @@ def _adapt(rule: Any) -> StoppingRule:
         return rule
     if isinstance(rule, type) or not (hasattr(rule, "stops") and hasattr(rule, "batch")):
         raise InputError(f"stopping: expected one of {', '.join(RULES)} or a rule with stops(), got {rule!r}")
-    return Foreign(rule)
+    return ForeignRule(rule)
 
 
 def describe(rule: StoppingRule | None) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from testifai.support.batches import Batch, take
 
 
 @dataclass
-class Inputs:
+class ShownInputs:
     """What a model is shown: the data's inputs in visiting order, as any configuration of the space changes them."""
 
     data: Data
@@ -51,7 +51,7 @@ class Inputs:
 
 
 @dataclass(kw_only=True)
-class Subject(Inputs):
+class Subject(ShownInputs):
     """What is being tested: everything that turns (configuration, input) into an outcome."""
 
     model: Model

@@ -19,7 +19,7 @@ from testifai.locality.local import Local
 from testifai.locality.spread import Floats
 from testifai.locality.summary import Explanation, Rest, Trace, Trend
 from testifai.locality.system import Combine, Expected, values
-from testifai.locality.trends import Mask, Pattern, Search, counts, search, wrong_answers
+from testifai.locality.trends import Mask, Pattern, TrendSearch, counts, search, wrong_answers
 from testifai.space import Axis, Space
 from testifai.support.checks import number
 
@@ -155,7 +155,7 @@ def _traces(local: Local, composition: Composition | None) -> tuple[Trace, ...]:
     return tuple(sorted(found, key=lambda one: -one.share))
 
 
-def _rest(local: Local, found: Search) -> tuple[Rest, ...]:
+def _rest(local: Local, found: TrendSearch) -> tuple[Rest, ...]:
     failing = counts(local) * wrong_answers(local)
     left = failing * ~np.any([np.zeros(failing.shape, bool), *(one.mask for one in found.patterns)], axis=0)
     rows = zip(local.properties, failing.sum(axis=(0, 2, 3)), left.sum(axis=(0, 2, 3)), strict=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai import data as datasets
-from testifai.engine.subject import Inputs
+from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
 from testifai.locality.explain import matching_axes
 from testifai.locality.local import Local, Sampled
@@ -63,13 +63,13 @@ def export_failures(found: Explanation | Local, data: Any, properties: Any, path
     return len(arrays["index"])
 
 
-def _inputs(data: datasets.Data, space: Space, sampled: Sampled, seed: int) -> Inputs:
+def _inputs(data: datasets.Data, space: Space, sampled: Sampled, seed: int) -> ShownInputs:
     """What turns an input's number into the input, clean or perturbed; no model is needed for that."""
     inputs = len(data.inputs)
     if data.labels is None or int(sampled.ids.max(initial=0)) >= inputs:
         raise InputError(f"data: {inputs} inputs do not fit the table; accepted: the data it was measured on, labelled")
     plain = Space({axis.name: (axis.perturbation, axis.severities) for axis in space.axes})
-    return Inputs(data, plain, np.arange(inputs), seed)
+    return ShownInputs(data, plain, np.arange(inputs), seed)
 
 
 def _ranks(found: Explanation | Local) -> Array:
@@ -82,7 +82,7 @@ def _ranks(found: Explanation | Local) -> Array:
 
 
 def _group(
-    local: Local, sampled: Sampled, shown: Inputs, ranks: Array, which: int, level: int
+    local: Local, sampled: Sampled, shown: ShownInputs, ranks: Array, which: int, level: int
 ) -> dict[str, Array | list[str]]:
     """The failures under one property at one severity."""
     answers = sampled.predicted[:, which, level]

@@ -16,7 +16,7 @@ from testifai.tomogram.statements import MOST_CELLS, Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class NetworkNode:
     """A variable: its states, its parents and its table (parents in turn, then its own states)."""
 
     name: str
@@ -61,16 +61,16 @@ class Posterior:
 class Inference:
     """A network as its variables, parents before children.
 
-    >>> fog = Node("fog", (0, 1), (), np.array([0.75, 0.25]))
-    >>> wet = Node("wet", (True, False), ("fog",), np.array([[0.1, 0.9], [0.7, 0.3]]))
+    >>> fog = NetworkNode("fog", (0, 1), (), np.array([0.75, 0.25]))
+    >>> wet = NetworkNode("wet", (True, False), ("fog",), np.array([[0.1, 0.9], [0.7, 0.3]]))
     >>> Inference([fog, wet]).posterior(["fog"], {"wet": True}).probabilities.round(2).tolist()
     [0.3, 0.7]
     """
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[NetworkNode]) -> None:
         self.nodes = {node.name: node for node in nodes}
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> NetworkNode:
         """A variable by its name."""
         if name not in self.nodes:
             raise InputError(f"given: no variable {name!r}; {suggest(name, self.nodes)}")
@@ -118,7 +118,7 @@ class Inference:
             raise InputError(f"given: {name} has no state left; accepted: at least one")
         return [float(n in chosen) for n in range(self.graph.variable(name).domainSize())]
 
-    def _infer(self, targets: Sequence[Node], evidence: Mapping[str, list[float]]) -> Floats | None:
+    def _infer(self, targets: Sequence[NetworkNode], evidence: Mapping[str, list[float]]) -> Floats | None:
         """The posterior of the targets; None where the evidence cannot be."""
         gum = _pyagrum()
         engine = gum.LazyPropagation(self.graph)

@@ -89,7 +89,7 @@ def local(
     }
     _run(session, store, progress, {keys.LOCALITY: notes})
     places, _ = sampling.sample(session.outcomes, seed)
-    return Record(space, session.outcomes, session.subject.order, labels, seed, notes).table(places)
+    return SampleRecord(space, session.outcomes, session.subject.order, labels, seed, notes).table(places)
 
 
 def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
@@ -115,7 +115,7 @@ def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
     else:
         table = dict(notes["numbers"])
         numbers = np.array([table[int(label)] for label in labels], np.intp)
-    record = Record(tomogram.space, outcomes, tomogram.order, numbers, tomogram.seed, notes)
+    record = SampleRecord(tomogram.space, outcomes, tomogram.order, numbers, tomogram.seed, notes)
     everyone = np.arange(outcomes.inputs)
     tried = np.any([outcomes.attempted(int(test), everyone) for test in single_ids(tomogram.space)], axis=0)
     places = np.flatnonzero(tried & record.fit)
@@ -126,7 +126,7 @@ def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class SampleRecord:
     """What a run says of single inputs; `labels` are as the model numbers its classes, notes as `local` wrote them."""
 
     space: Space

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.locality.inference import Inference, Node, Posterior
+from testifai.locality.inference import Inference, NetworkNode, Posterior
 from testifai.locality.learning import Tables, learn
 from testifai.locality.local import Local
 from testifai.locality.system import SHARES, Combine, Expected, adder, build, values
@@ -81,7 +81,7 @@ class Network:
         system = build(tables.classes, tables.outputs, combine, self.arity, expected) if self.composed else None
         known = _known(tables, profile)
         self._shared = self._common(known, share)
-        self._nodes: list[Node] = []
+        self._nodes: list[NetworkNode] = []
         self._conditions: set[str] = set()  # variables that are no answers nor made of them
         for part in range(1, self.arity + 1):
             self._add_part(known, part)
@@ -109,7 +109,7 @@ class Network:
         return self.tables.notes
 
     @property
-    def nodes(self) -> dict[str, Node]:
+    def nodes(self) -> dict[str, NetworkNode]:
         """The variables by name, parents before children."""
         return self.inference.nodes
 
@@ -215,7 +215,7 @@ class Network:
     def _add(self, name: str, states: Sequence[Any], parents: Sequence[str], table: Floats) -> None:
         if any(node.name == name for node in self._nodes):
             raise InputError(f"profile: a property or context is called {name!r}, which the network uses itself")
-        self._nodes.append(Node(name, tuple(states), tuple(parents), table))
+        self._nodes.append(NetworkNode(name, tuple(states), tuple(parents), table))
 
 
 def _known(tables: Tables, profile: Profile | Mapping[str, Any] | None) -> Known:

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Arms = tuple[Floats, Floats]  # how far down, how far up
 
 
-class Inputs(Protocol):
+class CountedInputs(Protocol):
     """The single inputs behind counts, as in `Sampled`."""
 
     @property
@@ -42,7 +42,7 @@ class Counted(Protocol):
     def trials(self) -> NDArray[Any]: ...
 
     @property
-    def sampled(self) -> Inputs | None: ...
+    def sampled(self) -> CountedInputs | None: ...
 
 
 def bounded_arms(mean: Floats, variance: Floats, trials: Floats, confidence: float = 0.95) -> Arms:

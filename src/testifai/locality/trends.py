@@ -41,14 +41,14 @@ class Pattern:
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class TrendSearch:
     """The patterns of a table: no failure is in two of them. `tests` is how many tests the correction is for."""
 
     patterns: tuple[Pattern, ...]
     tests: int
 
 
-def search(local: Local, alpha: float = 0.05) -> Search:
+def search(local: Local, alpha: float = 0.05) -> TrendSearch:
     """All patterns of failures that are more than chance.
 
     >>> table = np.array([[[[95, 1, 2, 2], [1, 60, 38, 1], [2, 2, 95, 1], [1, 2, 2, 95]]]])
@@ -62,7 +62,7 @@ def search(local: Local, alpha: float = 0.05) -> Search:
     # What is named already is taken from the class, but not from what chance gives it: p-values can only rise.
     failing = class_tests(local, _failures(local), _failures(local, ~named))
     classes = _classes(local, _holm_both(confused, failing)[1], named, alpha)
-    return Search((*_merged(local, confusions), *classes), _count(confused) + _count(failing))
+    return TrendSearch((*_merged(local, confusions), *classes), _count(confused) + _count(failing))
 
 
 def wrong_answers(local: Local) -> Mask:

@@ -41,7 +41,7 @@ ADAPTERS = Registry(
         "onnx": "testifai.models.onnx:OnnxPart",
         "transformers": "testifai.models.texts.classifier:TransformersPart",
         "encoder": "testifai.models.texts.encoder:EncoderPart",
-        "python": "testifai.models.python:PythonPart",
+        "python": "testifai.models.python:PythonModelPart",
         "torch": "testifai.models.torch:TorchPart",
     },
 )

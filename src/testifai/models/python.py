@@ -54,7 +54,7 @@ class PythonModel(Model):
         return outputs
 
 
-class PythonPart(ModelPart):
+class PythonModelPart(ModelPart):
     """A function of the user's own."""
 
     python: str

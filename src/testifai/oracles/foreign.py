@@ -7,7 +7,7 @@ from typing import Any
 from testifai.oracles.base import Array, Oracle, Outcome
 
 
-class Foreign(Oracle):
+class ForeignOracle(Oracle):
     """An object with judge(), and with whatever else of an oracle it has; the rest is as usual."""
 
     def __init__(self, given: Any) -> None:
@@ -37,4 +37,4 @@ def adapt(oracle: Any) -> Oracle | None:
     """An oracle as it is, another object with judge() by way of an adapter; None for what has no such method."""
     if isinstance(oracle, Oracle):
         return oracle
-    return Foreign(oracle) if hasattr(oracle, "judge") and not isinstance(oracle, type) else None
+    return ForeignOracle(oracle) if hasattr(oracle, "judge") and not isinstance(oracle, type) else None

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.subject import Inputs
+from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
 from testifai.support.files import write_bytes, write_npz
 from testifai.tomogram import Tomogram
@@ -94,7 +94,7 @@ def write_grid(tomogram: Tomogram, path: Path) -> None:
     write_npz(path, arrays)
 
 
-def write_inputs(shown: Inputs, sigma: tuple[int, ...], path: Path, limit: int | None = None) -> int:
+def write_inputs(shown: ShownInputs, sigma: tuple[int, ...], path: Path, limit: int | None = None) -> int:
     """The inputs as a configuration shows them to the model, in the data's order; returns how many."""
     shown.space.id(sigma)  # refuses what is not in the space
     count = min(limit or len(shown.order), len(shown.order))

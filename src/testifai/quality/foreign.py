@@ -15,10 +15,10 @@ def adapt(measure: Any) -> Measure | None:
     if isinstance(measure, Measure):
         return measure
     fits = hasattr(measure, "reference") and hasattr(measure, "describe") and not isinstance(measure, type)
-    return Foreign(measure) if fits else None
+    return ForeignMeasure(measure) if fits else None
 
 
-class Foreign(Measure):
+class ForeignMeasure(Measure):
     """An object with describe() and reference(), and with whatever else of a measure it has; the rest is as usual."""
 
     def __init__(self, given: Any) -> None:

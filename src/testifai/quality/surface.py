@@ -26,7 +26,7 @@ import numpy as np
 from testifai.quality.surface_prior import (
     OVERALL,
     PER_AXIS,
-    Axis,
+    AxisPrior,
     Floats,
     Ints,
     Parameters,
@@ -60,7 +60,7 @@ class KnownValues(NamedTuple):
 class Tests(NamedTuple):
     """Measured tests as the surface sees them: places on each axis, damages and the variances of their errors."""
 
-    axes: list[Axis]
+    axes: list[AxisPrior]
     places: list[Ints]
     damage: Floats
     variance: Floats
@@ -124,7 +124,7 @@ class Surface:
 
     def _tests(self, measured: KnownValues) -> Tests:
         columns = measured.rows[:, self._columns].T
-        axes = [Axis.of(levels, column) for levels, column in zip(self._levels, columns, strict=True)]
+        axes = [AxisPrior.of(levels, column) for levels, column in zip(self._levels, columns, strict=True)]
         places = [axis.places(column) for axis, column in zip(axes, columns, strict=True)]
         return Tests(axes, places, self._damage(measured.values), (measured.errors / self._range) ** 2)
 
@@ -239,7 +239,7 @@ class Surface:
         from scipy.linalg import solve_triangular
 
         columns, measured = rows[:, self._columns].T, self._rows[:, self._columns].T
-        axes = [Axis.of(*three) for three in zip(self._levels, columns, measured, strict=True)]
+        axes = [AxisPrior.of(*three) for three in zip(self._levels, columns, measured, strict=True)]
         places, known = (
             [axis.places(one) for axis, one in zip(axes, some, strict=True)] for some in (columns, measured)
         )

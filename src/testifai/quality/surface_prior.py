@@ -25,7 +25,7 @@ MOST = 50.0  # an exponent beyond which an end of an interval is as good as nowh
 
 
 @dataclass(frozen=True)
-class Axis:
+class AxisPrior:
     """One column of the configurations: its different values as positions, 0 and 1 being the ends of its levels."""
 
     values: Floats
@@ -33,7 +33,7 @@ class Axis:
     weights: Floats  # 1 / number of levels on each level, 0 on other values
 
     @classmethod
-    def of(cls, levels: Floats, *columns: Floats) -> Axis:
+    def of(cls, levels: Floats, *columns: Floats) -> AxisPrior:
         values = np.unique(np.concatenate([levels, *columns]))
         weights = np.isin(values, levels) / len(levels)
         return cls(values, (values - levels[0]) / (levels[-1] - levels[0]), weights)
@@ -117,7 +117,7 @@ def unbend(kappa: float, z: Floats) -> Floats:
     return damage
 
 
-def _factors(at: Parameters, axes: Sequence[Axis]) -> list[Floats]:
+def _factors(at: Parameters, axes: Sequence[AxisPrior]) -> list[Floats]:
     """1 + v_j K_j between the values of each axis."""
     return [
         1 + scale * axis.table(length, power)[0]
@@ -125,7 +125,9 @@ def _factors(at: Parameters, axes: Sequence[Axis]) -> list[Floats]:
     ]
 
 
-def prior_covariance(at: Parameters, axes: Sequence[Axis], rows: Sequence[Ints], columns: Sequence[Ints]) -> Floats:
+def prior_covariance(
+    at: Parameters, axes: Sequence[AxisPrior], rows: Sequence[Ints], columns: Sequence[Ints]
+) -> Floats:
     """The prior covariance of z between configurations given as places on each axis."""
     product = np.ones((len(rows[0]), len(columns[0])))
     for table, left, right in zip(_factors(at, axes), rows, columns, strict=True):
@@ -134,7 +136,7 @@ def prior_covariance(at: Parameters, axes: Sequence[Axis], rows: Sequence[Ints],
     return covariance
 
 
-def prior_variance(at: Parameters, axes: Sequence[Axis], rows: Sequence[Ints]) -> Floats:
+def prior_variance(at: Parameters, axes: Sequence[AxisPrior], rows: Sequence[Ints]) -> Floats:
     """The diagonal of `prior_covariance`."""
     product = np.ones(len(rows[0]))
     for table, places in zip(_factors(at, axes), rows, strict=True):

@@ -18,7 +18,7 @@ from testifai.scans.spec import Gate
 from testifai.scans.stored import measured
 from testifai.sweeps.storage import finished
 from testifai.tomogram import Answer, Tomogram
-from testifai.tomogram.regions import RegionAnswer, Search, standard_queries, worst_regions
+from testifai.tomogram.regions import RegionAnswer, RegionSearch, standard_queries, worst_regions
 from testifai.tomogram.trust import Trust, recall
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Contents:
     by_order: dict[int, Answer]
     by_class: dict[str, Answer]
     standard: dict[str, RegionAnswer]
-    search: Search
+    search: RegionSearch
     worst: tuple[WorstTest, ...]
     verdicts: tuple[gates.Verdict, ...]
     trust: Trust

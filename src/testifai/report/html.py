@@ -19,7 +19,7 @@ CORNERS = len(voxels.CORNERS)
 
 
 @dataclass(frozen=True)
-class View:
+class Drawing:
     """A figure with its name in the page and its title in a list of figures."""
 
     name: str
@@ -27,11 +27,11 @@ class View:
     figure: Figure
 
 
-def named(groups: Mapping[str, list[tuple[str, Figure | None]]]) -> dict[str, list[View]]:
+def named(groups: Mapping[str, list[tuple[str, Figure | None]]]) -> dict[str, list[Drawing]]:
     """Figures by the part of the page they belong to, each with a name of its own; None is left out."""
     return {
         group: [
-            View(f"figure-{group}-{number}", title, figure)
+            Drawing(f"figure-{group}-{number}", title, figure)
             for number, (title, figure) in enumerate(listed)
             if figure is not None
         ]
@@ -39,7 +39,7 @@ def named(groups: Mapping[str, list[tuple[str, Figure | None]]]) -> dict[str, li
     }
 
 
-def fill(template: str, groups: Mapping[str, list[View]], **what: Any) -> str:
+def fill(template: str, groups: Mapping[str, list[Drawing]], **what: Any) -> str:
     """A template of this package as a whole page; it finds its figures as `groups`."""
     import jinja2
     from plotly.offline import get_plotlyjs
@@ -64,7 +64,7 @@ def fill(template: str, groups: Mapping[str, list[View]], **what: Any) -> str:
     )
 
 
-def _drawings(views: list[View]) -> str:
+def _drawings(views: list[Drawing]) -> str:
     """Data and both layouts of each figure, as JSON that may stand inside a script element."""
     found = {}
     for view in views:

@@ -15,7 +15,7 @@ from testifai.present.figures import curves, distribution, dots, heatmaps, quali
 from testifai.present.figures.projection import Mask
 from testifai.report import words
 from testifai.report.contents import Contents
-from testifai.report.html import View, fill, named
+from testifai.report.html import Drawing, fill, named
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -45,7 +45,7 @@ def render(contents: Contents) -> str:
     )
 
 
-def figures(contents: Contents) -> dict[str, list[View]]:
+def figures(contents: Contents) -> dict[str, list[Drawing]]:
     """Every figure of the page by the part it belongs to."""
     tomogram, names = contents.tomogram, contents.tomogram.space.names
     # Means over many tests are not known where nothing was predicted.

@@ -82,7 +82,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Inequality:
     """A chain `a < b <= c`, true where each neighbouring pair is; only its last operand may be a Choice."""
 
     operands: tuple[Column | Constant | Choice, ...]
@@ -117,11 +117,11 @@ class Or:
         return " or ".join(f"({part})" if isinstance(part, Or) else str(part) for part in self.parts)
 
 
-Condition = Comparison | Not | And | Or
+Condition = Inequality | Not | And | Or
 
 
 def _evaluate(node: Condition, columns: Columns) -> NDArray[np.bool_]:
-    if isinstance(node, Comparison):
+    if isinstance(node, Inequality):
         return _compare(node, columns)
     if isinstance(node, Not):
         return ~_evaluate(node.part, columns)
@@ -132,7 +132,7 @@ def _evaluate(node: Condition, columns: Columns) -> NDArray[np.bool_]:
     return result
 
 
-def _compare(node: Comparison, columns: Columns) -> NDArray[np.bool_]:
+def _compare(node: Inequality, columns: Columns) -> NDArray[np.bool_]:
     values = [_values(operand, columns) for operand in node.operands]
     result = np.array(True)
     for sign, left, right in zip(node.operators, values, values[1:], strict=False):
@@ -154,7 +154,7 @@ def _values(operand: Column | Constant | Choice, columns: Columns) -> Any:
 
 def _without(node: Condition, name: str) -> Condition | None:
     """The tree with comparisons that name a column taken as true; None: true altogether."""
-    if isinstance(node, Comparison):
+    if isinstance(node, Inequality):
         return None if Column(name) in node.operands else node
     if isinstance(node, Not):
         part = _without(node.part, name)
@@ -280,7 +280,7 @@ class _Parser:
             return found
         raise self.unexpected(sign, "a condition cannot be compared; expected and, or, or the end")
 
-    def comparison(self, first: _Token) -> Comparison:
+    def comparison(self, first: _Token) -> Inequality:
         tokens, signs = [first], []
         members: list[_Token] = []
         while self.token.kind in _RELATIONS:
@@ -316,7 +316,7 @@ class _Parser:
         self.advance()
         return members
 
-    def resolve(self, tokens: list[_Token], signs: list[str], members: list[_Token]) -> Comparison:
+    def resolve(self, tokens: list[_Token], signs: list[str], members: list[_Token]) -> Inequality:
         """Give every name its meaning: a column, or a level of the column beside it."""
         columns = [t.text if t.kind == "name" and t.text in self.names else None for t in tokens]
         operands: list[Column | Constant | Choice] = []
@@ -331,7 +331,7 @@ class _Parser:
                 known = ", ".join(sorted(self.names))
                 raise self.error(f"no column beside '{_printable(token.text)}'", token, f"known: {known}")
         self.used.update(c for c in columns if c is not None)
-        return Comparison(tuple(operands), tuple(signs))
+        return Inequality(tuple(operands), tuple(signs))
 
     def constant(self, token: _Token, columns: list[str]) -> Constant:
         if token.kind == "number":

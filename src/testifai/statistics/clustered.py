@@ -22,11 +22,11 @@ Places = NDArray[np.intp]
 ROUNDING = 1e-12  # an influence this small is none, but for rounding
 
 
-def interval(sample: Sample, population: int | None = None, confidence: float = 0.95) -> tuple[float, float]:
+def interval(sample: ClusteredTrials, population: int | None = None, confidence: float = 0.95) -> tuple[float, float]:
     """Limits for the mean rate on `population` inputs, or on new inputs like those seen.
 
     >>> test, place = np.repeat(np.arange(20), 40), np.tile(np.arange(40), 20)
-    >>> low, high = interval(Sample.of(test, place, place >= test), population=100)
+    >>> low, high = interval(ClusteredTrials.of(test, place, place >= test), population=100)
     >>> round(low, 3), round(high, 3)
     (0.674, 0.833)
     """
@@ -38,7 +38,7 @@ def interval(sample: Sample, population: int | None = None, confidence: float = 
 
 
 @dataclass(frozen=True)
-class Sample:
+class ClusteredTrials:
     """What the trials of some tests say about the spread of outcomes over inputs."""
 
     rate: Floats  # of each test
@@ -53,7 +53,7 @@ class Sample:
     covariance: float  # the mean one of pairs of trials
 
     @classmethod
-    def of(cls, test: Places, place: Places, passed: NDArray[np.bool_]) -> Sample:
+    def of(cls, test: Places, place: Places, passed: NDArray[np.bool_]) -> ClusteredTrials:
         trials = np.bincount(test).astype(np.float64)
         rate = np.bincount(test, passed) / trials
         tests = len(rate)
@@ -134,7 +134,7 @@ class Sample:
 # -- from the variance to an interval -----------------------------------------------------------------------------
 
 
-def _reaches(sample: Sample, confidence: float, population: int | None) -> tuple[float, float]:
+def _reaches(sample: ClusteredTrials, confidence: float, population: int | None) -> tuple[float, float]:
     """How far the interval goes below and above the estimate: h with h² = t² variance + z² h m, as Wilson's.
 
     m is the skew of the inputs' influences, Σx³/Σx², downwards for the lower side and upwards for the upper. A mean

@@ -16,10 +16,10 @@ def adapt(strategy: Any, known: Iterable[str] = ()) -> Strategy:
         return strategy
     if isinstance(strategy, type) or not hasattr(strategy, "propose"):
         raise InputError(f"strategy: expected one of {', '.join(known)} or an object with propose()")
-    return Foreign(strategy)
+    return ForeignStrategy(strategy)
 
 
-class Foreign(Strategy):
+class ForeignStrategy(Strategy):
     """An object with propose(), and with whatever else of a strategy it has; the rest is as usual."""
 
     def __init__(self, given: Any) -> None:

@@ -100,6 +100,7 @@ MODULES = {
 }
 
 NAMES = {
+    "testifai.commands.example": {"Row": "testifai.commands.example:QueryRow"},
     "testifai.commands.select": {"estimate": "testifai.commands.estimate:estimate"},
     "testifai.engine.local": {
         "Measured": "testifai.engine.base:BatchOutcome",
@@ -108,7 +109,10 @@ NAMES = {
     "testifai.gates.measuring": {"Measured": "testifai.gates.measuring:GatedRun"},
     "testifai.locality": {"Measured": "testifai.locality.pairs:Measurement"},
     "testifai.locality.explain": {"MOST_TRACES": "testifai.locality.summary:MOST_TRACES"},
+    "testifai.locality.inference": {"Node": "testifai.locality.inference:NetworkNode"},
+    "testifai.locality.measure": {"Record": "testifai.locality.measure:SampleRecord"},
     "testifai.locality.pairs": {"Measured": "testifai.locality.pairs:Measurement"},
+    "testifai.locality.trends": {"Search": "testifai.locality.trends:TrendSearch"},
     "testifai.locality.wording": {
         "MOST_NAMED": "testifai.locality.summary:MOST_NAMED",
         "advice": "testifai.locality.summary:advice",
@@ -120,6 +124,7 @@ NAMES = {
         "sentence": "testifai.locality.summary:sentence",
     },
     "testifai.models.python": {"import_object": "testifai.support.own_code:import_object"},
+    "testifai.models.texts.network": {"Network": "testifai.models.texts.network:TextNetwork"},
     "testifai.operational.answer": {"Answer": "testifai.operational.answer:Findings"},
     "testifai.operational.balanced": {
         "Balanced": "testifai.operational.balanced.balanced:BalancedSampling",
@@ -157,6 +162,8 @@ NAMES = {
         "whole_number": "testifai.support.checks:whole",
     },
     "testifai.quality.surface": {"Measured": "testifai.quality.surface:KnownValues"},
+    "testifai.quality.surface_prior": {"Axis": "testifai.quality.surface_prior:AxisPrior"},
+    "testifai.report.html": {"View": "testifai.report.html:Drawing"},
     "testifai.scans.check": {"Estimate": "testifai.scans.check:Cost"},
     "testifai.scans.session": {
         "KEEP": "testifai.scans.options:KEEP",
@@ -171,6 +178,7 @@ NAMES = {
         "LOGICAL": "testifai.space.space:LOGICAL",
         "RESERVED": "testifai.space.space:RESERVED",
     },
+    "testifai.space.query": {"Comparison": "testifai.space.query:Inequality"},
     "testifai.statistics.differences": {"holm": "testifai.statistics.corrections:holm"},
     "testifai.statistics.independence": {
         "Independence": "testifai.statistics.independence:PairTests",
@@ -193,8 +201,14 @@ NAMES = {
         "ROWS": "testifai.surrogates.process.process:ROWS",
         "STEPS": "testifai.surrogates.process.process:STEPS",
     },
+    "testifai.surrogates.process.part": {"Part": "testifai.surrogates.process.part:SurfacePart"},
     "testifai.surrogates.process.scale": {"quantile": "testifai.statistics.normal:quantile"},
+    "testifai.surrogates.process.scores": {"Scores": "testifai.surrogates.process.scores:ScoreFit"},
+    "testifai.sweeps.asap": {"Grid": "testifai.sweeps.asap:LevelGrid"},
+    "testifai.sweeps.build": {"Setting": "testifai.sweeps.build:SweepSetting"},
     "testifai.sweeps.probe": {"Measured": "testifai.sweeps.probe:SweepBatch"},
+    "testifai.sweeps.checks": {"whole": "testifai.support.checks:whole"},
+    "testifai.sweeps.storage": {"Record": "testifai.sweeps.storage:SweepRecord"},
     "testifai.tomogram": {
         "Floats": "testifai.tomogram.tomogram:Floats",
         "MOST_SINGLE": "testifai.surrogates.fitting:MOST_SINGLE",
@@ -206,7 +220,10 @@ NAMES = {
         "Region": "testifai.tomogram.own_trials:RawMean",
         "disagree": "testifai.statistics.intervals:disagree",
     },
-    "testifai.tomogram.regions": {"Region": "testifai.tomogram.regions:RegionAnswer"},
+    "testifai.tomogram.regions": {
+        "Region": "testifai.tomogram.regions:RegionAnswer",
+        "Search": "testifai.tomogram.regions:RegionSearch",
+    },
     "testifai.tomogram.trust.kept": {"NAME": "testifai.runs.keys:TRUST"},
 }
 

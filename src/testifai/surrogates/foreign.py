@@ -20,10 +20,10 @@ def adapt(surrogate: Any, known: Iterable[str] = ()) -> Surrogate:
         return surrogate
     if isinstance(surrogate, type) or not (hasattr(surrogate, "fit") and hasattr(surrogate, "predict")):
         raise InputError(f"surrogate: expected one of {', '.join(known)} or an object with fit and predict")
-    return Foreign(surrogate)
+    return ForeignSurrogate(surrogate)
 
 
-class Foreign(Surrogate):
+class ForeignSurrogate(Surrogate):
     """An object with fit and predict, and with whatever else of a surrogate it has; the rest is as usual."""
 
     def __init__(self, given: Any) -> None:
@@ -35,8 +35,8 @@ class Foreign(Surrogate):
         self.plain_only = bool(getattr(given, "plain_only", False))
         self.relearns = bool(getattr(given, "relearns", not hasattr(given, "update")))
 
-    def __copy__(self) -> Foreign:
-        return Foreign(copy(self.given))
+    def __copy__(self) -> ForeignSurrogate:
+        return ForeignSurrogate(copy(self.given))
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
         self.given.fit(features, passes, trials, **self._handed(single))

@@ -23,7 +23,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Grid:
+class LevelGrid:
     """Which levels may be measured, and how close together."""
 
     low: float

@@ -31,7 +31,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Setting:
+class SweepSetting:
     """What was asked for; `curvature` as told, `bend` in the units the levels are worked with."""
 
     scale: Scale
@@ -66,12 +66,12 @@ class Points:
         return cls(levels, accuracies, accuracies, accuracies, bend)
 
 
-def results(setting: Setting, points: Points, compared: Compared | None = None) -> tuple[Sweep, ...]:
+def results(setting: SweepSetting, points: Points, compared: Compared | None = None) -> tuple[Sweep, ...]:
     """One result per threshold."""
     return tuple(_result(setting, points, place, compared) for place in range(len(setting.thresholds)))
 
 
-def _result(setting: Setting, points: Points, place: int, compared: Compared | None) -> Sweep:
+def _result(setting: SweepSetting, points: Points, place: int, compared: Compared | None) -> Sweep:
     threshold = setting.thresholds[place]
     levels, accuracies = points.levels, points.accuracies
     # As printed for the method as published; else as near as the measurements allow.
@@ -112,7 +112,7 @@ def _result(setting: Setting, points: Points, place: int, compared: Compared | N
 
 
 def _certainty(
-    points: Points, threshold: float, setting: Setting
+    points: Points, threshold: float, setting: SweepSetting
 ) -> tuple[float, float, float, tuple[tuple[float, float], ...]]:
     """Theorem 1: the share of the uncertain pairs; the least and most that the robustness can be; the stretches."""
     levels = points.levels

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.sweeps.asap import Grid
+from testifai.sweeps.asap import LevelGrid
 
 Evaluate = Callable[[float], float]
 
@@ -25,7 +25,7 @@ class Compared:
     timeout: tuple[bool, ...]
 
 
-def uniform(evaluate: Evaluate, grid: Grid, thresholds: tuple[float, ...]) -> Compared:
+def uniform(evaluate: Evaluate, grid: LevelGrid, thresholds: tuple[float, ...]) -> Compared:
     """Definition 3: the share of equally spaced levels, both ends among them, at or above the threshold."""
     levels = np.linspace(grid.low, grid.high, grid.points)
     if grid.integer:
@@ -35,7 +35,7 @@ def uniform(evaluate: Evaluate, grid: Grid, thresholds: tuple[float, ...]) -> Co
     return Compared(shares, (np.nan,) * len(shares), (False,) * len(shares))
 
 
-def quad(evaluate: Evaluate, grid: Grid, thresholds: tuple[float, ...]) -> Compared:
+def quad(evaluate: Evaluate, grid: LevelGrid, thresholds: tuple[float, ...]) -> Compared:
     """Definition 2 by scipy's adaptive quadrature of the step function, with at most `points` evaluations.
 
     Where these do not suffice the method has timed out; its last estimate is returned all the same.
@@ -58,7 +58,7 @@ def quad(evaluate: Evaluate, grid: Grid, thresholds: tuple[float, ...]) -> Compa
 
 
 def random(
-    evaluate: Evaluate, grid: Grid, thresholds: tuple[float, ...], *, seed: int = 0, repetitions: int = 1
+    evaluate: Evaluate, grid: LevelGrid, thresholds: tuple[float, ...], *, seed: int = 0, repetitions: int = 1
 ) -> Compared:
     """The share of random levels at or above the threshold: the mean over repetitions of `points` levels each."""
     rng, shape = np.random.default_rng(seed), (repetitions, grid.points)

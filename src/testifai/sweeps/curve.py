@@ -10,7 +10,7 @@ import numpy as np
 from testifai.errors import InputError
 from testifai.support.checks import whole
 from testifai.sweeps import asap, checks, comparators, exact
-from testifai.sweeps.build import Points, Scale, Setting, results
+from testifai.sweeps.build import Points, Scale, SweepSetting, results
 from testifai.sweeps.result import SweepError
 
 Accuracy = Callable[[float], float]
@@ -45,7 +45,7 @@ def sweep(
         raise InputError(f"accuracy: {accuracy!r} cannot be called; f(level) -> accuracy is accepted")
     ends = checks.span(low, high, integer=integer)
     bend = checks.curvature(curvature)
-    setting = Setting(
+    setting = SweepSetting(
         scale=Scale(ends, ends),
         thresholds=checks.thresholds(threshold),
         method=checks.method(method),
@@ -54,7 +54,7 @@ def sweep(
         points=whole("points", points, least=2),
         name=name,
     )
-    grid = asap.Grid(*ends, setting.points, integer)
+    grid = asap.LevelGrid(*ends, setting.points, integer)
     repetitions = whole("repetitions", repetitions, least=1)
     known: dict[float, float] = {}
 
@@ -72,7 +72,13 @@ def sweep(
 
 
 def run(
-    evaluate: Accuracy, known: dict[float, float], grid: asap.Grid, setting: Setting, *, seed: int, repetitions: int
+    evaluate: Accuracy,
+    known: dict[float, float],
+    grid: asap.LevelGrid,
+    setting: SweepSetting,
+    *,
+    seed: int,
+    repetitions: int,
 ) -> comparators.Compared | None:
     """Evaluate what the method asks for; what a comparator found, None for asap."""
     if setting.method == "asap":
@@ -84,7 +90,7 @@ def run(
     return method(evaluate, grid, setting.thresholds)
 
 
-def unfinished(error: Exception, setting: Setting, points: Points) -> InputError:
+def unfinished(error: Exception, setting: SweepSetting, points: Points) -> InputError:
     """The error to raise when a sweep breaks off: one line, with what was measured until then."""
     reason = " ".join(str(error).split()) or "no message"
     if not isinstance(error, InputError):

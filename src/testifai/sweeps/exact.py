@@ -13,7 +13,7 @@ from testifai.sweeps.build import Points
 def explore(
     evaluate: Callable[[float], float],
     known: dict[float, float],
-    grid: asap.Grid,
+    grid: asap.LevelGrid,
     thresholds: tuple[float, ...],
     curvature: float | str,
 ) -> None:

@@ -15,7 +15,7 @@ from testifai.scans.session import Session
 from testifai.space import Space
 from testifai.support.checks import number, whole
 from testifai.sweeps import asap, checks, curve, sampled
-from testifai.sweeps.build import Points, Scale, Setting, results
+from testifai.sweeps.build import Points, Scale, SweepSetting, results
 from testifai.sweeps.probe import Probe, SweepBatch
 from testifai.sweeps.result import Sweep
 
@@ -117,9 +117,9 @@ class Task:
         points: int,
         confidence: float | None,
         target: float,
-    ) -> Setting:
+    ) -> SweepSetting:
         """What to sweep for; a curvature is for levels from 0 to 1, whatever they are worked with."""
-        return Setting(
+        return SweepSetting(
             scale=self.scale,
             thresholds=thresholds,
             method=method,
@@ -137,9 +137,9 @@ class Task:
         parts = [passed for _, passed in self.probe.measure([sampled.Ask(level, 0, self.probe.inputs)])]
         return float(np.concatenate(parts).mean())
 
-    def run(self, setting: Setting, *, repetitions: int = 1) -> tuple[Sweep, ...]:
+    def run(self, setting: SweepSetting, *, repetitions: int = 1) -> tuple[Sweep, ...]:
         """Measure what the setting asks for; what was measured before an error is in the SweepError."""
-        grid = asap.Grid(*self.scale.work, setting.points, self.integer)
+        grid = asap.LevelGrid(*self.scale.work, setting.points, self.integer)
         inputs = self.probe.inputs
         # All inputs are the sample of the methods without a confidence: what they measure is exact for the data.
         population = self.population if setting.confidence is not None else "data"
@@ -162,7 +162,7 @@ class Task:
             raise curve.unfinished(error, setting, self._points(samples, setting)) from error
         return results(setting, self._points(samples, setting), compared)
 
-    def _points(self, samples: sampled.Samples, setting: Setting) -> Points:
+    def _points(self, samples: sampled.Samples, setting: SweepSetting) -> Points:
         return replace(samples.points(setting.bend), inferences=self.probe.inferences)
 
     def _measure(self, asks: list[sampled.Ask]) -> Iterable[tuple[float, sampled.Bits]]:

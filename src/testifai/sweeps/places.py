@@ -14,22 +14,22 @@ import math
 
 import numpy as np
 
-from testifai.sweeps.asap import Grid
+from testifai.sweeps.asap import LevelGrid
 from testifai.sweeps.build import Points
 
 # How much larger than likely the curvature is with which intervals are settled.
 LIKELY = 4.0
 
 
-def depths(grid: Grid) -> int:
+def depths(grid: LevelGrid) -> int:
     """How many depths there are: dividing an interval of the finest step needs eighths of it."""
     return math.ceil(math.log2(8 * grid.points))
 
 
-def share(level: float, grid: Grid) -> float:
+def share(level: float, grid: LevelGrid) -> float:
     """The share of the error probability of a level that is not among the first; the shares add up to at most 1.
 
-    >>> grid = Grid(0.0, 1.0, 4)
+    >>> grid = LevelGrid(0.0, 1.0, 4)
     >>> depths(grid), share(0.5, grid), share(0.125, grid)
     (5, 0.2, 0.05)
     """
@@ -41,7 +41,7 @@ def share(level: float, grid: Grid) -> float:
     return float(1 / most / 2 ** max(0, depth - 1))
 
 
-def within(points: Points, pair: int, threshold: float, target: float, grid: Grid) -> list[float]:
+def within(points: Points, pair: int, threshold: float, target: float, grid: LevelGrid) -> list[float]:
     """One or two new levels between the two of a pair."""
     a, b = float(points.levels[pair]), float(points.levels[pair + 1])
     near = _around_crossing(points, pair, threshold, target, grid)
@@ -51,7 +51,7 @@ def within(points: Points, pair: int, threshold: float, target: float, grid: Gri
 
 
 def _around_crossing(
-    points: Points, pair: int, threshold: float, target: float, grid: Grid
+    points: Points, pair: int, threshold: float, target: float, grid: LevelGrid
 ) -> tuple[list[float], float] | None:
     """Levels on both sides of where the straight line crosses, and their distance from it; None: no such crossing.
 
@@ -78,7 +78,7 @@ def _around_crossing(
     ], distance
 
 
-def _allowed(level: float, room: float, grid: Grid) -> float:
+def _allowed(level: float, room: float, grid: LevelGrid) -> float:
     """The nearest level of the set that is coarse enough for the room on either side."""
     if grid.integer:
         return float(round(level))

@@ -44,7 +44,7 @@ Measure = Callable[[list[Ask]], Iterable[tuple[float, Bits]]]
 class Samples:
     """The outcomes of each level on the first inputs of the visiting order, and what they say about its accuracy."""
 
-    def __init__(self, measure: Measure, inputs: int, confidence: float, population: str, grid: asap.Grid) -> None:
+    def __init__(self, measure: Measure, inputs: int, confidence: float, population: str, grid: asap.LevelGrid) -> None:
         self.measure, self.inputs, self.grid = measure, inputs, grid
         self.confidence, self.population = confidence, population
         # Per level the number of passes among the first input, the first two, and so on.

@@ -25,7 +25,7 @@ CLEAN = "clean"
 SAVE_EVERY = 1.0  # seconds
 
 
-class Record:
+class SweepRecord:
     """The part of a run file that belongs to the sweep of one perturbation."""
 
     def __init__(self, store: Store, name: str, identity: dict[str, Any]) -> None:

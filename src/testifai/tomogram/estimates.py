@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class View:
+class RateTable:
     """Estimates over the whole space, flat by configuration id, for all inputs or a part of them."""
 
     estimate: Floats
@@ -126,7 +126,7 @@ class Estimates:
     # -- inside -------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _whole(self) -> View:
+    def _whole(self) -> RateTable:
         return self.view(None)
 
     def view(
@@ -137,7 +137,7 @@ class Estimates:
         *,
         anytime: bool = False,
         chosen: NDArray[np.bool_] | None = None,
-    ) -> View:
+    ) -> RateTable:
         """Estimates of some configurations, or of all, on all inputs or on a part of them.
 
         With `chosen`, only these of the tests without trials are predicted.
@@ -169,7 +169,7 @@ class Estimates:
                 looked = self._looked(confidence) if anytime and pooling is not None else confidence
                 estimate[missing] = surrogate.predict(features)[0]
                 low[missing], high[missing] = surrogate.bounds(features, looked)
-        return View(estimate, low, high, passes, trials)
+        return RateTable(estimate, low, high, passes, trials)
 
     def pooling(self, among: Bits | None = None) -> Surrogate | None:
         """The fitted surrogate, where it is one that estimates every test from all trials and there is need of it."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.runs.trials import Trials
-from testifai.statistics.clustered import Sample, interval
+from testifai.statistics.clustered import ClusteredTrials, interval
 from testifai.support import bits
 from testifai.support.bits import Bits
 from testifai.support.checks import number
@@ -59,7 +59,7 @@ def region(
     single = _single(outcomes, asked, among)
     if not len(single.test):
         return RawMean(float("nan"), float("nan"), float("nan"), 0, len(asked), 0)
-    sample = Sample.of(single.test, single.place, single.passed)
+    sample = ClusteredTrials.of(single.test, single.place, single.passed)
     low, high = interval(sample, single.inputs if finite else None, confidence)
     return RawMean(sample.estimate, low, high, sample.tests, len(asked) - sample.tests, sample.used)
 

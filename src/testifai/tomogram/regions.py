@@ -35,7 +35,7 @@ class RegionAnswer:
 
 
 @dataclass(frozen=True)
-class Search:
+class RegionSearch:
     """The regions a search came up with, and among how many it chose."""
 
     regions: tuple[RegionAnswer, ...]
@@ -71,7 +71,7 @@ def standard_queries(space: Space) -> dict[str, str]:
     return {f"Q{number}": query for number, query in enumerate(dict.fromkeys(listed), start=1)}
 
 
-def worst_regions(tomogram: Tomogram, count: int = 5) -> Search:
+def worst_regions(tomogram: Tomogram, count: int = 5) -> RegionSearch:
     """Search all regions with ranges of severities on up to three axes for those where robustness is lowest.
 
     Large regions far below the mean come first: a region of n of N tests is worth √(n/N) times how far its mean lies
@@ -92,7 +92,7 @@ def worst_regions(tomogram: Tomogram, count: int = 5) -> Search:
     estimate = tomogram.estimate.reshape(-1)
     known = ~np.isnan(estimate)
     if not known.any():
-        return Search((), 0)
+        return RegionSearch((), 0)
     mean = float(estimate[known].mean())
     boxes: list[_Boxes] = [
         _boxes(tomogram.space, chosen, estimate, known, mean)
@@ -109,7 +109,7 @@ def worst_regions(tomogram: Tomogram, count: int = 5) -> Search:
             found.append(RegionAnswer(query, tomogram.query(query, confidence=confidence_each(searched))))
         if len(found) == count:
             break
-    return Search(tuple(found), searched)
+    return RegionSearch(tuple(found), searched)
 
 
 @dataclass(frozen=True)

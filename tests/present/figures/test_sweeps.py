@@ -8,14 +8,14 @@ from testifai.present.figures.sweeps import sweep_text
 from testifai.runs.store import Store
 from testifai.sweeps import sweep
 from testifai.sweeps.probe import SweepBatch
-from testifai.sweeps.storage import Record, stored_sweeps
+from testifai.sweeps.storage import SweepRecord, stored_sweeps
 
 
 def test_finished_sweeps_are_found(tmp_path):
     found = sweep(lambda level: 1 - level / 2, 0, 1)
     with Store.create_or_open(tmp_path / "run.db") as store:
         for name in ("classic.noise", "mnist_c.blur", "classic.unfinished"):
-            record = Record(store, name, {"seed": 0})
+            record = SweepRecord(store, name, {"seed": 0})
             with record.saving():
                 record.add(SweepBatch(0.25, 0, np.ones(3, bool)))
             if name != "classic.unfinished":

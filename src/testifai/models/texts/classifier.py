@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from testifai.models.base import Model
 from testifai.models.texts.base import NetworkPart, TextModel
 from testifai.models.texts.cache import LIMIT_MB
-from testifai.models.texts.network import Network, fingerprint
+from testifai.models.texts.network import TextNetwork, fingerprint
 from testifai.support.batches import Batch
 from testifai.support.fields import File
 
@@ -38,7 +38,7 @@ class TransformersModel(TextModel):
         super().__init__(cache_mb=cache_mb, batch_size=batch_size)
         self.folder = Path(folder)
         self.name = self.folder.resolve().name
-        self.network = Network(
+        self.network = TextNetwork(
             self.folder, "AutoModelForSequenceClassification", max_length=max_length, device=device, threads=threads
         )
         columns = int(self.network.module.config.num_labels)

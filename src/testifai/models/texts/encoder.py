@@ -18,7 +18,7 @@ from testifai.models.base import Model
 from testifai.models.texts.base import NetworkPart, TextModel, check_texts
 from testifai.models.texts.cache import LIMIT_MB, RowCache
 from testifai.models.texts.heads import Head, features_of
-from testifai.models.texts.network import Network, fingerprint, read_config, read_json
+from testifai.models.texts.network import TextNetwork, fingerprint, read_config, read_json
 from testifai.support.batches import Batch
 from testifai.support.fields import File
 
@@ -48,7 +48,7 @@ class Encoder:
         self._parts = _modules(self.folder)
         self._poolings, self._normalise = _poolings(self.folder, self._parts)
         longest = (read_json(self.folder / "sentence_bert_config.json") or {}).get("max_seq_length")
-        self.network = Network(
+        self.network = TextNetwork(
             _network_folder(self.folder), "AutoModel", optional="pooler.", max_length=max_length or longest,
             device=device, threads=threads,
         )  # fmt: skip

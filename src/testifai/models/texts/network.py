@@ -24,7 +24,7 @@ _CONTENT = (".json", ".safetensors", ".bin", ".txt", ".model")
 _NO_LIMIT = 1 << 20  # tokenizers without a longest text say so with a huge number
 
 
-class Network:
+class TextNetwork:
     """A network and its tokenizer; texts or pairs of texts in, one row each out.
 
     `threads` are those of one call: several calls may run at once.

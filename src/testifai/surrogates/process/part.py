@@ -26,7 +26,7 @@ class Scatter:
         return np.sqrt(self.scale * size) / 2, rows / np.sqrt(size)
 
 
-class Part:
+class SurfacePart:
     """One of the surfaces that add up to eta, and what trials have taught about it.
 
     Values of tests are `level` + surface + noise; noise is that of single trials, `sd` times that of `information`.

@@ -15,10 +15,10 @@ from testifai.surrogates.base import Surrogate
 from testifai.surrogates.process.evidence import best_parameters
 from testifai.surrogates.process.inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
 from testifai.surrogates.process.kernel import REMAINDER, Floats, Ints, Prior
-from testifai.surrogates.process.part import Part, Scatter
+from testifai.surrogates.process.part import Scatter, SurfacePart
 from testifai.surrogates.process.places import Numbers, known_places, severities
 from testifai.surrogates.process.scale import inside, moments, rate
-from testifai.surrogates.process.scores import EXPLAINED, Scores, read_scores
+from testifai.surrogates.process.scores import EXPLAINED, ScoreFit, read_scores
 
 LARGEST = 2_000  # tests used in a fit
 FIRST_STEPS = (15, 25)  # of the optimiser: parameters need not be exact for a surface that is not
@@ -152,20 +152,23 @@ class Process(Surrogate):
         self._coefficients = hermite(np.sin(inside(smoothed)) ** 2)
         return smoothed
 
-    def _scores(self, eta: Floats) -> Scores | None:
+    def _scores(self, eta: Floats) -> ScoreFit | None:
         """What the oracle's values explain, where there are any."""
         if self._single is None:
             return None
         return read_scores(self._single, inside(eta), self._kernel, self._coefficients)
 
-    def _split(self, scores: Scores | None) -> None:
+    def _split(self, scores: ScoreFit | None) -> None:
         """One surface, or that which values explain and the remainder."""
         self._read = scores
-        self._parts = [Part(self.prior_, self.parameters_, Scatter())]
+        self._parts = [SurfacePart(self.prior_, self.parameters_, Scatter())]
         if scores is not None:
             prior = Prior([axis.tolist() for axis in self.prior_.levels], REMAINDER)
-            rest = Part(prior, prior.mean, Scatter(first=EXPLAINED, scale=scores.rest_scale))
-            self._parts = [Part(self.prior_, self.parameters_, Scatter(last=EXPLAINED, scale=scores.scale)), rest]
+            rest = SurfacePart(prior, prior.mean, Scatter(first=EXPLAINED, scale=scores.rest_scale))
+            self._parts = [
+                SurfacePart(self.prior_, self.parameters_, Scatter(last=EXPLAINED, scale=scores.scale)),
+                rest,
+            ]
 
     def _trials(self, eta: Floats) -> list[tuple[Floats, Floats]]:
         """For each part the trials as deviations from a reference for each test, linearised at eta."""
@@ -209,7 +212,7 @@ class Process(Surrogate):
             part.forget()
         del self._kernel
 
-    def _information(self, part: Part, correlation: Floats) -> Information | Independent:
+    def _information(self, part: SurfacePart, correlation: Floats) -> Information | Independent:
         tests = len(self._places)
         if self._single is None:
             return Independent(self._test, self._tried, tests)
@@ -310,7 +313,7 @@ class Process(Surrogate):
         known = np.flatnonzero((number >= 0) & self._complete[number])
         return known, number[known]
 
-    def _among(self, part: Part, rows: Ints, columns: Ints) -> Floats:
+    def _among(self, part: SurfacePart, rows: Ints, columns: Ints) -> Floats:
         """The prior covariance of the values of configurations, for the inputs at hand where asked for."""
         left = self._numbered(rows)
         right = np.arange(len(columns)) if columns is self._places else self._numbered(columns)
@@ -324,7 +327,7 @@ class Process(Surrogate):
             kernel += self._share * self._correlation(part, rows, columns) * np.multiply.outer(*sd)
         return kernel
 
-    def _correlation(self, part: Part, rows: Ints, columns: Ints) -> Floats:
+    def _correlation(self, part: SurfacePart, rows: Ints, columns: Ints) -> Floats:
         """How trials of one input under two configurations are correlated."""
         if self.same_input_ is None or part.scatter.first:
             correlation = np.zeros((len(rows), len(columns)))

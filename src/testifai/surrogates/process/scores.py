@@ -31,7 +31,7 @@ LOCATION, SPREAD = 2 * np.pi, 0.6
 
 
 @dataclass(frozen=True)
-class Scores:
+class ScoreFit:
     """The part of trials and tests that values explain."""
 
     reference: Floats  # eta of each test by its values
@@ -40,7 +40,7 @@ class Scores:
     rest_scale: float  # the same of e - f
 
 
-def read_scores(single: Trials, eta: Floats, kernel: Floats, coefficients: Floats) -> Scores | None:
+def read_scores(single: Trials, eta: Floats, kernel: Floats, coefficients: Floats) -> ScoreFit | None:
     """What the values of trials explain, given the surface of the outcomes alone; None where that is too little."""
     from scipy.special import ndtr
 
@@ -63,7 +63,7 @@ def read_scores(single: Trials, eta: Floats, kernel: Floats, coefficients: Float
     f = explained * outcomes  # of trials without a value, the best guess
     f[known] = slope * deviations
     theory = (coefficients[:EXPLAINED] ** 2).sum(axis=0)[single.test] / 4
-    return Scores(
+    return ScoreFit(
         reference=slope * np.arcsin(np.sqrt(ndtr(mu / s))),
         deviations=f,
         scale=float((f**2).sum() / theory.sum()),
