@@ -90,5 +90,5 @@ def test_results_do_not_depend_on_the_batch_to_the_last_bit(quality):
 
 
 def test_an_impossible_quality_is_refused():
-    with pytest.raises(InputError, match="quality: 0 "):
+    with pytest.raises(InputError, match="quality: must be a number, at least 1 and at most 100, got 0"):
         ops.jpeg(photographs(1, 16, 16), 0)

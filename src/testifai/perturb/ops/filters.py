@@ -11,9 +11,9 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.errors import InputError
 from testifai.perturb.ops.small import SMALL, Images, exact, put_back, runs, slabs
 from testifai.perturb.ops.values import image_shape
+from testifai.support.checks import choice, number
 from testifai.support.threads import one_blas_thread
 
 # Numbers handled at once where images are first sorted into groups, which should not become too small.
@@ -120,8 +120,7 @@ def gaussian(
 
     Outside lies the nearest pixel, or with border="mirror" the mirror image (d c b a | a b c d).
     """
-    if border not in ("nearest", "mirror"):
-        raise InputError(f'border: {border!r} is not accepted; give "nearest" or "mirror"')
+    choice("border", border, ("nearest", "mirror"))
     down, across = np.broadcast_to(sigma, 2).tolist()
     height, width = values.shape[1:3]
     blurs = (_Gaussian(down, truncate, height, border), _Gaussian(across, truncate, width, border))
@@ -227,8 +226,7 @@ def disc_blur(images: Images, radius: float, alias_blur: float) -> Images:
     Kernel of Hendrycks and Dietterich, "Benchmarking neural network robustness", ICLR 2019.
     """
     stacked = _stacked(images)
-    if not 0 <= radius <= _WIDEST:
-        raise InputError(f"radius: {radius!r} is not accepted; give 0 to {_WIDEST}")
+    number("radius", radius, least=0, most=_WIDEST)
     square = int(radius * radius)
     reaches = [math.isqrt(square - across * across) for across in range(math.isqrt(square) + 1)]
     rim = 2 if radius > 8 else 1

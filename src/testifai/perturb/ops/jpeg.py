@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.errors import InputError
 from testifai.perturb.ops.small import SMALL, Images, slabs
 from testifai.perturb.ops.values import image_shape
+from testifai.support.checks import number
 from testifai.support.threads import one_blas_thread
 
 # The tables of the standard's annex K (ITU-T T.81), for brightness and for colour, at quality 50.
@@ -45,8 +45,7 @@ def jpeg(images: Images, quality: int) -> Images:
     Large images are really compressed; small ones go through the steps that lose something.
     """
     height, width, channels = image_shape(images)
-    if not 1 <= quality <= 100:
-        raise InputError(f"quality: {quality!r} is not accepted; give 1 to 100")
+    number("quality", quality, least=1, most=100)
     if height * width > SMALL:
         stored = _stored_colour if channels == 3 else _stored_grey
         return np.stack([stored(image, quality) for image in images]).reshape(images.shape)

@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from testifai.errors import InputError
 from testifai.perturb.ops.filters import _WIDEST, _bell, _half_gaussian
 from testifai.perturb.ops_torch.values import Images, constant, image_shape
+from testifai.support.checks import choice, number
 
 Matrix = NDArray[np.float64]
 
@@ -34,8 +34,7 @@ def gaussian(values: Any, sigma: float | tuple[float, float], truncate: float = 
 
     Outside lies the nearest pixel, or with border="mirror" the mirror image (d c b a | a b c d).
     """
-    if border not in ("nearest", "mirror"):
-        raise InputError(f'border: {border!r} is not accepted; give "nearest" or "mirror"')
+    choice("border", border, ("nearest", "mirror"))
     down, across = sigma if isinstance(sigma, tuple) else (sigma, sigma)
     rows, columns = (
         _gaussian_matrix(float(one), float(truncate), side, border)
@@ -61,8 +60,7 @@ def disc_blur(images: Images, radius: float, alias_blur: float) -> Images:
     5 × 5 where the radius is above 8. Outside, the image goes on mirrored, without its edge repeated.
     Kernel of Hendrycks and Dietterich, "Benchmarking neural network robustness", ICLR 2019.
     """
-    if not 0 <= radius <= _WIDEST:
-        raise InputError(f"radius: {radius!r} is not accepted; give 0 to {_WIDEST}")
+    number("radius", radius, least=0, most=_WIDEST)
     height, width, _ = image_shape(images)
     area, terms = _disc(float(radius), float(alias_blur), height, width)
     return _rounded(_products(_planes(images), terms).div_(area))

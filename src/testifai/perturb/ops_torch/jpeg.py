@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from testifai.errors import InputError
 from testifai.perturb.ops.jpeg import OFFSETS, SEPARATION, cosines, doubling, rounding_steps
 from testifai.perturb.ops_torch.values import Images, constant, image_shape
+from testifai.support.checks import number
 
 # Shares of Cr and Cb in red, green and blue as libjpeg has them: in steps of 2⁻¹⁶.
 _RED, _GREEN_CR, _GREEN_CB, _BLUE = (np.array([91881, -46802, -22554, 116130]) / 65536).tolist()
@@ -24,8 +24,7 @@ _RED, _GREEN_CR, _GREEN_CB, _BLUE = (np.array([91881, -46802, -22554, 116130]) /
 def jpeg(images: Images, quality: int) -> Images:
     """Images after JPEG compression, as libjpeg does it by default: colour at half the resolution."""
     height, width, channels = image_shape(images)
-    if not 1 <= quality <= 100:
-        raise InputError(f"quality: {quality!r} is not accepted; give 1 to 100")
+    number("quality", quality, least=1, most=100)
     brightness_steps, colour_steps = rounding_steps(quality)
     if channels == 1:
         padded = _padded(images, 8)[..., 0].to(torch.float32)
