@@ -129,9 +129,9 @@ def demo_accuracy(space, severity):
     [
         (["-p", "nois"], "perturbation 'nois' is not known"),
         (["-p", "zoom"], "it has no continuous level"),
-        (["-p", "noise", "-t", "1.5"], "threshold: must be an accuracy between 0 and 1, got 1.5"),
+        (["-p", "noise", "-t", "1.5"], "threshold: must be a number, at least 0 and at most 1, got 1.5"),
         (["-p", "noise", "--curvature", "steep"], "--curvature: expected a number"),
-        (["-p", "noise", "--curvature", "-1"], "curvature: must be a positive number"),
+        (["-p", "noise", "--curvature", "-1"], 'curvature, unless "auto": must be a number, above 0'),
         (["-p", "noise", "--method", "asp"], "method: 'asp' is not known"),
         (["-p", "noise", "--levels", "1"], "--levels: expected FIRST,LAST"),
         (["-p", "noise", "-p", "classic.rotation", "--levels", "0,1"], "name one with --perturbation"),

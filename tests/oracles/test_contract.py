@@ -26,7 +26,7 @@ def test_every_oracle_is_here():
     assert {case if isinstance(case, str) else case["use"] for case in CASES if not callable(case)} == set(ORACLES)
 
 
-@pytest.mark.parametrize("oracle", CASES, ids=str)
+@pytest.mark.parametrize("oracle", CASES, ids=lambda given: str(given).partition(" at 0x")[0])
 def test_it_keeps_the_contract(oracle):
     check_oracle(oracle)
 

@@ -149,7 +149,7 @@ def test_composites_of_digit_perturbations_are_shown_on_a_digit():
         ("", "'' is not perturbation=severity"),
         ("mnist_c.zoom=high", "'mnist_c.zoom=high' is not"),
         ("mnist_c.zoom=-1", "is not perturbation=severity"),
-        ("mnist_c.zoom=9", "severity 9 does not exist"),
+        ("mnist_c.zoom=9", "severity: must be a whole number, at least 0 and at most 5, got 9"),
         ("mnist_c.zom=3", "did you mean 'mnist_c.zoom'"),
     ],
 )

@@ -245,6 +245,12 @@ class TestIds:
         assert space.id(space.configuration(number)) == number
         assert space.matrix([number, 0])[0].tolist() == list(space.configuration(number))
 
+    def test_ids_on_both_sides_of_64_bits(self):
+        space = grid(*[6] * 40)
+        assert space.matrix([2**63, 5])[0].tolist() == list(space.configuration(2**63))
+        with pytest.raises(InputError, match=r"^id: 1\.5 is not a test"):
+            space.matrix([2**63, 1.5])
+
     def test_low_orders_keep_small_ids_in_a_huge_ordered_space(self):
         space = grid(*[6] * 20, order_sensitive=True)
         found = list(space.configurations(max_order=2))

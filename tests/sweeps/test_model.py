@@ -174,13 +174,13 @@ def test_a_model_that_fails_midway_leaves_what_was_measured() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"confidence": 1.0}, "confidence: must be between 0 and 1"),
+        ({"confidence": 1.0}, "confidence: must be a number, above 0 and below 1"),
         ({"target": -1}, "target: must be"),
         ({"population": "past"}, "population: must be one of data, future"),
         ({"levels": (0.1, 0.1)}, "levels: give two different numbers"),
         ({"levels": 3}, "levels: give two different numbers"),
         ({"levels": (0.0, 0.5), "integer": True}, "levels: must be whole numbers"),
-        ({"threshold": 80}, "threshold: must be an accuracy between 0 and 1, got 80"),
+        ({"threshold": 80}, "threshold: must be a number, at least 0 and at most 1, got 80"),
         ({"seed": -1}, "seed: must be"),
         ({"workers": 0}, "workers: must be"),
         ({"method": "simpson"}, "method: 'simpson' is not known"),

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.errors import InputError
 from testifai.perturb.rng import Rng
 from testifai.support.batches import SIDES, Batch, Side, are_pairs
+from testifai.support.checks import number, whole
 
 Function = Callable[[Any, Any, Rng], Any]
 # What an input's draws follow besides the perturbation's name: seed, severity, inputs' numbers, occurrence.
@@ -86,13 +87,7 @@ class Perturbation:
 
     def check_severity(self, severity: int) -> int:
         """The severity as a plain int, or an InputError."""
-        known = isinstance(severity, int | np.integer) and not isinstance(severity, bool)
-        if not known or not 0 <= severity < len(self.severities):
-            raise InputError(
-                f"perturbation '{self.name}': severity {severity!r} does not exist; "
-                f"accepted: whole numbers 0 to {len(self.severities) - 1}"
-            )
-        return int(severity)
+        return whole(f"perturbation '{self.name}': severity", severity, least=0, most=len(self.severities) - 1)
 
     def apply(
         self,
@@ -135,9 +130,7 @@ class Perturbation:
         if self.levels is None:
             raise InputError(f"perturbation '{self.name}': it has no continuous level; use a severity")
         low, high = sorted(self.levels)
-        known = isinstance(level, int | float | np.integer | np.floating) and not isinstance(level, bool)
-        if not known or not low <= level <= high:
-            raise InputError(f"perturbation '{self.name}': level {level!r} is not accepted; give {low:g} to {high:g}")
+        level = number(f"perturbation '{self.name}': level", level, least=low, most=high)
         count = check_batch(batch)
         side = check_side(side)
         if level == self.levels[0]:
@@ -242,9 +235,7 @@ def check_side(side: Side) -> Side:
 
 def check_seed(seed: int) -> int:
     """The seed as a plain int, or an InputError."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise InputError(f"seed: {seed!r} is not accepted; give a whole number")
-    return int(seed)
+    return whole("seed", seed)
 
 
 def check_indices(indices: ArrayLike | None, count: int) -> NDArray[np.integer[Any]]:

@@ -129,7 +129,7 @@ def describe(given: Perturbation) -> dict[str, Any]:
     >>> describe(get("mnist_c.rotate"))
     {'name': 'mnist_c.rotate', 'severities': [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]}
     """
-    return {"name": given.name, "severities": [plain(parameter) for parameter in given.severities]}
+    return {"name": given.name, "severities": plain(given.severities)}
 
 
 def rebuild(description: dict[str, Any]) -> Perturbation:

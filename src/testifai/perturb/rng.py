@@ -119,13 +119,7 @@ class Rng:
         A single number gives one count per input.
         """
         rates = np.atleast_1d(np.asarray(rate, dtype=np.float64))
-        if rates.shape[0] not in (1, len(self)):
-            raise InputError(
-                f"poisson(rate): the first axis of rate has length {rates.shape[0]}; "
-                f"it must be the number of inputs, {len(self)}, or 1"
-            )
-        if not (rates >= 0).all():
-            raise InputError("poisson(rate): every rate must be a number ≥ 0")
+        check_rates(rates, len(self))
         rates = np.broadcast_to(rates, (len(self), *rates.shape[1:]))
         counts = np.empty(rates.shape, dtype=np.int64)
         for row, generator in enumerate(self._generators()):
@@ -182,3 +176,14 @@ def _fill_uniform(generator: np.random.Generator, row: NDArray[np.float64]) -> N
 
 def _fill_normal(generator: np.random.Generator, row: NDArray[np.float64]) -> None:
     generator.standard_normal(out=row)
+
+
+def check_rates(rates: Any, inputs: int) -> None:
+    """Refuse rates, an array or a tensor, that do not fit so many inputs or that nothing can have."""
+    if rates.shape[0] not in (1, inputs):
+        raise InputError(
+            f"poisson(rate): the first axis of rate has length {rates.shape[0]}; "
+            f"it must be the number of inputs, {inputs}, or 1"
+        )
+    if not (rates >= 0).all():
+        raise InputError("poisson(rate): every rate must be a number ≥ 0")

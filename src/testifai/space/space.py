@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.errors import InputError
 from testifai.perturb import Perturbation, describe, resolve
 from testifai.space.numbering import Ints, Numbering, Whole, first_ranks, mixed_radix, rank_places, unrank_places
+from testifai.support.plain import plain
 
 ENUMERABLE = 50_000_000
 LARGEST_TABLE = 100_000  # a damaged description must not fill the memory
@@ -106,7 +107,7 @@ class Space:
 
     def canonical(self, sigma: Sequence[int]) -> tuple[int, ...]:
         """The configuration in full, as Python integers; InputError where it is not one of this space."""
-        values = [_plain(value) for value in sigma] if isinstance(sigma, Iterable) else [sigma]
+        values = [plain(value) for value in sigma] if isinstance(sigma, Iterable) else [sigma]
         k = len(self._axes)
         if len(values) not in {k, self.width}:
             accepted = f"{k} severities" + (f", or {k} severities and {k} places" * self._order_sensitive)
@@ -162,7 +163,7 @@ class Space:
     def configuration(self, id: int) -> tuple[int, ...]:  # noqa: A002 - the word for it
         """The configuration with this number."""
         if not _is_whole(id) or not 0 <= id < self.size:
-            raise InputError(f"id: {_plain(id)!r} is not a test of this space; accepted: 0 to {self.size - 1}")
+            raise InputError(f"id: {plain(id)!r} is not a test of this space; accepted: 0 to {self.size - 1}")
         if self._order_sensitive:
             return tuple(self._unflat(np.array([int(id)], dtype=self._whole))[0].tolist())
         severities, rest = [], int(id)
@@ -175,11 +176,16 @@ class Space:
 
     def matrix(self, ids: ArrayLike) -> Ints:
         """The configurations with these numbers, a row each: severities, then places where there are any."""
-        numbers = np.asarray(ids).reshape(-1)
+        numbers = np.asarray(ids)
+        if numbers.dtype.kind == "f" and not isinstance(ids, np.ndarray):
+            # NumPy makes floats of whole numbers if one fits 64 bits only without a sign and another only with one.
+            numbers = np.asarray(ids, dtype=object)
+        numbers = numbers.reshape(-1)
         if numbers.size == 0:
             return np.empty((0, self.width), dtype=np.int64)
         whole = numbers.dtype.kind in "iu" or (numbers.dtype == object and all(map(_is_whole, numbers)))
-        for suspect in (numbers.min(), numbers.max()) if whole else numbers[:1]:
+        suspects = (numbers.min(), numbers.max()) if whole else [one for one in numbers if not _is_whole(one)][:1]
+        for suspect in suspects:
             self.configuration(suspect)  # which says what is wrong
         return self._unflat(numbers.astype(self._whole))
 
@@ -414,10 +420,6 @@ def _spread(subset: Sequence[int], values: Sequence[int], k: int) -> tuple[int, 
 def _require_enumerable(tests: int) -> None:
     if tests > ENUMERABLE:
         raise InputError(f"space: {tests} tests are too many to enumerate (at most {ENUMERABLE}); use predict")
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_whole(value: object) -> bool:

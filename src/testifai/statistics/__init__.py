@@ -1,1 +1,1 @@
-"""Numbers in, numbers out: intervals, looks, differences, corrections for many tests, independence."""
+"""Numbers in, numbers out: intervals, clustered means, looks, differences, corrections for many tests, independence."""

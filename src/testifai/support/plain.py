@@ -12,7 +12,7 @@ import numpy as np
 
 
 def plain(value: Any) -> Any:
-    """The same value made of dictionaries, lists, numbers and texts; None for a number that does not exist.
+    """A value as dictionaries, lists, numbers and texts; None for a number that does not exist.
 
     Records become dictionaries, by their own `as_dict` where they have one; what JSON has no word for becomes the
     text that Python writes for it.

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.perturb.registry import resolve
+from testifai.support.checks import number, whole
 from testifai.sweeps import checks
 from testifai.sweeps.model import TARGET, Given, Task
 from testifai.sweeps.probe import SweepBatch
@@ -90,7 +91,7 @@ def calibrate(
         tuple(max(0.0, accuracy - drop) for drop in wanted),
         "asap",
         checks.curvature(curvature),
-        checks.whole("points", points, 2),
+        whole("points", points, least=2),
         checks.confidence(confidence),
         checks.target(target),
     )
@@ -129,7 +130,7 @@ class _Place(NamedTuple):
 def _drops(given: Any) -> tuple[float, ...]:
     """Amounts between 0 and 1 in ascending order, each once."""
     listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else []
-    found = sorted({checks.number("drops", one) for one in listed})
+    found = sorted({number("drops", one) for one in listed})
     if not found or found[0] <= 0 or found[-1] >= 1:
         raise InputError(f"drops: give amounts of accuracy between 0 and 1, such as [0.05, 0.2], got {given!r}")
     return tuple(found)

@@ -9,23 +9,9 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError, suggest
+from testifai.support.checks import number
 
 METHODS = ("asap", "uniform", "quad", "random")
-_NUMBER = int | float | np.integer | np.floating
-
-
-def number(field: str, value: Any) -> float:
-    """A finite number as a float."""
-    if isinstance(value, bool) or not isinstance(value, _NUMBER) or not math.isfinite(value):
-        raise InputError(f"{field}: must be a finite number, got {value!r}")
-    return float(value)
-
-
-def whole(field: str, value: Any, least: int) -> int:
-    """A whole number of at least that much."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{field}: must be a whole number, at least {least}, got {value!r}")
-    return int(value)
 
 
 def thresholds(given: Any) -> tuple[float, ...]:
@@ -33,11 +19,7 @@ def thresholds(given: Any) -> tuple[float, ...]:
     listed = list(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else [given]
     if not listed:
         raise InputError("threshold: the list is empty; give an accuracy between 0 and 1, or several")
-    for one in listed:
-        known = isinstance(one, _NUMBER) and not isinstance(one, bool)
-        if not known or not 0 <= one <= 1:
-            raise InputError(f"threshold: must be an accuracy between 0 and 1, got {one!r}")
-    return tuple(float(one) for one in listed)
+    return tuple(number("threshold", one, least=0, most=1) for one in listed)
 
 
 def span(low: Any, high: Any, *, integer: bool = False) -> tuple[float, float]:
@@ -54,10 +36,7 @@ def curvature(given: Any) -> float | str:
     """A positive number or "auto"."""
     if isinstance(given, str) and given == "auto":
         return "auto"
-    known = isinstance(given, _NUMBER) and not isinstance(given, bool)
-    if not known or not (math.isfinite(given) and given > 0):
-        raise InputError(f'curvature: must be a positive number or "auto", got {given!r}')
-    return float(given)
+    return number('curvature, unless "auto"', given, above=0)
 
 
 def method(given: Any) -> str:
@@ -69,18 +48,12 @@ def method(given: Any) -> str:
 
 def confidence(given: Any) -> float | None:
     """A confidence between 0 and 1, or None: every level on all inputs."""
-    if given is None:
-        return None
-    if isinstance(given, bool) or not isinstance(given, _NUMBER) or not 0 < given < 1:
-        raise InputError(f"confidence: must be between 0 and 1, such as 0.95, or None, got {given!r}")
-    return float(given)
+    return None if given is None else number("confidence", given, above=0, below=1)
 
 
 def target(given: Any) -> float:
     """A wanted bound; 0 asks for the finest steps."""
-    if isinstance(given, bool) or not isinstance(given, _NUMBER) or not 0 <= given < 1:
-        raise InputError(f"target: must be a wanted bound between 0 and 1, such as 0.01, got {given!r}")
-    return float(given)
+    return number("target", given, least=0, below=1)
 
 
 def accuracy(value: Any, level: float) -> float:

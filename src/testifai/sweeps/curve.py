@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
+from testifai.support.checks import whole
 from testifai.sweeps import asap, checks, comparators, exact
 from testifai.sweeps.build import Points, Scale, Setting, results
 from testifai.sweeps.result import SweepError
@@ -50,11 +51,11 @@ def sweep(
         method=checks.method(method),
         curvature=bend,
         bend=bend,
-        points=checks.whole("points", points, 2),
+        points=whole("points", points, least=2),
         name=name,
     )
     grid = asap.Grid(*ends, setting.points, integer)
-    repetitions = checks.whole("repetitions", repetitions, 1)
+    repetitions = whole("repetitions", repetitions, least=1)
     known: dict[float, float] = {}
 
     def evaluate(level: float) -> float:
@@ -63,7 +64,7 @@ def sweep(
         return known[level]
 
     try:
-        compared = run(evaluate, known, grid, setting, seed=checks.whole("seed", seed, 0), repetitions=repetitions)
+        compared = run(evaluate, known, grid, setting, seed=whole("seed", seed, least=0), repetitions=repetitions)
     except Exception as error:
         raise unfinished(error, setting, Points.exact(known, setting.bend)) from error
     found = results(setting, Points.exact(known, setting.bend), compared)

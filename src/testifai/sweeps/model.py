@@ -13,6 +13,7 @@ from testifai.perturb import Perturbation
 from testifai.perturb.registry import resolve
 from testifai.scans.session import Session
 from testifai.space import Space
+from testifai.support.checks import number, whole
 from testifai.sweeps import asap, checks, curve, sampled
 from testifai.sweeps.build import Points, Scale, Setting, results
 from testifai.sweeps.probe import Probe, SweepBatch
@@ -69,11 +70,11 @@ def sweep_model(
         checks.thresholds(threshold),
         checks.method(method),
         checks.curvature(curvature),
-        checks.whole("points", points, 2),
+        whole("points", points, least=2),
         checks.confidence(confidence),
         checks.target(target),
     )
-    found = task.run(setting, repetitions=checks.whole("repetitions", repetitions, 1))
+    found = task.run(setting, repetitions=whole("repetitions", repetitions, least=1))
     return found[0] if np.ndim(threshold) == 0 else found
 
 
@@ -180,7 +181,7 @@ def _ends(perturbation: Perturbation, levels: Any, integer: bool) -> tuple[float
             "give levels=(first, last) where its function takes any number between them"
         )
     try:
-        first, last = (checks.number("levels", end) for end in given)
+        first, last = (number("levels", end) for end in given)
     except (TypeError, ValueError):
         first = last = 0.0
     if first == last:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.support.plain import plain
 from testifai.support.views import view
 
 Floats = NDArray[np.float64]
@@ -57,7 +58,7 @@ class Sweep:
         >>> sweep(lambda level: 1 - level / 2, 0, 1).as_dict()["uncertain"]
         [[0.39990234375, 0.400390625]]
         """
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
     def plot(self, path: str | PathLike[str]) -> None:
         """Draw the curve, the threshold, the levels measured and the uncertain stretches as .png or .jpg."""
@@ -75,11 +76,3 @@ class SweepError(InputError):
     """A sweep that could not be finished; `partial` holds what was measured, one `Sweep` per threshold."""
 
     partial: tuple[Sweep, ...] = ()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value

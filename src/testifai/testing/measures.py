@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from testifai.models import wrap
 from testifai.quality import Measure, Reference, Score, resolve
 from testifai.support.batches import Batch, take
 from testifai.testing.complaints import (
@@ -41,6 +41,7 @@ def check_measure(
     """
     clean = example_photographs(INPUTS, (28, 28)) if clean is None else clean
     perturb = _darker if perturb is None else perturb
+    model = None if model is None else wrap(model)
     named = isinstance(measure, str | dict) or (callable(measure) and not isinstance(measure, type))
     make: Callable[[], Any] = (lambda: measure) if named else maker_of(measure, "reference")
     first = resolve(make())
@@ -70,14 +71,14 @@ def _check_declared(measure: Measure, who: str) -> None:
 
 def _reference(measure: Measure, clean: Batch, model: Any, who: str) -> Reference:
     arguments = Untouched(clean)
-    made = measure.reference(clean, copy.copy(model), seed=1)
+    made = measure.reference(clean, model, seed=1)
     arguments.check(who, "reference")
     rows = np.asarray(made.rows)
     require(0 < len(rows) <= measure.sample, who, f"looks at {len(rows)} inputs; its sample is {measure.sample}")
     require(((rows >= 0) & (rows < len(clean))).all(), who, "looks at inputs that do not exist")
     require(len(np.unique(rows)) == len(rows), who, "looks at an input twice")
     turned = take(clean, np.arange(len(clean))[::-1])
-    again = measure.reference(turned, copy.copy(model), seed=1)
+    again = measure.reference(turned, model, seed=1)
     require(same(again.rows, made.rows), who, "its sample depends on what the inputs are")
     return made
 

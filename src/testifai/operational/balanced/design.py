@@ -119,7 +119,7 @@ def best_design(rate: Floats, variance: Floats, least: Floats, members: Floats, 
 
 
 def scale(probabilities: Floats, tests: int) -> Floats:
-    """The same probabilities, scaled to add up to `tests`; none above 1."""
+    """Probabilities in these proportions that add up to `tests`; none above 1."""
     total = probabilities.sum()
     if total >= tests:
         return probabilities * (tests / total) if total > 0 else probabilities

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from testifai.errors import InputError
-from testifai.perturb.rng import FEW, Rng, Size
+from testifai.perturb.rng import FEW, Rng, Size, check_rates
 
 _MASK = 0xFFFFFFFF
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -93,13 +93,7 @@ class TensorRng(Rng):
         A count is the quantile of a uniform number, found by halving an interval that is sure to hold it.
         """
         rates = torch.atleast_1d(torch.as_tensor(rate, dtype=torch.float64, device=self.device))
-        if rates.shape[0] not in (1, len(self)):
-            raise InputError(
-                f"poisson(rate): the first axis of rate has length {rates.shape[0]}; "
-                f"it must be the number of inputs, {len(self)}, or 1"
-            )
-        if not (rates >= 0).all():
-            raise InputError("poisson(rate): every rate must be a number ≥ 0")
+        check_rates(rates, len(self))
         rates = rates.expand(len(self), *rates.shape[1:])
         chance = self._numbers(math.prod(rates.shape[1:])).reshape(rates.shape)
         # Uniform numbers are at least 2⁻⁵³ away from 0 and 1: no count is further out than this.
