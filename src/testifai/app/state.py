@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-import numpy as np
-
 from testifai.errors import InputError
 from testifai.scans.session import Session
 from testifai.scans.stored import open_measured
@@ -194,10 +192,9 @@ def fixed(space: Space, wanted: Any) -> dict[str, int]:
 
 def has_errors(tomogram: Tomogram) -> bool:
     """Whether a run says which class was taken for which."""
-    labels = tomogram.labels
-    if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iub":
-        return False
-    return "predicted" in tomogram.outcomes.kept_names() and len(np.unique(labels)) <= MOST_CLASSES
+    from testifai.locality.measure import tells_confusions
+
+    return tells_confusions(tomogram, MOST_CLASSES)
 
 
 def _number(text: str | None, below: int, default: int | None) -> int | None:

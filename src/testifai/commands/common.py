@@ -38,19 +38,6 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def facts(tomogram: Any) -> dict[str, Any]:
-    """What a run is, in numbers."""
-    base = tomogram.base
-    return {
-        "axes": {axis.name: list(axis.severities) for axis in tomogram.space.axes},
-        "tests": tomogram.space.size,
-        "measured": len(tomogram.outcomes),
-        "inputs": tomogram.outcomes.inputs,
-        "inferences": tomogram.inferences,
-        "base": None if base != base else base,
-    }
-
-
 def check_gates(spec: Any, session: Any) -> None:
     """Refuse a gate that cannot be asked before anything is measured."""
     tomogram = session.tomogram()

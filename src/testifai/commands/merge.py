@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, facts, print_json
+from testifai.commands.common import Json, print_json
 
 
 def merge(
@@ -16,6 +16,7 @@ def merge(
     as_json: Json = False,
 ) -> None:
     """Merge partial runs of the same spec made on different machines."""
+    from testifai.present.facts import facts
     from testifai.runs.merge import merge as merge_runs
     from testifai.scans.stored import open_run
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, SpecFile, Stopped, check_gates, facts, print_json, say_code
+from testifai.commands.common import Json, SpecFile, Stopped, check_gates, print_json, say_code
 from testifai.errors import InputError
 
 
@@ -21,6 +21,7 @@ def run(
     """Run a spec; the same command continues an interrupted run. Exit code 1 if a gate does not hold."""
     from testifai.gates.verdicts import judge
     from testifai.present import terminal
+    from testifai.present.facts import facts
     from testifai.scans import loading
     from testifai.scans.spec import read
     from testifai.support.progress import bar

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, RunFile, facts, print_json
+from testifai.commands.common import Json, RunFile, print_json
 from testifai.errors import InputError
 
 
@@ -19,6 +19,7 @@ def show(
 ) -> None:
     """A run in a page: by order, by severity, by class, the worst tests."""
     from testifai.present import terminal
+    from testifai.present.facts import facts
     from testifai.scans.stored import open_measured, open_run
 
     if by is not None:

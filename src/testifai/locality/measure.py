@@ -125,6 +125,14 @@ def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
     return record.table(places)
 
 
+def tells_confusions(tomogram: Tomogram, most: int) -> bool:
+    """Whether a run says which class was taken for which, of so many classes at most."""
+    labels = tomogram.labels
+    if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iub":
+        return False
+    return "predicted" in tomogram.outcomes.kept_names() and len(np.unique(labels)) <= most
+
+
 @dataclass(frozen=True, eq=False)
 class SampleRecord:
     """What a run says of single inputs; `labels` are as the model numbers its classes, notes as `local` wrote them."""

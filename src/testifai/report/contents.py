@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from testifai.errors import InputError
 from testifai.gates import verdicts as gates
+from testifai.locality.measure import from_run, tells_confusions
 from testifai.present.examples import Failures, failures
+from testifai.present.facts import facts
 from testifai.present.figures.dots import lowest
 from testifai.report.stored import Stored, read_stored
 from testifai.scans.reopen import reopen
@@ -68,12 +68,7 @@ class Contents:
         tomogram = self.tomogram
         return {
             "run": self.run,
-            "axes": {axis.name: list(axis.severities) for axis in tomogram.space.axes},
-            "tests": tomogram.space.size,
-            "measured": len(tomogram.outcomes),
-            "inputs": tomogram.outcomes.inputs,
-            "inferences": tomogram.inferences,
-            "base": None if tomogram.base != tomogram.base else tomogram.base,
+            **facts(tomogram),
             "quality": None if tomogram.quality is None else tomogram.quality.name,
             "everything": self.everything.as_dict(),
             "by_order": {str(order): found.as_dict() for order, found in self.by_order.items()},
@@ -120,11 +115,9 @@ def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6) -
 
 def _errors(tomogram: Tomogram) -> Explanation | None:
     """The error summary of a run that kept what was predicted: a fraction of a second for up to `MOST_CLASSES`."""
-    labels = tomogram.labels
-    if "predicted" not in tomogram.outcomes.kept_names() or labels is None or len(np.unique(labels)) > MOST_CLASSES:
+    if not tells_confusions(tomogram, MOST_CLASSES):
         return None
     from testifai.locality.explain import explain
-    from testifai.locality.measure import from_run
 
     try:
         return explain(from_run(tomogram), arity=1, properties=tomogram.space)

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import json
-from importlib import resources
 from typing import Any
 
 from testifai.locality import summary, wording
 from testifai.locality.summary import Explanation
 from testifai.present.figures import locality as figures
-from testifai.present.terminal import interval, rate
+from testifai.report.html import fill_plain
 
 FIRST = 5  # trends described at once; of the others the table tells
 
 
 def render(found: Explanation, name: str) -> str:
     """The page; `name` is what it is about. Equal summaries make equal pages."""
-    import jinja2
-    from plotly.offline import get_plotlyjs
-
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters.update(rate=rate)
-    return environment.from_string(_asset("testifai.report", "errors.html")).render(
+    return fill_plain(
+        "errors.html",
         found=found,
         name=name,
         first=FIRST,
         overall=found.local.overall(),
         summary=summary,
         wording=wording,
-        interval=interval,
-        css=_asset("testifai.report", "page.css"),
-        plotly=get_plotlyjs(),
         drawings=_drawings(found),
     )
 
@@ -53,7 +43,3 @@ def _figures(found: Explanation, *, dark: bool) -> list[Any]:
         figures.heatmap(found.local, dark=dark),
         figures.local_to_global(found.local, found.composed, dark=dark),
     ]
-
-
-def _asset(package: str, name: str) -> str:
-    return (resources.files(package) / "assets" / name).read_text(encoding="utf-8")

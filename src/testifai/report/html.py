@@ -41,6 +41,18 @@ def named(groups: Mapping[str, list[tuple[str, Figure | None]]]) -> dict[str, li
 
 def fill(template: str, groups: Mapping[str, list[Drawing]], **what: Any) -> str:
     """A template of this package as a whole page; it finds its figures as `groups`."""
+    return fill_plain(
+        template,
+        groups=groups,
+        script=_asset("page.js"),
+        config=json.dumps(theme.CONFIG),
+        drawings=_drawings([view for group in groups.values() for view in group]),
+        **what,
+    )
+
+
+def fill_plain(template: str, **what: Any) -> str:
+    """A template of this package as a whole page, filled with this, the style and the library that draws."""
     import jinja2
     from plotly.offline import get_plotlyjs
 
@@ -52,16 +64,8 @@ def fill(template: str, groups: Mapping[str, list[Drawing]], **what: Any) -> str
         lstrip_blocks=True,
     )
     environment.filters.update(rate=rate, signed=signed, zip=zip)
-    return environment.get_template(template).render(
-        groups=groups,
-        interval=interval,
-        css=_asset("page.css"),
-        script=_asset("page.js"),
-        plotly=get_plotlyjs(),
-        config=json.dumps(theme.CONFIG),
-        drawings=_drawings([view for group in groups.values() for view in group]),
-        **what,
-    )
+    shared = {"interval": interval, "css": _asset("page.css"), "plotly": get_plotlyjs()}
+    return environment.get_template(template).render(**shared, **what)
 
 
 def _drawings(views: list[Drawing]) -> str:

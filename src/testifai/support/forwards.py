@@ -100,6 +100,7 @@ MODULES = {
 }
 
 NAMES = {
+    "testifai.commands.common": {"facts": "testifai.present.facts:facts"},
     "testifai.commands.example": {"Row": "testifai.commands.example:QueryRow"},
     "testifai.commands.select": {"estimate": "testifai.commands.estimate:estimate"},
     "testifai.engine.local": {
