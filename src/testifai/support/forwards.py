@@ -195,6 +195,7 @@ NAMES = {
         "STEPS": "testifai.surrogates.process.process:STEPS",
     },
     "testifai.surrogates.process.scale": {"quantile": "testifai.statistics.normal:quantile"},
+    "testifai.sweeps.checks": {"whole": "testifai.support.checks:whole"},
     "testifai.sweeps.probe": {"Measured": "testifai.sweeps.probe:SweepBatch"},
     "testifai.tomogram": {
         "Floats": "testifai.tomogram.tomogram:Floats",
