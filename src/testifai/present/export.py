@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
+from testifai.support.bits import pack
 from testifai.support.files import write_bytes, write_npz
 from testifai.tomogram import Tomogram
 
@@ -77,7 +78,7 @@ def write_grid(tomogram: Tomogram, path: Path) -> None:
         )
     back = np.argsort(tomogram.order)
     places = np.arange(outcomes.inputs)
-    passes = np.stack([np.packbits(outcomes.passed(i, places)[back]) for i in range(space.size)])
+    passes = np.stack([pack(outcomes.passed(i, places)[back]) for i in range(space.size)])
     arrays: dict[str, NDArray[Any]] = {
         "axes": np.array(space.names),
         "inputs": np.array(outcomes.inputs),
