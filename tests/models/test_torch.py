@@ -121,7 +121,7 @@ def test_refused(factory, capsys):
     refused("not a file of weights alone", weights="evil.pt")
     assert "executed" not in capsys.readouterr().out
     refused("device 'no-such-device' cannot be used", device="no-such-device")
-    refused("threads = 0", threads=0)
+    refused("threads: must be a whole number, at least 1, got 0", threads=0)
     with pytest.raises(InputError, match=r"int is not a torch\.nn\.Module"):
         TorchModel(3)
 

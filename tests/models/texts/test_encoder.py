@@ -166,7 +166,7 @@ def test_by_path_and_by_spec(encoder_folder):
     loaded = models.load("encoder", "encoder", folder=encoder_folder.parent, head="encoder/head.npz")
     assert np.array_equal(loaded(TEXTS), expected)
     assert loaded.name == "encoder"
-    with pytest.raises(InputError, match="unknown key 'model.layout' for encoder"):
+    with pytest.raises(InputError, match=r"unknown key 'model\.layout' for encoder"):
         models.load("encoder", encoder_folder, layout="NCHW")
 
 
