@@ -209,13 +209,12 @@ class Store:
         for configuration, block in sorted(self._dirty):
             if configuration not in outcomes:
                 continue  # announced, then interrupted
-            tried, won = (bits[_bytes(block)] for bits in outcomes.bits(configuration))
+            tried, won = outcomes.span(configuration, *_places(block))
             attempted, passed = tried.tobytes(), (won & tried).tobytes()
             whole = attempted == _all(outcomes.inputs, block)
             rows.append(_sealed(configuration, block, None if whole else attempted, passed))
             for name in outcomes.kept_names():
-                values = outcomes.kept(configuration, name)[_places(block)]
-                known = values[packed.unpack(tried, len(values))].astype("<f4")
+                known = outcomes.kept_span(configuration, name, *_places(block)).astype("<f4")
                 kept.append(_sealed(configuration, block, name, known.tobytes()))
         with self._transaction():
             # Not INSERT OR REPLACE: replacing would delete the row that a kept value refers to.
@@ -227,7 +226,7 @@ class Store:
             self._connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", kept)
             if references is not None:
                 for block in self._dirty_references:
-                    self._write_array(keys.REFERENCE, block, references[_places(block)])
+                    self._write_array(keys.REFERENCE, block, references[slice(*_places(block))])
         self._dirty.clear()
         self._dirty_references.clear()
 
@@ -247,14 +246,13 @@ class Store:
             for configuration, block, name, data, crc in self._connection.execute("SELECT * FROM kept"):
                 if _checksum(configuration, block, name, data) != crc:
                     raise _damaged(self.path, f"values of configuration {configuration} do not match their checksum")
-                values = outcomes.kept(configuration, name)[_places(block)]
-                places = np.arange(block * BLOCK, block * BLOCK + len(values))
-                known = outcomes.attempted(configuration, places)
-                if len(data) == 4 * len(values):
-                    known[:] = True  # as the first runs were written: a block whole, NaN where nothing was tried
-                elif len(data) != 4 * int(known.sum()):
+                places = np.arange(block * BLOCK, min((block + 1) * BLOCK, inputs))
+                # The first runs were written a block whole, NaN where nothing was tried.
+                if len(data) != 4 * len(places):
+                    places = places[outcomes.attempted(configuration, places)]
+                if len(data) != 4 * len(places):
                     raise _damaged(self.path, f"values of configuration {configuration} are not of its inputs")
-                values[known] = np.frombuffer(data, "<f4")
+                outcomes.load_kept(configuration, name, places, np.frombuffer(data, "<f4"))
         return outcomes
 
     def load_references(self, inputs: int) -> NDArray[Any] | None:
@@ -263,7 +261,7 @@ class Store:
         for block, rows in self._array_blocks(keys.REFERENCE):
             if values is None:
                 values = np.zeros((inputs, *rows.shape[1:]), rows.dtype)
-            values[_places(block)] = rows
+            values[slice(*_places(block))] = rows
         return values
 
     def import_run(self, other: Store, outcomes: Outcomes) -> None:
@@ -278,7 +276,9 @@ class Store:
             mine[known] = added[known]
         outcomes.merge(theirs)
         for configuration in theirs:
-            self.touch(configuration, np.arange(outcomes.inputs), reference=True)
+            tried, _ = theirs.trials(configuration)
+            if len(tried):
+                self.touch(configuration, tried, reference=configuration == 0)
         self.save(outcomes, mine)
 
     def _array_blocks(self, name: str) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -312,12 +312,8 @@ class Store:
                 raise
 
 
-def _bytes(block: int) -> slice:
-    return slice(block * BLOCK // 8, (block + 1) * BLOCK // 8)
-
-
-def _places(block: int) -> slice:
-    return slice(block * BLOCK, (block + 1) * BLOCK)
+def _places(block: int) -> tuple[int, int]:
+    return block * BLOCK, (block + 1) * BLOCK
 
 
 def _bits(data: bytes) -> NDArray[np.uint8]:
