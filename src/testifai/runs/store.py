@@ -121,9 +121,11 @@ class Store:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._connection.close()
-        if self._lock is not None:
-            self._lock.release()
+        try:
+            self._connection.close()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
 
     def __enter__(self) -> Self:
         return self
