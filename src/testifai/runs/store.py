@@ -7,12 +7,14 @@ is written in one transaction or not at all.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sqlite3
+import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -63,6 +65,10 @@ class Store:
         self._lock = lock
         self._dirty: set[tuple[int, int]] = set()
         self._dirty_references: set[int] = set()
+        # Which file it is, whatever becomes of its name; a model may change the current folder.
+        self._absolute = path.absolute()
+        self._file = self._absolute.stat()
+        self._lost = False
 
     @classmethod
     def create_or_open(cls, path: str | os.PathLike[str]) -> Self:
@@ -131,7 +137,38 @@ class Store:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        try:
+            self._check_place()
+        finally:
+            self.close()
+
+    def _check_place(self) -> None:
+        """Notice that the file being written was deleted or replaced, and save all that it held beside it.
+
+        SQLite goes on to write into a file without a name, which is gone at the end.
+        """
+        if self._lock is None or self._lost or _is_file(self._absolute, self._file):
+            return
+        self._lost = True
+        happened = "was replaced by another file" if self._absolute.exists() else "was deleted"
+        copy = self._copy_beside()
+        raise InputError(
+            f"run file: {self.path} {happened} while the run went on; all that was measured is in {copy}: "
+            f"rename it to {self.path.name}, or continue with --out {copy}"
+        )
+
+    def _copy_beside(self) -> Path:
+        """All of the file, as far as it was written, under a name that nothing has."""
+        # Where the whole folder is gone, the current one is the next best.
+        for folder in (self._absolute.parent, Path.cwd(), Path(tempfile.gettempdir())):
+            try:
+                copy = _new_file(folder, self.path.stem)
+            except OSError:
+                continue
+            with _plain_errors(copy), closing(sqlite3.connect(copy, isolation_level=None)) as target:
+                self._connection.backup(target)
+            return copy
+        raise InputError(f"run file: {self.path} was deleted while the run went on, and no folder can be written to")
 
     # -- plain data ---------------------------------------------------------------------------------------------
 
@@ -307,6 +344,7 @@ class Store:
             try:
                 yield
                 self._connection.execute("COMMIT")
+                self._check_place()
             except BaseException:
                 # SQLite has rolled back by itself when the disk was full.
                 if self._connection.in_transaction:
@@ -338,6 +376,23 @@ def _checksum(*cells: Any) -> int:
 
 def _sealed(*cells: Any) -> tuple[Any, ...]:
     return *cells, _checksum(*cells)
+
+
+def _is_file(path: Path, known: os.stat_result) -> bool:
+    """Whether a path still names a file known by its device and number."""
+    try:
+        return os.path.samestat(path.stat(), known)
+    except OSError:
+        return False
+
+
+def _new_file(folder: Path, stem: str) -> Path:
+    for number in itertools.count(1):
+        path = folder / f"{stem}.recovered-{number}.db"
+        with suppress(FileExistsError):
+            path.touch(exist_ok=False)
+            return path
+    raise AssertionError
 
 
 def _has_no_tables(connection: sqlite3.Connection, path: Path) -> bool:
