@@ -7,12 +7,14 @@ is written in one transaction or not at all.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sqlite3
+import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -63,6 +65,10 @@ class Store:
         self._lock = lock
         self._dirty: set[tuple[int, int]] = set()
         self._dirty_references: set[int] = set()
+        # Which file it is, whatever becomes of its name; a model may change the current folder.
+        self._absolute = path.absolute()
+        self._file = self._absolute.stat()
+        self._lost = False
 
     @classmethod
     def create_or_open(cls, path: str | os.PathLike[str]) -> Self:
@@ -121,15 +127,48 @@ class Store:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._connection.close()
-        if self._lock is not None:
-            self._lock.release()
+        try:
+            self._connection.close()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        try:
+            self._check_place()
+        finally:
+            self.close()
+
+    def _check_place(self) -> None:
+        """Notice that the file being written was deleted or replaced, and save all that it held beside it.
+
+        SQLite goes on to write into a file without a name, which is gone at the end.
+        """
+        if self._lock is None or self._lost or _is_file(self._absolute, self._file):
+            return
+        self._lost = True
+        happened = "was replaced by another file" if self._absolute.exists() else "was deleted"
+        copy = self._copy_beside()
+        raise InputError(
+            f"run file: {self.path} {happened} while the run went on; all that was measured is in {copy}: "
+            f"rename it to {self.path.name}, or continue with --out {copy}"
+        )
+
+    def _copy_beside(self) -> Path:
+        """All of the file, as far as it was written, under a name that nothing has."""
+        # Where the whole folder is gone, the current one is the next best.
+        for folder in (self._absolute.parent, Path.cwd(), Path(tempfile.gettempdir())):
+            try:
+                copy = _new_file(folder, self.path.stem)
+            except OSError:
+                continue
+            with _plain_errors(copy), closing(sqlite3.connect(copy, isolation_level=None)) as target:
+                self._connection.backup(target)
+            return copy
+        raise InputError(f"run file: {self.path} was deleted while the run went on, and no folder can be written to")
 
     # -- plain data ---------------------------------------------------------------------------------------------
 
@@ -209,13 +248,12 @@ class Store:
         for configuration, block in sorted(self._dirty):
             if configuration not in outcomes:
                 continue  # announced, then interrupted
-            tried, won = (bits[_bytes(block)] for bits in outcomes.bits(configuration))
+            tried, won = outcomes.span(configuration, *_places(block))
             attempted, passed = tried.tobytes(), (won & tried).tobytes()
             whole = attempted == _all(outcomes.inputs, block)
             rows.append(_sealed(configuration, block, None if whole else attempted, passed))
             for name in outcomes.kept_names():
-                values = outcomes.kept(configuration, name)[_places(block)]
-                known = values[packed.unpack(tried, len(values))].astype("<f4")
+                known = outcomes.kept_span(configuration, name, *_places(block)).astype("<f4")
                 kept.append(_sealed(configuration, block, name, known.tobytes()))
         with self._transaction():
             # Not INSERT OR REPLACE: replacing would delete the row that a kept value refers to.
@@ -227,7 +265,7 @@ class Store:
             self._connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", kept)
             if references is not None:
                 for block in self._dirty_references:
-                    self._write_array(keys.REFERENCE, block, references[_places(block)])
+                    self._write_array(keys.REFERENCE, block, references[slice(*_places(block))])
         self._dirty.clear()
         self._dirty_references.clear()
 
@@ -247,14 +285,13 @@ class Store:
             for configuration, block, name, data, crc in self._connection.execute("SELECT * FROM kept"):
                 if _checksum(configuration, block, name, data) != crc:
                     raise _damaged(self.path, f"values of configuration {configuration} do not match their checksum")
-                values = outcomes.kept(configuration, name)[_places(block)]
-                places = np.arange(block * BLOCK, block * BLOCK + len(values))
-                known = outcomes.attempted(configuration, places)
-                if len(data) == 4 * len(values):
-                    known[:] = True  # as the first runs were written: a block whole, NaN where nothing was tried
-                elif len(data) != 4 * int(known.sum()):
+                places = np.arange(block * BLOCK, min((block + 1) * BLOCK, inputs))
+                # The first runs were written a block whole, NaN where nothing was tried.
+                if len(data) != 4 * len(places):
+                    places = places[outcomes.attempted(configuration, places)]
+                if len(data) != 4 * len(places):
                     raise _damaged(self.path, f"values of configuration {configuration} are not of its inputs")
-                values[known] = np.frombuffer(data, "<f4")
+                outcomes.load_kept(configuration, name, places, np.frombuffer(data, "<f4"))
         return outcomes
 
     def load_references(self, inputs: int) -> NDArray[Any] | None:
@@ -263,7 +300,7 @@ class Store:
         for block, rows in self._array_blocks(keys.REFERENCE):
             if values is None:
                 values = np.zeros((inputs, *rows.shape[1:]), rows.dtype)
-            values[_places(block)] = rows
+            values[slice(*_places(block))] = rows
         return values
 
     def import_run(self, other: Store, outcomes: Outcomes) -> None:
@@ -278,7 +315,9 @@ class Store:
             mine[known] = added[known]
         outcomes.merge(theirs)
         for configuration in theirs:
-            self.touch(configuration, np.arange(outcomes.inputs), reference=True)
+            tried, _ = theirs.trials(configuration)
+            if len(tried):
+                self.touch(configuration, tried, reference=configuration == 0)
         self.save(outcomes, mine)
 
     def _array_blocks(self, name: str) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -305,6 +344,7 @@ class Store:
             try:
                 yield
                 self._connection.execute("COMMIT")
+                self._check_place()
             except BaseException:
                 # SQLite has rolled back by itself when the disk was full.
                 if self._connection.in_transaction:
@@ -312,12 +352,8 @@ class Store:
                 raise
 
 
-def _bytes(block: int) -> slice:
-    return slice(block * BLOCK // 8, (block + 1) * BLOCK // 8)
-
-
-def _places(block: int) -> slice:
-    return slice(block * BLOCK, (block + 1) * BLOCK)
+def _places(block: int) -> tuple[int, int]:
+    return block * BLOCK, (block + 1) * BLOCK
 
 
 def _bits(data: bytes) -> NDArray[np.uint8]:
@@ -340,6 +376,23 @@ def _checksum(*cells: Any) -> int:
 
 def _sealed(*cells: Any) -> tuple[Any, ...]:
     return *cells, _checksum(*cells)
+
+
+def _is_file(path: Path, known: os.stat_result) -> bool:
+    """Whether a path still names a file known by its device and number."""
+    try:
+        return os.path.samestat(path.stat(), known)
+    except OSError:
+        return False
+
+
+def _new_file(folder: Path, stem: str) -> Path:
+    for number in itertools.count(1):
+        path = folder / f"{stem}.recovered-{number}.db"
+        with suppress(FileExistsError):
+            path.touch(exist_ok=False)
+            return path
+    raise AssertionError
 
 
 def _has_no_tables(connection: sqlite3.Connection, path: Path) -> bool:
