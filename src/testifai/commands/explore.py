@@ -21,7 +21,7 @@ def explore(
     ),
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")] = PORT,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
-    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or runs code of yours.")] = None,
+    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or the run is not yours.")] = None,
 ) -> None:
     """Look at one run, or compare several, in the browser. Ctrl-C ends it."""
     if find_spec("dash") is None:

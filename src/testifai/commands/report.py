@@ -28,7 +28,7 @@ def report(
     junit: Annotated[Path | None, typer.Option(help="Also the gates as JUnit .xml, for CI.")] = None,
     pdf: Annotated[Path | None, typer.Option(help="Also as .pdf, printed by an installed Chromium.")] = None,
     examples: Annotated[int, typer.Option(min=0, max=12, help="Failing inputs to show of each test; 0: none.")] = 6,
-    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or runs code of yours.")] = None,
+    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or the run is not yours.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write a run as one self-contained page; also as Markdown, JUnit XML, PDF. Exit code 1 if a gate does not hold."""

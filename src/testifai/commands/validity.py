@@ -23,7 +23,7 @@ def validity(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="The sheet: .png or .jpg, for texts .md or .txt.")
     ] = None,
-    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or runs code of yours.")] = None,
+    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or the run is not yours.")] = None,
     as_json: Json = False,
 ) -> None:
     """Robustness among plausible inputs and among the others, for several limits on quality."""
