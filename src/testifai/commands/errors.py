@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, Stopped, print_json, say_code
+from testifai.commands.common import Json, Stopped, print_json, say, say_code
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def errors(
         return
     _show(found, top)
     if html is not None:
-        typer.echo(f"Wrote {html}")
+        say(f"Wrote {html}")
     if failures is not None:
-        typer.echo(f"Wrote {written['rows']:,} failing inputs to {failures}")
+        say(f"Wrote {written['rows']:,} failing inputs to {failures}")
 
 
 def _measure(spec: Path, run_file: Path, per_class: int) -> Local:
@@ -128,7 +128,7 @@ def _each_alone(space: Space) -> Space:
 def _function(name: str) -> Any:
     from testifai.support.own_code import import_object
 
-    typer.echo("note: runs your own code, named by --combine", err=True)
+    say("note: runs your own code, named by --combine", err=True)
     return import_object(name, folder=Path.cwd(), field="--combine")
 
 

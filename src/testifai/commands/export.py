@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, RunFile, print_json
+from testifai.commands.common import Json, RunFile, print_json, say
 from testifai.errors import InputError
 
 
@@ -48,7 +48,7 @@ def export(
     if as_json:
         print_json({"out": str(out)})
     else:
-        typer.echo(message)
+        say(message)
 
 
 def _sigma(text: str) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, RunFile, print_json, say_code
+from testifai.commands.common import Json, RunFile, print_json, say, say_code
 from testifai.errors import InputError
 
 
@@ -55,7 +55,7 @@ def validity(
         return
     terminal.validity(terminal.console(), scores, found)
     if sheet is not None:
-        typer.echo(f"Wrote {sheet}")
+        say(f"Wrote {sheet}")
 
 
 def _values(text: str) -> list[float]:

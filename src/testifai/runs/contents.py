@@ -149,6 +149,7 @@ _CHECKS: dict[str, Check] = {
         strategy=maybe(_part),
         oracle=maybe(_part),
     ),
+    keys.ENVIRONMENT: table(),
     keys.INPUTS: whole(1, MOST_INPUTS),
     keys.CLASSES: each(text),
     keys.STOPPED_EARLY: flag,

@@ -10,6 +10,7 @@ import json
 import math
 import re
 import sqlite3
+import sys
 import zlib
 from typing import Any
 
@@ -30,7 +31,7 @@ MOST_SHRUNK = 300
 _DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|c(8|16)|[US]\d{1,6})")
 
 
-class Unreadable(ValueError):
+class Unreadable(ValueError):  # noqa: N818 - what a cell is
     """What is wrong with a part of a file, in words."""
 
 
@@ -61,7 +62,7 @@ def distrust(connection: sqlite3.Connection) -> None:
     """Settings for a file whose schema may be hostile: no functions from it, no cells that leave their page."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
-    if hasattr(connection, "setconfig"):  # Python 3.12
+    if sys.version_info >= (3, 12):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
 
 

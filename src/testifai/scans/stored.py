@@ -11,8 +11,10 @@ from testifai.quality.assessment import stored_scores
 from testifai.runs import keys
 from testifai.runs.outcomes import visiting_order
 from testifai.runs.store import Store, damaged
+from testifai.scans.spec import Gate
 from testifai.space import Space
 from testifai.tomogram import Tomogram
+from testifai.tomogram.trust import Trust
 
 # What a run file says of its run besides the outcomes, for whoever has the tomogram alone.
 PROVENANCE = (keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.SPEC, keys.FOLDER, keys.GATES, keys.TRUST, keys.LOCALITY)
@@ -36,6 +38,13 @@ def read_run(store: Store) -> Tomogram:
         space = Space.from_description(identity["space"])
     with reading(store.path, "quality"):
         quality = stored_scores(store, space, identity["seed"])
+    provenance = {"path": str(store.path), **{key: store.get(key) for key in PROVENANCE}}
+    with reading(store.path, "gates"):
+        for gate in provenance[keys.GATES] or ():
+            Gate(**gate)
+    if provenance[keys.TRUST] is not None:
+        with reading(store.path, "trust"):
+            Trust.from_dict(provenance[keys.TRUST]).lines()
     return Tomogram(
         space,
         store.load(inputs, space.size),
@@ -46,7 +55,7 @@ def read_run(store: Store) -> Tomogram:
         stopped_early=bool(store.get(keys.STOPPED_EARLY)),
         surrogate=identity["surrogate"],
         seed=identity["seed"],
-        provenance={"path": str(store.path), **{key: store.get(key) for key in PROVENANCE}},
+        provenance=provenance,
         quality=quality,
     )
 
