@@ -18,6 +18,7 @@ from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
 from testifai.support.bits import pack
 from testifai.support.files import write_bytes, write_npz
+from testifai.support.printable import harmless
 from testifai.tomogram import Tomogram
 
 
@@ -57,8 +58,8 @@ def write_table(tomogram: Tomogram, path: Path) -> None:
     elif path.suffix == ".csv":
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(["" if cell is None else cell for cell in row] for row in rows)
+        writer.writerow(map(harmless, header))
+        writer.writerows(["" if cell is None else harmless(cell) for cell in row] for row in rows)
         text = buffer.getvalue()
     else:
         raise InputError(f"export: cannot tell a format from {path.name!r}; use .csv or .json (or --grid with .npz)")

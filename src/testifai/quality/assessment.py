@@ -144,7 +144,9 @@ def stored_scores(store: Store, space: Space, seed: int) -> Scores | None:
     about = store.get(keys.QUALITY)
     if about is None:
         return None
-    rows = sorted((block, row) for _, block, row in store.get_blocks(about["key"]))
+    rows = sorted((block, row.tolist()) for _, block, row in store.get_blocks(about["key"]))
+    if any(not 0 <= block < space.size or len(row) != 2 for block, row in rows):
+        raise InputError("quality: scores of a test that the space does not have")
     numbers = np.array([row for _, row in rows], float).reshape(-1, 2)
     return Scores(
         space,

@@ -14,7 +14,7 @@ import sqlite3
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.runs import keys
+from testifai.runs import contents, guard, keys
 from testifai.runs.lock import Lock
 from testifai.runs.outcomes import Outcomes, Places
 from testifai.support import bits as packed
@@ -30,6 +30,8 @@ from testifai.support import bits as packed
 APPLICATION_ID = 0x7E57FA1
 VERSION = 1
 BLOCK = 1024
+
+# Outcomes in memory are refused beyond both: so many bytes, and so many times the file.
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
@@ -52,6 +54,9 @@ CREATE TABLE kept (
 # What SQLite and Python's reader of it say of a file that is not what was written
 DAMAGE = ("not a database", "malformed", "encrypted", "unsupported file format", "no such", "decode", "too big")
 
+# What the tables of each version are
+SCHEMAS = {VERSION: SCHEMA}
+
 # version -> statements that bring a file of that version to the next one
 MIGRATIONS: dict[int, str] = {}
 
@@ -59,10 +64,13 @@ MIGRATIONS: dict[int, str] = {}
 class Store:
     """One run's file, open for writing (with a lock that keeps a second writer out) or for reading."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, lock: Lock | None, watch: guard.Watch | None = None
+    ) -> None:
         self.path = path
         self._connection = connection
         self._lock = lock
+        self._watch = watch  # of readers
         self._dirty: set[tuple[int, int]] = set()
         self._dirty_references: set[int] = set()
         # Which file it is, whatever becomes of its name; a model may change the current folder.
@@ -83,9 +91,12 @@ class Store:
         try:
             with _plain_errors(path):
                 connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
+                guard.distrust(connection)
                 fresh = _has_no_tables(connection, path)
                 if not fresh:
-                    _check(connection, path)
+                    with _plain_errors(path, guard.Watch(connection, _size(path))):
+                        _check(connection, path)
+                    connection.set_progress_handler(None, 0)  # its tables are ours; a run may grow as it likes
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("PRAGMA foreign_keys = ON")
@@ -112,9 +123,11 @@ class Store:
         with _plain_errors(path):
             connection = _connect_to_read(path)
             try:
-                if _has_no_tables(connection, path):
-                    raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
-                _check(connection, path)
+                watch = guard.Watch(connection, _size(path))
+                with _plain_errors(path, watch):
+                    if _has_no_tables(connection, path):
+                        raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
+                    _check(connection, path)
                 outdated = connection.execute("PRAGMA user_version").fetchone()[0] < VERSION
             except BaseException:
                 connection.close()
@@ -123,7 +136,8 @@ class Store:
                 connection.close()
                 cls.create_or_open(path).close()
                 connection = _connect_to_read(path)
-        return cls(path, connection, None)
+                watch = guard.Watch(connection, _size(path))
+        return cls(path, connection, None, watch)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -174,14 +188,18 @@ class Store:
 
     def get(self, key: str) -> Any:
         """A stored value, or None."""
-        with _plain_errors(self.path):
+        with self._plain_errors():
             row = self._connection.execute("SELECT value, crc FROM meta WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
         value, crc = row
         if _checksum(key, value) != crc:
-            raise _damaged(self.path, f"{key!r} does not match its checksum")
-        return json.loads(value)
+            raise damaged(self.path, f"{key!r} does not match its checksum")
+        with self._readable(repr(key)):
+            found = guard.read_json(value)
+            if (wrong := contents.problem(key, found)) is not None:
+                raise guard.Unreadable(wrong)
+        return found
 
     def put(self, **values: Any) -> None:
         """Store values as JSON."""
@@ -210,9 +228,9 @@ class Store:
 
     def array_names(self, prefix: str) -> list[str]:
         """The stored arrays whose names begin so."""
-        with _plain_errors(self.path):
+        with self._plain_errors():
             names = self._connection.execute("SELECT DISTINCT name FROM arrays ORDER BY name").fetchall()
-        return [name for (name,) in names if name.startswith(prefix)]
+        return [name for (name,) in names if isinstance(name, str) and name.startswith(prefix)]
 
     def get_blocks(self, prefix: str) -> Iterator[tuple[str, int, NDArray[Any]]]:
         """The stored parts of all arrays whose names begin so."""
@@ -221,7 +239,7 @@ class Store:
 
     def is_empty(self) -> bool:
         """Whether nothing has been measured yet."""
-        with _plain_errors(self.path):
+        with self._plain_errors():
             return self._connection.execute("SELECT 1 FROM outcomes LIMIT 1").fetchone() is None
 
     def clear(self) -> None:
@@ -269,30 +287,44 @@ class Store:
         self._dirty.clear()
         self._dirty_references.clear()
 
-    def load(self, inputs: int) -> Outcomes:
-        """All outcomes of the run."""
+    def load(self, inputs: int, tests: int | None = None) -> Outcomes:
+        """All outcomes of the run; `tests`, where it is known, says how many there can be."""
         outcomes = Outcomes(inputs)
-        with _plain_errors(self.path):
+        with self._plain_errors():
             for configuration, block, attempted, passed, crc in self._connection.execute(
                 "SELECT configuration, block, attempted, passed, crc FROM outcomes"
             ):
+                what = f"outcomes of configuration {_short(configuration)}"
                 if _checksum(configuration, block, attempted, passed) != crc:
-                    raise _damaged(self.path, f"outcomes of configuration {configuration} do not match their checksum")
-                tried = _all(inputs, block) if attempted is None else attempted
-                if not len(passed) == len(tried) == len(_all(inputs, block)):
-                    raise _damaged(self.path, f"outcomes of configuration {configuration} are not of {inputs} inputs")
+                    raise damaged(self.path, f"{what} do not match their checksum")
+                whole = self._whole_block(what, configuration, block, inputs, tests)
+                tried = whole if attempted is None else attempted
+                if not _is_of(whole, tried) or not _is_of(tried, passed):
+                    raise damaged(self.path, f"{what} are not of {inputs} inputs")
                 outcomes.load(configuration, block * BLOCK, _bits(tried), _bits(passed))
             for configuration, block, name, data, crc in self._connection.execute("SELECT * FROM kept"):
+                what = f"values of configuration {_short(configuration)}"
                 if _checksum(configuration, block, name, data) != crc:
-                    raise _damaged(self.path, f"values of configuration {configuration} do not match their checksum")
+                    raise damaged(self.path, f"{what} do not match their checksum")
+                self._whole_block(what, configuration, block, inputs, tests)
+                if not isinstance(name, str) or not isinstance(data, bytes) or configuration not in outcomes:
+                    raise damaged(self.path, f"{what} belong to no outcomes")
                 places = np.arange(block * BLOCK, min((block + 1) * BLOCK, inputs))
                 # The first runs were written a block whole, NaN where nothing was tried.
                 if len(data) != 4 * len(places):
                     places = places[outcomes.attempted(configuration, places)]
                 if len(data) != 4 * len(places):
-                    raise _damaged(self.path, f"values of configuration {configuration} are not of its inputs")
+                    raise damaged(self.path, f"{what} are not of its inputs")
                 outcomes.load_kept(configuration, name, places, np.frombuffer(data, "<f4"))
         return outcomes
+
+    def _whole_block(self, what: str, configuration: Any, block: Any, inputs: int, tests: int | None) -> bytes:
+        """The attempted bits of a block in which every input was tried; refused where there is no such block."""
+        if not type(configuration) is type(block) is int or configuration < 0 or not 0 <= block * BLOCK < inputs:
+            raise damaged(self.path, f"{what} are of a block {_short(block)} that {inputs:,} inputs do not have")
+        if tests is not None and configuration >= tests:
+            raise damaged(self.path, f"{what} in a space of {tests:,} tests")
+        return _all(inputs, block)
 
     def load_references(self, inputs: int) -> NDArray[Any] | None:
         """What the oracle remembered of the clean outputs, by place; zeros where nothing was measured."""
@@ -300,7 +332,10 @@ class Store:
         for block, rows in self._array_blocks(keys.REFERENCE):
             if values is None:
                 values = np.zeros((inputs, *rows.shape[1:]), rows.dtype)
-            values[slice(*_places(block))] = rows
+            part = slice(*_places(block))
+            if block < 0 or values[part].shape != rows.shape or values.dtype != rows.dtype:
+                raise damaged(self.path, f"the array {keys.REFERENCE!r} is not of {inputs:,} inputs")
+            values[part] = rows
         return values
 
     def import_run(self, other: Store, outcomes: Outcomes) -> None:
@@ -321,13 +356,17 @@ class Store:
         self.save(outcomes, mine)
 
     def _array_blocks(self, name: str) -> Iterator[tuple[int, NDArray[Any]]]:
-        with _plain_errors(self.path):
+        with self._plain_errors():
             for block, dtype, shape, data, crc in self._connection.execute(
                 "SELECT block, dtype, shape, data, crc FROM arrays WHERE name = ? ORDER BY block", (name,)
             ):
                 if _checksum(name, block, dtype, shape, data) != crc:
-                    raise _damaged(self.path, f"the array {name!r} does not match its checksum")
-                yield block, np.frombuffer(zlib.decompress(data), np.dtype(dtype)).reshape(json.loads(shape)).copy()
+                    raise damaged(self.path, f"the array {name!r} does not match its checksum")
+                with self._readable(f"the array {name!r}"):
+                    if type(block) is not int:
+                        raise guard.Unreadable("has a part without a number")
+                    array = guard.read_array(dtype, shape, data)
+                yield block, array
 
     def _write_array(self, name: str, block: int, array: NDArray[Any]) -> None:
         little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
@@ -336,6 +375,16 @@ class Store:
             "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?, ?, ?)",
             _sealed(name, block, little.dtype.str, json.dumps(little.shape), data),
         )
+
+    def _plain_errors(self) -> AbstractContextManager[None]:
+        return _plain_errors(self.path, self._watch)
+
+    @contextmanager
+    def _readable(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except guard.Unreadable as error:
+            raise damaged(self.path, f"{what} {error}") from None
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -354,6 +403,19 @@ class Store:
 
 def _places(block: int) -> tuple[int, int]:
     return block * BLOCK, (block + 1) * BLOCK
+
+
+def _is_of(whole: bytes, part: Any) -> bool:
+    """Whether a part's bits are as many as those of the whole, and none is set that is not set there."""
+    if not isinstance(part, bytes) or len(part) != len(whole):
+        return False
+    return not int.from_bytes(part, "big") & ~int.from_bytes(whole, "big")
+
+
+def _size(path: Path) -> int:
+    """The bytes of a run file, those in its log included."""
+    log = path.with_name(path.name + "-wal")
+    return path.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
 
 def _bits(data: bytes) -> NDArray[np.uint8]:
@@ -398,7 +460,7 @@ def _new_file(folder: Path, stem: str) -> Path:
 def _has_no_tables(connection: sqlite3.Connection, path: Path) -> bool:
     """Whether this is an empty file, or one of a process that was killed while it made the file."""
     if path.stat().st_size == 1:  # which SQLite takes for none
-        raise _damaged(path, "file is not a database")
+        raise damaged(path, "file is not a database")
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     return bool(tables == 0 and connection.execute("PRAGMA application_id").fetchone()[0] == 0)
 
@@ -408,6 +470,7 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
         uri = f"{path.resolve().as_uri()}?{options}"
         connection = sqlite3.connect(uri, uri=True, timeout=10, isolation_level=None, check_same_thread=False)
         try:
+            guard.distrust(connection)
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             connection.execute("PRAGMA query_only = ON")
         except Exception:
@@ -440,9 +503,18 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         raise InputError(
             f"run file: {path} has schema {version}, this testifai reads up to {VERSION}; install a newer testifai"
         )
+    schema = SCHEMAS.get(version)
+    if schema is not None:
+        try:
+            # Before anything else is asked of it: what is checked and read below must be tables.
+            guard.check_schema(connection, schema)
+        except guard.Unreadable as error:
+            raise damaged(path, str(error)) from None
+    elif version < VERSION:
+        raise InputError(f"run file: {path} has schema {version}, which this testifai cannot bring up to date")
     problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if problem != "ok":
-        raise _damaged(path, problem.splitlines()[-1])
+        raise damaged(path, problem.splitlines()[-1])
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -454,25 +526,32 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         version += 1
 
 
-def _damaged(path: Path, what: str) -> InputError:
+def damaged(path: str | os.PathLike[str], what: str) -> InputError:
+    """What is said of a file that is not what was written."""
     reason = " ".join(what.split())[:200]
     return InputError(f"run file: {path} is damaged ({reason}); restore a copy, or delete it and run again")
 
 
 @contextmanager
-def _plain_errors(path: Path) -> Iterator[None]:
+def _plain_errors(path: Path, watch: guard.Watch | None = None) -> Iterator[None]:
     """SQLite's errors as one line that says what to do."""
+    if watch is not None:
+        watch.start()
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:
         text = str(error)
+        if text == "interrupted":
+            if watch is None or not watch.overdue:
+                raise KeyboardInterrupt from None
+            raise damaged(path, "reading it does not end") from None
         if "full" in text or "disk I/O" in text:
             raise InputError(
                 f"run file: could not write {path} ({text}); what was saved before is intact: "
                 "make room and run the same command again"
             ) from error
         if any(sign in text for sign in DAMAGE):
-            raise _damaged(path, text) from error
+            raise damaged(path, text) from error
         if "locked" in text:
             raise InputError(f"run file: {path} is in use by another program") from error
         if "readonly" in text or "unable to open" in text:

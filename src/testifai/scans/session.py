@@ -25,7 +25,7 @@ from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.quality.assessment import Assessment
 from testifai.quality.plan import plan
-from testifai.runs import keys
+from testifai.runs import keys, own
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.runs.store import Store, identity_changes
 from testifai.scans.environment import environment
@@ -151,6 +151,8 @@ class Session:
             return self.tomogram()
         with Store.create_or_open(store) as opened:
             self._attach(opened, extra or {})
+            if extra and keys.SPEC in extra:
+                own.remember(opened)
             with self._interrupts_wait():
                 self._assess(opened, progress)
                 self._run(opened, progress)
