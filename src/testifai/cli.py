@@ -92,6 +92,8 @@ def main() -> None:
         code = INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
         code = _fail("stopped", INTERRUPTED)
+    except SystemExit as error:  # of code that a command called; what a command itself decides is returned
+        code = _fail(f"code of yours ended the command (SystemExit: {error.code}); nothing was decided", 2)
     except BrokenPipeError:
         sys.stderr.close()
         code = 0

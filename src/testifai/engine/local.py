@@ -292,11 +292,11 @@ class _Walk:
             reference = clean = None
             if subject.oracle.needs_clean:
                 if configuration == 0:
-                    reference = clean = subject.oracle.reference(own)
+                    reference = clean = subject.reference(own)
                     self._remember(places, clean)
                 else:
                     clean = self._clean(places)
-            outcome = subject.oracle.judge(own, expected, clean)
+            outcome = subject.judge(own, expected, clean)
             kept: dict[str, NDArray[np.float32]] = {}
             if "value" in subject.keep and outcome.value is not None:
                 kept["value"] = outcome.value.astype(np.float32)
