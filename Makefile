@@ -26,7 +26,7 @@ test-slow: $(VENV)/installed-dev
 
 # The core tests on the lower bounds that pyproject.toml names, in an environment of their own and without extras.
 OLDEST := .venv-oldest
-CORE := space runs strategies surrogates scans tomogram statistics oracles data models engine support
+CORE := space runs strategies surrogates scans tomogram statistics oracles data models engine
 $(OLDEST)/installed: pyproject.toml tests/oldest.py
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python tests/oldest.py > $(OLDEST)/constraints.txt

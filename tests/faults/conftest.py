@@ -27,7 +27,9 @@ OURS = str(Path(testifai.__file__).parent)
 LIBRARIES = tuple({sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), OURS})
 # What the system tells of itself, and where nothing is kept.
 HARMLESS = ("/proc/", "/sys/", "/dev/null", "/dev/urandom", "/etc/localtime", "/usr/share/zoneinfo", "/etc/mime.types")
-KNOWN_MODULES = {*sys.stdlib_module_names, *packages_distributions(), "testifai"}
+# Asked for by libraries of ours where they are installed.
+OPTIONAL = ("psutil", "lz4", "cython")
+KNOWN_MODULES = {*sys.stdlib_module_names, *packages_distributions(), "testifai", *OPTIONAL}
 CHANGES = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink", "os.chmod")
 NEVER = (
     *("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.spawn", "pty.spawn"),

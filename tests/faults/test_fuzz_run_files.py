@@ -325,7 +325,7 @@ def test_crafted_run_files(whole, tmp_path, watch, report, edit_run):
     for name, statements in [*must.items(), *((name, may[name]) for name in chosen)]:
         shutil.copy(whole, path)
         edit_run(path, statements)
-        said, problems = watch.apart(lambda: shown(path), [path], seconds=20)
+        said, problems = watch.apart(lambda: shown(path), [path], seconds=8)
         if not problems and name in must and "refused: " not in said:
             problems = [f"not refused: {said}"]
         report.add(name, problems)
