@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
+from importlib.machinery import PathFinder
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,7 @@ OURS = str(Path(testifai.__file__).parent)
 LIBRARIES = tuple({sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), OURS})
 # What the system tells of itself, and where nothing is kept.
 HARMLESS = ("/proc/", "/sys/", "/dev/null", "/dev/urandom", "/etc/localtime", "/usr/share/zoneinfo", "/etc/mime.types")
-# Asked for by libraries of ours where they are installed.
-OPTIONAL = ("psutil", "lz4", "cython")
-KNOWN_MODULES = {*sys.stdlib_module_names, *packages_distributions(), "testifai", *OPTIONAL}
+KNOWN_MODULES = {*sys.stdlib_module_names, *packages_distributions(), "testifai"}
 CHANGES = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink", "os.chmod")
 NEVER = (
     *("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.spawn", "pty.spawn"),
@@ -71,7 +70,7 @@ class Watch:
         if event in CHANGES:
             return None if self._may(arguments[0], writes=True) else str(arguments[0])
         if event == "import":
-            return None if arguments[0].partition(".")[0] in KNOWN_MODULES else arguments[0]
+            return self._foreign_module(arguments[0])
         if event == "exec":
             return self._foreign_code(arguments[0])
         return str(arguments) if event in NEVER else None
@@ -81,6 +80,17 @@ class Watch:
         if any(text == one or text.startswith(one + "-") or text.startswith(one + os.sep) for one in self.named or ()):
             return True  # SQLite and our lock put files of the same name beside a run
         return not writes and text.startswith((*LIBRARIES, *HARMLESS))
+
+    def _foreign_module(self, name: str) -> str | None:
+        """Libraries also ask for others that are not installed: where there is nothing to load, nothing runs."""
+        first = name.partition(".")[0]
+        if first in KNOWN_MODULES:
+            return None
+        named, self.named = self.named, None
+        try:
+            return None if PathFinder.find_spec(first) is None else name
+        finally:
+            self.named = named
 
     def _foreign_code(self, code: Any) -> str | None:
         """Libraries make classes of text; whatever else is executed comes from a file of theirs or of ours."""
@@ -225,8 +235,8 @@ class Report:
             self.answered += 1
 
     def check(self) -> None:
-        """Fail with every kind of problem, how often it was seen, and the first case of each."""
-        lines = [f"{len(cases)} × {problem} — first: {cases[0]}" for problem, cases in self.problems.items()]
+        """Fail with every kind of problem, how often it was seen, and in which cases at first."""
+        lines = [f"{len(cases)} × {problem} — {"; ".join(cases[:25])}" for problem, cases in self.problems.items()]
         assert not lines, "\n" + "\n".join(lines)
 
 
