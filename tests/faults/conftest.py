@@ -236,7 +236,7 @@ class Report:
 
     def check(self) -> None:
         """Fail with every kind of problem, how often it was seen, and in which cases at first."""
-        lines = [f"{len(cases)} × {problem} — {"; ".join(cases[:25])}" for problem, cases in self.problems.items()]
+        lines = [f"{len(cases)} × {problem} — {'; '.join(cases[:25])}" for problem, cases in self.problems.items()]
         assert not lines, "\n" + "\n".join(lines)
 
 
