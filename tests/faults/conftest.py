@@ -63,10 +63,14 @@ class Watch:
             path, mode, flags = arguments
             if not isinstance(path, str | bytes | os.PathLike):
                 return None  # a file that is open already
-            writes = any(sign in (mode or "") for sign in "wax+") or (flags or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            writes = any(sign in (mode or "") for sign in "wax+") or (flags or 0) & (
+                os.O_WRONLY | os.O_RDWR | os.O_CREAT
+            )
             return None if self._may(path, writes=bool(writes)) else str(path)
         if event == "sqlite3.connect":
-            return None if self._may(str(arguments[0]).removeprefix("file://").partition("?")[0], True) else arguments[0]
+            return (
+                None if self._may(str(arguments[0]).removeprefix("file://").partition("?")[0], True) else arguments[0]
+            )
         if event in CHANGES:
             return None if self._may(arguments[0], writes=True) else str(arguments[0])
         if event == "import":

@@ -16,17 +16,42 @@ pytest.importorskip("dash")
 from testifai.app.server import build
 from testifai.app.state import Runs
 from testifai.data.sample import demo_data, demo_model_path
-from testifai.scans.session import Session
 from testifai.models.onnx import OnnxModel
+from testifai.scans.session import Session
 from testifai.space import Space
 
 pytestmark = pytest.mark.slow
 
-PAYLOADS = int(__import__("os").environ.get("FL","5000"))
+PAYLOADS = 5_000
 VALUES: list[Any] = [
-    *(None, True, False, 0, 1, -1, 2**70, 1e400, 0.5, "", "zoom >= 2", "x" * 5000, "../../etc/passwd", "__import__('os')"),
+    *(
+        None,
+        True,
+        False,
+        0,
+        1,
+        -1,
+        2**70,
+        1e400,
+        0.5,
+        "",
+        "zoom >= 2",
+        "x" * 5000,
+        "../../etc/passwd",
+        "__import__('os')",
+    ),
     *([], {}, [[]], [None], [0, 1, 2], {"points": [{"customdata": 3}]}, {"points": 5}, {"view": "space", "run": 0}),
-    *("space", "pairs", "curves", "tests", "errors", "compare", "?query=zoom%3E1&run=9", "?" + "a=1&" * 60, "\x00\x1b[2J"),
+    *(
+        "space",
+        "pairs",
+        "curves",
+        "tests",
+        "errors",
+        "compare",
+        "?query=zoom%3E1&run=9",
+        "?" + "a=1&" * 60,
+        "\x00\x1b[2J",
+    ),
     *({"type": "figure", "name": "x"}, {"__proto__": {}}, "<script>alert(1)</script>", [{"name": 1}], "\ud800"[:0]),
 ]
 

@@ -18,7 +18,7 @@ from testifai.tomogram import Tomogram
 
 pytestmark = pytest.mark.slow
 
-QUERIES = int(__import__("os").environ.get("FL","100000"))
+QUERIES = 100_000
 AXES = {"zoom": (0, 1, 2), "blur": (0, 1, 3, 5), "fog": (0, 4)}
 LEVELS = {"blur": {"off": 0, "low": 1, "mid": 3, "very high": 5}}
 TESTS = [dict(zip(AXES, sigma, strict=True)) for sigma in itertools.product(*AXES.values())]
@@ -30,7 +30,21 @@ HOSTILE = [
     *("@dog", "`id`", "$(id)", "${x}", "%s%n", "; DROP TABLE meta; --", "' OR 1=1", "\x00", "\x1b[2J", "\n", "\r\n"),
     *("(" * 500, ")" * 500, "not " * 200, "[" * 300, "zoom > " * 50, "1e999", "9" * 400, "-" * 300, "0x10", "1_000"),
     *("∞", "NaN", "inf", "١٢", "zoοm", "𝐳oom", "\u202e", "\ufeff", "é" * 300, "\ud800", "True", "None", "if 1 else 2"),
-    *("{zoom}", "{0.__class__}", "zoom := 3", "zoom ** 9", "zoom % 2", "zoom if", "*", "/", "\\", "#", "//", "?", "~" * 150),
+    *(
+        "{zoom}",
+        "{0.__class__}",
+        "zoom := 3",
+        "zoom ** 9",
+        "zoom % 2",
+        "zoom if",
+        "*",
+        "/",
+        "\\",
+        "#",
+        "//",
+        "?",
+        "~" * 150,
+    ),
 ]
 
 

@@ -26,7 +26,7 @@ from testifai.scans.stored import open_run
 
 pytestmark = pytest.mark.slow
 
-FLIPS = int(__import__("os").environ.get("FL","5000"))
+FLIPS = 5_000
 CRAFTED = 200
 INPUTS = 200
 SPEC = """
@@ -232,7 +232,19 @@ def crafted_schemas() -> dict[str, list[tuple[str, tuple[Any, ...]]]]:
 def crafted_arrays() -> dict[str, list[tuple[str, tuple[Any, ...]]]]:
     """Arrays that are not what they say, or are too large. All of these must be refused."""
     packed, large = zlib.compress(bytes(INPUTS)), bomb(6 * 1024)
-    shapes = ["[-1]", f"[{INPUTS}, -1]", "[1e9]", "[1, 1000000000000]", f"{INPUTS}", "null", "[", '"x"', "[" * 1000, f"[{INPUTS + 1}]", "[true]"]
+    shapes = [
+        "[-1]",
+        f"[{INPUTS}, -1]",
+        "[1e9]",
+        "[1, 1000000000000]",
+        f"{INPUTS}",
+        "null",
+        "[",
+        '"x"',
+        "[" * 1000,
+        f"[{INPUTS + 1}]",
+        "[true]",
+    ]
     dtypes = ["O", "|O8", "<U99999999", "<f99", "x", "", "V0", ">c32", "M8[s]", "|u1, |u1", "[('a', 'u1')]", "|S0"]
     made = {f"labels of shape {shape[:20]}": with_array("labels", "|u1", shape, packed) for shape in shapes}
     made |= {f"labels of dtype {dtype}": with_array("labels", dtype, f"[{INPUTS}]", packed) for dtype in dtypes}
