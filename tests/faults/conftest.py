@@ -81,7 +81,7 @@ class Watch:
 
     def _may(self, path: Any, writes: bool) -> bool:
         text = os.path.realpath(os.fsdecode(path))
-        if any(text == one or text.startswith(one + "-") or text.startswith(one + os.sep) for one in self.named or ()):
+        if any(text == one or text.startswith((one + "-", one + os.sep)) for one in self.named or ()):
             return True  # SQLite and our lock put files of the same name beside a run
         return not writes and text.startswith((*LIBRARIES, *HARMLESS))
 

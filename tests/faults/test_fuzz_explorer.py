@@ -58,6 +58,7 @@ VALUES: list[Any] = [
 
 QUERIES = ["zoom >= 2", "order == 0", "noise > 0 and blur < 4", "zoom > 9", "severity <= 3"]
 WISH = {"view": "space", "run": 0, "against": 1, "query": "zoom >= 2", "axes": ["zoom", "blur"], "at": {"noise": 5}}
+SEEN = [WISH, {**WISH, "axes": ["x", 3]}, {**WISH, "at": [1]}, {**WISH, "query": 5}]
 AXES = {
     "zoom": ("mnist_c.zoom", [0, 2, 5]),
     "blur": ("mnist_c.motion_blur", [0, 4]),
@@ -67,8 +68,10 @@ AXES = {
 # What a page may send, by the name of the place.
 MEANT: dict[str, list[Any]] = {
     **dict.fromkeys(("asked", "answered", "query", "standard", "recall"), QUERIES),
-    **dict.fromkeys(("run", "against"), [0, 1]),
-    **dict.fromkeys(("seen", "drawn"), [WISH, {**WISH, "axes": ["x", 3]}, {**WISH, "at": [1]}, {**WISH, "query": 5}]),
+    "run": [0, 1],
+    "against": [0, 1],
+    "seen": SEEN,
+    "drawn": SEEN,
     "view": ["space", "pairs", "curves", "tests", "errors", "compare"],
     "test": [0, 5, 23, 24],
     "url": ["?view=pairs&run=1&query=zoom%3E1", "?at=noise:5&test=3"],
