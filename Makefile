@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-torch lint types bench format clean
+.PHONY: demo test test-slow test-oldest test-torch lint types bench format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -18,7 +18,24 @@ demo: $(VENV)/installed
 	$(BIN)/testifai demo
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not slow"
+
+# Seeded fuzz and many kills: under five minutes on two cores.
+test-slow: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -m slow tests
+
+# The core tests on the lower bounds that pyproject.toml names, in an environment of their own and without extras.
+OLDEST := .venv-oldest
+CORE := space runs strategies surrogates scans tomogram statistics oracles data models engine
+$(OLDEST)/installed: pyproject.toml tests/oldest.py
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python tests/oldest.py > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/constraints.txt \
+	    --editable . 'pytest>=9' 'hypothesis>=6.100' 'onnx>=1.16'
+	touch $@
+
+test-oldest: $(OLDEST)/installed
+	$(OLDEST)/bin/python -m pytest -m "not slow" $(CORE:%=tests/%) $(CORE:%=src/testifai/%) tests/test_cli.py
 
 # torch and text are extras, and other libraries to compare with come on top; without them these tests are skipped.
 # TORCH=torch==X takes a smaller build where an index has one.
@@ -64,4 +81,4 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -173,7 +173,7 @@ class _Token:
     start: int
 
 
-def _printable(text: str, longest: int = 60) -> str:
+def printable(text: str, longest: int = 60) -> str:
     """The text on one line: cut short, and anything unprintable escaped."""
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
@@ -193,11 +193,11 @@ class _Parser:
         self.token = self.scan()
 
     def error(self, what: str, token: _Token, why: str) -> InputError:
-        where = f'at column {token.start + 1} of "{_printable(self.text)}"'
-        return InputError(f"query: {what} {where}: {_printable(why, 2000)}")
+        where = f'at column {token.start + 1} of "{printable(self.text)}"'
+        return InputError(f"query: {what} {where}: {printable(why, 2000)}")
 
     def unexpected(self, token: _Token, why: str) -> InputError:
-        found = "end" if token.kind == "end" else f"'{_printable(token.text)}'"
+        found = "end" if token.kind == "end" else f"'{printable(token.text)}'"
         return self.error(f"unexpected {found}", token, why)
 
     def scan(self) -> _Token:
@@ -273,7 +273,7 @@ class _Parser:
         if found.kind == "name" and found.text not in self.names:
             raise self.unknown(found, [])
         hint = f"did you mean '{found.text} > 0'?" if found.kind == "name" else f"expected {self.example}"
-        raise self.error(f"'{_printable(found.text)}' is not a condition", found, hint)
+        raise self.error(f"'{printable(found.text)}' is not a condition", found, hint)
 
     def operand(self, found: Condition | _Token, sign: _Token) -> _Token:
         if isinstance(found, _Token):
@@ -329,7 +329,7 @@ class _Parser:
         for left, right, token in zip(operands, operands[1:], tokens, strict=False):
             if not isinstance(left, Column) and not isinstance(right, Column):
                 known = ", ".join(sorted(self.names))
-                raise self.error(f"no column beside '{_printable(token.text)}'", token, f"known: {known}")
+                raise self.error(f"no column beside '{printable(token.text)}'", token, f"known: {known}")
         self.used.update(c for c in columns if c is not None)
         return Inequality(tuple(operands), tuple(signs))
 
@@ -342,7 +342,7 @@ class _Parser:
             raise self.unknown(token, columns)
         if len(values) > 1:
             differs = f"it differs between {' and '.join(columns)}"
-            raise self.error(f"ambiguous level '{_printable(level)}'", token, differs)
+            raise self.error(f"ambiguous level '{printable(level)}'", token, differs)
         return Constant(values.pop(), level)
 
     def number(self, token: _Token) -> float:
@@ -351,7 +351,7 @@ class _Parser:
             value = int(token.text) if token.text.lstrip("-").isdigit() else float(token.text)
             if abs(value) < LARGEST_NUMBER:
                 return value
-        what = f"number '{_printable(token.text, 20)}' is too long or too large"
+        what = f"number '{printable(token.text, 20)}' is too long or too large"
         raise self.error(what, token, "accepted: below 10^15, in at most 32 characters")
 
     def unknown(self, token: _Token, columns: list[str]) -> InputError:
@@ -360,9 +360,9 @@ class _Parser:
             return self.unexpected(token, "a set holds numbers and levels")
         if token.kind == "name":
             hint = suggest(token.text, levels.union(self.names))
-            return self.error(f"unknown name '{_printable(token.text)}'", token, hint)
+            return self.error(f"unknown name '{printable(token.text)}'", token, hint)
         hint = suggest(token.text[1:-1], levels) if levels else "no levels are named here"
-        return self.error(f"unknown level {_printable(token.text)}", token, hint)
+        return self.error(f"unknown level {printable(token.text)}", token, hint)
 
 
 @dataclass(frozen=True)

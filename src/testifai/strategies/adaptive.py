@@ -183,7 +183,7 @@ def selections(space: Space, expressions: Sequence[str]) -> list[NDArray[np.bool
         holds = np.array(True) if compiled is None else compiled.evaluate(columns)
         chosen = np.broadcast_to(holds, space.shape).reshape(-1)
         if not chosen.any():
-            raise InputError(f'for_queries: "{expression}" selects no test')
+            raise InputError(f'for_queries: "{queries.printable(expression, 200)}" selects no test')
         found.append(chosen)
     return found
 

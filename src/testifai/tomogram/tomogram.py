@@ -61,14 +61,16 @@ class Tomogram(Estimates):
             ranges = "; ".join(f"{a.name}: {', '.join(map(str, a.severities))}" for a in self.space.axes)
             if self.quality is not None and "quality" in compiled.names:
                 ranges += f"; quality: {np.nanmin(self.quality.estimate):.3g} to {np.nanmax(self.quality.estimate):.3g}"
-            raise InputError(f'query: "{expression}" selects no test (severities are {ranges})')
+            asked = queries.printable(expression, 200)
+            raise InputError(f'query: "{asked}" selects no test (severities are {ranges})')
         return chosen
 
     def _compiled(self, expression: str) -> Query:
         compiled = queries.compile(expression, [*self.space.columns(), "quality"], self.space.levels)
         if "quality" in compiled.names and self.quality is None:
+            asked = queries.printable(expression, 200)
             raise InputError(
-                f'query: "{expression}" asks for quality, which this run did not measure; add quality = "kid" '
+                f'query: "{asked}" asks for quality, which this run did not measure; add quality = "kid" '
                 '(texts: "edit_similarity") to the spec\'s [scan], and run it again'
             )
         return compiled
@@ -236,7 +238,8 @@ class Tomogram(Estimates):
             raise InputError(f"inputs: {error}") from error
         chosen = np.broadcast_to(compiled.evaluate({"label": self.labels}), self.labels.shape)
         if not chosen.any():
-            raise InputError(f'inputs: "{inputs}" selects no input (labels are {_listing(np.unique(self.labels))})')
+            asked, known = queries.printable(inputs, 200), _listing(np.unique(self.labels))
+            raise InputError(f'inputs: "{asked}" selects no input (labels are {known})')
         return self._bits(chosen)
 
     def _bits(self, chosen: NDArray[np.bool_]) -> Bits:
