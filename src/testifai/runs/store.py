@@ -31,8 +31,6 @@ APPLICATION_ID = 0x7E57FA1
 VERSION = 1
 BLOCK = 1024
 
-# Outcomes in memory are refused beyond both: so many bytes, and so many times the file.
-
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE arrays (
