@@ -320,7 +320,7 @@ def tensor_bytes(tensor: Any) -> bytes:
 
 def _of_library(value: Any) -> bool:
     """Functions and classes of libraries: their names are in the code that uses them."""
-    if inspect.isclass(value) or inspect.isroutine(value) and not isinstance(value, MethodType):
+    if inspect.isclass(value) or (inspect.isroutine(value) and not isinstance(value, MethodType)):
         wrapped = inspect.isfunction(value) and value.__closure__  # made by a library around code of the user's
         return is_library(getattr(value, "__module__", None)) and not wrapped
     return type(value).__module__ == "numpy" and isinstance(value, np.ufunc)
