@@ -32,10 +32,10 @@ def model(batch):
 
 
 @pytest.fixture
-def stranger(made, tmp_path, monkeypatch):
+def stranger(whole_run, tmp_path, monkeypatch):
     """A received folder: a run file whose spec names code beside it, its folder given as here."""
     folder = tmp_path / "received"
-    shutil.copytree(made, folder)
+    shutil.copytree(whole_run, folder)
     (folder / "evil_of_this_test.py").write_text(EVIL)
     with Store.create_or_open(folder / "spec.db") as store:
         spec = {**store.get("spec"), "model": {"python": "evil_of_this_test:model"}}
@@ -46,29 +46,29 @@ def stranger(made, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def here(made, tmp_path):
+def here(whole_run, tmp_path):
     """A copy of the run that was made here, where it says it was."""
-    shutil.copy(made / "spec.db", tmp_path / "run.db")
+    shutil.copy(whole_run / "spec.db", tmp_path / "run.db")
     return tmp_path / "run.db"
 
 
-def test_a_received_run_runs_no_code_whatever_lies_beside_it(stranger, command):
+def test_a_received_run_runs_no_code_whatever_lies_beside_it(stranger, call):
     # A spec that says the same lies there too, which was enough once.
     with Store.open("spec.db") as store:
         stored = store.get("spec")
     assert stored["model"] == {"python": "evil_of_this_test:model"}
     text = (stranger / "spec.toml").read_text().replace('onnx = "lenet5.onnx"', 'python = "evil_of_this_test:model"')
     (stranger / "spec.toml").write_text(text)
-    code, _, err = command("report", "spec.db", "-o", "r.html", "--json")
+    code, _, err = call("report", "spec.db", "-o", "r.html", "--json")
     assert code in (0, 1)
     assert "name it with --spec SPEC.toml" in err or (stranger / "r.html").is_file()
-    code, _, err = command("export", "spec.db", "--inputs", "0,0", "-o", "x.npz")
+    code, _, err = call("export", "spec.db", "--inputs", "0,0", "-o", "x.npz")
     assert code == 2
     assert err.count("\n") == 1
     assert "name it with --spec SPEC.toml" in err
-    code, _, err = command("validity", "spec.db", "-o", "sheet.png")
+    code, _, err = call("validity", "spec.db", "-o", "sheet.png")
     assert code == 2
-    code, _, err = command("errors", "spec.db", "--failures", "f.npz")
+    code, _, err = call("errors", "spec.db", "--failures", "f.npz")
     assert code == 2
     assert not (stranger / "was-run").exists()
     assert not (stranger / "x.npz").exists()
@@ -85,9 +85,9 @@ def test_the_explorer_shows_a_received_run_without_its_inputs(stranger):
     assert not (stranger / "was-run").exists()
 
 
-def test_a_report_shows_nothing_of_files_that_a_received_run_names(made, tmp_path, command, monkeypatch):
+def test_a_report_shows_nothing_of_files_that_a_received_run_names(whole_run, tmp_path, call, monkeypatch):
     """The first line of a private file came into a report as a class name, or as a text."""
-    shutil.copytree(made, tmp_path / "received")
+    shutil.copytree(whole_run, tmp_path / "received")
     (tmp_path / "private.csv").write_text("text,label\nmy secret,0\nanother,1\n")
     run = tmp_path / "received" / "spec.db"
     with Store.create_or_open(run) as store:
@@ -95,25 +95,25 @@ def test_a_report_shows_nothing_of_files_that_a_received_run_names(made, tmp_pat
         store.put(spec=spec, folder=str(tmp_path / "received"))
     opened = []
     monkeypatch.setattr("testifai.scans.loading.session", lambda *given, **options: opened.append(given))
-    code, out, _ = command("report", run, "-o", tmp_path / "r.html", "--md", tmp_path / "r.md", "--json")
+    code, out, _ = call("report", run, "-o", tmp_path / "r.html", "--md", tmp_path / "r.md", "--json")
     assert code in (0, 1)
     assert "was not made on this machine" in json.loads(out)["failures_note"]
     assert not opened
     assert "secret" not in (tmp_path / "r.html").read_text() + (tmp_path / "r.md").read_text()
 
 
-def test_naming_the_spec_allows_it(made, tmp_path, command, monkeypatch):
+def test_naming_the_spec_allows_it(whole_run, tmp_path, call, monkeypatch):
     monkeypatch.setenv("TESTIFAI_STATE", str(tmp_path / "another account"))
-    given = ("export", made / "spec.db", "--inputs", "0,0", "-o", tmp_path / "x.npz", "--limit", "3")
-    assert command(*given)[0] == 2
-    assert command(*given, "--spec", made / "spec.toml")[0] == 0
+    given = ("export", whole_run / "spec.db", "--inputs", "0,0", "-o", tmp_path / "x.npz", "--limit", "3")
+    assert call(*given)[0] == 2
+    assert call(*given, "--spec", whole_run / "spec.toml")[0] == 0
     assert np.load(tmp_path / "x.npz")["x"].shape == (3, 28, 28)
     assert not (tmp_path / "another account").exists()  # looking at a run notes nothing
 
 
-def test_a_run_made_here_is_followed_also_as_a_copy(here, made):
+def test_a_run_made_here_is_followed_also_as_a_copy(here, whole_run):
     assert len(reopen(here).data) == 40
-    data, _ = source(made / "spec.local.db").data()
+    data, _ = source(whole_run / "spec.local.db").data()
     assert len(data) == 40
 
 
@@ -130,31 +130,31 @@ def test_a_copied_id_with_another_spec_is_a_strangers(here, change):
         reopen(here)
 
 
-def test_a_run_of_an_earlier_version_is_followed_once_it_was_continued_here(made, tmp_path, command):
+def test_a_run_of_an_earlier_version_is_followed_once_it_was_continued_here(whole_run, tmp_path, call):
     folder = tmp_path / "old"
-    shutil.copytree(made, folder)
+    shutil.copytree(whole_run, folder)
     with Store.create_or_open(folder / "spec.db") as store:
         store.put(id=None)
     with pytest.raises(InputError, match="--spec"):
         reopen(folder / "spec.db")
-    assert command("run", folder / "spec.toml")[0] in (0, 1)
+    assert call("run", folder / "spec.toml")[0] in (0, 1)
     assert len(reopen(folder / "spec.db").data) == 40
 
 
-def test_merged_parts_are_mine_if_the_first_is(made, tmp_path, monkeypatch):
-    merge([made / "spec.db"], tmp_path / "mine.db")
+def test_merged_parts_are_mine_if_the_first_is(whole_run, tmp_path, monkeypatch):
+    merge([whole_run / "spec.db"], tmp_path / "mine.db")
     assert len(reopen(tmp_path / "mine.db").data) == 40
     monkeypatch.setenv("TESTIFAI_STATE", str(tmp_path / "another account"))
-    merge([made / "spec.db"], tmp_path / "theirs.db")
+    merge([whole_run / "spec.db"], tmp_path / "theirs.db")
     with pytest.raises(InputError, match="was not made on this machine"):
         reopen(tmp_path / "theirs.db")
 
 
-def test_the_id_is_no_part_of_what_is_exported(here, command, tmp_path):
+def test_the_id_is_no_part_of_what_is_exported(here, call, tmp_path):
     run = open_run(here)
     assert run.provenance[keys.ID]
-    texts = [command("show", here, "--json")[1], command("report", here, "-o", tmp_path / "r.html", "--json")[1]]
-    assert command("export", here, "-o", tmp_path / "a.csv")[0] == 0
+    texts = [call("show", here, "--json")[1], call("report", here, "-o", tmp_path / "r.html", "--json")[1]]
+    assert call("export", here, "-o", tmp_path / "a.csv")[0] == 0
     texts += [(tmp_path / name).read_text() for name in ("a.csv", "r.html")]
     assert not any(run.provenance[keys.ID] in text for text in texts)
 
