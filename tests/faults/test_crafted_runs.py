@@ -218,7 +218,7 @@ def test_a_small_file_takes_little_memory(run, tmp_path):
         for path in {[str(path) for path in bombs]!r}:
             began = time.monotonic()
             try:
-                ta.open(path)
+                print("opened", ta.open(path).inferences)
             except ta.InputError as error:
                 print(error)
             assert time.monotonic() - began < 30
@@ -230,9 +230,9 @@ def test_a_small_file_takes_little_memory(run, tmp_path):
     assert done.returncode == 0, done.stderr
     first, second, most = done.stdout.splitlines()
     assert WORDS in first
-    assert WORDS in second
+    assert second == f"opened {9 * 1024}"  # outcomes take what they are, not what there are inputs
     assert all(path.stat().st_size < 4_000_000 for path in bombs)
-    assert int(most) < 6000
+    assert int(most) < 1500
 
 
 # -- outcomes ---------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import ClassVar
 from testifai.data import wrap
 from testifai.data.arrays import Data
 from testifai.data.base import DataPart
+from testifai.errors import InputError
 from testifai.support.own_code import import_object
 
 
@@ -20,4 +21,11 @@ class PythonDataPart(DataPart):
 
     def load(self, folder: Path) -> Data:
         made = import_object(self.python, folder=folder, field="data.python")
-        return wrap(made() if callable(made) else made)
+        if callable(made):
+            try:
+                made = made()
+            except InputError:
+                raise
+            except Exception as error:
+                raise InputError(f"data.python: {self.python} raised {type(error).__name__}: {error}") from error
+        return wrap(made)

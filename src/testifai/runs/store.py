@@ -7,12 +7,14 @@ is written in one transaction or not at all.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sqlite3
+import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,10 +30,6 @@ from testifai.support import bits as packed
 APPLICATION_ID = 0x7E57FA1
 VERSION = 1
 BLOCK = 1024
-
-# Outcomes in memory are refused beyond both: so many bytes, and so many times the file.
-SAFE_MEMORY = 1 << 32
-MOST_SPREAD = 1000
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
@@ -73,6 +71,10 @@ class Store:
         self._watch = watch  # of readers
         self._dirty: set[tuple[int, int]] = set()
         self._dirty_references: set[int] = set()
+        # Which file it is, whatever becomes of its name; a model may change the current folder.
+        self._absolute = path.absolute()
+        self._file = self._absolute.stat()
+        self._lost = False
 
     @classmethod
     def create_or_open(cls, path: str | os.PathLike[str]) -> Self:
@@ -137,15 +139,48 @@ class Store:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._connection.close()
-        if self._lock is not None:
-            self._lock.release()
+        try:
+            self._connection.close()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        try:
+            self._check_place()
+        finally:
+            self.close()
+
+    def _check_place(self) -> None:
+        """Notice that the file being written was deleted or replaced, and save all that it held beside it.
+
+        SQLite goes on to write into a file without a name, which is gone at the end.
+        """
+        if self._lock is None or self._lost or _is_file(self._absolute, self._file):
+            return
+        self._lost = True
+        happened = "was replaced by another file" if self._absolute.exists() else "was deleted"
+        copy = self._copy_beside()
+        raise InputError(
+            f"run file: {self.path} {happened} while the run went on; all that was measured is in {copy}: "
+            f"rename it to {self.path.name}, or continue with --out {copy}"
+        )
+
+    def _copy_beside(self) -> Path:
+        """All of the file, as far as it was written, under a name that nothing has."""
+        # Where the whole folder is gone, the current one is the next best.
+        for folder in (self._absolute.parent, Path.cwd(), Path(tempfile.gettempdir())):
+            try:
+                copy = _new_file(folder, self.path.stem)
+            except OSError:
+                continue
+            with _plain_errors(copy), closing(sqlite3.connect(copy, isolation_level=None)) as target:
+                self._connection.backup(target)
+            return copy
+        raise InputError(f"run file: {self.path} was deleted while the run went on, and no folder can be written to")
 
     # -- plain data ---------------------------------------------------------------------------------------------
 
@@ -229,13 +264,12 @@ class Store:
         for configuration, block in sorted(self._dirty):
             if configuration not in outcomes:
                 continue  # announced, then interrupted
-            tried, won = (bits[_bytes(block)] for bits in outcomes.bits(configuration))
+            tried, won = outcomes.span(configuration, *_places(block))
             attempted, passed = tried.tobytes(), (won & tried).tobytes()
             whole = attempted == _all(outcomes.inputs, block)
             rows.append(_sealed(configuration, block, None if whole else attempted, passed))
             for name in outcomes.kept_names():
-                values = outcomes.kept(configuration, name)[_places(block)]
-                known = values[packed.unpack(tried, len(values))].astype("<f4")
+                known = outcomes.kept_span(configuration, name, *_places(block)).astype("<f4")
                 kept.append(_sealed(configuration, block, name, known.tobytes()))
         with self._transaction():
             # Not INSERT OR REPLACE: replacing would delete the row that a kept value refers to.
@@ -247,15 +281,13 @@ class Store:
             self._connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", kept)
             if references is not None:
                 for block in self._dirty_references:
-                    self._write_array(keys.REFERENCE, block, references[_places(block)])
+                    self._write_array(keys.REFERENCE, block, references[slice(*_places(block))])
         self._dirty.clear()
         self._dirty_references.clear()
 
     def load(self, inputs: int, tests: int | None = None) -> Outcomes:
         """All outcomes of the run; `tests`, where it is known, says how many there can be."""
         outcomes = Outcomes(inputs)
-        room = max(SAFE_MEMORY, MOST_SPREAD * _size(self.path))
-        of_test, of_values, values_of = inputs // 4, 4 * inputs, set()
         with self._plain_errors():
             for configuration, block, attempted, passed, crc in self._connection.execute(
                 "SELECT configuration, block, attempted, passed, crc FROM outcomes"
@@ -268,8 +300,6 @@ class Store:
                 if not _is_of(whole, tried) or not _is_of(tried, passed):
                     raise damaged(self.path, f"{what} are not of {inputs} inputs")
                 outcomes.load(configuration, block * BLOCK, _bits(tried), _bits(passed))
-                if len(outcomes) * of_test > room:
-                    raise damaged(self.path, f"too many tests with outcomes of {inputs:,} inputs for its size")
             for configuration, block, name, data, crc in self._connection.execute("SELECT * FROM kept"):
                 what = f"values of configuration {_short(configuration)}"
                 if _checksum(configuration, block, name, data) != crc:
@@ -277,17 +307,13 @@ class Store:
                 self._whole_block(what, configuration, block, inputs, tests)
                 if not isinstance(name, str) or not isinstance(data, bytes) or configuration not in outcomes:
                     raise damaged(self.path, f"{what} belong to no outcomes")
-                values_of.add((configuration, name))
-                if len(outcomes) * of_test + len(values_of) * of_values > room:
-                    raise damaged(self.path, f"too many values of {inputs:,} inputs for its size")
-                values = outcomes.kept(configuration, name)[_places(block)]
-                places = np.arange(block * BLOCK, block * BLOCK + len(values))
-                known = outcomes.attempted(configuration, places)
-                if len(data) == 4 * len(values):
-                    known[:] = True  # as the first runs were written: a block whole, NaN where nothing was tried
-                elif len(data) != 4 * int(known.sum()):
+                places = np.arange(block * BLOCK, min((block + 1) * BLOCK, inputs))
+                # The first runs were written a block whole, NaN where nothing was tried.
+                if len(data) != 4 * len(places):
+                    places = places[outcomes.attempted(configuration, places)]
+                if len(data) != 4 * len(places):
                     raise damaged(self.path, f"{what} are not of its inputs")
-                values[known] = np.frombuffer(data, "<f4")
+                outcomes.load_kept(configuration, name, places, np.frombuffer(data, "<f4"))
         return outcomes
 
     def _whole_block(self, what: str, configuration: Any, block: Any, inputs: int, tests: int | None) -> bytes:
@@ -304,9 +330,10 @@ class Store:
         for block, rows in self._array_blocks(keys.REFERENCE):
             if values is None:
                 values = np.zeros((inputs, *rows.shape[1:]), rows.dtype)
-            if block < 0 or values[_places(block)].shape != rows.shape or values.dtype != rows.dtype:
+            part = values[slice(*_places(block))]
+            if block < 0 or part.shape != rows.shape or part.dtype != rows.dtype:
                 raise damaged(self.path, f"the array {keys.REFERENCE!r} is not of {inputs:,} inputs")
-            values[_places(block)] = rows
+            part[:] = rows
         return values
 
     def import_run(self, other: Store, outcomes: Outcomes) -> None:
@@ -321,7 +348,9 @@ class Store:
             mine[known] = added[known]
         outcomes.merge(theirs)
         for configuration in theirs:
-            self.touch(configuration, np.arange(outcomes.inputs), reference=True)
+            tried, _ = theirs.trials(configuration)
+            if len(tried):
+                self.touch(configuration, tried, reference=configuration == 0)
         self.save(outcomes, mine)
 
     def _array_blocks(self, name: str) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -362,6 +391,7 @@ class Store:
             try:
                 yield
                 self._connection.execute("COMMIT")
+                self._check_place()
             except BaseException:
                 # SQLite has rolled back by itself when the disk was full.
                 if self._connection.in_transaction:
@@ -369,12 +399,8 @@ class Store:
                 raise
 
 
-def _bytes(block: int) -> slice:
-    return slice(block * BLOCK // 8, (block + 1) * BLOCK // 8)
-
-
-def _places(block: int) -> slice:
-    return slice(block * BLOCK, (block + 1) * BLOCK)
+def _places(block: int) -> tuple[int, int]:
+    return block * BLOCK, (block + 1) * BLOCK
 
 
 def _is_of(whole: bytes, part: Any) -> bool:
@@ -410,6 +436,23 @@ def _checksum(*cells: Any) -> int:
 
 def _sealed(*cells: Any) -> tuple[Any, ...]:
     return *cells, _checksum(*cells)
+
+
+def _is_file(path: Path, known: os.stat_result) -> bool:
+    """Whether a path still names a file known by its device and number."""
+    try:
+        return os.path.samestat(path.stat(), known)
+    except OSError:
+        return False
+
+
+def _new_file(folder: Path, stem: str) -> Path:
+    for number in itertools.count(1):
+        path = folder / f"{stem}.recovered-{number}.db"
+        with suppress(FileExistsError):
+            path.touch(exist_ok=False)
+            return path
+    raise AssertionError
 
 
 def _has_no_tables(connection: sqlite3.Connection, path: Path) -> bool:

@@ -40,6 +40,15 @@ log = logging.getLogger(__name__)
 SAVE_EVERY = 0.25  # seconds
 
 
+class _Interrupted:
+    """Whether Ctrl-C was pressed while a run went on."""
+
+    noted = False
+
+    def __call__(self) -> bool:
+        return self.noted
+
+
 class Session:
     """A scan that has been checked and can run; `ta.scan` and the command line both go through here."""
 
@@ -80,14 +89,14 @@ class Session:
         )
         self.assessment = None if chosen.quality is None else self._assessment(chosen.quality)
         self._warned = False
-        # An event, not a method of this session: a cycle would keep the model's memory until the collector comes by.
-        self._interrupted = threading.Event()
+        # Not a method of this session: a cycle would keep the model's memory until the collector comes by.
+        self._interrupted = _Interrupted()
         self.executor: Executor = EXECUTORS.make(
             chosen.executor or "local",
             subject=self.subject,
             batch_size=chosen.batch_size,
             workers=chosen.workers,
-            interrupted=self._interrupted.is_set,
+            interrupted=self._interrupted,
         )
         self.outcomes = Outcomes(inputs)
         self._decided: dict[Any, Any] = {}
@@ -250,7 +259,7 @@ class Session:
             if progress is not None:
                 progress(Step(self.outcomes.total(), most, len(self.outcomes), (scored, of)))
 
-        self.assessment.run(store, self._interrupted.is_set, show)
+        self.assessment.run(store, self._interrupted, show)
 
     def _run(self, store: Store | None, progress: Callable[[Step], None] | None) -> None:
         done = self.outcomes.total()
@@ -327,7 +336,8 @@ class Session:
             return
 
         def note(*_: object) -> None:
-            self._interrupted.set()
+            # A plain attribute: a second signal may come while this very line runs, and must not wait for a lock.
+            self._interrupted.noted = True
             signal.signal(signal.SIGINT, before)
 
         signal.signal(signal.SIGINT, note)
@@ -335,7 +345,7 @@ class Session:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
-            self._interrupted.clear()
+            self._interrupted.noted = False
 
 
 @with_options(ScanKeywords)

@@ -205,6 +205,8 @@ def read_json(path: Path) -> Any:
         return None
     try:
         return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise InputError(f"model: cannot read {path} (it is nested too deeply)") from None
     except (OSError, ValueError) as error:
         raise InputError(f"model: cannot read {path} ({' '.join(str(error).split())[:120]})") from None
 
