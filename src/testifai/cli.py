@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
+import threading
+import traceback
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -30,6 +35,7 @@ from testifai.commands.show import show
 from testifai.commands.sweep import sweep
 from testifai.commands.validity import validity
 from testifai.errors import InputError
+from testifai.support import streams
 from testifai.support.printable import printable
 
 app = typer.Typer(
@@ -44,6 +50,8 @@ app = typer.Typer(
 # The base of typer's complaints about a command line: click's, or in newer versions that of typer's own copy of click.
 USAGE_PROBLEM: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
+FULL = "standard output cannot be written (no space left on device); what the command made is as far as it got"
+LONGEST_NAME = 200
 INTERRUPTED = 130  # what a shell reports of a command ended by Ctrl-C
 
 
@@ -74,38 +82,77 @@ def main() -> None:
     verbose = any(flag in arguments for flag in ("-v", "--verbose"))
     # -v is welcome anywhere on the line, not only before the command.
     arguments = [flag for flag in arguments if flag not in {"-v", "--verbose"}] or ["--help"]
+    streams.degrade()
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr
     )
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_Printable("%(levelname)s: %(message)s"))
     try:
-        code = app(arguments, standalone_mode=False)
-    except InputError as error:
-        if verbose:
-            logging.getLogger("testifai").debug("where it came from", exc_info=True)
-        code = _fail(str(error), 2)
-    except USAGE_PROBLEM as error:
-        code = _fail(_usage(error), 2)
-    except Stopped as stopped:
-        print(f"\n{printable(stopped)}", file=sys.stderr)
+        code = _run(arguments, verbose)
+        if not streams.flush():
+            code = _fail(FULL, 2)
+    except KeyboardInterrupt:  # while the end was told
         code = INTERRUPTED
-    except (KeyboardInterrupt, typer.Abort):
-        code = _fail("stopped", INTERRUPTED)
-    except SystemExit as error:  # of code that a command called; what a command itself decides is returned
-        code = _fail(f"code of yours ended the command (SystemExit: {error.code}); nothing was decided", 2)
-    except BrokenPipeError:
-        sys.stderr.close()
-        code = 0
-    except MemoryError:
-        code = _fail("out of memory: choose a smaller batch_size, fewer workers or fewer severities", 2)
-    else:
-        if code == INTERRUPTED:  # typer's silent word for a Ctrl-C anywhere else
-            _fail("stopped", code)
     if code == INTERRUPTED:
         # A second Ctrl-C has nothing left to stop, and would only end the process with a traceback.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.exit(code if isinstance(code, int) else 0)
+        _leave_batches(code)
+    sys.exit(code)
+
+
+def _run(arguments: list[str], verbose: bool) -> int:
+    """The exit code; only a gate that does not hold gives 1."""
+    try:
+        code = app(arguments, standalone_mode=False)
+    except InputError as error:
+        _debug(verbose)
+        return _fail(str(error), 2)
+    except USAGE_PROBLEM as error:
+        return _fail(_usage(error), 2)
+    except Stopped as stopped:
+        print(f"\n{printable(stopped)}", file=sys.stderr)
+        return INTERRUPTED
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("stopped", INTERRUPTED)
+    except SystemExit as error:  # of code that a command called; what a command itself decides is returned
+        return _fail(f"code of yours ended the command (SystemExit: {error.code}); nothing was decided", 2)
+    except BrokenPipeError:
+        streams.discard(sys.stdout)
+        return 0
+    except MemoryError:
+        return _fail("out of memory: choose a smaller batch_size, fewer workers or fewer severities", 2)
+    except Exception as error:
+        _debug(verbose)
+        return _fail(_unexpected(error), 2)
+    if code == INTERRUPTED:  # typer's silent word for a Ctrl-C anywhere else
+        return _fail("stopped", code)
+    return code if isinstance(code, int) else 0
+
+
+def _unexpected(error: Exception) -> str:
+    """What went wrong outside of what was thought of: the system's own word for it, or a fault of ours."""
+    if isinstance(error, OSError) and not streams.flush():
+        return FULL
+    if isinstance(error, OSError) and error.strerror:
+        named = "" if error.filename is None else f"{str(error.filename)[:LONGEST_NAME]}: "
+        return f"{named}{error.strerror}"
+    what = f"{type(error).__name__}: {error}"[:300]
+    place = traceback.extract_tb(error.__traceback__)[-1:]
+    where = "".join(f", {Path(frame.filename).name} line {frame.lineno}" for frame in place)
+    return f"internal error: {what}{where} (run with -v for details; please report it)"
+
+
+def _debug(verbose: bool) -> None:
+    if verbose:
+        logging.getLogger("testifai").debug("where it came from", exc_info=True)
+
+
+def _leave_batches(code: int) -> None:
+    """End now where a batch is still in flight: Python would take the model away from under it."""
+    if any(thread.daemon and thread.name.startswith("testifai-") for thread in threading.enumerate()):
+        streams.flush()
+        os._exit(code)
 
 
 class _Printable(logging.Formatter):
@@ -120,5 +167,6 @@ def _usage(error: Any) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    print("error: " + printable(" ".join(message.split())), file=sys.stderr)
+    with suppress(OSError):
+        print("error: " + printable(" ".join(message.split())), file=sys.stderr)
     return code

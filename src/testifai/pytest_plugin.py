@@ -251,7 +251,9 @@ class _Page(TerminalRepr):
         self.reprcrash = ReprFileLocation(str(item.path), (item.line or 0) + 1, line)
 
     def toterminal(self, tw: TerminalWriter) -> None:
-        tw.line(self.page)
+        from testifai.support.printable import printable
+
+        tw.line(printable(self.page, lines=True))
 
 
 # -- reporting --------------------------------------------------------------------------------------------------------

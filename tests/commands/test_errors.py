@@ -107,7 +107,7 @@ def test_a_scan_that_kept_its_predictions_is_read(command, folder):
     assert "this is not what scan.db was measured on" in err
 
 
-def test_code_in_a_stored_spec_runs_only_if_it_is_still_there_or_named(command, folder):
+def test_code_in_a_stored_spec_runs_only_where_the_run_was_made_or_if_it_is_named(command, folder, monkeypatch):
     (folder / "own_axis.py").write_text(
         "import testifai as ta\n"
         "fade = ta.Perturbation('fade', lambda x, by, rng: (x * by).astype(x.dtype), [1.0, 0.1])\n"
@@ -117,12 +117,11 @@ def test_code_in_a_stored_spec_runs_only_if_it_is_still_there_or_named(command, 
     assert code == 0
     assert "runs your own code" in err
     assert command("errors", "own.local.db", "--failures", "b.npz")[0] == 0
-    (folder / "own.toml").rename(folder / "elsewhere.txt")
+    monkeypatch.setenv("TESTIFAI_STATE", str(folder / "another account"))
     code, _, err = command("errors", "own.local.db", "--failures", "b.npz")
     assert code == 2
-    assert "space.fade" in err
-    (folder / "elsewhere.txt").rename(folder / "named.toml")
-    assert command("errors", "own.local.db", "--failures", "b.npz", "--spec", "named.toml")[0] == 0
+    assert "name it with --spec SPEC.toml" in err
+    assert command("errors", "own.local.db", "--failures", "b.npz", "--spec", "own.toml")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 
 from testifai import cli
 from testifai.report.pdf import VARIABLE
+from testifai.runs import own
 from testifai.runs.store import Store
 
 SPEC = """
@@ -47,6 +48,7 @@ def folder(ready, tmp_path, monkeypatch):
     shutil.copytree(ready, tmp_path, dirs_exist_ok=True)
     with Store.create_or_open(tmp_path / "spec.db") as store:
         store.put(folder=str(tmp_path))
+        own.remember(store)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -217,6 +219,7 @@ def test_a_report_opens_and_checks_the_run_file_once(command, tmp_path, monkeypa
     folder = shutil.copytree(Path(__file__).parents[1] / "data" / "v0_1_0", tmp_path / "run")
     with Store.create_or_open(folder / "run.db") as store:
         store.put(folder=str(folder))
+        own.remember(store)
     opened, loaded = [], []
     read, load = Store.open.__func__, Store.load
 
@@ -224,9 +227,9 @@ def test_a_report_opens_and_checks_the_run_file_once(command, tmp_path, monkeypa
         opened.append(path)
         return read(cls, path)
 
-    def count_load(self, inputs):
+    def count_load(self, *given):
         loaded.append(self.path)
-        return load(self, inputs)
+        return load(self, *given)
 
     monkeypatch.setattr(Store, "open", classmethod(count_open))
     monkeypatch.setattr(Store, "load", count_load)

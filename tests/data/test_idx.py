@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from testifai import data
+from testifai.data.mapped import MappedInputs
 from testifai.errors import InputError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 5, 4), dtype=np.uint8)
@@ -33,7 +34,7 @@ def test_images_and_the_labels_beside_them(folder):
     read = data.load("idx", images)
     assert np.array_equal(read.inputs, IMAGES[:4])
     assert read.labels.tolist() == LABELS[:4].tolist()
-    assert isinstance(read.inputs, np.memmap) == (images.suffix != ".gz")
+    assert isinstance(read.inputs, MappedInputs) == (images.suffix != ".gz")
     assert read.fingerprint == data.from_arrays(IMAGES[:4], LABELS[:4]).fingerprint
 
 
@@ -59,7 +60,7 @@ def test_no_labels_beside(tmp_path):
 def test_other_types_are_big_endian(tmp_path, code, dtype):
     array = np.array([[1, -2], [300 if dtype != "i1" else 3, 4]], dtype=dtype)
     (tmp_path / "a").write_bytes(idx(array, code))
-    assert data.load("idx", tmp_path / "a").inputs.tolist() == array.tolist()
+    assert data.load("idx", tmp_path / "a").inputs[:].tolist() == array.tolist()
 
 
 def test_damaged_files(tmp_path):

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from testifai.commands.common import say, say_code
 from testifai.errors import InputError
 from testifai.support.libraries import load
 
@@ -29,7 +30,6 @@ def explore(
     if len({path.resolve() for path in run_files}) < len(run_files):
         raise InputError("run files: the same file is named twice")
     if spec is not None:
-        from testifai.commands.common import say, say_code
         from testifai.scans.spec import read
 
         say_code(read(spec))

@@ -156,9 +156,11 @@ def _progress(axis: str) -> Iterator[Callable[[Any], None]]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    levels, inferences = set(), 0
+    from testifai.support.printable import printable
+
+    levels, inferences, axis = set(), 0, printable(axis)
     console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(f"{axis}: begins", total=None)
 

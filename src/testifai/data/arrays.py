@@ -78,6 +78,8 @@ def from_arrays(
 
 def _read_inputs(inputs: Any) -> Inputs:
     if isinstance(inputs, LazyInputs):
+        if inputs.dtype.kind == "f":
+            _check_finite(inputs)
         return inputs
     if isinstance(inputs, str | bytes | dict | set | frozenset):
         raise InputError(f"inputs: {type(inputs).__name__} is not accepted; an array or a list of strings is")
@@ -146,7 +148,7 @@ def _decoded(array: NDArray[Any]) -> list[Any]:
     return words if array.ndim == 1 else list(zip(words[::2], words[1::2], strict=True))
 
 
-def _check_finite(array: NDArray[Any]) -> None:
+def _check_finite(array: NDArray[Any] | LazyInputs) -> None:
     bad, first, row = 0, -1, 0
     for chunk in chunks(array):
         finite = np.isfinite(chunk).reshape(len(chunk), -1).all(axis=1)

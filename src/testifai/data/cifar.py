@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from testifai.data.arrays import Data, from_arrays
 from testifai.data.base import DataPart
 from testifai.data.lazy import LazyInputs
+from testifai.data.mapped import MappedFile
 from testifai.errors import InputError
 from testifai.support import checks
 from testifai.support.fields import Count, File
@@ -28,13 +29,16 @@ Split = Literal["test", "train", "all"]
 class CifarImages(LazyInputs):
     """The images of several CIFAR files, turned from planes to (N, 32, 32, 3) as they are read."""
 
-    def __init__(self, planes: Sequence[NDArray[np.uint8]]) -> None:
+    def __init__(self, planes: Sequence[NDArray[np.uint8]], files: Sequence[MappedFile] = ()) -> None:
         self.planes = tuple(planes)
+        self.files = tuple(files)
         self.ends = np.cumsum([len(part) for part in self.planes])
         self.shape = (int(self.ends[-1]), 32, 32, 3)
         self.dtype = np.dtype(np.uint8)
 
     def read(self, rows: NDArray[np.intp]) -> NDArray[np.uint8]:
+        for file in self.files:
+            file.check()
         pixels = np.empty((len(rows), _PIXELS), dtype=np.uint8)
         part = np.searchsorted(self.ends, rows, side="right")
         for number in np.unique(part):
@@ -82,7 +86,8 @@ def load_cifar(
         raise InputError(
             f"data: {files[0].name}: label {labels[row]} of image {row} is not one of CIFAR's 0 … {limit - 1}"
         )
-    images = CifarImages([part[:, label_bytes:] for part in records])
+    mapped = [MappedFile(file, part.nbytes) for file, part in zip(files, records, strict=True)]
+    images = CifarImages([part[:, label_bytes:] for part in records], mapped)
     return from_arrays(images, labels, _class_names(files[0].parent, classes, coarse), name=files[0].name)
 
 

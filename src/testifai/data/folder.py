@@ -16,10 +16,12 @@ from testifai.data.detect import is_image
 from testifai.data.files import FileDigests
 from testifai.data.lazy import Digests, LazyInputs
 from testifai.errors import InputError
-from testifai.support import checks
+from testifai.support import checks, image_sizes
 from testifai.support.fields import File
 
 Color = Literal["rgb", "grey"]
+MOST_PIXELS = 100_000_000  # 300 MB in colour
+HEAD = 1 << 20  # bytes in which a file says how large its image is; photographs begin with a preview
 
 
 class ImageFiles(LazyInputs):
@@ -137,26 +139,40 @@ def _check_size(size: Sequence[int] | None) -> tuple[int, int] | None:
 
 
 def _bytes(file: Path) -> NDArray[np.uint8]:
+    """An image as it lies in its file, if it is not too large to be decoded."""
     try:
-        return np.fromfile(file, dtype=np.uint8)
+        data = np.fromfile(file, dtype=np.uint8)
     except OSError as error:
         raise InputError(f"data: {file} cannot be read ({error.strerror})") from None
+    sides = image_sizes.size(data[:HEAD].tobytes())
+    if sides is not None and sides[0] * sides[1] > MOST_PIXELS:
+        raise InputError(
+            f"data: {file} is {sides[0]}×{sides[1]}, and at most {MOST_PIXELS:,} pixels are accepted; make it smaller"
+        )
+    return data
+
+
+def _imdecode(data: NDArray[np.uint8], flag: int) -> Any:
+    """What OpenCV makes of an image; None where it is none."""
+    import cv2
+
+    try:
+        return cv2.imdecode(data, flag) if data.size else None
+    except cv2.error:
+        return None
 
 
 def _is_grey(file: Path) -> bool:
     import cv2
 
-    data = _bytes(file)
-    image = cv2.imdecode(data, cv2.IMREAD_UNCHANGED) if data.size else None
+    image = _imdecode(_bytes(file), cv2.IMREAD_UNCHANGED)
     return image is not None and (image.ndim == 2 or image.shape[2] == 1)
 
 
 def _decode(file: Path, color: str) -> NDArray[np.uint8]:
     import cv2
 
-    data = _bytes(file)
-    flag = cv2.IMREAD_COLOR if color == "rgb" else cv2.IMREAD_GRAYSCALE
-    image = cv2.imdecode(data, flag) if data.size else None
+    image = _imdecode(_bytes(file), cv2.IMREAD_COLOR if color == "rgb" else cv2.IMREAD_GRAYSCALE)
     if image is None:
         raise InputError(f"data: {file} is not a readable image")
     if color == "rgb":

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from testifai.data.arrays import Data, from_arrays
 from testifai.data.base import DataPart
 from testifai.data.detect import is_idx
+from testifai.data.mapped import MappedInputs
 from testifai.errors import InputError
 from testifai.support.fields import File, Words
 
@@ -44,11 +45,11 @@ def load_idx(path: Path, labels: str | Path | None = None, classes: Sequence[str
     """
     images = _images_in(Path(path)) if Path(path).is_dir() else Path(path)
     labels_path = Path(labels) if labels is not None else _labels_beside(images)
-    targets = read_idx(labels_path) if labels_path is not None else None
+    targets = read_idx(labels_path)[:] if labels_path is not None else None
     return from_arrays(read_idx(images), targets, classes, name=images.name)
 
 
-def read_idx(path: Path) -> NDArray[Any]:
+def read_idx(path: Path) -> NDArray[Any] | MappedInputs:
     """The array in one IDX file."""
     if not path.is_file():
         raise InputError(f"data: {path} does not exist" if not path.exists() else f"data: {path} is not a file")
@@ -67,7 +68,7 @@ def read_idx(path: Path) -> NDArray[Any]:
     if packed or 0 in shape:
         count = math.prod(shape)
         return np.frombuffer(data or bytes(expected), dtype, count, offset).reshape(shape)
-    return np.memmap(path, dtype, "r", offset, shape)
+    return MappedInputs(path, dtype, offset, shape)
 
 
 def _is_gzip(path: Path) -> bool:

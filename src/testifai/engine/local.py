@@ -95,14 +95,14 @@ class LocalExecutor(Executor):
 
         def worker() -> None:
             try:
-                while not crew.halt:
+                while crew.goes_on():
                     with turn:
                         task = next(tasks, None)
                     if task is None:
                         break
                     for bundle in _bundles(_Walk(self, work, *task).run(tree)):
                         crew.report(bundle)
-                        if crew.halt:
+                        if not crew.goes_on():
                             break
                 crew.report(None)
             except BaseException as error:
@@ -147,6 +147,10 @@ class _Crew:
         self.gone = False  # nobody takes outcomes any more
         self.threads: list[threading.Thread] = []
         self._ended: list[None] = []  # one for each thread that has
+
+    def goes_on(self) -> bool:
+        """Whether there is to be another batch."""
+        return not self.halt
 
     def report(self, item: Reported) -> None:
         """Hand something in, once the reports that wait are not too many."""

@@ -19,6 +19,8 @@ from testifai.errors import InputError
 from testifai.support.printable import as_written, harmless
 
 ID, LABEL, SELECTION, WHERE = "id", "label", "selection", "where"
+_DIGITS = 18
+_SHOWN = 60  # letters of a label in a message
 _LISTED = 20  # more class names than this are not listed in a message
 
 
@@ -54,7 +56,8 @@ class Classes:
                 plain = None
         count = len(self.names) if self.names is not None else self.count
         if plain is None or plain < 0 or (count is not None and plain >= count):
-            raise InputError(f"label {text!r} is not a class; {self._accepted(text, count)}")
+            shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+            raise InputError(f"label {shown!r} is not a class; {self._accepted(text, count)}")
         return plain
 
     def _accepted(self, text: str, count: int | None) -> str:
@@ -221,7 +224,7 @@ def _example(path: Path, line: int, text: str) -> int:
     number = _whole(text)
     if number is None or number < 0:
         raise InputError(
-            f"{path.name} line {line}: id {text!r} is not the number of an example; leave the ids as they are"
+            f"{path.name} line {line}: id {text[:_SHOWN]!r} is not the number of an example; leave the ids as they are"
         )
     return number
 
@@ -232,7 +235,9 @@ def _whole(text: str) -> int | None:
     if point and tail.strip("0"):
         return None
     digits = head[1:] if head[:1] in ("-", "+") else head
-    return int(head) if digits.isascii() and digits.isdigit() else None
+    # Python refuses to read numbers of thousands of digits, and no class or example has one of twenty.
+    known = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) <= _DIGITS
+    return int(head[:1].strip("0123456789") + (digits.lstrip("0") or "0")) if known else None
 
 
 def _harmless(text: str) -> str:

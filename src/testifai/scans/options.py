@@ -23,7 +23,7 @@ from testifai.support.progress import Step
 POPULATIONS = ("data", "future")
 KEEP = ("value", "predicted")
 LEAST = {"budget": 2, "batch_size": 1, "workers": 1, "seed": 0}  # a budget buys a clean and a perturbed input
-LARGEST_SEED = 2**63 - 1
+MOST = {"seed": 2**63 - 1, "workers": 1024, "batch_size": 2**31 - 1}
 
 Keywords = ParamSpec("Keywords")
 Result = TypeVar("Result")
@@ -62,7 +62,7 @@ class ScanOptions(Fields):
         if value is None and field != "seed":
             return None
         number = checks.whole(field, value, least=LEAST[field])
-        return checks.whole(field, number, most=LARGEST_SEED) if field == "seed" else number
+        return checks.whole(field, number, most=MOST[field]) if field in MOST else number
 
     @field_validator("target", mode="before")
     @classmethod

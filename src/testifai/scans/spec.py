@@ -119,6 +119,10 @@ def read(path: str | os.PathLike[str]) -> Spec:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path.name}: not valid TOML: {_toml_hint(str(error))}") from None
+    except RecursionError:
+        raise InputError(f"{path.name}: is nested too deeply; a spec has tables of values and lists") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise InputError(f"{path.name}: not valid TOML: {error}") from None
     return parse(table, path.name)
 
 
@@ -128,6 +132,8 @@ def parse(table: dict[str, Any], name: str = "spec") -> Spec:
         return Spec.model_validate(table)
     except ValidationError as error:
         raise InputError(f"{name}: {first_problem(error, _known)}") from None
+    except RecursionError:
+        raise InputError(f"{name}: is nested too deeply; a spec has tables of values and lists") from None
 
 
 def _exactly_one(part: BaseModel, kinds: tuple[str, ...]) -> None:

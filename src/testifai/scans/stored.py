@@ -14,7 +14,6 @@ from testifai.runs.store import Store, damaged
 from testifai.scans.spec import Gate
 from testifai.space import Space
 from testifai.tomogram import Tomogram
-from testifai.tomogram.trust import Trust
 
 # What a run file says of its run besides the outcomes, for whoever has the tomogram alone.
 PROVENANCE = (keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.SPEC, keys.FOLDER, keys.GATES, keys.TRUST, keys.LOCALITY)
@@ -42,9 +41,6 @@ def read_run(store: Store) -> Tomogram:
     with reading(store.path, "gates"):
         for gate in provenance[keys.GATES] or ():
             Gate(**gate)
-    if provenance[keys.TRUST] is not None:
-        with reading(store.path, "trust"):
-            Trust.from_dict(provenance[keys.TRUST]).lines()
     return Tomogram(
         space,
         store.load(inputs, space.size),

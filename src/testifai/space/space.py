@@ -231,8 +231,10 @@ class Space:
 
     def ids_up_to(self, max_order: int | None = None) -> Ints:
         """The ids of `configurations(max_order)`, in the same sequence."""
-        total = sum(self._counts[t] for t in self._orders(max_order))
+        orders = self._orders(max_order)
+        total = sum(self._counts[t] for t in orders)
         _require_enumerable(total)
+        self._require_small(orders[-1])
         ranks = np.arange(total, dtype=np.int64)
         if self._order_sensitive:
             return ranks
@@ -379,9 +381,23 @@ class Space:
             wrong |= ((places != 0) != active).any(axis=1) | (np.sort(places, axis=1) != expected).any(axis=1)
         return wrong
 
+    def _require_small(self, order: int) -> None:
+        """Refuse ids beyond 64 bits before any is computed: of hundreds of axes, that would take minutes."""
+        if self._order_sensitive or self._whole is np.int64:
+            return
+        shape = self.shape
+        largest = sum((shape[j] - 1) * math.prod(shape[j + 1 :]) for j in range(order))
+        if largest > np.iinfo(np.int64).max:
+            raise self._too_large()
+
+    def _too_large(self) -> InputError:
+        size = self.size
+        tests = f"{size}" if size < 10**40 else f"some 10^{int(size.bit_length() * math.log10(2))}"
+        return InputError(f"space: {tests} tests are too many for 64-bit ids; accepted: up to 2^63")
+
     def _as_int64(self, ids: Whole) -> Ints:
         if ids.dtype == object and max(ids, default=0) > np.iinfo(np.int64).max:
-            raise InputError(f"space: {self.size} tests are too many for 64-bit ids; accepted: up to 2^63")
+            raise self._too_large()
         return ids.astype(np.int64)
 
     def _orders(self, max_order: int | None) -> range:

@@ -14,7 +14,7 @@ _HIDDEN_IN_LINES = re.compile(f"(?![\t\n])[{_UNSEEN}]")
 _HIDDEN_IN_JSON = re.compile(f"(?![\x00-\x1f])[{_UNSEEN}]")
 
 # What a spreadsheet takes for the start of a formula, after whatever it skips
-_FORMULA = re.compile(r"['\s\x00-\x1f\u200b\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+_FORMULA = re.compile(r"['\s\x00-\x1f\u200b\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|'*\t")
 
 
 def printable(text: object, *, lines: bool = False) -> str:

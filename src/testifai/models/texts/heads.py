@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +92,7 @@ class Head:
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 found = {name: arrays[name] for name in arrays.files}
-        except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except Exception as error:
             reason = " ".join(str(error).split())[:80]
             raise InputError(f"model.head: {path} is not an npz file of numbers ({reason})") from None
         missing = [name for name in ("coef", "intercept") if name not in found]

@@ -185,8 +185,8 @@ def offline() -> Iterator[Any]:
                     os.environ[name] = value
             # A library imported in here has read our setting for the user's.
             theirs = any(value is not None and value.upper() in {"1", "ON", "YES", "TRUE"} for value in before.values())
-            for flag, value in flags.items():
-                _set_flag(*flag, theirs if value is None else value)
+            for flag, was in flags.items():
+                _set_flag(*flag, theirs if was is None else was)
 
 
 def _flag(module: str, name: str) -> bool | None:
@@ -205,6 +205,8 @@ def read_json(path: Path) -> Any:
         return None
     try:
         return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise InputError(f"model: cannot read {path} (it is nested too deeply)") from None
     except (OSError, ValueError) as error:
         raise InputError(f"model: cannot read {path} ({' '.join(str(error).split())[:120]})") from None
 

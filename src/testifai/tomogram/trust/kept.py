@@ -55,4 +55,11 @@ def fingerprint(tomogram: Tomogram) -> str:
 
 
 def _kept(kept: dict[str, Any] | None, tomogram: Tomogram) -> Trust | None:
-    return Trust.from_dict(kept) if kept is not None and kept.get("of") == fingerprint(tomogram) else None
+    if kept is None or kept.get("of") != fingerprint(tomogram):
+        return None
+    try:
+        found = Trust.from_dict(kept)
+        found.lines()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return None  # not as `keep` writes it
+    return found

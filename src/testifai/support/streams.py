@@ -1,0 +1,76 @@
+"""Standard output and error that take any text, whatever they are connected to."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+import unicodedata
+from contextlib import suppress
+from typing import TextIO
+
+# What the commands write and ASCII has another sign for; the rest loses its accents or becomes a question mark.
+PLAIN = {
+    "–": "-", "—": "-", "−": "-", "…": "...", "×": "x", "·": "-", "±": "+-", "≥": ">=", "≤": "<=", "→": "->",
+    "“": '"', "”": '"', "‘": "'", "’": "'", "∧": "and", "∨": "or", "¬": "not", "µ": "u", "σ": "sigma",
+    "─": "-", "━": "-", "│": "|", "┃": "|", "█": "#", "▏": "|", "•": "-", "✓": "ok", "✗": "x", "°": " degrees",
+}  # fmt: skip
+_BOXES = range(0x2500, 0x2580)
+_BLOCKS = range(0x2580, 0x25A0)
+
+
+def plain(text: str) -> str:
+    """A text in ASCII, as readable as it can be.
+
+    >>> plain("0.9 ± 0.1 — café")
+    '0.9 +- 0.1 - cafe'
+    """
+    return "".join(one if one.isascii() else _plain(one) for one in text)
+
+
+def degrade() -> None:
+    """Write what the streams cannot take in signs that they can."""
+    codecs.register_error("testifai", _replace)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+            stream.reconfigure(errors="testifai")
+
+
+def flush() -> bool:
+    """Write out what waits; False where there is no room for it."""
+    if sys.stdout is None:  # closed by whoever started us
+        return True
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard(sys.stdout)
+    except (OSError, ValueError):
+        discard(sys.stdout)
+        return False
+    return True
+
+
+def discard(stream: TextIO) -> None:
+    """Forget what could not be written: Python would try again at its end, and fail with a code of its own."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def _plain(sign: str) -> str:
+    if sign in PLAIN:
+        return PLAIN[sign]
+    if ord(sign) in _BOXES:
+        return "+"
+    if ord(sign) in _BLOCKS:
+        return "#"
+    bare = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
+    return bare or "?"
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return plain(error.object[error.start : error.end]), error.end
