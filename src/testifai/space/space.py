@@ -391,9 +391,7 @@ class Space:
             raise self._too_large()
 
     def _too_large(self) -> InputError:
-        size = self.size
-        tests = f"{size}" if size < 10**40 else f"some 10^{int(size.bit_length() * math.log10(2))}"
-        return InputError(f"space: {tests} tests are too many for 64-bit ids; accepted: up to 2^63")
+        return InputError(f"space: {_written(self.size)} tests are too many for 64-bit ids; accepted: up to 2^63")
 
     def _as_int64(self, ids: Whole) -> Ints:
         if ids.dtype == object and max(ids, default=0) > np.iinfo(np.int64).max:
@@ -433,9 +431,16 @@ def _spread(subset: Sequence[int], values: Sequence[int], k: int) -> tuple[int, 
     return tuple(spread)
 
 
+def _written(number: int) -> str:
+    """A number of tests in a message, in some size at most."""
+    return str(number) if number < 10**40 else f"some 10^{int(number.bit_length() * math.log10(2))}"
+
+
 def _require_enumerable(tests: int) -> None:
     if tests > ENUMERABLE:
-        raise InputError(f"space: {tests} tests are too many to enumerate (at most {ENUMERABLE}); use predict")
+        raise InputError(
+            f"space: {_written(tests)} tests are too many to enumerate (at most {ENUMERABLE}); use predict"
+        )
 
 
 def _is_whole(value: object) -> bool:

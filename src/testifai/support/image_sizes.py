@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 
-_PNM = re.compile(rb"P[1-7]\s(?:\s*#[^\n]*\n)*\s*(\d{1,9})\s+(?:#[^\n]*\n\s*)*(\d{1,9})")
+_PNM = re.compile(rb"P[1-7]\s(?:\s*#[^\n]*\n)*\s*(\d{1,9})\s+(?:#[^\n]*\n\s*)*(\d{1,9})\s")
 _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # markers of a frame, which holds the size
 _JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})  # markers that nothing follows
 _TIFF_WIDTH, _TIFF_HEIGHT, _TIFF_SHORT = 256, 257, 3
