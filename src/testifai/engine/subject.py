@@ -68,9 +68,7 @@ class Subject(ShownInputs):
         """The model's outputs on a batch, checked; whatever goes wrong is one line that says where."""
         return self.ask(batch, lambda: f"configuration {self.space.configuration(configuration)}")
 
-    def judge(
-        self, outputs: NDArray[Any], expected: NDArray[Any] | None, clean: NDArray[Any] | None
-    ) -> Outcome:
+    def judge(self, outputs: NDArray[Any], expected: NDArray[Any] | None, clean: NDArray[Any] | None) -> Outcome:
         """What the oracle says of outputs; one of the user's gets copies, and its faults become one line."""
         if self.oracle.source is None:
             return self.oracle.judge(outputs, expected, clean)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from testifai.gates.verdicts import Verdict
+from testifai.scans.environment import notes
 from testifai.space import Space
 from testifai.tomogram import Answer, Excluded, Tomogram
 from testifai.tomogram.trust import Trust, recall
@@ -87,7 +88,7 @@ def summary(out: Console, tomogram: Tomogram) -> None:
             out.print(part)
     everything = tomogram.query("order >= 0")
     out.print(worst(space, everything))
-    for line in trust(tomogram)["lines"]:
+    for line in (*trust(tomogram)["lines"], *notes(tomogram.provenance)):
         out.print(line, markup=False)
 
 
