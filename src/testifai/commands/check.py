@@ -16,6 +16,8 @@ def check(spec: SpecFile, as_json: Json = False) -> None:
     session = loading.session(read_spec, spec.resolve().parent)
     check_gates(read_spec, session)
     found = estimate(session)
+    if (line := found.differs()) is not None:
+        typer.echo(f"note: {line}", err=True)
     if as_json:
         print_json(found.as_dict())
         return

@@ -18,10 +18,13 @@ def merge(
     """Merge partial runs of the same spec made on different machines."""
     from testifai.present.facts import facts
     from testifai.runs.merge import merge as merge_runs
+    from testifai.scans.environment import notes
     from testifai.scans.stored import open_run
 
     merge_runs(run_files, out)
     tomogram = open_run(out)
+    for line in notes(tomogram.provenance):
+        typer.echo(f"note: {line}", err=True)
     if as_json:
         print_json({**facts(tomogram), "run": str(out)})
     else:

@@ -23,6 +23,7 @@ def run(
     from testifai.present import terminal
     from testifai.present.facts import facts
     from testifai.scans import loading
+    from testifai.scans.identity import recall_files
     from testifai.scans.spec import read
     from testifai.support.progress import bar
     from testifai.tomogram import trust
@@ -30,8 +31,9 @@ def run(
     read_spec = read(spec)
     say_code(read_spec)
     session = loading.session(read_spec, spec.resolve().parent, part=_part(part))
-    check_gates(read_spec, session)
     path = out or spec.with_suffix(".db")
+    recall_files(session.data, path)
+    check_gates(read_spec, session)
     extra = {
         "spec": read_spec.model_dump(mode="json", exclude_none=True),
         "gates": [gate.model_dump(mode="json") for gate in read_spec.gate],

@@ -20,6 +20,7 @@ def show(
     """A run in a page: by order, by severity, by class, the worst tests."""
     from testifai.present import terminal
     from testifai.present.facts import facts
+    from testifai.scans.environment import notes, recorded
     from testifai.scans.stored import open_measured, open_run
     from testifai.support.plain import plain
 
@@ -38,6 +39,8 @@ def show(
             "by_class": plain(tomogram.by_class()),
             "trust": terminal.trust(tomogram),
             "environment": tomogram.provenance["environment"],
+            "environments": recorded(tomogram.provenance),
+            "notes": notes(tomogram.provenance),
         }
     )
 

@@ -101,12 +101,16 @@ class _Subject:
     def _identity(self, perturbation: Any) -> dict[str, Any]:
         """All that decides the outcomes at a level."""
         from testifai import oracles
+        from testifai.scans.identity import CODE, own_code
 
+        oracle = oracles.resolve(self.options["oracle"])
+        code = own_code({perturbation.name: perturbation}, oracle)
         return {
+            **({CODE: code} if code else {}),
             "model": self.model.fingerprint,
             "preprocessing": self.model.preprocessing,
             "data": self.data.fingerprint,
-            "oracle": oracles.resolve(self.options["oracle"]).describe(),
+            "oracle": oracle.describe(),
             "perturbation": perturbation.name,
             "seed": self.options["seed"],
         }

@@ -39,8 +39,16 @@ class FileDigests:
 
     def of(self, files: Sequence[Path]) -> list[bytes]:
         """The hash of each file's content."""
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="testifai") as pool:
-            return list(pool.map(self._one, files, chunksize=1))
+        stats = [_stat(file) for file in files]
+        unknown = [place for place, stat in enumerate(stats) if stat not in self._known]
+        found = [self._known.get(stat, b"") for stat in stats]
+        if unknown:
+            with ThreadPoolExecutor(_THREADS, thread_name_prefix="testifai") as pool:
+                hashes = pool.map(_hash, [files[place] for place in unknown])
+                for place, digest in zip(unknown, hashes, strict=True):
+                    found[place] = digest
+                    self._learn(stats[place], digest)
+        return found
 
     def table(self, files: Sequence[Path]) -> Digests:
         """What is worth knowing of these files another time."""
@@ -52,18 +60,13 @@ class FileDigests:
                 rows.append([*stat, *np.frombuffer(known, "<u8").tolist()])
         return np.array(rows, np.uint64).reshape(len(rows), _STAT + HASH_BYTES // 8)
 
-    def _one(self, file: Path) -> bytes:
-        stat = _stat(file)
-        known = self._known.get(stat)
-        if known is None:
-            known = _hash(file)
-            self.read += 1
-            if stat[-1] == 0:  # a file system without inodes: two files could look the same from outside
-                return known
-            self._known[stat] = known
-            if time.time_ns() - max(stat[1:3]) < _SETTLED:
-                self._lately.add(stat)
-        return known
+    def _learn(self, stat: Stat, digest: bytes) -> None:
+        self.read += 1
+        if stat[-1] == 0:  # a file system without inodes: two files could look the same from outside
+            return
+        self._known[stat] = digest
+        if time.time_ns() - max(stat[1:3]) < _SETTLED:
+            self._lately.add(stat)
 
 
 def _stat(file: Path) -> Stat:

@@ -33,7 +33,7 @@ class LazyInputs(ABC):
         """What version 0.1.0 told it by, where that was less."""
         return None
 
-    def recall(self, digests: Digests) -> None:
+    def recall(self, digests: Digests) -> None:  # noqa: B027  most have no files of their own
         """Take over what is known of unchanged files, so that they are not read again to tell what is in them."""
 
     def digests(self) -> Digests | None:

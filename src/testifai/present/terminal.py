@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from testifai.gates.verdicts import Verdict
+from testifai.scans.environment import notes
 from testifai.space import Space
 from testifai.support.printable import printable
 from testifai.tomogram import Answer, Excluded, Tomogram
@@ -103,7 +104,7 @@ def summary(out: Console, tomogram: Tomogram) -> None:
             out.print(part)
     everything = tomogram.query("order >= 0")
     out.print(worst(space, everything))
-    for line in trust(tomogram)["lines"]:
+    for line in (*trust(tomogram)["lines"], *notes(tomogram.provenance)):
         out.print(line, markup=False)
 
 

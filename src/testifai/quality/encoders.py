@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +72,7 @@ class FunctionEncoder:
         self.function, self.fingerprint = function, PythonModel(function).fingerprint
 
     def __call__(self, texts: Sequence[str]) -> list[Vectors]:
-        tables = [np.asarray(table, np.float32) for table in attempt(self.function, list(texts))]
+        tables = [np.asarray(table, np.float32) for table in attempt(cast(Any, self.function), list(texts))]
         if len(tables) != len(texts) or any(table.ndim != 2 for table in tables):
             raise InputError("quality: encoder: its function must give a table (tokens, numbers) for each text")
         return [unit_rows(table) for table in tables]

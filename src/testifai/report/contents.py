@@ -13,6 +13,7 @@ from testifai.present.examples import Failures, failures
 from testifai.present.facts import facts
 from testifai.present.figures.dots import lowest
 from testifai.report.stored import Stored, read_stored
+from testifai.scans.environment import notes
 from testifai.scans.reopen import reopen
 from testifai.scans.spec import Gate
 from testifai.scans.stored import measured
@@ -69,6 +70,7 @@ class Contents:
         return {
             "run": self.run,
             **facts(tomogram),
+            "notes": notes(tomogram.provenance),
             "quality": None if tomogram.quality is None else tomogram.quality.name,
             "everything": self.everything.as_dict(),
             "by_order": {str(order): found.as_dict() for order, found in self.by_order.items()},

@@ -7,6 +7,7 @@ from typing import Any
 from testifai.present.figures.projection import project
 from testifai.present.terminal import interval, rate
 from testifai.report.contents import Contents
+from testifai.scans.environment import notes
 from testifai.tomogram import Answer, Tomogram
 
 
@@ -94,6 +95,7 @@ def how(contents: Contents) -> list[str]:
             f"How plausible the inputs are ({scores.name}, {better} is better) was measured on "
             f"{len(scores.measured):,} of the tests{rest}."
         )
+    lines += [line[0].upper() + line[1:] + "." for line in notes(tomogram.provenance)]
     free = contents.everything.model_free
     if free is not None:
         verdict = "disagree: do not trust the smooth surface" if contents.everything.disagrees else "agree"

@@ -7,6 +7,8 @@ from __future__ import annotations
 ID = "id"  # random, given when the file is made: no part of the run, so not compared, exported or merged
 IDENTITY = "identity"  # all that decides the outcomes; a run is continued only if none of it changed
 ENVIRONMENT = "environment"  # versions of what it was made with
+ENVIRONMENTS = "environments"  # where other versions contributed too: all of them, the first among them
+ASKED_TWICE = "asked_twice"  # whether the model gave the same answers twice, and of how many inputs that is known
 INPUTS = "inputs"  # how many there are
 CLASSES = "classes"  # their names, in the order of their numbers
 STOPPED_EARLY = "stopped_early"  # whether a rule may have ended tests, which widens their bounds
@@ -22,6 +24,7 @@ ENDED = "ended"  # under which terms a cached run ended, and its verdicts
 # -- arrays -----------------------------------------------------------------------------------------------------------
 
 LABELS = "labels"  # as in the data
+FILES = "files"  # what is known of unchanged data files, so that they are not read again: sizes, times, hashes
 REFERENCE = "reference"  # what the oracle remembers of clean outputs, in blocks of places
 SCORES = "quality/"  # and a digest of the measure: scores in blocks of one test, and as plain data what they cost
 SWEEPS = "sweep/"  # and a perturbation's name and /: batches by level, and as plain data what was found

@@ -36,6 +36,7 @@ def merge(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) 
                 if labels is not None:
                     merged.put_array(keys.LABELS, labels)
                 _merge_into(merged, sources, Outcomes(inputs))
+                merged.put(**_about_parts(sources))
                 # The spec is the first part's, and whose that is has been written down or not.
                 if own.made_here(*(first.get(key) for key in (keys.ID, keys.SPEC, keys.FOLDER))):
                     own.remember(merged)
@@ -50,6 +51,21 @@ def _merge_into(merged: Store, sources: Sequence[Path], outcomes: Outcomes) -> N
         with Store.open(path) as source:
             merged.import_run(source, outcomes)
             _import_scores(merged, source)
+
+
+def _about_parts(sources: Sequence[Path]) -> dict[str, Any]:
+    """What each part says of how it was made: every version of a library, and the worst of the answers asked twice."""
+    environments: list[Any] = []
+    asked: list[dict[str, int]] = []
+    for path in sources:
+        with Store.open(path) as source:
+            environments += source.get(keys.ENVIRONMENTS) or [source.get(keys.ENVIRONMENT)]
+            asked += filter(None, [source.get(keys.ASKED_TWICE)])
+    distinct = [one for place, one in enumerate(environments) if one not in environments[:place]]
+    about: dict[str, Any] = {keys.ENVIRONMENTS: distinct} if len(distinct) > 1 else {}
+    if asked:
+        about[keys.ASKED_TWICE] = max(asked, key=lambda one: one.get("differ", 0))
+    return about
 
 
 def _import_scores(merged: Store, source: Store) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from testifai.engine import repeat
 from testifai.engine.plan import Work
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import BLOCK
@@ -51,6 +52,11 @@ class Cost:
     batch_size: int
     clean_accuracy: float | None
     room: dict[str, Room] = field(default_factory=dict)  # of axes of texts
+    asked_twice: dict[str, int] | None = None  # None for a model that is known to answer the same each time
+
+    def differs(self) -> str | None:
+        """What it means if the model does not answer the same each time."""
+        return repeat.words(self.asked_twice)
 
     def notes(self) -> list[str]:
         """What to know before a run besides what it costs."""
@@ -100,7 +106,15 @@ def estimate(session: Session) -> Cost:
         batch_size=executor.batch_size.next(),
         clean_accuracy=float(passes[0] / trials[0]) if trials[0] else None,
         room=_room(session),
+        asked_twice=_asked_twice(session),
     )
+
+
+def _asked_twice(session: Session) -> dict[str, int] | None:
+    if session.model.repeatable:
+        return None
+    inputs = repeat.affordable(len(session.data.inputs), None)
+    return repeat.ask_twice(session.subject, inputs).as_dict()
 
 
 def _room(session: Session) -> dict[str, Room]:

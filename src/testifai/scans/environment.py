@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping, Sequence
 from importlib import metadata
+from typing import Any
 
+from testifai.engine import repeat
+from testifai.runs import keys
 from testifai.support.version import VERSION
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "onnxruntime", "opencv-python-headless")
@@ -19,3 +23,29 @@ def environment() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def recorded(provenance: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Everything that contributed to a run, in the order of its coming."""
+    first = provenance.get(keys.ENVIRONMENT)
+    return provenance.get(keys.ENVIRONMENTS) or ([first] if first else [])
+
+
+def differences(environments: Sequence[Mapping[str, str]]) -> str | None:
+    """The libraries of which a run saw several versions, with all of them; None where there is none.
+
+    Platforms are recorded and not compared: their names change with every update of a kernel.
+
+    >>> differences([{"numpy": "1.26.4", "python": "3.12.1"}, {"numpy": "2.1.0", "python": "3.12.1"}])
+    'numpy 1.26.4 and 2.1.0'
+    """
+    names = [name for name in dict.fromkeys(name for one in environments for name in one) if name != "platform"]
+    seen = {name: list(dict.fromkeys(one.get(name, "none") for one in environments)) for name in names}
+    return "; ".join(f"{name} {' and '.join(found)}" for name, found in seen.items() if len(found) > 1) or None
+
+
+def notes(provenance: Mapping[str, Any]) -> list[str]:
+    """What to know of how a run was made, a line each: several versions of a library, answers that differ."""
+    several = differences(recorded(provenance))
+    mixed = None if several is None else f"made with different versions: {several}; outcomes of all of them are in it"
+    return [line for line in (mixed, repeat.words(provenance.get(keys.ASKED_TWICE))) if line is not None]

@@ -24,7 +24,7 @@ def session(spec: Spec, folder: Path, *, part: tuple[int, int] | None = None) ->
     options = spec.scan.model_dump()
     inputs = data(spec.data, folder)
     options["quality"] = quality(options["quality"], folder, inputs)
-    return Session(model(spec.model, folder), inputs, chosen, part=part, **options)
+    return Session(model(spec.model, folder), inputs, chosen, part=part, ask_twice=True, **options)
 
 
 def quality(setting: str | dict[str, Any] | None, folder: Path, inputs: datasets.Data) -> Plan | None:

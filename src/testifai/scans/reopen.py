@@ -15,12 +15,13 @@ from testifai.errors import InputError
 from testifai.runs import keys, own
 from testifai.runs.store import Store, identity_changes
 from testifai.scans import loading
+from testifai.scans.identity import CODE, recall_files
 from testifai.scans.session import Session
 from testifai.scans.spec import Spec, parse, read
 from testifai.space import Space
 from testifai.tomogram import Tomogram
 
-MEASURED_ON = ("model", "preprocessing", "data", "space", "oracle", "seed")
+MEASURED_ON = ("model", "preprocessing", "data", "space", "oracle", "seed", CODE)
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,16 @@ class Source:
     def session(self) -> Session:
         """Model and data, loaded and known to be those that the run was made with."""
         made = loading.session(self.spec, self.folder)
-        self._check({key: self.identity.get(key) for key in MEASURED_ON}, made.identity())
+        recall_files(made.data, self.run_file)
+        self._check(
+            {key: self.identity.get(key) for key in MEASURED_ON if key != CODE or key in self.identity}, made.identity()
+        )
         return made
 
     def data(self) -> tuple[Data, Space]:
         """Data and axes alone."""
         space, data = loading.space(self.spec, self.folder), loading.data(self.spec.data, self.folder)
+        recall_files(data, self.run_file)
         before = {"data": self.identity["data"], "axes": self.identity["space"]["axes"]}
         self._check(before, {"data": data.fingerprint, "axes": space.describe()["axes"]})
         return data, space

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from testifai import data as datasets
 from testifai import models, oracles
-from testifai.engine import EXECUTORS
+from testifai.engine import EXECUTORS, repeat
 from testifai.engine import stopping as stopping_rules
 from testifai.engine.base import BatchOutcome, Executor
 from testifai.engine.plan import Work
@@ -27,8 +27,9 @@ from testifai.quality.assessment import Assessment
 from testifai.quality.plan import plan
 from testifai.runs import keys, own
 from testifai.runs.outcomes import Outcomes, visiting_order
-from testifai.runs.store import Store, identity_changes
-from testifai.scans.environment import environment
+from testifai.runs.store import Store
+from testifai.scans.environment import differences, environment, recorded
+from testifai.scans.identity import CODE, another_run, changes, keep_files, own_code, recall_files
 from testifai.scans.options import ScanKeywords, ScanOptions, choose, with_options
 from testifai.space import Space
 from testifai.strategies.base import Progress, Strategy
@@ -59,6 +60,7 @@ class Session:
         space: Space,
         *,
         part: tuple[int, int] | None = None,
+        ask_twice: bool = False,
         **options: Any,
     ) -> None:
         if not isinstance(space, Space):
@@ -76,6 +78,10 @@ class Session:
         self.seed, self.keep = chosen.seed, self.methods.keep
         self.part = _check_part(part, self.stopping, self.strategy)
         inputs = len(self.data.inputs)
+        asked = ask_twice and not self.model.repeatable
+        self._to_ask_twice = repeat.affordable(inputs, self.budget) if asked else 0
+        self._asked_twice: dict[str, Any] | None = None
+        self._environments = [environment()]
         self.subject = Subject(
             self.data,
             space,
@@ -164,7 +170,8 @@ class Session:
         return Progress(
             self.space,
             self.outcomes,
-            budget=None if self.budget is None else self.budget - self._reserve,
+            # What is spent on other things than outcomes belongs to the budget too.
+            budget=None if self.budget is None else self.budget - self._reserve - 2 * self._to_ask_twice,
             target=self.target,
             stopping=self.stopping,
             needs_clean=self.oracle.needs_clean,
@@ -182,7 +189,9 @@ class Session:
         if rule is not None:
             rule.pop("target", None)
         chosen = self.surrogate
+        code = own_code({axis.name: axis.perturbation for axis in self.space.axes}, self.oracle)
         return {
+            **({CODE: code} if code else {}),
             "model": self.model.fingerprint,
             "preprocessing": self.model.preprocessing,
             "data": self.data.fingerprint,
@@ -208,16 +217,28 @@ class Session:
             stopped_early=self._stopped_early,
             surrogate=self.surrogate,
             seed=self.seed,
-            provenance={"identity": self.identity(), "environment": environment()},
+            provenance={
+                keys.IDENTITY: self.identity(),
+                keys.ENVIRONMENT: self._environments[0],
+                keys.ENVIRONMENTS: self._environments,
+                keys.ASKED_TWICE: self._asked_twice,
+            },
             quality=None if self.assessment is None else self.assessment.scores(),
         )
 
     def _attach(self, store: Store, extra: dict[str, Any]) -> None:
         """Take up what the file holds, or make it ours."""
+        if self.model.untold is not None:
+            log.warning(
+                "model: whether it is still the same cannot be told (%s): a change of it would go unnoticed when this "
+                'run is continued; say which one it is with version = "…" under [model]',
+                self.model.untold,
+            )
+        recall_files(self.data, store.path)
         identity = self.identity()
         stored = store.get(keys.IDENTITY)
-        changes = [] if stored is None else identity_changes(stored, identity)
-        if changes and store.is_empty():
+        changed = [] if stored is None else changes(stored, identity)
+        if changed and store.is_empty():
             # A first try that failed before it measured anything must not stand in the way of the second.
             store.clear()
             stored = None
@@ -233,18 +254,44 @@ class Session:
                 keys.STOPPED_EARLY: self._stopped_early,
             }
             store.put(**about, **extra)
+            keep_files(self.data, store)
             return
-        if changes:
-            raise InputError(
-                f"run file: {store.path} belongs to another run: {'; '.join(changes)}; "
-                "undo the change, or start a new run with another --out"
-            )
+        if changed:
+            raise InputError(another_run(store.path, stored, identity, self.model, self.data))
+        if CODE in identity and CODE not in stored:
+            log.warning("run file: %s does not say what your own code was when it was made; taken to be the same",
+                        store.path)  # fmt: skip
+            store.put(**{keys.IDENTITY: identity})
+        keep_files(self.data, store)
+        known = {key: store.get(key) for key in (keys.ENVIRONMENT, keys.ENVIRONMENTS)}
+        self._environments = recorded(known) if not store.is_empty() else [environment()]
+        self._asked_twice = store.get(keys.ASKED_TWICE)
         self.outcomes = store.load(len(self.data.inputs))
         self._decided.clear()
         self.executor.references.values = store.load_references(len(self.data.inputs))
         # A test once ended by a rule keeps bounds that allow for it.
         self._stopped_early = self._stopped_early or bool(store.get(keys.STOPPED_EARLY))
-        store.put(**{keys.STOPPED_EARLY: self._stopped_early}, **extra)
+        store.put(**{keys.STOPPED_EARLY: self._stopped_early, keys.ENVIRONMENT: self._environments[0]}, **extra)
+
+    def _contribute(self, store: Store | None) -> None:
+        """Have the run file say what it is measured with, before the first outcome of it."""
+        now = environment()
+        if store is None or now in self._environments:
+            return
+        self._environments = [*self._environments, now]
+        store.put(**{keys.ENVIRONMENTS: self._environments})
+        if (several := differences(self._environments)) is not None:
+            log.warning("run file: %s is continued with other versions than it was begun with: %s", store.path, several)
+
+    def _ask_twice(self, store: Store | None) -> None:
+        """Look once whether the model answers the same each time; nothing of it counts as an outcome."""
+        if self._asked_twice is not None or not self._to_ask_twice:
+            return
+        self._asked_twice = repeat.ask_twice(self.subject, self._to_ask_twice).as_dict()
+        if store is not None:
+            store.put(**{keys.ASKED_TWICE: self._asked_twice})
+        if (line := repeat.words(self._asked_twice)) is not None:
+            log.warning("%s", line)
 
     def _assess(self, store: Store | None, progress: Callable[[Step], None] | None) -> None:
         """Measure quality, before anything is tested: what a query with a limit on it selects is then known."""
@@ -268,6 +315,7 @@ class Session:
 
         def hand_over(measured: BatchOutcome) -> None:
             nonlocal done, saved
+            self._contribute(store)
             if store is not None:
                 # Before the outcomes are there: an interrupt in between must not save them without their reference.
                 store.touch(measured.configuration, measured.places, reference=measured.reference is not None)
@@ -284,6 +332,7 @@ class Session:
         try:
             while (work := self.strategy.propose(self.progress())) is not None:
                 before = done
+                self._ask_twice(store)
                 self.executor.run(self._own_part(work), self.outcomes, hand_over)
                 if self.part is not None or done == before:
                     break

@@ -16,7 +16,10 @@ from testifai.space import Space
 from testifai.tomogram import Tomogram
 
 # What a run file says of its run besides the outcomes, for whoever has the tomogram alone.
-PROVENANCE = (keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.SPEC, keys.FOLDER, keys.GATES, keys.TRUST, keys.LOCALITY)
+PROVENANCE = (
+    keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.ENVIRONMENTS, keys.ASKED_TWICE, keys.SPEC, keys.FOLDER, keys.GATES,
+    keys.TRUST, keys.LOCALITY,
+)  # fmt: skip
 
 
 def open_run(path: str | os.PathLike[str]) -> Tomogram:

@@ -8,6 +8,7 @@ they hold. What does not show it is named, so that the user can be told.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dis
 import functools
@@ -40,6 +41,11 @@ _EMPTY = (
     logging.Logger, logging.Handler, random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator,
     io.IOBase, type(threading.Lock()), type(threading.RLock()), threading.local, threading.Event,
 )  # fmt: skip
+# Methods that change a list, a table or a set.
+_CHANGING = frozenset({
+    "append", "appendleft", "extend", "insert", "pop", "popleft", "popitem", "remove", "clear", "update", "setdefault",
+    "add", "discard", "sort", "reverse", "move_to_end",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,9 +97,14 @@ class _Walk:
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
         self.more = False
-        self.untold: str | None = None
+        self._untold: list[str] = []
         self._seen: dict[int, int] = {}
         self._alive: list[Any] = []  # what was made on the way must not make room for another of the same id
+
+    @property
+    def untold(self) -> str | None:
+        """The first thing that could not be told."""
+        return self._untold[0] if self._untold else None
 
     def visit(self, value: Any, where: str, depth: int) -> None:
         if isinstance(value, np.generic) and not isinstance(value, _PLAIN):
@@ -158,7 +169,7 @@ class _Walk:
         for value in values:
             alone = _Walk()
             alone.visit(value, "", 1)
-            self.untold = self.untold or alone.untold
+            self._untold += alone._untold
             members.append(alone.digest.hexdigest())
         self._new(" ".join(sorted(members)))
 
@@ -179,10 +190,11 @@ class _Walk:
     def _globals(self, function: Any, where: str, depth: int) -> None:
         """What the code names in its module, and by way of it in other modules of the user's."""
         named, assigned = _names(function.__code__)
+        assigned |= _edited(function)
         for name in sorted(named & function.__globals__.keys()):
             value = function.__globals__[name]
             if name in assigned:
-                self.cannot_tell(f"{name}, which the code assigns while it runs")
+                self.cannot_tell(f"{name}, which its code changes while it runs")
             elif isinstance(value, ModuleType):
                 if not is_library(value.__name__):
                     own = {part: vars(value)[part] for part in named & vars(value).keys()}
@@ -212,15 +224,12 @@ class _Walk:
                 self.visit(part, name, max(depth, SHALLOW) + 1)
 
     def _object(self, value: Any, where: str, depth: int) -> None:
-        if self.untold is not None or not is_library(type(value).__module__):
-            self._held(value, where, depth)
-            return
-        before = self.digest.copy()
+        before, known = self.digest.copy(), len(self._untold)
         self._held(value, where, depth)
-        if self.untold is not None:
+        if len(self._untold) > known and is_library(type(value).__module__):
             # What is left of it, such as the path it came from, may differ between machines that hold the same.
             self.digest = before
-            self.untold = f"{where or 'it'}, a {type(value).__module__}.{type(value).__qualname__}"
+            self._untold[known:] = [f"{where or 'it'}, a {type(value).__module__}.{type(value).__qualname__}"]
 
     def _held(self, value: Any, where: str, depth: int) -> None:
         kind = type(value)
@@ -291,7 +300,7 @@ class _Walk:
         self._tell(text, SHALLOW + 1)
 
     def cannot_tell(self, what: str) -> None:
-        self.untold = self.untold or what
+        self._untold.append(what)
 
 
 def is_library(module: str | None) -> bool:
@@ -337,6 +346,21 @@ def _names(code: CodeType) -> tuple[set[str], set[str]]:
             more, also = _names(constant)
             named, assigned = named | more, assigned | also
     return named, assigned
+
+
+def _edited(function: Any) -> set[str]:
+    """Names whose contents the code changes: counters, caches. What is in them is not what the function is."""
+    try:
+        tree = ast.parse(source_of(function))
+    except (SyntaxError, ValueError, RecursionError):  # a lambda's source is the line around it
+        return set()
+    targets: list[ast.expr] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            targets.append(node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
+            targets.append(node.func.value)
+    return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def _slots(kind: type) -> list[str]:

@@ -1,0 +1,80 @@
+"""What tells one run from another: code of the user's, what earlier versions told them by, files already looked at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from testifai.data import Data, LazyInputs
+from testifai.errors import InputError
+from testifai.models import Model
+from testifai.oracles import Oracle
+from testifai.perturb import Perturbation
+from testifai.runs import keys
+from testifai.runs.store import Store, identity_changes
+from testifai.support.reachable import tell
+
+CODE = "code"  # of an identity: absent where nothing but parts of this package decides the outcomes
+
+
+def own_code(perturbations: Mapping[str, Perturbation], oracle: Oracle) -> dict[str, str]:
+    """What the user's own perturbations, by axis, and their own oracle are told by; those of this package by name."""
+    sources: dict[str, Any] = {
+        f"space.{name}": one.function
+        for name, one in perturbations.items()
+        if not str(getattr(one.function, "__module__", type(one.function).__module__)).startswith("testifai.")
+    }
+    if oracle.source is not None:
+        sources["oracle"] = oracle.source
+    return {name: tell(source).fingerprint for name, source in sources.items()}
+
+
+def changes(stored: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What differs, in words. A run that was made before code was part of an identity is taken at its word."""
+    return identity_changes(stored, {**now, CODE: None} if CODE not in stored else now)
+
+
+def another_run(path: Path, stored: dict[str, Any], now: dict[str, Any], model: Model, data: Data) -> str:
+    """Why a run cannot be continued, in one line."""
+    found = changes(stored, now)
+    former = {"model": model.former_fingerprint, "data": data.former_fingerprint}
+    less = [key for key, told in former.items() if told is not None and stored.get(key) == told != now[key]]
+    if len(less) == len(found):
+        return (
+            f"run file: {path} was made by a version that looked at less of the {' and the '.join(less)} (not at all "
+            "weights of a model, nor into the images of a folder), so whether they are the same cannot be told; "
+            "start a new run with another --out"
+        )
+    return (
+        f"run file: {path} belongs to another run: {'; '.join(found)}; "
+        "undo the change, or start a new run with another --out"
+    )
+
+
+def recall_files(data: Data, run_file: str | os.PathLike[str]) -> None:
+    """Take from a run file what it knows of the data's files, so that unchanged ones are not read again.
+
+    What is not there, or damaged, is simply not known.
+    """
+    if not isinstance(data.inputs, LazyInputs) or not Path(run_file).is_file():
+        return
+    with suppress(InputError), Store.open(run_file) as store:
+        known = store.get_array(keys.FILES)
+        if known is not None and known.ndim == 2 and known.dtype == np.uint64:
+            data.inputs.recall(known)
+
+
+def keep_files(data: Data, store: Store) -> None:
+    """Have the run file know of the data's files what was found out about them."""
+    digests = data.inputs.digests() if isinstance(data.inputs, LazyInputs) else None
+    if digests is not None and not np.array_equal(digests, _none(store.get_array(keys.FILES))):
+        store.put_array(keys.FILES, digests)
+
+
+def _none(array: Any) -> Any:
+    return np.zeros((0, 0), np.uint64) if array is None else array

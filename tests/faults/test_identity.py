@@ -1,0 +1,403 @@
+"""A run is continued only with the model, data and code it was made with, and says what it was made with."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import types
+
+import cv2
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import testifai as ta
+from testifai import cli
+from testifai.data.folder import load_folder
+from testifai.errors import InputError
+from testifai.models import PythonModel, onnx_session
+from testifai.models.onnx import OnnxModel
+from testifai.models.onnx_graph import external_files
+from testifai.runs.store import Store
+from testifai.scans import environment
+from testifai.scans.session import Session
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.random((60, 3)).astype(np.float32)
+IMAGES = RNG.integers(0, 256, (60, 8, 8), dtype=np.uint8)
+WEIGHTS = RNG.normal(size=(3, 2)).astype(np.float32)
+SHIFT = ta.Perturbation("shift", lambda x, by, rng: x + np.float32(by), [0.0, 0.1, 0.3])
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, caplog):
+    """Run a command: its exit code, standard output, and standard error with what is logged there."""
+
+    def call(*arguments):
+        caplog.clear()
+        monkeypatch.setattr("sys.argv", ["testifai", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        out, err = capsys.readouterr()
+        return left.value.code, out, err + caplog.text
+
+    return call
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Write a module of the user's, a spec and data; gives the spec's path."""
+
+    def write(code, model="", strategy="full", extra="", name="own_model"):
+        (tmp_path / f"{name}.py").write_text(code)
+        np.savez(tmp_path / "data.npz", x=IMAGES, y=(IMAGES[:, 0, 0] > 127).astype(int))
+        spec = tmp_path / "spec.toml"
+        spec.write_text(
+            f'[model]\npython = "{name}:model"\n{model}\n[data]\nnpz = "data.npz"\n'
+            f'[space]\nnoise = "classic.gaussian_noise"\n[scan]\nstrategy = "{strategy}"\n{extra}\n'
+        )
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return spec
+
+    return write
+
+
+# -- ONNX -------------------------------------------------------------------------------------------------------------
+
+
+def _external(path, location="weights.bin"):
+    """A linear model whose weights are in a file of that name."""
+    info = helper.make_tensor_value_info
+    tensor = numpy_helper.from_array(WEIGHTS, "w")
+    (path.parent / location).write_bytes(WEIGHTS.tobytes())
+    onnx.external_data_helper.set_external_data(tensor, location, offset=0, length=WEIGHTS.nbytes)
+    tensor.ClearField("raw_data")
+    node = helper.make_node("MatMul", ["x", "w"], ["scores"])
+    ends = [info("x", TensorProto.FLOAT, [None, 3])], [info("scores", TensorProto.FLOAT, [None, 2])]
+    graph = helper.make_graph([node], "test", *ends, [tensor])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_other_weights_beside_a_model_are_another_model(tmp_path):
+    path = _external(tmp_path / "model.onnx")
+    before = OnnxModel(path)
+    labels = before(ROWS).argmax(axis=1)
+    ta.scan(before, (ROWS, labels), ta.Space({"shift": SHIFT}), strategy="full", store=tmp_path / "run.db")
+    (tmp_path / "weights.bin").write_bytes((-WEIGHTS).tobytes())
+    after = OnnxModel(path)
+    assert after.fingerprint != before.fingerprint
+    with pytest.raises(InputError, match="belongs to another run: model was"):
+        ta.scan(after, (ROWS, labels), ta.Space({"shift": SHIFT}), strategy="full", store=tmp_path / "run.db")
+
+
+def test_a_run_of_a_version_that_saw_less_of_the_model_says_so(tmp_path):
+    model, store = OnnxModel(_external(tmp_path / "model.onnx")), tmp_path / "run.db"
+    data = (ROWS, model(ROWS).argmax(axis=1))
+    ta.scan(model, data, ta.Space({"shift": SHIFT}), strategy="full", store=store)
+    with Store.create_or_open(store) as opened:
+        opened.put(identity={**opened.get("identity"), "model": model.former_fingerprint})
+    with pytest.raises(InputError, match="was made by a version that looked at less of the model"):
+        ta.scan(model, data, ta.Space({"shift": SHIFT}), strategy="full", store=store)
+
+
+@pytest.mark.parametrize("name", ["weights.bin", "model.onnx.data"])
+def test_models_keep_the_fingerprint_that_told_them_all_along(tmp_path, name):
+    model = OnnxModel(_external(tmp_path / "model.onnx", name))
+    assert (model.fingerprint == model.former_fingerprint) == (name == "model.onnx.data")
+
+
+@pytest.mark.parametrize("location", ["../outside.bin", "/etc/hostname", "sub/../../outside.bin", "C:\\x", "link.bin"])
+def test_weights_outside_the_folder_are_refused(tmp_path, location):
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (tmp_path / "outside.bin").write_bytes(WEIGHTS.tobytes())
+    (folder / "link.bin").symlink_to(tmp_path / "outside.bin")
+    path = _external(folder / "model.onnx", "inside.bin")
+    content = onnx.load(path, load_external_data=False)
+    entry = next(one for one in content.graph.initializer[0].external_data if one.key == "location")
+    entry.value = location
+    path.write_bytes(content.SerializeToString())
+    with pytest.raises(InputError, match="names weights outside its own folder") as caught:
+        OnnxModel(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_cache_of_links_is_one_folder(tmp_path):
+    """As downloads are kept: the model and its weights are links to files that lie together elsewhere."""
+    blobs, shown = tmp_path / "blobs", tmp_path / "shown"
+    blobs.mkdir()
+    shown.mkdir()
+    _external(blobs / "model.onnx")
+    for name in ("model.onnx", "weights.bin"):
+        (shown / name).symlink_to(blobs / name)
+    assert list(onnx_session.external_files(shown / "model.onnx")) == ["weights.bin"]
+
+
+def _outside(name):
+    tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=[1])
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=f"{name}.bin")
+    return tensor
+
+
+def test_files_are_found_wherever_a_model_may_name_them():
+    branch = helper.make_graph([helper.make_node("Constant", [], ["c"], value=_outside("branch"))], "b", [], [])
+    sparse = onnx.SparseTensorProto(values=_outside("values"), indices=_outside("indices"), dims=[1])
+    node = helper.make_node("If", ["x"], ["y"], then_branch=branch)
+    node.attribute.append(helper.make_attribute("several", [_outside("one"), _outside("two")]))
+    node.attribute.append(helper.make_attribute("sparse", sparse))
+    graph = helper.make_graph([node], "g", [], [], [_outside("initializer")], sparse_initializer=[sparse])
+    inner = helper.make_node("Constant", [], ["y"], value=_outside("function"))
+    function = helper.make_function("own", "F", [], ["y"], [inner], [helper.make_opsetid("", 13)])
+    model = helper.make_model(graph, functions=[function])
+    names = ("branch", "values", "indices", "one", "two", "initializer", "function")
+    assert external_files(model.SerializeToString()) == sorted(f"{name}.bin" for name in names)
+
+
+# -- image folders ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def images(tmp_path):
+    for name, value in (("dark", 10), ("light", 200)):
+        folder = tmp_path / "images" / name
+        folder.mkdir(parents=True)
+        for number in range(3):
+            cv2.imwrite(str(folder / f"{number}.bmp"), np.full((4, 4, 3), value + number, np.uint8))
+            os.utime(folder / f"{number}.bmp", ns=(10**18, 10**18))
+    return tmp_path / "images"
+
+
+def _swap(images):
+    """Other content under the same names, sizes and times."""
+    one, two = images / "dark" / "0.bmp", images / "light" / "0.bmp"
+    first, second = one.read_bytes(), two.read_bytes()
+    one.write_bytes(second)
+    two.write_bytes(first)
+    for file in (one, two):
+        os.utime(file, ns=(10**18, 10**18))
+
+
+def test_images_of_the_same_size_are_told_apart(images):
+    before = load_folder(images)
+    told, former = before.fingerprint, before.former_fingerprint
+    _swap(images)
+    after = load_folder(images)
+    assert after.former_fingerprint == former
+    assert after.fingerprint != told
+
+
+def _light(batch):
+    return (batch.mean(axis=(1, 2, 3)) > 100).astype(int)
+
+
+FADE = ta.Perturbation("fade", lambda x, by, rng: (x * by).astype(np.uint8), [1.0, 0.9])
+
+
+def _scan(images, store):
+    data = load_folder(images)
+    ta.scan(_light, data, ta.Space({"fade": FADE}), strategy="full", store=store)
+    return data
+
+
+def test_other_images_do_not_continue_a_run_and_unchanged_ones_are_not_read_again(images, tmp_path, monkeypatch):
+    monkeypatch.setattr("testifai.data.files._SETTLED", 0)
+    store = tmp_path / "run.db"
+    assert _scan(images, store).inputs._digests.read == 6
+    assert _scan(images, store).inputs._digests.read == 0
+    _swap(images)
+    with pytest.raises(InputError, match="belongs to another run: data was"):
+        _scan(images, store)
+
+
+def test_a_file_changed_just_now_is_read_again(images, tmp_path):
+    # File systems' clocks are coarse: another change might not show.
+    assert _scan(images, tmp_path / "run.db").inputs._digests.read == 6
+    assert _scan(images, tmp_path / "run.db").inputs._digests.read == 6
+
+
+def test_an_old_run_over_a_folder_says_why_it_is_not_continued(images, tmp_path):
+    data = _scan(images, tmp_path / "run.db")
+    with Store.create_or_open(tmp_path / "run.db") as opened:
+        opened.put(identity={**opened.get("identity"), "data": data.former_fingerprint})
+    with pytest.raises(InputError, match="looked at less of the data"):
+        _scan(images, tmp_path / "run.db")
+
+
+# -- code of the user's -----------------------------------------------------------------------------------------------
+
+MODULES = {
+    "a global array": ("import numpy as np\nW = np.array([{}])\ndef model(b): return b @ W\n"),
+    "a global number": ("T = {}\ndef model(b): return b[:, 0] > T\n"),
+    "a list of lists": ("W = [[{}], [1.0]]\ndef model(b): return W\n"),
+    "a helper": ("def helper(b):\n    return b * {}\ndef model(b): return helper(b)\n"),
+    "an attribute": (
+        "import numpy as np\nclass Net:\n    def __init__(self): self.deep = {{'a': [[[[[np.array([{}])]]]]]}}\n"
+        "    def __call__(self, b): return b\nmodel = Net()\n"
+    ),
+    "a slot": (
+        "class Net:\n    __slots__ = ('w',)\n    def __init__(self, w): self.w = w\n"
+        "    def __call__(self, b): return b\nmodel = Net({})\n"
+    ),
+    "what a method names": (
+        "W = [{}]\nclass Net:\n    def __call__(self, b): return self.go(b)\n    def go(self, b): return b * W[0]\n"
+        "model = Net()\n"
+    ),
+    "a bound method": ("class Net:\n    def __init__(self, w): self.w = w\n    def go(self, b): return b\n"
+                       "model = Net({}).go\n"),
+    "a closure": ("import numpy as np\ndef make(w):\n    return lambda b: b @ w\nmodel = make({{np.float32({})}})\n"),
+    "a partial": ("import functools\ndef go(b, w): return b\nmodel = functools.partial(go, w={{1: {{{}}}}})\n"),
+    "an estimator": (
+        "from sklearn.tree import DecisionTreeClassifier\ntree = DecisionTreeClassifier(max_depth=1)\n"
+        "tree.fit([[0.0], [{}]], [0, 1])\ndef model(b): return tree.predict(b[:, :1])\n"
+    ),
+}  # fmt: skip
+
+
+def _told(code, *values):
+    module = types.ModuleType("told_apart")
+    exec(compile(code.format(*values), "told_apart.py", "exec"), module.__dict__)
+    return PythonModel(module.model)
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_what_a_model_computes_with_tells_it_apart(kind):
+    # Compiled, not read from a file: the source of a class is not to be seen here, so values alone make the difference.
+    models = [_told(MODULES[kind], value) for value in (0.25, 0.25, 0.75)]
+    one, same, other = (model.fingerprint for model in models)
+    assert one == same != other
+    assert models[0].untold is None
+
+
+def test_plain_functions_keep_their_fingerprint_of_0_1_0():
+    model = PythonModel(lambda batch: np.asarray(batch).sum(axis=1))
+    assert model.fingerprint == model.former_fingerprint
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import sqlite3\nheld = sqlite3.connect(':memory:')\n"
+         "def model(b): return (b[:, 0, 0] > 127).astype(int) if held else b\n", "held, a sqlite3.Connection"),
+        ("net = None\ndef model(b):\n    global net\n    net = 1\n    return (b[:, 0, 0] > 127).astype(int)\n",
+         "net, which its code changes"),
+    ],
+)  # fmt: skip
+def test_a_model_that_cannot_be_told_is_named_and_version_tells_it(own, command, code, said):
+    spec = own(code)
+    code_, _, err = command("run", spec)
+    assert code_ == 0
+    lines = [line for line in err.splitlines() if "cannot be told" in line]
+    assert len(lines) == 1
+    assert said in lines[0]
+    assert 'version = "…" under [model]' in lines[0]
+    spec = own(code, model='version = "1"')
+    command("run", spec, "--out", spec.with_name("one.db"))
+    assert "cannot be told" not in command("run", spec, "--out", spec.with_name("one.db"))[2]
+    spec = own(code, model='version = "2"')
+    code_, _, err = command("run", spec, "--out", spec.with_name("one.db"))
+    assert code_ == 2
+    assert "model was" in err
+
+
+def test_cycles_and_depth_end(capsys):
+    loop: list = []
+    loop.append(loop)
+    deep: list = []
+    for _ in range(5000):
+        deep = [deep]
+    assert PythonModel(lambda batch, held=loop: held).untold is None
+    assert "too much" in PythonModel(lambda batch, held=deep: held).untold
+
+
+@pytest.mark.parametrize("kind", ["oracle", "perturbation"])
+def test_other_code_of_the_users_is_another_run(tmp_path, kind):
+    def model(rows):
+        return rows
+
+    def strict(outputs, expected, clean):
+        return (np.abs(outputs - clean) < 0.1).all(axis=1)
+
+    def lenient(outputs, expected, clean):
+        return (np.abs(outputs - clean) < 0.9).all(axis=1)
+
+    other = ta.Perturbation("shift", lambda x, by, rng: x - np.float32(by), [0.0, 0.1, 0.3])
+    changed = {"oracle": (SHIFT, lenient), "perturbation": (other, strict)}
+    for shift, oracle, refused in ((SHIFT, strict, False), (SHIFT, strict, False), (*changed[kind], True)):
+        session = Session(model, ROWS, ta.Space({"shift": shift}), oracle=oracle, strategy="full")
+        if refused:
+            with pytest.raises(InputError, match="belongs to another run: code was"):
+                session.run(tmp_path / "run.db")
+        else:
+            session.run(tmp_path / "run.db")
+
+
+def test_a_run_made_before_code_counted_is_continued(tmp_path, caplog):
+    def session():
+        return Session(lambda rows: rows, ROWS, ta.Space({"shift": SHIFT}), oracle="consistency", strategy="full")
+
+    session().run(tmp_path / "run.db")
+    with Store.create_or_open(tmp_path / "run.db") as opened:
+        identity = opened.get("identity")
+        assert list(identity.pop("code")) == ["space.shift"]
+        opened.put(identity=identity)
+    session().run(tmp_path / "run.db")
+    assert "does not say what your own code was" in caplog.text
+
+
+def test_parts_of_this_package_are_told_by_their_names_as_before(tmp_path):
+    space = ta.Space({"noise": "classic.gaussian_noise"})
+    assert "code" not in Session(lambda rows: rows, ROWS, space, oracle="consistency").identity()
+
+
+# -- environments -----------------------------------------------------------------------------------------------------
+
+
+def _versions(monkeypatch, **versions):
+    now = {"testifai": "0.1.0", "python": "3.12.1", "platform": "Linux", "numpy": "2.1.0", **versions}
+    for place in (environment, sys.modules["testifai.scans.session"]):
+        monkeypatch.setattr(place, "environment", lambda: now)
+
+
+CODE = "def model(b): return (b[:, 0, 0] > 127).astype(int)\n"
+
+
+def test_every_contributing_environment_is_recorded_and_said(own, command, monkeypatch, tmp_path):
+    spec = own(CODE, extra="budget = 200")
+    _versions(monkeypatch)
+    command("run", spec)
+    _versions(monkeypatch, numpy="2.2.0", platform="Other")
+    assert "other versions" not in command("run", spec)[2]  # nothing left to do: nothing contributed
+    spec = own(CODE, extra="budget = 300")
+    code, out, err = command("run", spec)
+    assert code == 0
+    assert "continued with other versions than it was begun with: numpy 2.1.0 and 2.2.0" in err
+    assert "made with different versions: numpy 2.1.0 and 2.2.0" in out
+    run = spec.with_suffix(".db")
+    assert "made with different versions" in command("show", run)[1]
+    shown = json.loads(command("show", run, "--json")[1])
+    assert (shown["environment"]["numpy"], [one["numpy"] for one in shown["environments"]]) == (
+        "2.1.0",
+        ["2.1.0", "2.2.0"],
+    )
+    page = tmp_path / "report.html"
+    command("report", run, "-o", page, "--md", tmp_path / "report.md", "--examples", "0")
+    for written in (page, tmp_path / "report.md"):
+        assert "Made with different versions: numpy 2.1.0 and 2.2.0" in written.read_text()
+
+
+def test_a_merge_says_what_its_parts_were_made_with(own, command, monkeypatch, tmp_path):
+    spec = own(CODE)
+    for part, version in ((1, "2.1.0"), (2, "2.2.0")):
+        _versions(monkeypatch, numpy=version)
+        assert command("run", spec, "--part", f"{part}/2", "--out", tmp_path / f"{part}.db")[0] == 0
+    code, _, err = command("merge", tmp_path / "1.db", tmp_path / "2.db", "-o", tmp_path / "all.db")
+    assert code == 0
+    assert "made with different versions: numpy 2.1.0 and 2.2.0" in err
+    with Store.open(tmp_path / "all.db") as store:
+        assert [one["numpy"] for one in store.get("environments")] == ["2.1.0", "2.2.0"]
+        assert store.get("environment")["numpy"] == "2.1.0"
