@@ -1,6 +1,14 @@
-"""Keep what needs an extra that is not installed out of the collection of doctests."""
+"""Keep what needs an extra that is not installed out of the collection of doctests, and the user's own record alone."""
 
+import atexit
+import os
+import shutil
+import tempfile
 from importlib.util import find_spec
+
+# Runs made by tests, and by the commands they start, are noted in a folder of their own.
+os.environ["TESTIFAI_STATE"] = tempfile.mkdtemp(prefix="testifai-state-")
+atexit.register(shutil.rmtree, os.environ["TESTIFAI_STATE"], ignore_errors=True)
 
 NEED = {
     "dash": ["src/testifai/app/*"],

@@ -30,6 +30,7 @@ from testifai.commands.show import show
 from testifai.commands.sweep import sweep
 from testifai.commands.validity import validity
 from testifai.errors import InputError
+from testifai.support.printable import printable
 
 app = typer.Typer(
     name="testifai",
@@ -76,6 +77,8 @@ def main() -> None:
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr
     )
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_Printable("%(levelname)s: %(message)s"))
     try:
         code = app(arguments, standalone_mode=False)
     except InputError as error:
@@ -85,10 +88,12 @@ def main() -> None:
     except USAGE_PROBLEM as error:
         code = _fail(_usage(error), 2)
     except Stopped as stopped:
-        print(f"\n{stopped}", file=sys.stderr)
+        print(f"\n{printable(stopped)}", file=sys.stderr)
         code = INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
         code = _fail("stopped", INTERRUPTED)
+    except SystemExit as error:  # of code that a command called; what a command itself decides is returned
+        code = _fail(f"code of yours ended the command (SystemExit: {error.code}); nothing was decided", 2)
     except BrokenPipeError:
         sys.stderr.close()
         code = 0
@@ -103,10 +108,17 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+class _Printable(logging.Formatter):
+    """What is logged may hold what a model or a file said."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record), lines=True)
+
+
 def _usage(error: Any) -> str:
     return f"{error.format_message()} (see testifai --help)"
 
 
 def _fail(message: str, code: int) -> int:
-    print("error: " + " ".join(message.split()), file=sys.stderr)
+    print("error: " + printable(" ".join(message.split())), file=sys.stderr)
     return code

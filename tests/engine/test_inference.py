@@ -8,6 +8,7 @@ import pytest
 
 from testifai.engine.inference import AHEAD, call, in_order
 from testifai.errors import InputError
+from testifai.models import wrap
 
 
 def fails(batch):
@@ -24,7 +25,7 @@ def test_what_a_model_raises_is_one_line_that_says_where():
 
 def test_outputs_are_checked():
     with pytest.raises(InputError, match="model returned 1 outputs for 3"):
-        call(lambda batch: batch[:1, 0], np.zeros((3, 2)))
+        call(wrap(lambda batch: batch[:1, 0]), np.zeros((3, 2)))
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])

@@ -112,7 +112,7 @@ def test_refused(factory, capsys):
     refused("made a int", name="number")
     refused("failed: OSError: no disk", name="fail")
     refused(r"none\.pt does not exist", weights="none.pt")
-    refused("no option 'weigths'; did you mean 'weights'", weigths="w.pt")
+    refused("unknown key 'model.weigths' for torch; did you mean 'weights'", weigths="w.pt")
     (factory / "bad.pt").write_bytes(b"hello")
     refused("not a file of weights alone", weights="bad.pt")
     torch.save(torch.nn.Linear(4, 2).state_dict(), factory / "other.pt")
@@ -121,7 +121,7 @@ def test_refused(factory, capsys):
     refused("not a file of weights alone", weights="evil.pt")
     assert "executed" not in capsys.readouterr().out
     refused("device 'no-such-device' cannot be used", device="no-such-device")
-    refused("threads = 0", threads=0)
+    refused("threads: must be a whole number, at least 1, got 0", threads=0)
     with pytest.raises(InputError, match=r"int is not a torch\.nn\.Module"):
         TorchModel(3)
 

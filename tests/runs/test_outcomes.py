@@ -100,11 +100,11 @@ def test_an_interrupt_while_recording_leaves_no_trial_without_its_outcome(monkey
     for survived in range(2):
         outcomes, calls = Outcomes(16), []
 
-        def interrupted(bits, places, calls=calls, survived=survived):
+        def interrupted(bits, places, flags=None, *, calls=calls, survived=survived):
             if len(calls) == survived:
                 raise KeyboardInterrupt
             calls.append(1)
-            set_bits(bits, places)
+            set_bits(bits, places, flags)
 
         monkeypatch.setattr(module, "put", interrupted)
         with pytest.raises(KeyboardInterrupt):

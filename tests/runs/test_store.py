@@ -19,7 +19,8 @@ from testifai.runs import store as module
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import APPLICATION_ID, BLOCK, VERSION, Store, _checksum, identity_changes
 
-META = {"identity": {"seed": 3, "space": "Θ"}, "inputs": 2500, "classes": ["naïve", "b"], "nothing": None}
+IDENTITY = {"seed": 3, "space": {"axes": [], "order_sensitive": False}, "population": "data", "note": "Θ"}
+META = {"identity": IDENTITY, "inputs": 2500, "classes": ["naïve", "b"], "nothing": None}
 
 
 def everything(outcomes: Outcomes):

@@ -171,7 +171,7 @@ MISTAKES = [
     (axis(use="a", python="b:c"), "space.zoom: needs exactly one of use, python, got use and python"),
     # wrong types
     ({"model": {"onnx": 3}}, "model.onnx: should be a valid string, got 3"),
-    ({"model": {"onnx": "m", "threads": 0}}, "model.threads: should be greater than or equal to 1, got 0"),
+    ({"model": {"onnx": "m", "threads": 0}}, "model.threads: must be a whole number, at least 1, got 0"),
     ({"model": {"onnx": "m", "layout": "NHCW"}}, "model.layout: should be 'NCHW', 'NHWC' or 'flat', got 'NHCW'"),
     ({"data": {"cifar": "d", "coarse": "maybe"}}, "data.coarse: should be a valid boolean, got 'maybe'"),
     ({"data": {"csv": "d", "side": "left"}}, "data.side: should be 'first', 'second' or 'both', got 'left'"),

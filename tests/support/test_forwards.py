@@ -44,6 +44,7 @@ GONE_CONSTANTS = {
     "testifai.operational.release:Z_LOOKING",
     "testifai.perturb.registry:ENTRY_POINTS",
     "testifai.quality.scores:NORMAL",
+    "testifai.quality.surface:NORMAL",
     "testifai.report.examples:LABELLED",
 }
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from testifai.app.state import MOST_CLASSES
 from testifai.present import theme
+from testifai.support.bits import pack
 from testifai.tomogram import Tomogram, own_trials
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def heatmap(tomogram: Tomogram) -> Figure | None:
     if len(classes) > MOST_CLASSES:
         return None
     names = [tomogram.classes[int(one)] if tomogram.classes else str(one) for one in classes.tolist()]
-    by_class = [np.packbits(labels[tomogram.order] == one) for one in classes]
+    by_class = [pack(labels[tomogram.order] == one) for one in classes]
     alone = _alone(tomogram)
     cells = [[own_trials.region(tomogram.outcomes, ids, among) for ids in alone] for among in by_class]
     words = [[theme.estimate_text(cell.estimate, cell.low, cell.high) for cell in row] for row in cells]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
-from testifai.commands.common import Json, SpecFile, check_gates, duration, print_json, say_code
+from testifai.commands.common import Json, SpecFile, check_gates, duration, print_json, say, say_code
 
 
 def check(spec: SpecFile, as_json: Json = False) -> None:
@@ -22,10 +20,10 @@ def check(spec: SpecFile, as_json: Json = False) -> None:
         print_json(found.as_dict())
         return
     accuracy = "" if found.clean_accuracy is None else f"; {found.clean_accuracy:.3f} of the timed batch pass clean"
-    typer.echo(
+    say(
         f"{found.run_tests:,} of {found.tests:,} tests on up to {found.inputs:,} inputs: at most {found.inferences:,} "
         f"inferences, about {duration(found.seconds)} with {found.workers} workers at {found.batch_size} a batch, "
         f"a run file of at most {found.file_bytes / 1e6:.1f} MB{accuracy}"
     )
     for note in found.notes():
-        typer.echo(note)
+        say(note)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from testifai.errors import InputError
+from testifai.support.printable import printable, printable_json
 
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 RunFile = Annotated[Path, typer.Argument(help="A run file made by testifai run.", metavar="RUN.db")]
@@ -19,16 +20,21 @@ class Stopped(Exception):  # noqa: N818
     """A run ended by Ctrl-C, and where it stands."""
 
 
+def say(text: str = "", *, err: bool = False) -> None:
+    """Lines for people, on standard output or standard error; nothing in them is a terminal's command."""
+    typer.echo(printable(text, lines=True), err=err)
+
+
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=1))
+    typer.echo(printable_json(json.dumps(value, ensure_ascii=False, indent=1)))
 
 
 def say_code(spec: Any) -> None:
     """Tell the user when a spec imports code of their own."""
     entries = spec.runs_code()
     if entries:
-        typer.echo(f"note: runs your own code, named by {', '.join(entries)}", err=True)
+        say(f"note: runs your own code, named by {', '.join(entries)}", err=True)
 
 
 def duration(seconds: float) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, print_json
+from testifai.commands.common import Json, print_json, say
 
 
 def compare(
@@ -29,4 +29,4 @@ def compare(
         print_json(found.as_dict())
         return
     for line in found.lines():
-        typer.echo(line)
+        say(line)

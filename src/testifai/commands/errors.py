@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, Stopped, print_json, say_code
+from testifai.commands.common import Json, Stopped, print_json, say, say_code
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def errors(
     ] = None,
     spec: Annotated[
         Path | None,
-        typer.Option(help="With a run file and --failures: the spec, if it was moved or runs code of yours."),
+        typer.Option(help="With a run file and --failures: the spec, if it was moved or the run is not yours."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="With a spec: the run file; default: the spec's name.local.db.")
@@ -85,14 +85,15 @@ def errors(
         return
     _show(found, top)
     if html is not None:
-        typer.echo(f"Wrote {html}")
+        say(f"Wrote {html}")
     if failures is not None:
-        typer.echo(f"Wrote {written['rows']:,} failing inputs to {failures}")
+        say(f"Wrote {written['rows']:,} failing inputs to {failures}")
 
 
 def _measure(spec: Path, run_file: Path, per_class: int) -> Local:
     """The local robustness on the spec's axes, each by itself; what the run file holds already is not done again."""
     from testifai.locality.measure import local
+    from testifai.runs import own
     from testifai.runs.store import Store
     from testifai.scans import loading
     from testifai.scans.spec import read
@@ -113,6 +114,7 @@ def _measure(spec: Path, run_file: Path, per_class: int) -> Local:
         raise Stopped(f"stopped: what was measured is in {run_file}; the same command continues") from None
     with Store.create_or_open(run_file) as store:
         store.put(spec=loaded.model_dump(mode="json", exclude_none=True), folder=str(folder))
+        own.remember(store)
     return found
 
 
@@ -126,7 +128,7 @@ def _each_alone(space: Space) -> Space:
 def _function(name: str) -> Any:
     from testifai.support.own_code import import_object
 
-    typer.echo("note: runs your own code, named by --combine", err=True)
+    say("note: runs your own code, named by --combine", err=True)
     return import_object(name, folder=Path.cwd(), field="--combine")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, print_json
+from testifai.commands.common import Json, print_json, say
 
 
 def estimate(
@@ -35,6 +35,6 @@ def estimate(
         print_json(found.as_dict())
     else:
         for line in found.lines(files[0]):
-            typer.echo(line)
+            say(line)
     if found.verdict is not None and not found.verdict.passed:
         raise typer.Exit(1)

@@ -21,7 +21,7 @@ def explore(
     ),
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")] = PORT,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
-    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or runs code of yours.")] = None,
+    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or the run is not yours.")] = None,
 ) -> None:
     """Look at one run, or compare several, in the browser. Ctrl-C ends it."""
     if find_spec("dash") is None:
@@ -29,7 +29,7 @@ def explore(
     if len({path.resolve() for path in run_files}) < len(run_files):
         raise InputError("run files: the same file is named twice")
     if spec is not None:
-        from testifai.commands.common import say_code
+        from testifai.commands.common import say, say_code
         from testifai.scans.spec import read
 
         say_code(read(spec))
@@ -45,14 +45,14 @@ def explore(
     runs.warm()
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{server.port}/" + ("" if token is None else f"?token={token}")
-    typer.echo(f"Exploring {', '.join(runs.names)} at {address} (Ctrl-C ends it)")
+    say(f"Exploring {', '.join(runs.names)} at {address} (Ctrl-C ends it)")
     if token is not None:
-        typer.echo("note: other machines can reach this; whoever has the token sees the runs' inputs", err=True)
+        say("note: other machines can reach this; whoever has the token sees the runs' inputs", err=True)
     if browser:
         typer.launch(address)
     try:
         server.serve_forever()
     except KeyboardInterrupt:
-        typer.echo("Stopped.")
+        say("Stopped.")
     finally:
         server.server_close()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, RunFile, print_json
+from testifai.commands.common import Json, RunFile, print_json, say
 from testifai.errors import InputError
 
 
@@ -19,7 +19,9 @@ def export(
         str | None, typer.Option(help="SIGMA, such as 2,0,4: the inputs as that test shows them.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="With --inputs: only the first so many.")] = None,
-    spec: Annotated[Path | None, typer.Option(help="With --inputs: the spec, if it was moved since.")] = None,
+    spec: Annotated[
+        Path | None, typer.Option(help="With --inputs: the spec, if it was moved since or the run is not yours.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write a run's table, its recorded grid, or the perturbed inputs of a configuration."""
@@ -46,7 +48,7 @@ def export(
     if as_json:
         print_json({"out": str(out)})
     else:
-        typer.echo(message)
+        say(message)
 
 
 def _sigma(text: str) -> tuple[int, ...]:

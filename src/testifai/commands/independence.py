@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, print_json
+from testifai.commands.common import Json, print_json, say
 
 
 def independence(
@@ -26,4 +26,4 @@ def independence(
         print_json(result.as_dict())
         return
     for line in lines(result):
-        typer.echo(line)
+        say(line)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, print_json
+from testifai.commands.common import Json, print_json, say
 
 
 def init(
@@ -24,5 +24,5 @@ def init(
         print_json(found.as_dict())
         return
     for line in found.lines():
-        typer.echo(line)
-    typer.echo(f"Wrote {out}. Next: testifai check {out}, then testifai run {out}")
+        say(line)
+    say(f"Wrote {out}. Next: testifai check {out}, then testifai run {out}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, print_json
+from testifai.commands.common import Json, print_json, say
 
 
 def merge(
@@ -25,4 +25,4 @@ def merge(
     if as_json:
         print_json({**facts(tomogram), "run": str(out)})
     else:
-        typer.echo(f"Merged {len(run_files)} runs into {out}: {tomogram.inferences:,} inferences")
+        say(f"Merged {len(run_files)} runs into {out}: {tomogram.inferences:,} inferences")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, print_json
+from testifai.commands.common import Json, print_json, say
 from testifai.errors import InputError
 
 
@@ -50,13 +50,13 @@ def perturbations(
                 raise InputError(f"--preview: the suite {suite!r} changes texts, which cannot be drawn")
             sheets.draw(pictured, preview, shown)
     for problem in registry.suite_problems():
-        typer.echo(f"note: {problem}", err=True)
+        say(f"note: {problem}", err=True)
     if as_json:
         print_json([_perturbation_facts(one) for one in found])
         return
     _list_perturbations(found)
     if preview is not None:
-        typer.echo(f"Wrote {preview}")
+        say(f"Wrote {preview}")
 
 
 def _perturbation_facts(one: Any) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _list_perturbations(found: list[Any]) -> None:
     width = max(len(one.name) for one in found)
     for suite, members in sorted(suites.items()):
         title = f"{suite}: {registry.suite_summary(suite)}" if suite else "Without a suite"
-        typer.echo(f"{title.rstrip(': ')} [{len(members)}]")
+        say(f"{title.rstrip(': ')} [{len(members)}]")
         for one in members:
             mark = " (moves boxes)" if one.boxes is not None else ""
-            typer.echo(f"  {one.name:{width}}  0-{len(one.severities) - 1}  {one.summary}{mark}".rstrip())
+            say(f"  {one.name:{width}}  0-{len(one.severities) - 1}  {one.summary}{mark}".rstrip())

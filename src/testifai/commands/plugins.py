@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib
 from dataclasses import asdict
 
-import typer
-
-from testifai.commands.common import Json, print_json
+from testifai.commands.common import Json, print_json, say
 from testifai.support.registry import Registry
 
 # The registries of all kinds of parts, under what they are called here.
@@ -33,10 +31,10 @@ def plugins(as_json: Json = False) -> None:
         return
     width = max(len(entry.name) for entries in listed.values() for entry in entries)
     for title, entries in listed.items():
-        typer.echo(f"{title} [{len(entries)}]")
+        say(f"{title} [{len(entries)}]")
         for entry in entries:
             problem = f"  NOT USABLE: {entry.problem}" if entry.problem else ""
-            typer.echo(f"  {entry.name:{width}}  {entry.package} {entry.version}{problem}".rstrip())
+            say(f"  {entry.name:{width}}  {entry.package} {entry.version}{problem}".rstrip())
 
 
 def _registries() -> dict[str, Registry]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, RunFile, print_json
+from testifai.commands.common import Json, RunFile, print_json, say
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def report(
     junit: Annotated[Path | None, typer.Option(help="Also the gates as JUnit .xml, for CI.")] = None,
     pdf: Annotated[Path | None, typer.Option(help="Also as .pdf, printed by an installed Chromium.")] = None,
     examples: Annotated[int, typer.Option(min=0, max=12, help="Failing inputs to show of each test; 0: none.")] = 6,
-    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or runs code of yours.")] = None,
+    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or the run is not yours.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write a run as one self-contained page; also as Markdown, JUnit XML, PDF. Exit code 1 if a gate does not hold."""
@@ -66,7 +66,7 @@ def report(
     texts = {"--out": render(contents), "--md": as_markdown(contents), "--junit": as_junit(contents)}
     _say(_write(outputs, texts), contents.as_dict(), contents.verdicts, as_json=as_json)
     if contents.failures_note and examples and not as_json:
-        typer.echo(f"note: failing inputs are not shown: {contents.failures_note}", err=True)
+        say(f"note: failing inputs are not shown: {contents.failures_note}", err=True)
     if not contents.holds:
         raise typer.Exit(1)
 
@@ -96,7 +96,7 @@ def _say(written: list[Path], facts: dict[str, Any], verdicts: Sequence[Verdict]
         print_json({**facts, "written": [str(path) for path in written]})
         return
     for path in written:
-        typer.echo(f"Wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
+        say(f"Wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
     if verdicts:
         from testifai.present import terminal
 

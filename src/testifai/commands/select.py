@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, SpecFile, print_json, say_code
+from testifai.commands.common import Json, SpecFile, print_json, say, say_code
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
@@ -127,13 +127,13 @@ def _facts(written: Written, chosen: Selection) -> dict[str, Any]:
 
 def _say(written: Written, chosen: Selection, out: Path) -> None:
     of_all = f", round {written.number}" if written.examples < chosen.tests or written.number > 1 else ""
-    typer.echo(
+    say(
         f"Wrote {written.examples} of {chosen.frame.size:,} examples to {written.path} "
         f"({chosen.technique.name}, {chosen.tests} labels in all{of_all})"
     )
     if written.sheet is not None:
-        typer.echo(f"Look at them in {written.sheet}")
-    typer.echo(f"Next: fill in the column label from the top, then testifai estimate {out}")
+        say(f"Look at them in {written.sheet}")
+    say(f"Next: fill in the column label from the top, then testifai estimate {out}")
 
 
 @contextmanager

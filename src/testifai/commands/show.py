@@ -21,6 +21,7 @@ def show(
     from testifai.present import terminal
     from testifai.present.facts import facts
     from testifai.scans.stored import open_measured, open_run
+    from testifai.support.plain import plain
 
     if by is not None:
         _show_by(open_measured(run_file), by, as_json)
@@ -32,9 +33,9 @@ def show(
     print_json(
         {
             **facts(tomogram),
-            "by_order": _plain(tomogram.by_order()),
-            "by_severity": _plain(tomogram.by_severity()),
-            "by_class": _plain(tomogram.by_class()),
+            "by_order": plain(tomogram.by_order()),
+            "by_severity": plain(tomogram.by_severity()),
+            "by_class": plain(tomogram.by_class()),
             "trust": terminal.trust(tomogram),
             "environment": tomogram.provenance["environment"],
         }
@@ -44,6 +45,7 @@ def show(
 def _show_by(tomogram: Any, by: str, as_json: bool) -> None:
     """One table of a run."""
     from testifai.present import terminal
+    from testifai.support.plain import plain
 
     makers = {
         "order": (terminal.by_order, tomogram.by_order),
@@ -57,11 +59,4 @@ def _show_by(tomogram: Any, by: str, as_json: bool) -> None:
     if not as_json:
         terminal.console().print(draw(tomogram))
         return
-    print_json({f"by_{by}": _plain(answers())})
-
-
-def _plain(found: Any) -> Any:
-    """Answers in tables of tables as plain data."""
-    if isinstance(found, dict):
-        return {str(key): _plain(value) for key, value in found.items()}
-    return found.as_dict()
+    print_json({f"by_{by}": plain(answers())})

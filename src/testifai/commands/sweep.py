@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, SpecFile, Stopped, print_json, say_code
+from testifai.commands.common import Json, SpecFile, Stopped, print_json, say, say_code
 from testifai.errors import InputError
 
 
@@ -122,7 +122,7 @@ def _chosen(spec: Any, folder: Path, asked: list[str] | None) -> dict[str, Any]:
         return {name: axes[name] if name in axes else perturb.get(name) for name in asked}
     chosen = {name: one for name, one in axes.items() if one.levels is not None}
     for name in axes.keys() - chosen.keys():
-        typer.echo(f"note: {name} ({axes[name].name}) has no continuous level and is left out", err=True)
+        say(f"note: {name} ({axes[name].name}) has no continuous level and is left out", err=True)
     if not chosen:
         raise InputError(
             "space: no axis has a continuous level; name a perturbation that has one with --perturbation, "

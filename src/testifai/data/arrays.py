@@ -41,6 +41,13 @@ class Data:
         """Changes when inputs, labels, classes or the side change; computed when first asked for."""
         return fingerprint(self.inputs, self.labels, self.classes, self.side)
 
+    @property
+    def former_fingerprint(self) -> str | None:
+        """What version 0.1.0 took for the fingerprint, where it looked at less."""
+        if not isinstance(self.inputs, LazyInputs) or self.inputs.former_identity() is None:
+            return None
+        return fingerprint(self.inputs, self.labels, self.classes, self.side, former=True)
+
 
 def from_arrays(
     inputs: Any,

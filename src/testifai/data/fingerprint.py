@@ -28,8 +28,12 @@ def fingerprint(
     labels: NDArray[Any] | None = None,
     classes: tuple[str, ...] | None = None,
     side: Side = "both",
+    *,
+    former: bool = False,
 ) -> str:
     """BLAKE2b over dtype, shape and contents of inputs and labels, little-endian; and the side, for pairs of texts.
+
+    `former` asks for what version 0.1.0 found.
 
     >>> fingerprint(["a", "bc"]) == fingerprint(["ab", "c"])
     False
@@ -44,7 +48,7 @@ def fingerprint(
         digest.update(f"texts {len(inputs)}\n".encode())
         for text in cast(list[str], inputs):
             _add_text(digest, text)
-    elif isinstance(inputs, LazyInputs) and (identity := inputs.identity()) is not None:
+    elif isinstance(inputs, LazyInputs) and (identity := _identity(inputs, former)) is not None:
         digest.update(identity)
     else:
         _add_array(digest, inputs)
@@ -54,6 +58,10 @@ def fingerprint(
     for name in classes or ():
         _add_text(digest, name)
     return digest.hexdigest()
+
+
+def _identity(inputs: LazyInputs, former: bool) -> bytes | None:
+    return inputs.former_identity() if former else inputs.identity()
 
 
 def _add_text(digest: hashlib.blake2b, text: str) -> None:

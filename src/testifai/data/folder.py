@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from testifai.data.arrays import Data, from_arrays
 from testifai.data.base import DataPart
 from testifai.data.detect import is_image
-from testifai.data.lazy import LazyInputs
+from testifai.data.files import FileDigests
+from testifai.data.lazy import Digests, LazyInputs
 from testifai.errors import InputError
 from testifai.support import checks
 from testifai.support.fields import File
@@ -30,6 +31,8 @@ class ImageFiles(LazyInputs):
         height, width = size or first.shape[:2]
         self.shape = (len(self.files), height, width, *first.shape[2:])
         self.dtype = np.dtype(np.uint8)
+        self._digests = FileDigests()
+        self._identity: bytes | None = None
 
     def read(self, rows: NDArray[np.intp]) -> NDArray[np.uint8]:
         batch = np.empty((len(rows), *self.shape[1:]), dtype=np.uint8)
@@ -38,10 +41,25 @@ class ImageFiles(LazyInputs):
         return batch
 
     def identity(self) -> bytes:
-        """Names and sizes of the files: reading every image to start a run would take too long."""
-        digest = hashlib.blake2b(f"images {self.shape} {self.size} {self.color}\n".encode())
-        for file in self.files:
-            digest.update(f"{file.relative_to(self.folder).as_posix()} {file.stat().st_size}\n".encode())
+        """Names and contents of the files, in hashes: decoding every image to start a run would take far longer."""
+        if self._identity is None:
+            told = (digest.hex() for digest in self._digests.of(self.files))
+            self._identity = self._told("image contents", told)
+        return self._identity
+
+    def former_identity(self) -> bytes:
+        return self._told("images", (str(file.stat().st_size) for file in self.files))
+
+    def recall(self, digests: Digests) -> None:
+        self._digests.recall(digests)
+
+    def digests(self) -> Digests | None:
+        return None if self._identity is None else self._digests.table(self.files)
+
+    def _told(self, what: str, each: Iterable[str]) -> bytes:
+        digest = hashlib.blake2b(f"{what} {self.shape} {self.size} {self.color}\n".encode())
+        for file, text in zip(self.files, each, strict=True):
+            digest.update(f"{file.relative_to(self.folder).as_posix()} {text}\n".encode())
         return digest.digest()
 
     def _fit(self, file: Path) -> NDArray[np.uint8]:

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# A row for each file: size, times of change of content and of the entry, inode, and a hash of its content in two parts.
+Digests = NDArray[np.uint64]
+
 
 class LazyInputs(ABC):
     """A read-only stack of equally shaped inputs; indexing it with rows reads those rows.
@@ -24,6 +27,17 @@ class LazyInputs(ABC):
 
     def identity(self) -> bytes | None:
         """What tells this data set from another without reading all of it; None: its contents."""
+        return None
+
+    def former_identity(self) -> bytes | None:
+        """What version 0.1.0 told it by, where that was less."""
+        return None
+
+    def recall(self, digests: Digests) -> None:
+        """Take over what is known of unchanged files, so that they are not read again to tell what is in them."""
+
+    def digests(self) -> Digests | None:
+        """What to know of the files another time; None where their contents were not looked at."""
         return None
 
     @property

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from testifai.data import wrap
 from testifai.data.arrays import Data
 from testifai.data.base import DataPart
-from testifai.support.own_code import import_object
+from testifai.errors import InputError
+from testifai.support.own_code import ANY_FAULT, import_object
 
 
 class PythonDataPart(DataPart):
@@ -20,4 +22,13 @@ class PythonDataPart(DataPart):
 
     def load(self, folder: Path) -> Data:
         made = import_object(self.python, folder=folder, field="data.python")
-        return wrap(made() if callable(made) else made)
+        return wrap(self._call(made) if callable(made) else made)
+
+    def _call(self, make: Callable[[], Any]) -> Any:
+        try:
+            return make()
+        except InputError:
+            raise
+        except ANY_FAULT as error:
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(f"data.python: {self.python!r}() failed: {type(error).__name__}: {reason}") from error

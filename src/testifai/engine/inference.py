@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.models.outputs import check_outputs
-from testifai.support.batches import Batch
+from testifai.support.batches import Batch, own_copy
+from testifai.support.own_code import ANY_FAULT
 from testifai.support.threads import only_workers
 
 log = logging.getLogger(__name__)
@@ -40,16 +41,22 @@ def call(
     testifai.errors.InputError: model: raised ZeroDivisionError: division by zero (batch of 2 inputs, clean)
     """
     outputs = attempt(model, batch, where)
-    return check_outputs(outputs, len(batch), model.name, columns=columns, classes=classes)
+    checked = check_outputs(outputs, len(batch), model.name, columns=columns, classes=classes)
+    # A model may write its next answer to where it wrote this one.
+    return checked if model.spares_batch else checked.copy()
 
 
 def attempt(ask: Callable[[Batch], Said], batch: Batch, where: str | Callable[[], str] = "") -> Said:
-    """What a model's function returns, unchecked; whatever it raises becomes one line that says where."""
+    """What a model's function returns, unchecked; whatever it raises becomes one line that says where.
+
+    What it does to its batch reaches nobody else: it gets a copy, unless it is known to leave the batch as it is. A
+    read-only view would be cheaper still, but code in C (torch's, OpenCV's) writes through it.
+    """
     try:
-        return ask(batch)
+        return ask(batch if isinstance(ask, Model) and ask.spares_batch else own_copy(batch))
     except InputError:
         raise
-    except Exception as error:
+    except ANY_FAULT as error:
         log.debug("the model raised", exc_info=True)
         place = where if isinstance(where, str) else where()
         what = ", ".join(filter(None, [f"batch of {len(batch)} inputs", place]))

@@ -11,8 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ CHUNK_BYTES = 4 << 20
 CHUNK_INPUTS = 4096
 
 HAND_OVER_EVERY = 0.05  # seconds
+MOST_REPORTS = 64  # that wait to be taken
 
 # What a worker says: outcomes, why it failed, or that it is done.
 Reported = list[BatchOutcome] | BaseException | None
@@ -90,61 +90,95 @@ class LocalExecutor(Executor):
     def _measure_in_threads(
         self, work: Work, tree: Node, tasks: Iterator[tuple[Places, NDArray[np.bool_]]]
     ) -> Iterator[BatchOutcome]:
-        done: queue.Queue[Reported] = queue.Queue(maxsize=64)
-        halt = threading.Event()  # no further batches
-        gone = threading.Event()  # nobody takes outcomes any more
+        crew = _Crew()
         turn = threading.Lock()
-
-        def put(item: Reported) -> None:
-            while not gone.is_set():
-                with suppress(queue.Full):
-                    done.put(item, timeout=0.1)
-                    return
 
         def worker() -> None:
             try:
-                while not halt.is_set():
+                while not crew.halt:
                     with turn:
                         task = next(tasks, None)
                     if task is None:
                         break
                     for bundle in _bundles(_Walk(self, work, *task).run(tree)):
-                        put(bundle)
-                        if halt.is_set():
+                        crew.report(bundle)
+                        if crew.halt:
                             break
-                put(None)
+                crew.report(None)
             except BaseException as error:
-                put(error)
+                crew.report(error)
 
-        with ThreadPoolExecutor(self.workers, thread_name_prefix="testifai") as pool:
-            for _ in range(self.workers):
-                pool.submit(worker)
-            failure: BaseException | None = None
-            try:
-                running = self.workers
-                while running:
-                    item = self._next(done)
-                    if isinstance(item, list):
-                        yield from item
-                        continue
-                    running -= 1
-                    if item is not None:
-                        # The others hand in what they have measured before the failure is told.
-                        failure = failure or item
-                        halt.set()
-            finally:
-                halt.set()
-                gone.set()
+        failure: BaseException | None = None
+        with crew.working(worker, self.workers):
+            running = self.workers
+            while running:
+                item = self._next(crew)
+                if isinstance(item, list):
+                    yield from item
+                    continue
+                running -= 1
+                if item is not None:
+                    # The others hand in what they have measured before the failure is told.
+                    failure = failure or item
+                    crew.halt = True
         if failure is not None:
             raise failure
 
-    def _next(self, done: queue.Queue[Reported]) -> Reported:
+    def _next(self, crew: _Crew) -> Reported:
         while True:
             try:
-                return done.get(timeout=0.2)
+                return crew.reports.get(timeout=0.2)
             except queue.Empty:
                 if self.interrupted():
                     raise KeyboardInterrupt from None
+
+
+class _Crew:
+    """Threads that report to the one that started them.
+
+    That one may be stopped by a signal at any line, also while it holds a lock of the standard library's queues and
+    events, which are written in Python: the lock would stay taken, and everybody else wait for it for ever. So it
+    touches none: its queue is one in C, what it says are plain attributes, and it waits by looking.
+    """
+
+    def __init__(self) -> None:
+        self.reports: queue.SimpleQueue[Reported] = queue.SimpleQueue()
+        self.halt = False  # no further batches
+        self.gone = False  # nobody takes outcomes any more
+        self.threads: list[threading.Thread] = []
+        self._ended: list[None] = []  # one for each thread that has
+
+    def report(self, item: Reported) -> None:
+        """Hand something in, once the reports that wait are not too many."""
+        while not self.gone and self.reports.qsize() >= MOST_REPORTS:
+            time.sleep(0.01)
+        if not self.gone:
+            self.reports.put(item)
+
+    @contextmanager
+    def working(self, work: Callable[[], None], workers: int) -> Iterator[None]:
+        """So many threads at work; at the end, those still in a batch are waited for, until a signal says not to."""
+
+        def whole() -> None:
+            try:
+                work()
+            finally:
+                self._ended.append(None)
+
+        # Daemons: a batch that a second Ctrl-C does not wait for must not keep the process from ending.
+        self.threads = [
+            threading.Thread(target=whole, daemon=True, name=f"testifai-{number}") for number in range(workers)
+        ]
+        started = 0
+        try:
+            for thread in self.threads:
+                started += 1
+                thread.start()
+            yield
+        finally:
+            self.halt = self.gone = True
+            while len(self._ended) < started and any(thread.is_alive() for thread in self.threads[:started]):
+                time.sleep(0.002)
 
 
 def _bundles(results: Iterator[BatchOutcome]) -> Iterator[list[BatchOutcome]]:
@@ -258,11 +292,11 @@ class _Walk:
             reference = clean = None
             if subject.oracle.needs_clean:
                 if configuration == 0:
-                    reference = clean = subject.oracle.reference(own)
+                    reference = clean = subject.reference(own)
                     self._remember(places, clean)
                 else:
                     clean = self._clean(places)
-            outcome = subject.oracle.judge(own, expected, clean)
+            outcome = subject.judge(own, expected, clean)
             kept: dict[str, NDArray[np.float32]] = {}
             if "value" in subject.keep and outcome.value is not None:
                 kept["value"] = outcome.value.astype(np.float32)

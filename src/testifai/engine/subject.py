@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +12,13 @@ from numpy.typing import NDArray
 
 from testifai.data import Data
 from testifai.engine.inference import call
+from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.oracles import Oracle
+from testifai.oracles import Oracle, Outcome
 from testifai.runs.outcomes import Places
 from testifai.space import Space
-from testifai.support.batches import Batch, take
+from testifai.support.batches import Batch, own_copy, take
+from testifai.support.own_code import ANY_FAULT
 
 
 @dataclass
@@ -64,6 +67,29 @@ class Subject(ShownInputs):
     def infer(self, batch: Batch, configuration: int) -> NDArray[Any]:
         """The model's outputs on a batch, checked; whatever goes wrong is one line that says where."""
         return self.ask(batch, lambda: f"configuration {self.space.configuration(configuration)}")
+
+    def judge(self, outputs: NDArray[Any], expected: NDArray[Any] | None, clean: NDArray[Any] | None) -> Outcome:
+        """What the oracle says of outputs; one of the user's gets copies, and its faults become one line."""
+        if self.oracle.source is None:
+            return self.oracle.judge(outputs, expected, clean)
+        with self._blamed():
+            return self.oracle.judge(own_copy(outputs), own_copy(expected), own_copy(clean))
+
+    def reference(self, outputs: NDArray[Any]) -> NDArray[Any]:
+        """What the oracle remembers of clean outputs."""
+        if self.oracle.source is None:
+            return self.oracle.reference(outputs)
+        with self._blamed():
+            return self.oracle.reference(own_copy(outputs))
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        try:
+            yield
+        except InputError:
+            raise
+        except ANY_FAULT as error:
+            raise InputError(f"oracle {self.oracle.name}: failed with {type(error).__name__}: {error}") from error
 
     def ask(self, batch: Batch, where: str | Callable[[], str]) -> NDArray[Any]:
         """The model's outputs on a batch that is `where`, and what they say about the number of classes."""

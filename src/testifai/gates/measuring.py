@@ -241,10 +241,13 @@ class _Stored:
         """The verdicts found earlier under the same terms."""
         if not self.has_ended or self.ended is None or self.ended["terms"] != terms:
             return None
-        return [
-            Verdict(gate, _answer(found["answer"]), found["status"], found["reason"])
-            for gate, found in zip(gates, self.ended["verdicts"], strict=True)
-        ]
+        try:
+            return [
+                Verdict(gate, _answer(found["answer"]), found["status"], found["reason"])
+                for gate, found in zip(gates, self.ended["verdicts"], strict=True)
+            ]
+        except (LookupError, TypeError, ValueError):
+            return None  # judged again
 
 
 def _answer(fields: dict[str, Any]) -> Answer:

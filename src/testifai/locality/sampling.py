@@ -19,6 +19,7 @@ from testifai.errors import InputError, suggest
 from testifai.runs.outcomes import Ids, Outcomes, Places, visiting_order
 from testifai.space import Space
 from testifai.strategies.base import Progress, Strategy
+from testifai.support.bits import pack
 from testifai.support.checks import number
 
 AMONG = ("correct", "all")
@@ -69,7 +70,7 @@ class PerClass(Strategy):
 
     def describe(self) -> dict[str, Any]:
         weights = None if self.weights is None else [[one, self.weights[one]] for one in self.classes]
-        chosen = None if self.candidates is None else hashlib.sha256(np.packbits(self.candidates).tobytes()).hexdigest()
+        chosen = None if self.candidates is None else hashlib.sha256(pack(self.candidates).tobytes()).hexdigest()
         return {
             "use": self.name,
             "per_class": self.per_class,

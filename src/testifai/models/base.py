@@ -32,11 +32,23 @@ class Model(ABC):
     has_features: bool = False
     features_output: str | None = None  # where features come from, where that has a name
     traces_layers: bool = False
+    spares_batch: bool = False  # never writes into a batch, nor lets code of others do so: it needs no copy of its own
+    repeatable: bool = False  # known to answer the same each time; where not, a run asks it twice to see
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
         """Changes when the model does, and is the same on every machine."""
+
+    @property
+    def former_fingerprint(self) -> str | None:
+        """What version 0.1.0 took for the fingerprint, where it saw less of the model."""
+        return None
+
+    @property
+    def untold(self) -> str | None:
+        """What of the model the fingerprint cannot tell, in words; None where it tells all."""
+        return None
 
     @abstractmethod
     def __call__(self, batch: Batch) -> NDArray[Any]: ...

@@ -15,12 +15,14 @@ from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
 from testifai.models.base import Model
 from testifai.models.onnx_session import (
+    draws,
     file_fingerprint,
     find_features,
     find_output,
     first_line,
     kind_of,
     open_session,
+    plain_fingerprint,
 )
 from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale, guess
 from testifai.models.texts.onnx import OnnxTextModel
@@ -53,6 +55,7 @@ class OnnxModel(Model):
 
     thread_safe = True
     traces_layers = True
+    spares_batch = True
 
     def __init__(
         self,
@@ -77,6 +80,7 @@ class OnnxModel(Model):
         self.name = self.path.name
         self._session = open_session(self.path, threads)
         self._fingerprint = file_fingerprint(self.path)
+        self.repeatable = not draws(self.path)
         self._input = _only_input(self.name, self._session.get_inputs())
         self.input_shape = tuple(size if isinstance(size, int) else None for size in self._input.shape)
         self.input_dtype = np.dtype(_DTYPES[self._input.type])
@@ -96,8 +100,12 @@ class OnnxModel(Model):
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the file, as it was when it was opened."""
+        """A hash of the file and of all files of weights it names, as they were when it was opened."""
         return self._fingerprint
+
+    @property
+    def former_fingerprint(self) -> str:
+        return plain_fingerprint(self.path)
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
         return self._flat(self._run(self._session, [self.output], batch)[0])

@@ -1,4 +1,4 @@
-"""Inner tensors of an ONNX file: which there are, and a copy of the file that hands one of them out.
+"""Inside an ONNX file: its inner tensors, a copy that hands one of them out, the files and operators it names.
 
 An ONNX file is a protocol buffer, and the package that knows its whole schema is large. Two facts of the format are
 enough here. Fields carry their numbers, so the names of the tensors that nodes make can be read without knowing the
@@ -12,7 +12,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 MODEL_GRAPH, GRAPH_NODE, GRAPH_OUTPUT, NODE_OUTPUT, VALUE_NAME = 7, 1, 12, 2, 1
+NODE_OPERATOR, TENSOR_EXTERNAL, ENTRY_KEY, ENTRY_VALUE = 4, 13, 1, 2
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_VARINT_BYTES = 10
+
+# Which fields of a message hold which messages, as far as tensors and nodes can lie within them.
+_WITHIN: dict[str, dict[int, str]] = {
+    "model": {7: "graph", 20: "training", 25: "function"},
+    "training": {1: "graph", 2: "graph"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse"},
+    "function": {7: "node", 11: "attribute"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
+    "sparse": {1: "tensor", 2: "tensor"},
+    "tensor": {TENSOR_EXTERNAL: "entry"},
+    "entry": {},
+}
+# Operators that draw, or may draw, random numbers each time they run.
+RANDOM = frozenset({
+    "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli",
+})  # fmt: skip
 
 
 def tensor_names(model: bytes) -> list[str]:
@@ -28,16 +47,57 @@ def with_output(model: bytes, name: str) -> bytes:
     return model + _part(MODEL_GRAPH, _part(GRAPH_OUTPUT, _part(VALUE_NAME, name.encode())))
 
 
+def external_files(model: bytes | memoryview) -> list[str]:
+    """Every file beside the model that a tensor anywhere in it names, sorted; ValueError if it cannot be read."""
+    found = set()
+    for kind, message in _messages(memoryview(model)):
+        if kind == "entry":
+            entry = {number: bytes(part) for number, part in _fields(message)}
+            if entry.get(ENTRY_KEY) == b"location":
+                found.add(entry.get(ENTRY_VALUE, b"").decode())
+    return sorted(found)
+
+
+def draws(model: bytes | memoryview) -> bool:
+    """Whether an operator of the model draws random numbers; ValueError if it cannot be read.
+
+    A Dropout does not count: in a file made for inference it does nothing.
+    """
+    names = (
+        bytes(name).decode("utf-8", "replace")
+        for kind, message in _messages(memoryview(model))
+        if kind == "node"
+        for name in _parts(message, NODE_OPERATOR)
+    )
+    return any(name in RANDOM for name in names)
+
+
+def _messages(model: memoryview) -> Iterator[tuple[str, memoryview]]:
+    """All messages of the kinds in `_WITHIN`, however deep they lie."""
+    waiting = [("model", model)]
+    while waiting:
+        kind, message = waiting.pop()
+        yield kind, message
+        within = _WITHIN[kind]
+        waiting += [(within[number], part) for number, part in _fields(message) if number in within]
+
+
 def _parts(message: memoryview, wanted: int) -> Iterator[memoryview]:
     """The parts of a message that have this field number."""
+    return (part for number, part in _fields(message) if number == wanted)
+
+
+def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """The parts of a message that are texts, bytes or messages, with their numbers."""
     place = 0
     while place < len(message):
         key, place = _read_varint(message, place)
-        number, kind = key >> 3, key & 7
+        number, kind = (key & 0xFFFFFFFF) >> 3, key & 7
         if kind == _BYTES:
             length, place = _read_varint(message, place)
-            if number == wanted:
-                yield message[place : place + length]
+            if length > len(message) - place:
+                raise ValueError("not a protocol buffer: it is cut short")
+            yield number, message[place : place + length]
             place += length
         elif kind == _VARINT:
             _, place = _read_varint(message, place)
@@ -49,7 +109,7 @@ def _parts(message: memoryview, wanted: int) -> Iterator[memoryview]:
 
 def _read_varint(message: memoryview, place: int) -> tuple[int, int]:
     value = shift = 0
-    while place < len(message):
+    while place < len(message) and shift < 7 * _VARINT_BYTES:
         byte = message[place]
         place += 1
         value |= (byte & 127) << shift

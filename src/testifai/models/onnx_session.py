@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from testifai.errors import InputError, suggest
+from testifai.models import onnx_graph
 from testifai.models.base import Outputs
 from testifai.support import checks
 
@@ -22,6 +24,7 @@ def open_session(path: Path, threads: int, content: bytes | None = None) -> Any:
     checks.whole("model: threads", threads, least=1)
     if not path.is_file():
         raise InputError(f"model: {path} does not exist" if not path.exists() else f"model: {path} is not a file")
+    external_files(path)  # refuses what lies elsewhere, before onnxruntime reads it
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -39,15 +42,82 @@ def open_session(path: Path, threads: int, content: bytes | None = None) -> Any:
 
 
 def file_fingerprint(path: Path) -> str:
-    """A hash of an ONNX file and of the weights beside it."""
-    digest = hashlib.sha256()
-    # Exporters put large weights beside the model, by custom in <name>.data.
-    for file in (path, path.with_name(path.name + ".data")):
-        if file.is_file():
-            with file.open("rb") as stream:
-                while chunk := stream.read(1 << 20):
-                    digest.update(chunk)
+    """A hash of an ONNX file and of every file of weights that its graph names."""
+    alone = plain_fingerprint(path)
+    others = {name: file for name, file in external_files(path).items() if file != _usual(path)}
+    if not others:
+        return alone
+    digest = hashlib.sha256(alone.encode())
+    for location, file in others.items():
+        own = hashlib.sha256()
+        _add_file(own, file)
+        digest.update(f"\0{location}\0{own.hexdigest()}".encode())
     return digest.hexdigest()
+
+
+def plain_fingerprint(path: Path) -> str:
+    """A hash of a file and of the one beside it called <name>.data, where exporters put large weights by custom.
+
+    For version 0.1.0 this was a model's fingerprint.
+    """
+    digest = hashlib.sha256()
+    for file in (path, _usual(path)):
+        if file.is_file():
+            _add_file(digest, file)
+    return digest.hexdigest()
+
+
+def _usual(path: Path) -> Path:
+    return path.with_name(path.name + ".data")
+
+
+def external_files(path: Path) -> dict[str, Path]:
+    """The files of weights that the graph names and that exist, by the name it has for them.
+
+    One outside the model's folder is refused: a model from elsewhere must not reach the user's other files.
+    """
+    try:
+        named = onnx_graph.external_files(_content(path))
+    except ValueError as error:  # a name that is not UTF-8 too
+        raise InputError(f"model: {path} is not a usable ONNX model ({first_line(error)})") from None
+    files = {location: _beside(path, location) for location in named}
+    return {location: file for location, file in files.items() if file.is_file()}
+
+
+def draws(path: Path) -> bool:
+    """Whether the graph says that it draws random numbers."""
+    return onnx_graph.draws(_content(path))
+
+
+def _beside(path: Path, location: str) -> Path:
+    """The file of that name in the model's folder."""
+    told = PureWindowsPath(location)  # knows both separators, and drives
+    file = path.parent / location
+    inside = not told.root and not told.drive and ".." not in told.parts and "\0" not in location
+    # A model that is itself a link, as in a cache of downloads, may have its weights beside what it links to.
+    homes = (path.parent.resolve(), path.resolve().parent)
+    if not inside or not any(file.resolve().is_relative_to(home) for home in homes):
+        raise InputError(
+            f"model: {path} names weights outside its own folder ({location!r}); "
+            "put them beside it, under a relative name without '..' and without links"
+        )
+    return file
+
+
+def _content(path: Path) -> memoryview:
+    """A file's content without reading all of it; nothing for a file of another format of onnxruntime's own."""
+    with path.open("rb") as stream:
+        head = stream.read(8)
+        if not head or head[4:] == b"ORTM":
+            return memoryview(b"")
+        # Unmapped once nothing looks at it any more.
+        return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _add_file(digest: Any, file: Path) -> None:
+    with file.open("rb") as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
 
 
 def find_output(name: str, nodes: dict[str, Any], wanted: str | None) -> str:

@@ -15,10 +15,14 @@ from testifai.models.base import Model, ModelPart, Outputs
 from testifai.support import checks, own_code
 from testifai.support.batches import Batch
 from testifai.support.fields import Count
+from testifai.support.reachable import Told, tell
 
 
 class PythonModel(Model):
     """A function batch → (N,) labels or (N, d) scores or values; `outputs` says which, if known.
+
+    `version` is for what cannot be seen of a model from outside, such as a service that it asks: a text of the user's
+    that changes when the model does.
 
     >>> import numpy as np
     >>> PythonModel(lambda table: table.sum(axis=1))(np.ones((2, 3))).tolist()
@@ -33,6 +37,7 @@ class PythonModel(Model):
         classes: int | None = None,
         batch_size: int | None = None,
         name: str | None = None,
+        version: str | None = None,
     ) -> None:
         if not callable(function):
             raise InputError(f"model: {type(function).__name__} cannot be called; a function of a batch is accepted")
@@ -43,11 +48,24 @@ class PythonModel(Model):
         self.function, self.outputs = function, outputs
         self.classes, self.batch_size = classes, batch_size
         self.name = name or _name_of(function)
+        self.version = version
 
     @functools.cached_property
+    def _told(self) -> Told:
+        return tell(self.function, self.version)
+
+    @property
     def fingerprint(self) -> str:
-        """Name and source of the function, with the values it was built with; the same on every machine."""
-        return own_code.fingerprint(self.function)
+        """Name and source of the function and all that it computes with, as far as that can be seen."""
+        return self._told.fingerprint
+
+    @property
+    def former_fingerprint(self) -> str:
+        return self._told.former
+
+    @property
+    def untold(self) -> str | None:
+        return self._told.untold
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
         outputs: NDArray[Any] = self.function(batch)
@@ -62,6 +80,7 @@ class PythonModelPart(ModelPart):
     classes: Count | None = None
     batch_size: Count | None = None
     name: str | None = None
+    version: str | None = None
 
     CODE: ClassVar = ("python",)
 

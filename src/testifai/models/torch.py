@@ -18,7 +18,8 @@ from testifai.models.traces import as_rows
 from testifai.support import checks
 from testifai.support.batches import Batch
 from testifai.support.fields import Count, File
-from testifai.support.own_code import import_object
+from testifai.support.own_code import ANY_FAULT, import_object
+from testifai.support.reachable import is_library, reached, tensor_bytes
 
 
 class TorchModel(Model):
@@ -45,6 +46,7 @@ class TorchModel(Model):
         threads: int | None = None,
         outputs: Outputs | None = None,
         batch_size: int | None = None,
+        version: str | None = None,
     ) -> None:
         torch = _import_torch()
         if not isinstance(module, torch.nn.Module):
@@ -60,19 +62,34 @@ class TorchModel(Model):
         told = {"layout": layout, "scale": scale, "mean": mean, "std": std}
         self.preprocessing = {option: value for option, value in told.items() if value is not None}
         self.name = type(module).__name__
-        self.outputs, self.batch_size = outputs, batch_size
+        self.outputs, self.batch_size, self.version = outputs, batch_size, version
         self._images = Preprocess(layout or "NCHW", "unit" if scale is None else scale, mean, std)
         given = (layout, scale, mean, std) != (None, None, None, None)
         self._others = Preprocess(layout, scale, mean, std) if given else None
 
     @cached_property
     def fingerprint(self) -> str:
-        """The module's class and structure, and its weights."""
+        """The module's class, structure and weights; of the user's own classes the source, and what they reach."""
+        texts = [self.former_fingerprint, self._reached[0] or "", "" if self.version is None else self.version]
+        return hashlib.sha256("\0".join(texts).encode()).hexdigest() if any(texts[1:]) else texts[0]
+
+    @cached_property
+    def former_fingerprint(self) -> str:
         digest = hashlib.sha256(repr(self.module).encode())
         for name, value in sorted(self.module.state_dict().items()):
             digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-            digest.update(_bytes_of(value))
+            digest.update(tensor_bytes(value))
         return digest.hexdigest()
+
+    @property
+    def untold(self) -> str | None:
+        return self._reached[1] if self.version is None else None
+
+    @cached_property
+    def _reached(self) -> tuple[str | None, str | None]:
+        # A module made of the library's parts alone is told by its structure and weights.
+        own = any(not is_library(type(part).__module__) for part in self.module.modules())
+        return reached(self.module) if own else (None, None)
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
         torch = _import_torch()
@@ -126,6 +143,7 @@ class TorchPart(ImagePart):
     threads: Count | None = None
     outputs: Outputs | None = None
     batch_size: Count | None = None
+    version: str | None = None
 
     FILES: ClassVar = ("weights",)
     CODE: ClassVar = ("torch",)
@@ -162,7 +180,7 @@ def load_torch(
 def _make(path: str, factory: Any) -> Any:
     try:
         return factory()
-    except Exception as error:
+    except ANY_FAULT as error:
         raise InputError(f"model.torch: {path!r}() failed: {type(error).__name__}: {error}") from error
 
 
@@ -191,14 +209,6 @@ def _move(module: Any, device: str) -> Any:
         return module.to(device)
     except (RuntimeError, AssertionError) as error:
         raise InputError(f"model: device {device!r} cannot be used ({' '.join(str(error).split())[:120]})") from None
-
-
-def _bytes_of(value: Any) -> bytes:
-    import torch
-
-    flat = value.detach().cpu().contiguous().reshape(-1)
-    data: bytes = flat.view(torch.uint8).numpy().tobytes()
-    return data
 
 
 def _import_torch() -> Any:

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from testifai.errors import InputError
+from testifai.support.printable import as_written, harmless
 
 ID, LABEL, SELECTION, WHERE = "id", "label", "selection", "where"
 _LISTED = 20  # more class names than this are not listed in a message
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t")
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def _header(rows: list[tuple[int, list[str]]]) -> list[str]:
 
 def _cell(row: list[str], column: int) -> str:
     text = row[column] if column < len(row) else ""
-    return (text[1:] if text.startswith("'") and _is_formula(text) else text).strip()
+    return as_written(text).strip()
 
 
 def _text(path: Path) -> str:
@@ -238,8 +238,4 @@ def _whole(text: str) -> int | None:
 def _harmless(text: str) -> str:
     # Lone carriage returns and zero bytes would not come back: readers take them for ends of rows and of files.
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
-    return f"'{text}" if _is_formula(text) else text
-
-
-def _is_formula(text: str) -> bool:
-    return text.lstrip("'").startswith(_FORMULA_STARTS)
+    return str(harmless(text))

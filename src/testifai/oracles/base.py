@@ -47,6 +47,11 @@ class Oracle(ABC):
         if self.needs_labels and labels is None:
             raise InputError(f"oracle {self.name}: needs labels, and the data have none")
 
+    @property
+    def source(self) -> Any:
+        """The object that holds the code of an oracle of the user's; None for one of this package."""
+        return None if type(self).__module__.startswith("testifai.") else self
+
     def describe(self) -> dict[str, Any]:
         """Name and options; `resolve` makes the same oracle of them (a function is only named)."""
         return {"use": self.name}

@@ -28,6 +28,10 @@ class ForeignOracle(Oracle):
     def check(self, labels: Array | None, classes: int | None) -> None:
         getattr(self.given, "check", super().check)(labels, classes)
 
+    @property
+    def source(self) -> Any:
+        return self.given
+
     def describe(self) -> dict[str, Any]:
         described: dict[str, Any] = getattr(self.given, "describe", super().describe)()
         return described

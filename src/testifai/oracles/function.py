@@ -9,6 +9,7 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.oracles.base import Array, Oracle, Outcome
+from testifai.support.own_code import ANY_FAULT
 
 
 class Function(Oracle):
@@ -27,7 +28,7 @@ class Function(Oracle):
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
         try:
             result = self.function(outputs, expected, clean)
-        except Exception as error:
+        except ANY_FAULT as error:
             raise InputError(f"oracle {self._called}: failed with {type(error).__name__}: {error}") from error
         value = None
         if isinstance(result, Outcome):
@@ -49,6 +50,10 @@ class Function(Oracle):
     def check(self, labels: Array | None, classes: int | None) -> None:
         if self.needs_labels and labels is None:
             raise InputError(f"oracle {self._called}: needs labels, and the data have none")
+
+    @property
+    def source(self) -> Any:
+        return self.function
 
     def describe(self) -> dict[str, Any]:
         return {"use": self.name, "function": self._called, "needs_labels": self.needs_labels}

@@ -16,6 +16,7 @@ from testifai.errors import InputError
 from testifai.perturb.rng import Rng
 from testifai.support.batches import SIDES, Batch, Side, are_pairs
 from testifai.support.checks import number, whole
+from testifai.support.own_code import ANY_FAULT
 
 Function = Callable[[Any, Any, Rng], Any]
 # What an input's draws follow besides the perturbation's name: seed, severity, inputs' numbers, occurrence.
@@ -189,7 +190,7 @@ class Perturbation:
             yield
         except InputError as error:
             raise InputError(f"perturbation '{self.name}': {error}") from error
-        except Exception as error:
+        except ANY_FAULT as error:
             if isinstance(error, ValueError) and "read-only" in str(error):
                 raise InputError(f"perturbation '{self.name}' must not change its argument; work on a copy") from error
             reason = " ".join(f"{type(error).__name__}: {error}".split())

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
+from testifai.support.bits import pack
 from testifai.support.files import write_bytes, write_npz
+from testifai.support.printable import harmless
 from testifai.tomogram import Tomogram
 
 
@@ -56,8 +58,8 @@ def write_table(tomogram: Tomogram, path: Path) -> None:
     elif path.suffix == ".csv":
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(["" if cell is None else cell for cell in row] for row in rows)
+        writer.writerow(map(harmless, header))
+        writer.writerows(["" if cell is None else harmless(cell) for cell in row] for row in rows)
         text = buffer.getvalue()
     else:
         raise InputError(f"export: cannot tell a format from {path.name!r}; use .csv or .json (or --grid with .npz)")
@@ -77,7 +79,7 @@ def write_grid(tomogram: Tomogram, path: Path) -> None:
         )
     back = np.argsort(tomogram.order)
     places = np.arange(outcomes.inputs)
-    passes = np.stack([np.packbits(outcomes.passed(i, places)[back]) for i in range(space.size)])
+    passes = np.stack([pack(outcomes.passed(i, places)[back]) for i in range(space.size)])
     arrays: dict[str, NDArray[Any]] = {
         "axes": np.array(space.names),
         "inputs": np.array(outcomes.inputs),

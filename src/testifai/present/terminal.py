@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
+from rich.errors import MarkupError
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from testifai.gates.verdicts import Verdict
 from testifai.space import Space
+from testifai.support.printable import printable
 from testifai.tomogram import Answer, Excluded, Tomogram
 from testifai.tomogram.trust import Trust, recall
 
@@ -21,10 +25,22 @@ if TYPE_CHECKING:
     from testifai.tomogram.limits import Limit
 
 
+class CleanConsole(Console):
+    """Prints names of others as they are: nothing in them moves the cursor, is a colour or ends a colour."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Text to be printed, cells and titles of tables among it."""
+        text = printable(text, lines=True)
+        try:
+            return super().render_str(text, **options)
+        except MarkupError:
+            return super().render_str(text, **{**options, "markup": False})
+
+
 def console() -> Console:
     """Standard output, never narrower than a table needs when it is not a terminal."""
-    plain = Console(highlight=False)
-    return plain if plain.is_terminal else Console(highlight=False, width=120)
+    plain = CleanConsole(highlight=False, emoji=False)
+    return plain if plain.is_terminal else CleanConsole(highlight=False, emoji=False, width=120)
 
 
 def rate(value: float) -> str:
@@ -68,7 +84,7 @@ def excluded(found: Excluded) -> str:
 def worst(space: Space, found: Answer) -> Table:
     table = table_of("worst tests", ("configuration", "left"), "robustness", "95 % interval")
     for sigma, estimate, low, high in found.worst:
-        table.add_row(space.words(sigma), rate(estimate), interval(low, high))
+        table.add_row(_escape(space.words(sigma)), rate(estimate), interval(low, high))
     return table
 
 
@@ -120,7 +136,7 @@ def by_class(tomogram: Tomogram) -> Table:
 def by_severity_sum(tomogram: Tomogram) -> Table:
     """Robustness, drop and quality against the sum of severities: the first paper's Figure 9."""
     scores = tomogram.quality
-    named = [] if scores is None else [scores.name, "its range"]
+    named = [] if scores is None else [_escape(scores.name), "its range"]
     table = table_of("by severity sum", "sum", "tests", "measured", "robustness", "95 % interval", "drop", *named)
     sums = np.broadcast_to(tomogram.space.columns()["severity"], tomogram.space.shape)
     for total, found in tomogram.by_severity_sum().items():
@@ -137,8 +153,8 @@ def validity(out: Console, scores: Scores, limits: Iterable[Limit]) -> None:
     """What each limit on quality leaves in and out."""
     better = "higher is better" if scores.higher_is_better else "lower is better"
     out.print(
-        f"{scores.name} of {scores.space.size:,} tests, {len(scores.measured):,} measured and the others predicted; "
-        f"{better}"
+        f"{_escape(scores.name)} of {scores.space.size:,} tests, {len(scores.measured):,} measured and the others "
+        f"predicted; {better}"
     )
     table = table_of(
         "robustness by limit on quality", ("limit", "left"), "plausible", "robustness", "95 % interval", "excluded",
@@ -175,7 +191,7 @@ def verdicts(out: Console, listed: Iterable[Verdict]) -> None:
         part = f" for inputs {_escape(gate.inputs)}" if gate.inputs else ""
         out.print(
             f"[{colours[verdict.status]}]{verdict.status}[/]  {name}{_escape(gate.query)}{part} "
-            f">= {gate.at_least:g} ({verdict.reason})"
+            f">= {gate.at_least:g} ({_escape(verdict.reason)})"
         )
 
 
@@ -221,4 +237,4 @@ def table_of(title: str, *columns: Any) -> Table:
 
 
 def _escape(text: str) -> str:
-    return text.replace("[", "\\[")
+    return escape(printable(text))

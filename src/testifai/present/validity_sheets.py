@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from testifai.present.contact_sheets import GAP, LINE, Image, cell_size, place, 
 from testifai.quality.scores import Scores
 from testifai.support.files import write_bytes
 from testifai.support.images import as_image, write_picture
+from testifai.support.printable import in_markdown, printable
 from testifai.tomogram.limits import Plausible, nearest_tests
 
 SHOWN = 8  # inputs in a row of a sheet
@@ -29,7 +30,8 @@ def write_examples(subject: Subject, scores: Scores, values: Sequence[float], pa
     if isinstance(originals, list):
         if path.suffix not in {".md", ".txt"}:
             raise InputError(f"examples: {path.name!r} is not a text file; use a name that ends in .md or .txt")
-        write_bytes(path, _text(subject, scores, chosen, places, originals).encode())
+        show = in_markdown if path.suffix == ".md" else printable
+        write_bytes(path, _text(subject, scores, chosen, places, originals, show).encode())
         return
     if as_image(np.asarray(originals)[0]) is None:
         raise InputError(f"examples: inputs of shape {np.shape(originals)[1:]} are neither images nor texts")
@@ -67,16 +69,21 @@ def _images(batch: NDArray[Any]) -> list[Image]:
 
 
 def _text(
-    subject: Subject, scores: Scores, chosen: Sequence[Plausible], places: NDArray[np.intp], originals: list[Any]
+    subject: Subject,
+    scores: Scores,
+    chosen: Sequence[Plausible],
+    places: NDArray[np.intp],
+    originals: list[Any],
+    show: Callable[[str], str],
 ) -> str:
-    lines = ["original", *_texts(originals)]
+    lines = ["original", *_texts(originals, show)]
     for row in chosen:
         batch = subject.composite(scores.space.configuration(row.configuration), places)
-        lines += ["", _title(scores, row), *_texts(list(batch))]
+        lines += ["", show(_title(scores, row)), *_texts(list(batch), show)]
     return "\n".join(lines) + "\n"
 
 
-def _texts(batch: list[Any]) -> list[str]:
+def _texts(batch: list[Any], show: Callable[[str], str]) -> list[str]:
     joined = [one if isinstance(one, str) else " | ".join(one) for one in batch]
     flat = [" ".join(one.split()) for one in joined]
-    return [f"- {one if len(one) <= LONGEST else one[: LONGEST - 1] + '…'}" for one in flat]
+    return [f"- {show(one if len(one) <= LONGEST else one[: LONGEST - 1] + '…')}" for one in flat]

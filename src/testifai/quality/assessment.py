@@ -19,6 +19,7 @@ from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.quality.plan import Plan
 from testifai.quality.scores import Scores
+from testifai.runs import keys
 from testifai.runs.store import Store
 from testifai.space import ENUMERABLE, Space
 
@@ -124,7 +125,7 @@ class Assessment:
     @cached_property
     def _key(self) -> str:
         about = json.dumps([self.describe(), self.subject.seed], sort_keys=True)
-        return f"quality/{hashlib.sha256(about.encode()).hexdigest()[:16]}"
+        return keys.scores(hashlib.sha256(about.encode()).hexdigest()[:16])
 
     def _note(self, store: Store) -> None:
         """Write down which measure the run has, and what it has cost; that of another one stays."""
@@ -135,15 +136,17 @@ class Assessment:
             "predictor": self.predictor,
             "measure": self.describe(),
         }
-        store.put(**{"quality": about, self._key: self.inferences})
+        store.put(**{keys.QUALITY: about, self._key: self.inferences})
 
 
 def stored_scores(store: Store, space: Space, seed: int) -> Scores | None:
     """The scores that a run file holds, or None."""
-    about = store.get("quality")
+    about = store.get(keys.QUALITY)
     if about is None:
         return None
-    rows = sorted((block, row) for _, block, row in store.get_blocks(about["key"]))
+    rows = sorted((block, row.tolist()) for _, block, row in store.get_blocks(about["key"]))
+    if any(not 0 <= block < space.size or len(row) != 2 for block, row in rows):
+        raise InputError("quality: scores of a test that the space does not have")
     numbers = np.array([row for _, row in rows], float).reshape(-1, 2)
     return Scores(
         space,

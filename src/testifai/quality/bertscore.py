@@ -79,7 +79,7 @@ class Bertscore(Measure):
 def match(clean: Vectors, perturbed: Vectors) -> float:
     """F1 of two texts' token vectors of length 1 (Zhang et al. 2020, §3); 0 where only one of them has tokens.
 
-    >>> match(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])).__round__(3)
+    >>> round(match(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])), 3)
     0.667
     """
     if not len(clean) or not len(perturbed):

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.engine.inference import attempt
 from testifai.errors import InputError
 from testifai.support import libraries
 from testifai.support.checks import whole
@@ -71,7 +72,7 @@ class FunctionEncoder:
         self.function, self.fingerprint = function, PythonModel(function).fingerprint
 
     def __call__(self, texts: Sequence[str]) -> list[Vectors]:
-        tables = [np.asarray(table, np.float32) for table in self.function(list(texts))]
+        tables = [np.asarray(table, np.float32) for table in attempt(self.function, list(texts))]
         if len(tables) != len(texts) or any(table.ndim != 2 for table in tables):
             raise InputError("quality: encoder: its function must give a table (tokens, numbers) for each text")
         return [unit_rows(table) for table in tables]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai import models
+from testifai.engine.inference import attempt
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.models.traces import as_rows
@@ -82,7 +83,7 @@ def _in_batches(model: Model, layer: str | None) -> Callable[[Batch], Rows]:
 
     def features(batch: Batch) -> Rows:
         parts = [np.arange(start, min(start + size, len(batch))) for start in range(0, len(batch), size)]
-        return np.concatenate([one(take(batch, part)) for part in parts]).astype(np.float64)
+        return np.concatenate([attempt(one, take(batch, part)) for part in parts]).astype(np.float64)
 
     return features
 

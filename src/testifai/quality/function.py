@@ -15,8 +15,9 @@ from testifai.models.base import Model
 from testifai.models.python import PythonModel
 from testifai.quality.base import Measure, Score
 from testifai.quality.per_input import FEWEST, SAMPLE, Floats, check_count, mean_score, sample_of
-from testifai.support.batches import Batch, take
+from testifai.support.batches import Batch, own_copy, take
 from testifai.support.checks import flag, whole
+from testifai.support.own_code import ANY_FAULT
 
 # Parts that are left out, one at a time, for the error of a single number.
 _GROUPS = 10
@@ -94,10 +95,10 @@ class FunctionReference:
 
     def _values(self, clean: Batch, perturbed: Batch) -> Floats:
         try:
-            made = self.function(clean, perturbed)
+            made = self.function(own_copy(clean), own_copy(perturbed))
         except InputError:
             raise
-        except Exception as error:
+        except ANY_FAULT as error:
             reason = " ".join(str(error).split())[:200]
             raise InputError(f"quality: {self.name} failed: {type(error).__name__}: {reason}") from error
         made = made.detach().cpu() if hasattr(made, "detach") else made

@@ -43,7 +43,6 @@ STEPS = 60  # of the optimiser
 FURTHEST = 3.5  # prior sd from the prior median within which parameters are looked for
 ROWS = 2_000  # configurations predicted at a time
 JITTER = 1e-9
-NORMAL = 1.959964  # half-width of a 95 % interval in standard deviations
 STEP = 1e-3  # for the curvature at the parameters found
 SHIFT = 0.3  # of a standard deviation, for how predictions depend on the parameters
 NEIGHBOURS = 9  # measured tests of like value, from which the error of an unmeasured one is taken

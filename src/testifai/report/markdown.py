@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from testifai.present.terminal import interval, rate, signed
 from testifai.report import words
 from testifai.report.contents import Contents
+from testifai.support.printable import code_in_markdown as code
+from testifai.support.printable import in_markdown as escape
 
 MOST = 60_000  # characters: what code hosts take in a comment, with some room
 MOST_GATES = 100  # those that do not hold first
@@ -85,26 +86,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         if lines
         else ""
     )
-
-
-def escape(text: str) -> str:
-    """Text that Markdown shows as it is, on one line.
-
-    >>> escape("a_b | <img> [x](y) @team #1")
-    'a\\\\_b \\\\| &lt;img&gt; \\\\[x\\\\](y) @\\u200bteam #\\u200b1'
-    """
-    plain = " ".join(str(text).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    # An @ or # before a word would call people or link to other threads.
-    return re.sub(r"([@#])(?=\w)", "\\1\u200b", re.sub(r"([\\`*_\[\]|~])", r"\\\1", plain))
-
-
-def code(text: str) -> str:
-    """Text as code, whatever is in it.
-
-    >>> code("a | b"), code("a `b`")
-    ('`a \\\\| b`', "`a 'b'`")
-    """
-    return "`" + " ".join(text.split()).replace("`", "'").replace("|", "\\|") + "`"
 
 
 def _folded(title: str, note: str, content: str) -> str:

@@ -11,8 +11,10 @@ from typing import Any
 from testifai.errors import InputError
 from testifai.present.figures.sweeps import sweep_curves
 from testifai.report.html import fill, named
-from testifai.report.markdown import code, escape, table
+from testifai.report.markdown import table
 from testifai.report.stored import Stored, read_stored
+from testifai.support.printable import code_in_markdown as code
+from testifai.support.printable import in_markdown as escape
 from testifai.sweeps.storage import finished
 
 MOST_CROSSINGS = 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # -- plain data (table `meta`) ----------------------------------------------------------------------------------------
 
+ID = "id"  # random, given when the file is made: no part of the run, so not compared, exported or merged
 IDENTITY = "identity"  # all that decides the outcomes; a run is continued only if none of it changed
 ENVIRONMENT = "environment"  # versions of what it was made with
 INPUTS = "inputs"  # how many there are

@@ -13,8 +13,8 @@ class Lock:
 
     def __init__(self, path: Path) -> None:
         # A link to the file is the same file.
-        self.path = Path(os.path.realpath(path) + "-lock")
         self._file: int | None = None
+        self.path = Path(os.path.realpath(path) + "-lock")
         while self._file is None:
             try:
                 handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -30,12 +30,16 @@ class Lock:
             else:
                 os.close(handle)
 
+    def __del__(self) -> None:
+        # A Ctrl-C may come before anybody holds the lock to release it.
+        self.release()
+
     def release(self) -> None:
         """Let the next writer in."""
-        if self._file is not None:
+        held, self._file = self._file, None
+        if held is not None:
             self.path.unlink(missing_ok=True)
-            os.close(self._file)
-            self._file = None
+            os.close(held)
 
 
 def _is_named(handle: int, path: Path) -> bool:

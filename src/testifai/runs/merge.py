@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from testifai.errors import InputError
-from testifai.runs import keys
+from testifai.runs import keys, own
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import Store, identity_changes
 
@@ -36,6 +36,9 @@ def merge(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) 
                 if labels is not None:
                     merged.put_array(keys.LABELS, labels)
                 _merge_into(merged, sources, Outcomes(inputs))
+                # The spec is the first part's, and whose that is has been written down or not.
+                if own.made_here(*(first.get(key) for key in (keys.ID, keys.SPEC, keys.FOLDER))):
+                    own.remember(merged)
             temporary.replace(target)
         finally:
             for ending in ("", "-wal", "-shm"):

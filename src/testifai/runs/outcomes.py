@@ -1,18 +1,18 @@
-"""What has been measured: per configuration, which inputs were tried and which passed, as bits.
+"""What has been measured: per configuration, which inputs were tried and which passed.
 
-Inputs are numbered by their place in the run's one seeded order, so any prefix of the bits is a random sample.
+Inputs are numbered by their place in the run's one seeded order, so any prefix of the places is a random sample.
 Outcomes merge associatively; nothing here depends on which strategy made them, in what order, or on whose machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.runs.rows import MANY, MANY_VALUES, Few, Many, Row
 from testifai.runs.trials import Trials
 from testifai.support import bits as packed
 from testifai.support.bits import Bits
@@ -26,14 +26,8 @@ def visiting_order(inputs: int, seed: int) -> NDArray[np.intp]:
     return np.random.Generator(np.random.Philox(key=[seed, inputs])).permutation(inputs)
 
 
-@dataclass
-class _Row:
-    attempted: Bits
-    passed: Bits
-
-
 class Outcomes:
-    """Attempted and passed bits per configuration.
+    """Attempted and passed inputs per configuration; memory grows with the outcomes, not with tests times inputs.
 
     >>> outcomes = Outcomes(10)
     >>> outcomes.record(3, np.array([0, 1, 4]), np.array([True, False, True]))
@@ -43,10 +37,11 @@ class Outcomes:
 
     def __init__(self, inputs: int) -> None:
         self.inputs = inputs
-        self._rows: dict[int, _Row] = {}
-        self._kept: dict[str, dict[int, NDArray[np.float32]]] = {}
-        # Configurations whose arrays a snapshot looks at too: they are copied before they change.
-        self._shared: set[int] = set()
+        self._rows: dict[int, Row] = {}
+        self._names: set[str] = set()
+        self._codes = np.min_scalar_type(2 * inputs + 1)
+        # Who may change a row of bits in place: those of a snapshot's other half are copied first.
+        self._owner = object()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -65,12 +60,17 @@ class Outcomes:
         kept: dict[str, NDArray[np.float32]] | None = None,
     ) -> None:
         """Add the outcomes of one configuration on some inputs."""
-        row = self._row(configuration)
-        for name, values in (kept or {}).items():
-            self.kept(configuration, name)[places] = values
-        packed.put(row.passed, places[passed])
-        # Last: an interrupt in between must not leave a trial without its outcome.
-        packed.put(row.attempted, places)
+        if kept:
+            self._names.update(kept)
+        row = self._rows.get(configuration)
+        if isinstance(row, Many):
+            own = row if row.owner is self._owner else self._many(configuration)
+            own.add(places, passed, kept, self.inputs)
+        elif self._are_many(row, len(places), bool(kept)):
+            self._many(configuration).add(places, passed, kept, self.inputs)
+        else:
+            few = Few.of(places, passed, kept, self._codes)
+            self._rows[configuration] = few if row is None else row.joined(few)
 
     def snapshot(self) -> Outcomes:
         """What is known now, whatever is recorded here later; arrays are shared until they change.
@@ -82,51 +82,72 @@ class Outcomes:
         (0, 1)
         """
         twin = Outcomes(self.inputs)
-        twin._rows = dict(self._rows)
-        twin._kept = {name: dict(values) for name, values in self._kept.items()}
-        self._shared, twin._shared = set(self._rows), set(self._rows)
+        twin._rows, twin._names = dict(self._rows), set(self._names)
+        self._owner = object()
         return twin
 
     def attempted(self, configuration: int, places: Places) -> NDArray[np.bool_]:
         """Which of these inputs were tried under the configuration."""
         row = self._rows.get(configuration)
-        return np.zeros(len(places), bool) if row is None else packed.get(row.attempted, places)
+        return np.zeros(len(places), bool) if row is None else row.attempted(places)
 
     def passed(self, configuration: int, places: Places) -> NDArray[np.bool_]:
         """Which of these inputs passed under the configuration."""
         row = self._rows.get(configuration)
-        return np.zeros(len(places), bool) if row is None else packed.get(row.passed, places)
+        return np.zeros(len(places), bool) if row is None else row.passed(places)
 
     def bits(self, configuration: int) -> tuple[Bits, Bits]:
-        """Attempted and passed bits of a configuration, eight inputs a byte, first input highest."""
-        row = self._rows[configuration]
-        return row.attempted, row.passed
+        """Attempted and passed bits of a configuration, eight inputs a byte, first input highest; only to look at."""
+        return self._rows[configuration].span(0, self.inputs)
+
+    def span(self, configuration: int, start: int, stop: int) -> tuple[Bits, Bits]:
+        """Its bits of the places from `start`, a multiple of eight, up to `stop`."""
+        return self._rows[configuration].span(start, min(stop, self.inputs))
 
     def load(self, configuration: int, start: int, attempted: Bits, passed: Bits) -> None:
         """Merge packed bits that begin at place `start` (a multiple of eight); refuse a contradiction."""
-        row = self._row(configuration)
-        part = slice(start // 8, start // 8 + len(attempted))
-        both = row.attempted[part] & attempted
-        clash = both & (row.passed[part] ^ passed)
-        if clash.any():
-            count = int(packed.count_set(clash))
-            raise InputError(
-                f"outcomes contradict each other: {count} inputs passed in one run and failed in the other "
-                f"under configuration {configuration}; is the model deterministic?"
-            )
-        row.attempted[part] |= attempted
-        row.passed[part] |= passed
+        row = self._rows.get(configuration)
+        if isinstance(row, Many) or self._are_many(row, int(packed.count_set(attempted)), False):
+            own = self._many(configuration).bits[:, start // 8 : start // 8 + len(attempted)]
+            clashes = int(packed.count_set(own[0] & attempted & (own[1] ^ passed)))
+            _refuse(configuration, clashes)
+            own |= np.stack([attempted, passed])
+            return
+        tried = packed.places_of(attempted, 8 * len(attempted))
+        few = Few.of(tried + start, packed.get(passed, tried), None, self._codes)
+        if row is not None:
+            _refuse(configuration, row.clashes(few))
+        self._rows[configuration] = few if row is None else row.joined(few)
+
+    def load_kept(self, configuration: int, name: str, places: Places, values: NDArray[np.float32]) -> None:
+        """Keep a value of each of these places; of those that were tried it says something."""
+        self._names.add(name)
+        tried = self.attempted(configuration, places)
+        places, values = places[tried], values[tried]
+        row = self._rows.get(configuration)
+        if isinstance(row, Many):
+            self._many(configuration).keep(name, places, values, self.inputs)
+        elif row is not None:
+            few = Few.of(places, row.passed(places), {name: values}, self._codes)
+            self._rows[configuration] = row.joined(few)
 
     def kept(self, configuration: int, name: str) -> NDArray[np.float32]:
-        """One value per input that was asked to be kept, NaN where there is none."""
-        values = self._kept.setdefault(name, {})
-        if configuration not in values:
-            values[configuration] = np.full(self.inputs, np.nan, np.float32)
-        return values[configuration]
+        """One value per input that was asked to be kept, NaN where there is none; only to look at."""
+        row = self._rows.get(configuration)
+        if isinstance(row, Many) and row.values and name in row.values:
+            return row.values[name]
+        values = np.full(self.inputs, np.nan, np.float32)
+        if isinstance(row, Few):
+            values[row.places] = row.kept(name, 0, self.inputs)
+        return values
+
+    def kept_span(self, configuration: int, name: str, start: int, stop: int) -> NDArray[np.float32]:
+        """The values kept of those inputs tried among the places from `start`, a multiple of eight, up to `stop`."""
+        return self._rows[configuration].kept(name, start, min(stop, self.inputs))
 
     def kept_names(self) -> tuple[str, ...]:
         """The kinds of value this run keeps."""
-        return tuple(sorted(self._kept))
+        return tuple(sorted(self._names))
 
     def counts(self, configurations: Ids | list[int], among: Bits | None = None) -> tuple[Ids, Ids]:
         """Passes and trials per configuration, of all inputs or of those whose bit is set in `among`."""
@@ -135,12 +156,13 @@ class Outcomes:
         for place, configuration in enumerate(ids):
             row = self._rows.get(configuration)
             if row is not None:
-                attempted, passed = row.attempted, row.passed
-                if among is not None:
-                    attempted, passed = attempted & among, passed & among
-                trials[place] = packed.count_set(attempted)
-                passes[place] = packed.count_set(passed)
+                passes[place], trials[place] = row.counts(among)
         return passes, trials
+
+    def trials(self, configuration: int, among: Bits | None = None) -> tuple[Places, NDArray[np.bool_]]:
+        """The places tried under a configuration, ascending, and which of them passed."""
+        row = self._rows.get(configuration)
+        return (np.zeros(0, np.intp), np.zeros(0, bool)) if row is None else row.trials(among)
 
     def single(self, configurations: Ids, among: Bits | None = None, name: str | None = None) -> Trials:
         """Every outcome of these configurations by itself, with the value kept under a name where there is one.
@@ -149,12 +171,11 @@ class Outcomes:
         """
         places, passed, values = [], [], []
         for configuration in configurations.tolist():
-            attempted, _ = self.bits(configuration)
-            tried = packed.places_of(attempted if among is None else attempted & among, self.inputs)
+            tried, outcomes = self.trials(configuration, among)
             places.append(tried)
-            passed.append(self.passed(configuration, tried))
+            passed.append(outcomes)
             if name is not None:
-                values.append(self.kept(configuration, name)[tried])
+                values.append(self._kept_at(configuration, name, tried))
         test = np.repeat(np.arange(len(places)), [len(tried) for tried in places])
         place, inputs = np.concatenate(places), self.inputs
         if among is not None:
@@ -165,30 +186,46 @@ class Outcomes:
 
     def total(self) -> int:
         """Outcomes recorded so far; one inference each."""
-        return sum(int(packed.count_set(row.attempted)) for row in self._rows.values())
+        return sum(row.total() for row in self._rows.values())
 
     def merge(self, other: Outcomes) -> None:
         """Take in the other's outcomes."""
         if other.inputs != self.inputs:
             raise InputError(f"runs of {self.inputs} and {other.inputs} inputs cannot be merged")
-        for configuration in other:
-            self.load(configuration, 0, *other.bits(configuration))
-        for name in other.kept_names():
-            for configuration, theirs in other._kept[name].items():
-                mine = self.kept(configuration, name)
+        for configuration, row in other._rows.items():
+            self.load(configuration, 0, *row.span(0, self.inputs))
+            tried, _ = row.trials(None)
+            for name in other.kept_names():
+                theirs = row.kept(name, 0, self.inputs)
                 known = ~np.isnan(theirs)
-                mine[known] = theirs[known]
+                self.load_kept(configuration, name, tried[known], theirs[known])
 
-    def _row(self, configuration: int) -> _Row:
+    def _are_many(self, row: Few | None, more: int, kept: bool) -> bool:
+        """Whether a row is better off as bits once it holds so many more."""
+        has_values = kept or (row is not None and row.values is not None)
+        return (0 if row is None else len(row)) + more > self.inputs // (MANY_VALUES if has_values else MANY)
+
+    def _many(self, configuration: int) -> Many:
         """The bits of a configuration, to be changed."""
         row = self._rows.get(configuration)
-        if row is None:
-            size = packed.size(self.inputs)
-            row = self._rows[configuration] = _Row(np.zeros(size, np.uint8), np.zeros(size, np.uint8))
-        elif configuration in self._shared:
-            self._shared.remove(configuration)
-            row = self._rows[configuration] = _Row(row.attempted.copy(), row.passed.copy())
-            for values in self._kept.values():
-                if configuration in values:
-                    values[configuration] = values[configuration].copy()
-        return row
+        if isinstance(row, Many):
+            if row.owner is not self._owner:
+                row = self._rows[configuration] = row.copy(self._owner)
+            return row
+        made = self._rows[configuration] = Many.of(row, self.inputs, self._owner)
+        return made
+
+    def _kept_at(self, configuration: int, name: str, places: Places) -> NDArray[np.float32]:
+        row = self._rows[configuration]
+        if isinstance(row, Few):
+            own = row.kept(name, 0, self.inputs)
+            return own if len(places) == len(own) else own[np.isin(row.places, places, assume_unique=True)]
+        return self.kept(configuration, name)[places]
+
+
+def _refuse(configuration: int, clashes: int) -> None:
+    if clashes:
+        raise InputError(
+            f"outcomes contradict each other: {clashes} inputs passed in one run and failed in the other "
+            f"under configuration {configuration}; is the model deterministic?"
+        )

@@ -7,12 +7,14 @@ is written in one transaction or not at all.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sqlite3
+import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.runs import keys
+from testifai.runs import contents, guard, keys
 from testifai.runs.lock import Lock
 from testifai.runs.outcomes import Outcomes, Places
 from testifai.support import bits as packed
@@ -50,6 +52,9 @@ CREATE TABLE kept (
 # What SQLite and Python's reader of it say of a file that is not what was written
 DAMAGE = ("not a database", "malformed", "encrypted", "unsupported file format", "no such", "decode", "too big")
 
+# What the tables of each version are
+SCHEMAS = {VERSION: SCHEMA}
+
 # version -> statements that bring a file of that version to the next one
 MIGRATIONS: dict[int, str] = {}
 
@@ -57,12 +62,19 @@ MIGRATIONS: dict[int, str] = {}
 class Store:
     """One run's file, open for writing (with a lock that keeps a second writer out) or for reading."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, lock: Lock | None, watch: guard.Watch | None = None
+    ) -> None:
         self.path = path
         self._connection = connection
         self._lock = lock
+        self._watch = watch  # of readers
         self._dirty: set[tuple[int, int]] = set()
         self._dirty_references: set[int] = set()
+        # Which file it is, whatever becomes of its name; a model may change the current folder.
+        self._absolute = path.absolute()
+        self._file = self._absolute.stat()
+        self._lost = False
 
     @classmethod
     def create_or_open(cls, path: str | os.PathLike[str]) -> Self:
@@ -77,9 +89,12 @@ class Store:
         try:
             with _plain_errors(path):
                 connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
+                guard.distrust(connection)
                 fresh = _has_no_tables(connection, path)
                 if not fresh:
-                    _check(connection, path)
+                    with _plain_errors(path, guard.Watch(connection, _size(path))):
+                        _check(connection, path)
+                    connection.set_progress_handler(None, 0)  # its tables are ours; a run may grow as it likes
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("PRAGMA foreign_keys = ON")
@@ -106,9 +121,11 @@ class Store:
         with _plain_errors(path):
             connection = _connect_to_read(path)
             try:
-                if _has_no_tables(connection, path):
-                    raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
-                _check(connection, path)
+                watch = guard.Watch(connection, _size(path))
+                with _plain_errors(path, watch):
+                    if _has_no_tables(connection, path):
+                        raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
+                    _check(connection, path)
                 outdated = connection.execute("PRAGMA user_version").fetchone()[0] < VERSION
             except BaseException:
                 connection.close()
@@ -117,32 +134,70 @@ class Store:
                 connection.close()
                 cls.create_or_open(path).close()
                 connection = _connect_to_read(path)
-        return cls(path, connection, None)
+                watch = guard.Watch(connection, _size(path))
+        return cls(path, connection, None, watch)
 
     def close(self) -> None:
         """Let go of the file."""
-        self._connection.close()
-        if self._lock is not None:
-            self._lock.release()
+        try:
+            self._connection.close()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        try:
+            self._check_place()
+        finally:
+            self.close()
+
+    def _check_place(self) -> None:
+        """Notice that the file being written was deleted or replaced, and save all that it held beside it.
+
+        SQLite goes on to write into a file without a name, which is gone at the end.
+        """
+        if self._lock is None or self._lost or _is_file(self._absolute, self._file):
+            return
+        self._lost = True
+        happened = "was replaced by another file" if self._absolute.exists() else "was deleted"
+        copy = self._copy_beside()
+        raise InputError(
+            f"run file: {self.path} {happened} while the run went on; all that was measured is in {copy}: "
+            f"rename it to {self.path.name}, or continue with --out {copy}"
+        )
+
+    def _copy_beside(self) -> Path:
+        """All of the file, as far as it was written, under a name that nothing has."""
+        # Where the whole folder is gone, the current one is the next best.
+        for folder in (self._absolute.parent, Path.cwd(), Path(tempfile.gettempdir())):
+            try:
+                copy = _new_file(folder, self.path.stem)
+            except OSError:
+                continue
+            with _plain_errors(copy), closing(sqlite3.connect(copy, isolation_level=None)) as target:
+                self._connection.backup(target)
+            return copy
+        raise InputError(f"run file: {self.path} was deleted while the run went on, and no folder can be written to")
 
     # -- plain data ---------------------------------------------------------------------------------------------
 
     def get(self, key: str) -> Any:
         """A stored value, or None."""
-        with _plain_errors(self.path):
+        with self._plain_errors():
             row = self._connection.execute("SELECT value, crc FROM meta WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
         value, crc = row
         if _checksum(key, value) != crc:
-            raise _damaged(self.path, f"{key!r} does not match its checksum")
-        return json.loads(value)
+            raise damaged(self.path, f"{key!r} does not match its checksum")
+        with self._readable(repr(key)):
+            found = guard.read_json(value)
+            if (wrong := contents.problem(key, found)) is not None:
+                raise guard.Unreadable(wrong)
+        return found
 
     def put(self, **values: Any) -> None:
         """Store values as JSON."""
@@ -171,9 +226,9 @@ class Store:
 
     def array_names(self, prefix: str) -> list[str]:
         """The stored arrays whose names begin so."""
-        with _plain_errors(self.path):
+        with self._plain_errors():
             names = self._connection.execute("SELECT DISTINCT name FROM arrays ORDER BY name").fetchall()
-        return [name for (name,) in names if name.startswith(prefix)]
+        return [name for (name,) in names if isinstance(name, str) and name.startswith(prefix)]
 
     def get_blocks(self, prefix: str) -> Iterator[tuple[str, int, NDArray[Any]]]:
         """The stored parts of all arrays whose names begin so."""
@@ -182,7 +237,7 @@ class Store:
 
     def is_empty(self) -> bool:
         """Whether nothing has been measured yet."""
-        with _plain_errors(self.path):
+        with self._plain_errors():
             return self._connection.execute("SELECT 1 FROM outcomes LIMIT 1").fetchone() is None
 
     def clear(self) -> None:
@@ -209,13 +264,12 @@ class Store:
         for configuration, block in sorted(self._dirty):
             if configuration not in outcomes:
                 continue  # announced, then interrupted
-            tried, won = (bits[_bytes(block)] for bits in outcomes.bits(configuration))
+            tried, won = outcomes.span(configuration, *_places(block))
             attempted, passed = tried.tobytes(), (won & tried).tobytes()
             whole = attempted == _all(outcomes.inputs, block)
             rows.append(_sealed(configuration, block, None if whole else attempted, passed))
             for name in outcomes.kept_names():
-                values = outcomes.kept(configuration, name)[_places(block)]
-                known = values[packed.unpack(tried, len(values))].astype("<f4")
+                known = outcomes.kept_span(configuration, name, *_places(block)).astype("<f4")
                 kept.append(_sealed(configuration, block, name, known.tobytes()))
         with self._transaction():
             # Not INSERT OR REPLACE: replacing would delete the row that a kept value refers to.
@@ -227,35 +281,48 @@ class Store:
             self._connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", kept)
             if references is not None:
                 for block in self._dirty_references:
-                    self._write_array(keys.REFERENCE, block, references[_places(block)])
+                    self._write_array(keys.REFERENCE, block, references[slice(*_places(block))])
         self._dirty.clear()
         self._dirty_references.clear()
 
-    def load(self, inputs: int) -> Outcomes:
-        """All outcomes of the run."""
+    def load(self, inputs: int, tests: int | None = None) -> Outcomes:
+        """All outcomes of the run; `tests`, where it is known, says how many there can be."""
         outcomes = Outcomes(inputs)
-        with _plain_errors(self.path):
+        with self._plain_errors():
             for configuration, block, attempted, passed, crc in self._connection.execute(
                 "SELECT configuration, block, attempted, passed, crc FROM outcomes"
             ):
+                what = f"outcomes of configuration {_short(configuration)}"
                 if _checksum(configuration, block, attempted, passed) != crc:
-                    raise _damaged(self.path, f"outcomes of configuration {configuration} do not match their checksum")
-                tried = _all(inputs, block) if attempted is None else attempted
-                if not len(passed) == len(tried) == len(_all(inputs, block)):
-                    raise _damaged(self.path, f"outcomes of configuration {configuration} are not of {inputs} inputs")
+                    raise damaged(self.path, f"{what} do not match their checksum")
+                whole = self._whole_block(what, configuration, block, inputs, tests)
+                tried = whole if attempted is None else attempted
+                if not _is_of(whole, tried) or not _is_of(tried, passed):
+                    raise damaged(self.path, f"{what} are not of {inputs} inputs")
                 outcomes.load(configuration, block * BLOCK, _bits(tried), _bits(passed))
             for configuration, block, name, data, crc in self._connection.execute("SELECT * FROM kept"):
+                what = f"values of configuration {_short(configuration)}"
                 if _checksum(configuration, block, name, data) != crc:
-                    raise _damaged(self.path, f"values of configuration {configuration} do not match their checksum")
-                values = outcomes.kept(configuration, name)[_places(block)]
-                places = np.arange(block * BLOCK, block * BLOCK + len(values))
-                known = outcomes.attempted(configuration, places)
-                if len(data) == 4 * len(values):
-                    known[:] = True  # as the first runs were written: a block whole, NaN where nothing was tried
-                elif len(data) != 4 * int(known.sum()):
-                    raise _damaged(self.path, f"values of configuration {configuration} are not of its inputs")
-                values[known] = np.frombuffer(data, "<f4")
+                    raise damaged(self.path, f"{what} do not match their checksum")
+                self._whole_block(what, configuration, block, inputs, tests)
+                if not isinstance(name, str) or not isinstance(data, bytes) or configuration not in outcomes:
+                    raise damaged(self.path, f"{what} belong to no outcomes")
+                places = np.arange(block * BLOCK, min((block + 1) * BLOCK, inputs))
+                # The first runs were written a block whole, NaN where nothing was tried.
+                if len(data) != 4 * len(places):
+                    places = places[outcomes.attempted(configuration, places)]
+                if len(data) != 4 * len(places):
+                    raise damaged(self.path, f"{what} are not of its inputs")
+                outcomes.load_kept(configuration, name, places, np.frombuffer(data, "<f4"))
         return outcomes
+
+    def _whole_block(self, what: str, configuration: Any, block: Any, inputs: int, tests: int | None) -> bytes:
+        """The attempted bits of a block in which every input was tried; refused where there is no such block."""
+        if not type(configuration) is type(block) is int or configuration < 0 or not 0 <= block * BLOCK < inputs:
+            raise damaged(self.path, f"{what} are of a block {_short(block)} that {inputs:,} inputs do not have")
+        if tests is not None and configuration >= tests:
+            raise damaged(self.path, f"{what} in a space of {tests:,} tests")
+        return _all(inputs, block)
 
     def load_references(self, inputs: int) -> NDArray[Any] | None:
         """What the oracle remembered of the clean outputs, by place; zeros where nothing was measured."""
@@ -263,7 +330,10 @@ class Store:
         for block, rows in self._array_blocks(keys.REFERENCE):
             if values is None:
                 values = np.zeros((inputs, *rows.shape[1:]), rows.dtype)
-            values[_places(block)] = rows
+            part = slice(*_places(block))
+            if block < 0 or values[part].shape != rows.shape or values.dtype != rows.dtype:
+                raise damaged(self.path, f"the array {keys.REFERENCE!r} is not of {inputs:,} inputs")
+            values[part] = rows
         return values
 
     def import_run(self, other: Store, outcomes: Outcomes) -> None:
@@ -278,17 +348,23 @@ class Store:
             mine[known] = added[known]
         outcomes.merge(theirs)
         for configuration in theirs:
-            self.touch(configuration, np.arange(outcomes.inputs), reference=True)
+            tried, _ = theirs.trials(configuration)
+            if len(tried):
+                self.touch(configuration, tried, reference=configuration == 0)
         self.save(outcomes, mine)
 
     def _array_blocks(self, name: str) -> Iterator[tuple[int, NDArray[Any]]]:
-        with _plain_errors(self.path):
+        with self._plain_errors():
             for block, dtype, shape, data, crc in self._connection.execute(
                 "SELECT block, dtype, shape, data, crc FROM arrays WHERE name = ? ORDER BY block", (name,)
             ):
                 if _checksum(name, block, dtype, shape, data) != crc:
-                    raise _damaged(self.path, f"the array {name!r} does not match its checksum")
-                yield block, np.frombuffer(zlib.decompress(data), np.dtype(dtype)).reshape(json.loads(shape)).copy()
+                    raise damaged(self.path, f"the array {name!r} does not match its checksum")
+                with self._readable(f"the array {name!r}"):
+                    if type(block) is not int:
+                        raise guard.Unreadable("has a part without a number")
+                    array = guard.read_array(dtype, shape, data)
+                yield block, array
 
     def _write_array(self, name: str, block: int, array: NDArray[Any]) -> None:
         little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
@@ -298,6 +374,16 @@ class Store:
             _sealed(name, block, little.dtype.str, json.dumps(little.shape), data),
         )
 
+    def _plain_errors(self) -> AbstractContextManager[None]:
+        return _plain_errors(self.path, self._watch)
+
+    @contextmanager
+    def _readable(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except guard.Unreadable as error:
+            raise damaged(self.path, f"{what} {error}") from None
+
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         with _plain_errors(self.path):
@@ -305,6 +391,7 @@ class Store:
             try:
                 yield
                 self._connection.execute("COMMIT")
+                self._check_place()
             except BaseException:
                 # SQLite has rolled back by itself when the disk was full.
                 if self._connection.in_transaction:
@@ -312,12 +399,21 @@ class Store:
                 raise
 
 
-def _bytes(block: int) -> slice:
-    return slice(block * BLOCK // 8, (block + 1) * BLOCK // 8)
+def _places(block: int) -> tuple[int, int]:
+    return block * BLOCK, (block + 1) * BLOCK
 
 
-def _places(block: int) -> slice:
-    return slice(block * BLOCK, (block + 1) * BLOCK)
+def _is_of(whole: bytes, part: Any) -> bool:
+    """Whether a part's bits are as many as those of the whole, and none is set that is not set there."""
+    if not isinstance(part, bytes) or len(part) != len(whole):
+        return False
+    return not int.from_bytes(part, "big") & ~int.from_bytes(whole, "big")
+
+
+def _size(path: Path) -> int:
+    """The bytes of a run file, those in its log included."""
+    log = path.with_name(path.name + "-wal")
+    return path.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
 
 def _bits(data: bytes) -> NDArray[np.uint8]:
@@ -342,10 +438,27 @@ def _sealed(*cells: Any) -> tuple[Any, ...]:
     return *cells, _checksum(*cells)
 
 
+def _is_file(path: Path, known: os.stat_result) -> bool:
+    """Whether a path still names a file known by its device and number."""
+    try:
+        return os.path.samestat(path.stat(), known)
+    except OSError:
+        return False
+
+
+def _new_file(folder: Path, stem: str) -> Path:
+    for number in itertools.count(1):
+        path = folder / f"{stem}.recovered-{number}.db"
+        with suppress(FileExistsError):
+            path.touch(exist_ok=False)
+            return path
+    raise AssertionError
+
+
 def _has_no_tables(connection: sqlite3.Connection, path: Path) -> bool:
     """Whether this is an empty file, or one of a process that was killed while it made the file."""
     if path.stat().st_size == 1:  # which SQLite takes for none
-        raise _damaged(path, "file is not a database")
+        raise damaged(path, "file is not a database")
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     return bool(tables == 0 and connection.execute("PRAGMA application_id").fetchone()[0] == 0)
 
@@ -355,6 +468,7 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
         uri = f"{path.resolve().as_uri()}?{options}"
         connection = sqlite3.connect(uri, uri=True, timeout=10, isolation_level=None, check_same_thread=False)
         try:
+            guard.distrust(connection)
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             connection.execute("PRAGMA query_only = ON")
         except Exception:
@@ -387,9 +501,18 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         raise InputError(
             f"run file: {path} has schema {version}, this testifai reads up to {VERSION}; install a newer testifai"
         )
+    schema = SCHEMAS.get(version)
+    if schema is not None:
+        try:
+            # Before anything else is asked of it: what is checked and read below must be tables.
+            guard.check_schema(connection, schema)
+        except guard.Unreadable as error:
+            raise damaged(path, str(error)) from None
+    elif version < VERSION:
+        raise InputError(f"run file: {path} has schema {version}, which this testifai cannot bring up to date")
     problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if problem != "ok":
-        raise _damaged(path, problem.splitlines()[-1])
+        raise damaged(path, problem.splitlines()[-1])
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -401,25 +524,32 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         version += 1
 
 
-def _damaged(path: Path, what: str) -> InputError:
+def damaged(path: str | os.PathLike[str], what: str) -> InputError:
+    """What is said of a file that is not what was written."""
     reason = " ".join(what.split())[:200]
     return InputError(f"run file: {path} is damaged ({reason}); restore a copy, or delete it and run again")
 
 
 @contextmanager
-def _plain_errors(path: Path) -> Iterator[None]:
+def _plain_errors(path: Path, watch: guard.Watch | None = None) -> Iterator[None]:
     """SQLite's errors as one line that says what to do."""
+    if watch is not None:
+        watch.start()
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:
         text = str(error)
+        if text == "interrupted":
+            if watch is None or not watch.overdue:
+                raise KeyboardInterrupt from None
+            raise damaged(path, "reading it does not end") from None
         if "full" in text or "disk I/O" in text:
             raise InputError(
                 f"run file: could not write {path} ({text}); what was saved before is intact: "
                 "make room and run the same command again"
             ) from error
         if any(sign in text for sign in DAMAGE):
-            raise _damaged(path, text) from error
+            raise damaged(path, text) from error
         if "locked" in text:
             raise InputError(f"run file: {path} is in use by another program") from error
         if "readonly" in text or "unable to open" in text:

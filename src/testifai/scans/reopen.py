@@ -1,19 +1,18 @@
 """What a stored run was measured on, loaded again from the spec that its file holds or the user names.
 
-A run file may come from someone else. Whether the spec in it may be followed where that runs code is decided here and
-nowhere else.
+A run file may come from someone else, and its spec may name any file and any code. It is followed only where the user
+names the spec or made the run file here (`runs.own`); that is decided in this place and nowhere else.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from testifai.data import Data
 from testifai.errors import InputError
-from testifai.runs import keys
+from testifai.runs import keys, own
 from testifai.runs.store import Store, identity_changes
 from testifai.scans import loading
 from testifai.scans.session import Session
@@ -66,24 +65,15 @@ def source(run: Path | Tomogram, spec: Path | None = None) -> Source:
     stored, folder = known[keys.SPEC], Path(known[keys.FOLDER] or ".")
     if stored is None:
         raise InputError(f"run file: {run_file.name} was not made from a spec; name one with --spec")
-    followed = parse(stored)
-    if followed.runs_code() and not _still_there(stored, folder):
+    if not own.made_here(known[keys.ID], stored, known[keys.FOLDER]):
         raise InputError(
-            f"run file: the spec in {run_file.name} runs your own code ({', '.join(followed.runs_code())}); "
-            "to allow that, name it with --spec"
+            f"run file: {run_file.name} was not made on this machine under this account, so what its spec names is not "
+            "opened; to allow that, name it with --spec SPEC.toml"
         )
+    followed = parse(stored)
     return Source(run_file, followed, folder, identity)
 
 
 def _provenance(run_file: Path) -> dict[str, Any]:
     with Store.open(run_file) as store:
-        return {"path": run_file, **{key: store.get(key) for key in (keys.IDENTITY, keys.SPEC, keys.FOLDER)}}
-
-
-def _still_there(stored: dict[str, Any], folder: Path) -> bool:
-    """Whether the folder has a spec file that says the same as the one in the run."""
-    for path in sorted(folder.glob("*.toml")):
-        with suppress(InputError):
-            if read(path).model_dump(mode="json", exclude_none=True) == stored:
-                return True
-    return False
+        return {"path": run_file, **{key: store.get(key) for key in (keys.ID, keys.IDENTITY, keys.SPEC, keys.FOLDER)}}

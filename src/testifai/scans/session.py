@@ -25,7 +25,7 @@ from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.quality.assessment import Assessment
 from testifai.quality.plan import plan
-from testifai.runs import keys
+from testifai.runs import keys, own
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.runs.store import Store, identity_changes
 from testifai.scans.environment import environment
@@ -38,6 +38,15 @@ from testifai.tomogram import Tomogram
 log = logging.getLogger(__name__)
 
 SAVE_EVERY = 0.25  # seconds
+
+
+class _Interrupted:
+    """Whether Ctrl-C was pressed while a run went on."""
+
+    noted = False
+
+    def __call__(self) -> bool:
+        return self.noted
 
 
 class Session:
@@ -80,14 +89,14 @@ class Session:
         )
         self.assessment = None if chosen.quality is None else self._assessment(chosen.quality)
         self._warned = False
-        # An event, not a method of this session: a cycle would keep the model's memory until the collector comes by.
-        self._interrupted = threading.Event()
+        # Not a method of this session: a cycle would keep the model's memory until the collector comes by.
+        self._interrupted = _Interrupted()
         self.executor: Executor = EXECUTORS.make(
             chosen.executor or "local",
             subject=self.subject,
             batch_size=chosen.batch_size,
             workers=chosen.workers,
-            interrupted=self._interrupted.is_set,
+            interrupted=self._interrupted,
         )
         self.outcomes = Outcomes(inputs)
         self._decided: dict[Any, Any] = {}
@@ -142,6 +151,8 @@ class Session:
             return self.tomogram()
         with Store.create_or_open(store) as opened:
             self._attach(opened, extra or {})
+            if extra and keys.SPEC in extra:
+                own.remember(opened)
             with self._interrupts_wait():
                 self._assess(opened, progress)
                 self._run(opened, progress)
@@ -248,7 +259,7 @@ class Session:
             if progress is not None:
                 progress(Step(self.outcomes.total(), most, len(self.outcomes), (scored, of)))
 
-        self.assessment.run(store, self._interrupted.is_set, show)
+        self.assessment.run(store, self._interrupted, show)
 
     def _run(self, store: Store | None, progress: Callable[[Step], None] | None) -> None:
         done = self.outcomes.total()
@@ -325,7 +336,8 @@ class Session:
             return
 
         def note(*_: object) -> None:
-            self._interrupted.set()
+            # A plain attribute: a second signal may come while this very line runs, and must not wait for a lock.
+            self._interrupted.noted = True
             signal.signal(signal.SIGINT, before)
 
         signal.signal(signal.SIGINT, note)
@@ -333,7 +345,7 @@ class Session:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
-            self._interrupted.clear()
+            self._interrupted.noted = False
 
 
 @with_options(ScanKeywords)

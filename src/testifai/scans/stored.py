@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from testifai.errors import InputError
 from testifai.quality.assessment import stored_scores
 from testifai.runs import keys
 from testifai.runs.outcomes import visiting_order
-from testifai.runs.store import Store
+from testifai.runs.store import Store, damaged
+from testifai.scans.spec import Gate
 from testifai.space import Space
 from testifai.tomogram import Tomogram
+from testifai.tomogram.trust import Trust
 
 # What a run file says of its run besides the outcomes, for whoever has the tomogram alone.
-PROVENANCE = (keys.IDENTITY, keys.ENVIRONMENT, keys.SPEC, keys.FOLDER, keys.GATES, keys.TRUST, keys.LOCALITY)
+PROVENANCE = (keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.SPEC, keys.FOLDER, keys.GATES, keys.TRUST, keys.LOCALITY)
 
 
 def open_run(path: str | os.PathLike[str]) -> Tomogram:
@@ -27,21 +31,44 @@ def read_run(store: Store) -> Tomogram:
     identity = store.get(keys.IDENTITY)
     if identity is None:
         raise InputError(f"run file: {store.path} holds no run yet; start it with: testifai run SPEC.toml")
-    inputs, classes = store.get(keys.INPUTS), store.get(keys.CLASSES)
-    space = Space.from_description(identity["space"])
+    inputs, classes, labels = store.get(keys.INPUTS), store.get(keys.CLASSES), store.get_array(keys.LABELS)
+    if inputs is None or (labels is not None and len(labels) != inputs):
+        raise damaged(store.path, "the number of its inputs is missing, or not that of its labels")
+    with reading(store.path, "space"):
+        space = Space.from_description(identity["space"])
+    with reading(store.path, "quality"):
+        quality = stored_scores(store, space, identity["seed"])
+    provenance = {"path": str(store.path), **{key: store.get(key) for key in PROVENANCE}}
+    with reading(store.path, "gates"):
+        for gate in provenance[keys.GATES] or ():
+            Gate(**gate)
+    if provenance[keys.TRUST] is not None:
+        with reading(store.path, "trust"):
+            Trust.from_dict(provenance[keys.TRUST]).lines()
     return Tomogram(
         space,
-        store.load(inputs),
+        store.load(inputs, space.size),
         visiting_order(inputs, identity["seed"]),
-        labels=store.get_array(keys.LABELS),
+        labels=labels,
         classes=None if classes is None else tuple(classes),
         population=identity["population"],
         stopped_early=bool(store.get(keys.STOPPED_EARLY)),
         surrogate=identity["surrogate"],
         seed=identity["seed"],
-        provenance={"path": str(store.path), **{key: store.get(key) for key in PROVENANCE}},
-        quality=stored_scores(store, space, identity["seed"]),
+        provenance=provenance,
+        quality=quality,
     )
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """What a file says and cannot be, as the one line of a damaged file."""
+    try:
+        yield
+    except InputError as error:
+        raise error if str(error).startswith("run file:") else damaged(path, f"{what}: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise damaged(path, f"{what}: {type(error).__name__}: {error}") from None
 
 
 def open_measured(path: str | os.PathLike[str]) -> Tomogram:

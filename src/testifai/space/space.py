@@ -310,7 +310,7 @@ class Space:
                 perturbation = _described(axis["perturbation"], axis["severities"], axis["parameters"])
                 axes[axis["name"]] = (perturbation, axis["levels"] or axis["severities"])
             return cls(axes, order_sensitive=description["order_sensitive"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"space description: {error!r}; accepted: what describe() makes") from None
@@ -455,11 +455,13 @@ def _severities(field_name: str, chosen: Any, table: int) -> tuple[int, ...]:
     if isinstance(chosen, str | bytes) or not isinstance(chosen, Iterable):
         raise InputError(f"{field_name}: severities {chosen!r} are not a list; {accepted}")
     values = list(chosen)
+    seen: set[int] = set()
     for value in values:
         if not _is_whole(value) or not 0 <= value < table:
             raise InputError(f"{field_name}: severity {value!r} does not exist; {accepted}")
-        if values.count(value) > 1:
+        if value in seen:
             raise InputError(f"{field_name}: severity {value!r} is given twice; {accepted}")
+        seen.add(value)
     severities = tuple(sorted({0, *map(int, values)}))
     if len(severities) < 2:
         raise InputError(f"{field_name}: no severity other than 0 in {values}; {accepted}")

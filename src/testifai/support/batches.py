@@ -38,6 +38,15 @@ def concat(batches: Sequence[Batch]) -> Batch:
     return np.concatenate([np.asarray(batch) for batch in batches])
 
 
+def own_copy(batch: Any) -> Any:
+    """The same again for code that may write into what it is given; None stays None.
+
+    >>> own_copy(["a", "b"])
+    ['a', 'b']
+    """
+    return list(batch) if isinstance(batch, list) else None if batch is None else np.array(batch)
+
+
 def are_pairs(batch: Any) -> TypeGuard[list[Pair]]:
     """Whether a batch is made of pairs of texts; the first of them tells.
 

@@ -9,6 +9,8 @@ Bits = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 Places = NDArray[np.intp]
 
+_ONE = (128 >> np.arange(8)).astype(np.uint8)  # the bit of each place in its byte
+
 
 def pack(flags: NDArray[np.bool_]) -> Bits:
     """Flags along the last axis as bits.
@@ -56,9 +58,10 @@ def get(bits: Bits, places: Places) -> Flags:
     return (chosen & 1).astype(bool)
 
 
-def put(bits: Bits, places: Places) -> None:
-    """Set the flags at these places of one row of bits."""
-    np.bitwise_or.at(bits, places >> 3, (128 >> (places & 7)).astype(np.uint8))
+def put(bits: Bits, places: Places, flags: Flags | None = None) -> None:
+    """Set the flags at these places of one row of bits, all of them or those given as set."""
+    chosen = _ONE[places & 7]
+    np.bitwise_or.at(bits, places >> 3, chosen if flags is None else chosen * flags)
 
 
 def size(count: int) -> int:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
 from testifai.errors import InputError, suggest
+from testifai.support import checks
 from testifai.support.registry import Registry
 
 PartType = TypeVar("PartType", bound="Part")
@@ -25,15 +26,23 @@ def _as_python(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
+def _count(value: Any, info: ValidationInfo) -> int:
+    return checks.whole(info.field_name or "", value, least=1)
+
+
+def _megabytes(value: Any, info: ValidationInfo) -> float:
+    return checks.number(info.field_name or "", value, least=0)
+
+
 def _as_words(value: Any) -> Any:
     return [str(one) for one in value] if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
 # Fields that several parts have. Python also hands over paths and arrays, which a spec file has no words for.
 File = Annotated[str, BeforeValidator(_as_text)]
-Count = Annotated[int, Field(ge=1, strict=True), BeforeValidator(_as_python)]
+Count = Annotated[int, BeforeValidator(_count)]
 Numbers = Annotated[float | list[float], BeforeValidator(_as_python)]
-Megabytes = Annotated[float, Field(ge=0), BeforeValidator(_as_python)]
+Megabytes = Annotated[float, BeforeValidator(_megabytes)]
 Words = Annotated[list[str], BeforeValidator(_as_words)]
 
 

@@ -209,7 +209,10 @@ NAMES = {
     "testifai.sweeps.build": {"Setting": "testifai.sweeps.build:SweepSetting"},
     "testifai.sweeps.probe": {"Measured": "testifai.sweeps.probe:SweepBatch"},
     "testifai.sweeps.checks": {"whole": "testifai.support.checks:whole"},
-    "testifai.sweeps.storage": {"Record": "testifai.sweeps.storage:SweepRecord"},
+    "testifai.sweeps.storage": {
+        "PREFIX": "testifai.runs.keys:SWEEPS",
+        "Record": "testifai.sweeps.storage:SweepRecord",
+    },
     "testifai.tomogram": {
         "Floats": "testifai.tomogram.tomogram:Floats",
         "MOST_SINGLE": "testifai.surrogates.fitting:MOST_SINGLE",

@@ -18,6 +18,10 @@ import numpy as np
 
 from testifai.errors import InputError
 
+# What code of the user's may raise instead of an answer. A SystemExit of theirs must not end the command, which alone
+# decides its exit code; a Ctrl-C is the user's own.
+ANY_FAULT: tuple[type[BaseException], ...] = (Exception, SystemExit, GeneratorExit)
+
 
 def import_object(path: str, *, folder: str | Path | None = None, field: str = "python") -> Any:
     """What "pkg.module:name" names, looking in `folder` (a spec's own) first and then where Python looks."""
@@ -30,7 +34,7 @@ def import_object(path: str, *, folder: str | Path | None = None, field: str = "
         except ModuleNotFoundError as error:
             where = folder or "the current folder"
             raise InputError(f"{field}: {path!r}: no module {error.name!r} in {where} or installed") from None
-        except Exception as error:
+        except ANY_FAULT as error:
             raise InputError(f"{field}: importing {module_name} failed: {type(error).__name__}: {error}") from error
     for part in name.split("."):
         if not hasattr(found, part):
@@ -83,7 +87,7 @@ def _describe(value: Any, depth: int = 0) -> Iterator[str]:
         yield from _describe(value.__self__, depth + 1)
     elif inspect.isfunction(value):
         yield f"{value.__module__}:{value.__qualname__}"
-        yield _source(value)
+        yield source_of(value)
         yield from _describe((value.__defaults__, value.__kwdefaults__), depth + 1)
         for cell in value.__closure__ or ():
             with contextlib.suppress(ValueError):  # a cell not yet filled
@@ -92,13 +96,14 @@ def _describe(value: Any, depth: int = 0) -> Iterator[str]:
         yield value.__name__
     elif inspect.isclass(value) or inspect.isbuiltin(value):
         yield f"{value.__module__}:{value.__qualname__}"
-        yield _source(value)
+        yield source_of(value)
     else:
         yield from _describe(type(value), depth + 1)
         yield from _describe(getattr(value, "__dict__", None), depth + 1)
 
 
-def _source(value: Any) -> str:
+def source_of(value: Any) -> str:
+    """The source of a function or class or, where there is no file of it, what its code is made of."""
     try:
         return textwrap.dedent(inspect.getsource(value))
     except (OSError, TypeError):

@@ -1,3 +1,3 @@
 """The version, said once: the package, its metadata and every run file take it from here."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0.dev0"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from testifai.errors import InputError, suggest
 from testifai.runs.trials import Trials
 from testifai.support.registry import Registry
 from testifai.surrogates.base import Surrogate
@@ -39,6 +40,8 @@ def resolve(
     """
     if surrogate is None or surrogate == "none":
         return None
+    if isinstance(surrogate, str) and surrogate not in SURROGATES:
+        raise InputError(f"surrogate: {surrogate!r} is not known; {suggest(surrogate, [*SURROGATES, 'none'])}")
     if isinstance(surrogate, str | Mapping):
         return adapt(SURROGATES.make(surrogate, seed=seed, levels=levels, population=finite), SURROGATES)
     return adapt(surrogate, SURROGATES)

@@ -93,7 +93,7 @@ class Probe:
     def _measure_clean(self, stop: int) -> None:
         """Remember the clean outputs of the first inputs."""
         for job, outputs in self._run([_Job(None, self._clean_known(), stop)]):
-            rows = self._subject.oracle.reference(outputs)
+            rows = self._subject.reference(outputs)
             self._clean = rows if self._clean is None else np.concatenate([self._clean, rows])
             self._hand_over(SweepBatch(None, job.start, np.zeros(0, bool), rows))
 
@@ -136,7 +136,7 @@ class Probe:
         subject = self._subject
         expected = None if subject.labels is None else subject.labels[subject.order[job.start : job.stop]]
         clean = None if self._clean is None else self._clean[job.start : job.stop]
-        return subject.oracle.judge(outputs, expected, clean).passed
+        return subject.judge(outputs, expected, clean).passed
 
 
 def _open_ended(perturbation: Perturbation, ends: tuple[float, float]) -> tuple[Perturbation, float | None]:

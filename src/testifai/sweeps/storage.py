@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
+from testifai.runs import keys
 from testifai.runs.store import Store, identity_changes
 from testifai.sweeps.probe import SweepBatch
 from testifai.sweeps.result import Sweep
 
-PREFIX = "sweep/"
 CLEAN = "clean"
 SAVE_EVERY = 1.0  # seconds
 
@@ -78,7 +78,7 @@ class SweepRecord:
         self._saved = time.monotonic()
 
     def _key(self, what: str) -> str:
-        return f"{PREFIX}{self._name}/{what}"
+        return keys.sweep(self._name, what)
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ def finished(sweeps: Mapping[str, StoredSweep]) -> dict[str, list[dict[str, Any]
 
 def sweeps_in(store: Store) -> dict[str, StoredSweep]:
     """All sweeps of an open run file, by perturbation."""
-    names = sorted({name.removeprefix(PREFIX).partition("/")[0] for name in store.array_names(PREFIX)})
+    names = sorted({name.removeprefix(keys.SWEEPS).partition("/")[0] for name in store.array_names(keys.SWEEPS)})
     return {
-        name: StoredSweep(store.get(f"{PREFIX}{name}/identity") or {}, store.get(f"{PREFIX}{name}/found") or [])
+        name: StoredSweep(store.get(keys.sweep(name, "identity")) or {}, store.get(keys.sweep(name, "found")) or [])
         for name in names
     }
 

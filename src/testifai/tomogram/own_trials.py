@@ -21,6 +21,7 @@ from testifai.support.checks import number
 from testifai.support.plain import plain
 
 ROWS = 4_096  # configurations whose bits are taken apart at a time
+WIDE = 32_768  # inputs from which on a row is taken apart by itself: many rows of bits would fill the memory
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,9 @@ def _single(outcomes: Outcomes, ids: Ids, among: Bits | None) -> Trials:
 
 def _trials(outcomes: Outcomes, ids: Ids, among: Bits | None) -> tuple[Ids, NDArray[np.intp], NDArray[np.bool_]]:
     """How many trials each configuration has, and of all of them in turn the places and outcomes."""
+    if outcomes.inputs >= WIDE:
+        places, passes = zip(*(outcomes.trials(i, among) for i in ids.tolist()), strict=True)
+        return np.array([len(tried) for tried in places]), np.concatenate(places), np.concatenate(passes)
     none = (np.zeros(bits.size(outcomes.inputs), np.uint8),) * 2
     rows = np.array([outcomes.bits(i) if i in outcomes else none for i in ids.tolist()])
     attempted, passed = rows[:, 0], rows[:, 1]

@@ -120,7 +120,7 @@ def test_as_a_spec_names_it(tmp_path, tokenizer_file):
     assert model.fingerprint == again.fingerprint
     tokenizer_file.write_text(tokenizer_file.read_text().replace('"cat"', '"cow"'))
     assert OnnxTextModel(tmp_path / "m.onnx", tokenizer=tokenizer_file).fingerprint != again.fingerprint
-    with pytest.raises(InputError, match="onnx has no option 'layout'"):
+    with pytest.raises(InputError, match="onnx takes layout without a tokenizer only"):
         models.load("onnx", "m.onnx", tokenizer="tokenizer.json", layout="NCHW", folder=tmp_path)
 
 

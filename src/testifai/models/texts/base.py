@@ -37,6 +37,8 @@ class TextModel(Model):
 
     thread_safe = True
     traces_layers = True
+    spares_batch = True
+    repeatable = True
     pairs: bool | None = None
 
     def __init__(self, *, cache_mb: float = LIMIT_MB, batch_size: int | None = None) -> None:

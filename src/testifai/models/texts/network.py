@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import json
 import logging
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -21,6 +23,13 @@ from testifai.support import checks, libraries
 
 # What in a folder decides what comes out; a model card or a training log does not.
 _CONTENT = (".json", ".safetensors", ".bin", ".txt", ".model")
+# How a folder is read: nothing is fetched, and no code of its own is run.
+LOCAL = {"local_files_only": True, "trust_remote_code": False}
+OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+# Where the libraries keep what they read of these when they were imported
+OFFLINE_FLAGS = (("huggingface_hub.constants", "HF_HUB_OFFLINE"), ("transformers.utils.hub", "_is_offline_mode"))
+ATTENTIONS = ("eager", "sdpa")
+_loading = threading.RLock()
 _NO_LIMIT = 1 << 20  # tokenizers without a longest text say so with a huge number
 
 
@@ -126,7 +135,68 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise InputError(f"model: {folder} is not a model's folder; it has no config.json")
     if not isinstance(config, dict) or "model_type" not in config:
         raise InputError(f"model: {folder / 'config.json'} names no model_type; a folder of transformers does")
+    # Newer versions of the library fetch any other from the hub under the name given here, and run it.
+    for found in _attentions(config):
+        if found not in ATTENTIONS:
+            raise InputError(
+                f"model: {folder / 'config.json'} asks for the attention {str(found)[:60]!r}, which may be code from "
+                f"elsewhere; accepted: {', '.join(ATTENTIONS)}, or none"
+            )
+    if (folder / "adapter_config.json").exists():
+        raise InputError(
+            f"model: {folder} is an adapter, whose base model is elsewhere; merge it into its base model and save that"
+        )
     return config
+
+
+def _attentions(config: Any) -> Iterator[Any]:
+    """What a config, or one of its parts, says of how attention is computed."""
+    waiting = [config]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            for key, value in part.items():
+                if "attn_implementation" in str(key):
+                    yield from (
+                        one for one in (value.values() if isinstance(value, dict) else [value]) if one is not None
+                    )
+                elif isinstance(value, dict | list):
+                    waiting.append(value)
+        elif isinstance(part, list):
+            waiting.extend(one for one in part if isinstance(one, dict | list))
+
+
+@contextlib.contextmanager
+def offline() -> Iterator[Any]:
+    """The library transformers, unable to make a request while this lasts; afterwards as the user has it."""
+    with _loading:  # what is set belongs to the whole process
+        before = {name: os.environ.get(name) for name in OFFLINE}
+        flags = {flag: _flag(*flag) for flag in OFFLINE_FLAGS}
+        os.environ.update(dict.fromkeys(OFFLINE, "1"))
+        try:
+            transformers = libraries.load("transformers", extra="text")
+            for flag in flags:
+                _set_flag(*flag, True)
+            yield transformers
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value
+            # A library imported in here has read our setting for the user's.
+            theirs = any(value is not None and value.upper() in {"1", "ON", "YES", "TRUE"} for value in before.values())
+            for flag, value in flags.items():
+                _set_flag(*flag, theirs if value is None else value)
+
+
+def _flag(module: str, name: str) -> bool | None:
+    """What a library made of the settings when it was imported; None where it has not been."""
+    return getattr(sys.modules.get(module), name, None)
+
+
+def _set_flag(module: str, name: str, value: bool) -> None:
+    if _flag(module, name) is not None:
+        setattr(sys.modules[module], name, value)
 
 
 def read_json(path: Path) -> Any:
@@ -154,17 +224,16 @@ def fingerprint(folder: Path, parts: Sequence[str] = ("",), extra: bytes = b"") 
 
 def _open(folder: Path, kind: str, optional: str) -> Any:
     """The network of a folder, as the class of transformers reads it; parameters named `optional…` may be missing."""
-    transformers = libraries.load("transformers", extra="text")
-    reader = getattr(transformers, kind)
     try:
-        with _silent(transformers):
-            module, info = reader.from_pretrained(
+        with offline() as transformers, _silent(transformers):
+            module, info = getattr(transformers, kind).from_pretrained(
                 folder,
-                local_files_only=True,
-                trust_remote_code=False,
+                **LOCAL,
                 weights_only=True,
                 output_loading_info=True,
             )
+    except InputError:  # not installed
+        raise
     except Exception as error:  # whatever is wrong with the files; the library has no exception of its own
         raise InputError(f"model: {folder} cannot be opened as {kind} ({_first_line(error)})") from None
     # The library fills what the files lack with random numbers.
@@ -179,11 +248,12 @@ def _open(folder: Path, kind: str, optional: str) -> Any:
 
 def _tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, bool]:
     """The folder's tokenizer, and whether its network is told which text of a pair a token belongs to."""
-    transformers = libraries.load("transformers", extra="text")
     try:
-        with _silent(transformers):
-            found = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        with offline() as transformers, _silent(transformers):
+            found = transformers.AutoTokenizer.from_pretrained(folder, **LOCAL)
         backend = found.backend_tokenizer
+    except InputError:  # not installed
+        raise
     except Exception as error:
         raise InputError(
             f"model: {folder} has no usable tokenizer (tokenizer.json, or vocab.txt and its like): {_first_line(error)}"

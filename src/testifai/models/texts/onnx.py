@@ -44,6 +44,7 @@ class OnnxTextModel(TextModel):
         super().__init__(cache_mb=cache_mb, batch_size=batch_size)
         self.path, self.name = Path(path), Path(path).name
         self._session = graphs.open_session(self.path, threads)
+        self.repeatable = not graphs.draws(self.path)
         self._inputs = _named_inputs(self.name, self._session.get_inputs())
         self._rows, self._length = _fixed_shape(self.name, self._inputs)
         self._tokenizer_path = Path(tokenizer)
@@ -62,7 +63,11 @@ class OnnxTextModel(TextModel):
     @cached_property
     def fingerprint(self) -> str:
         """Hashes of the graph and of the tokenizer."""
-        return f"{graphs.file_fingerprint(self.path)}-{graphs.file_fingerprint(self._tokenizer_path)}"
+        return f"{graphs.file_fingerprint(self.path)}-{graphs.plain_fingerprint(self._tokenizer_path)}"
+
+    @property
+    def former_fingerprint(self) -> str:
+        return f"{graphs.plain_fingerprint(self.path)}-{graphs.plain_fingerprint(self._tokenizer_path)}"
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
         return self._flat(super().__call__(batch))
