@@ -177,9 +177,9 @@ RUNS = {
 QUALITY = 'quality = { python = "perturbations_NUMBER:near", orders = 1, extra = 3 }'
 MANY_RUNS = {
     "quality": (f'strategy = "full"\nbatch_size = 8\nkeep = ["value", "predicted"]\n{QUALITY}', 17),
-    "adaptive": ('strategy = "adaptive"\nbudget = 6000\nbatch_size = 16\nkeep = ["value"]', 17),
+    "adaptive": ('strategy = "adaptive"\nbudget = 20000\nbatch_size = 8\nkeep = ["value"]', 17),
     "adaptive with quality": (
-        f'strategy = "adaptive"\nbudget = 6000\nbatch_size = 16\nkeep = ["predicted"]\nworkers = 2\n{QUALITY}',
+        f'strategy = "adaptive"\nbudget = 20000\nbatch_size = 8\nkeep = ["predicted"]\nworkers = 2\n{QUALITY}',
         16,
     ),
 }
@@ -199,8 +199,12 @@ def test_a_run_killed_again_and_again_ends_as_one_left_alone(tmp_path, name):
     dice = random.Random(name)
     reached, hits = 0, 0
     for number in range(kills):
-        process = start("run", spec, "--out", run, pause=0.01)
-        time.sleep(dice.uniform(0.5 * start_up, start_up + 0.5))
+        # Every other time surely in the middle of measuring, however busy the machine is.
+        under_way = number % 2
+        process = start("run", spec, "--out", run, pause=0.01, call=under_way)
+        if under_way:
+            wait_for(tmp_path / "mark", process)
+        time.sleep(dice.uniform(0, 0.7) if under_way else dice.uniform(0.5 * start_up, start_up + 0.5))
         process.kill()
         _, err = process.communicate()
         hits += process.returncode == -signal.SIGKILL
