@@ -17,7 +17,7 @@ def check(spec: SpecFile, as_json: Json = False) -> None:
     check_gates(read_spec, session)
     found = estimate(session)
     if (line := found.differs()) is not None:
-        typer.echo(f"note: {line}", err=True)
+        say(f"note: {line}", err=True)
     if as_json:
         print_json(found.as_dict())
         return
