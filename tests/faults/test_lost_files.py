@@ -79,12 +79,13 @@ def test_what_was_measured_is_written_beside_and_can_be_continued(spec, command,
     (line,) = lines
     assert f"run.db {word} while the run went on; all that was measured is in {copy}" in line
     found = open_run(copy)
-    assert found.inferences >= 29 * 50
+    assert found.inferences >= 25 * 50  # but for the probe and the batch in flight
     if save_every:  # noticed at the end
         assert found.inferences == 25 * 300
     (spec.parent / "now").unlink()
     whole = spec.parent / "whole.db"
-    assert command("run", spec, "--out", copy)[0] == 0
+    again = command("run", spec, "--out", copy)
+    assert again[0] == 0, again
     assert command("run", spec, "--out", whole)[0] == 0
     for run in (copy, whole):
         assert command("export", run, "-o", run.with_suffix(".csv"))[0] == 0

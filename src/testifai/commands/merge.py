@@ -24,7 +24,7 @@ def merge(
     merge_runs(run_files, out)
     tomogram = open_run(out)
     for line in notes(tomogram.provenance):
-        typer.echo(f"note: {line}", err=True)
+        say(f"note: {line}", err=True)
     if as_json:
         print_json({**facts(tomogram), "run": str(out)})
     else:

@@ -39,7 +39,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 # Things without content of their own, and those whose state is not what they are: it changes with every use.
 _EMPTY = (
     logging.Logger, logging.Handler, random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator,
-    io.IOBase, type(threading.Lock()), type(threading.RLock()), threading.local, threading.Event,
+    io.IOBase, Iterator, type(threading.Lock()), type(threading.RLock()), threading.local, threading.Event,
 )  # fmt: skip
 # Methods that change a list, a table or a set.
 _CHANGING = frozenset({
