@@ -513,6 +513,15 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if problem != "ok":
         raise damaged(path, problem.splitlines()[-1])
+    _check_rows(connection, path)
+
+
+def _check_rows(connection: sqlite3.Connection, path: Path) -> None:
+    """Notice rows whose key is damaged: asked for by its name, such a row is not there, and nothing seems wrong."""
+    for what, columns in (("meta", "key, value"), ("arrays", "name, block, dtype, shape, data")):
+        for *cells, crc in connection.execute(f"SELECT {columns}, crc FROM {what}"):
+            if _checksum(*cells) != crc:
+                raise damaged(path, f"{_short(cells[0])} does not match its checksum")
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -569,5 +578,5 @@ def identity_changes(stored: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def _short(value: Any, most: int = 60) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     return text if len(text) <= most else text[: most - 1] + "…"
