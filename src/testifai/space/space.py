@@ -433,7 +433,7 @@ def _spread(subset: Sequence[int], values: Sequence[int], k: int) -> tuple[int, 
 
 def _written(number: int) -> str:
     """A number of tests in a message, in some size at most."""
-    return str(number) if number < 10**40 else f"some 10^{int(number.bit_length() * math.log10(2))}"
+    return str(number) if number < 10**40 else f"some 10^{int((number.bit_length() - 1) * math.log10(2))}"
 
 
 def _require_enumerable(tests: int) -> None:
