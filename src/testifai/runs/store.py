@@ -513,6 +513,17 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if problem != "ok":
         raise damaged(path, problem.splitlines()[-1])
+    _check_keys(connection, path)
+
+
+def _check_keys(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a row whose key is damaged: whoever asks by that key would find nothing, and take it for never stored."""
+    for key, value, crc in connection.execute("SELECT key, value, crc FROM meta"):
+        if _checksum(key, value) != crc:
+            raise damaged(path, f"{key!r} does not match its checksum")
+    for *cells, crc in connection.execute("SELECT name, block, dtype, shape, data, crc FROM arrays"):
+        if _checksum(*cells) != crc:
+            raise damaged(path, f"the array {cells[0]!r} does not match its checksum")
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
