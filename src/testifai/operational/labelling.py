@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from testifai.errors import InputError
-from testifai.support.printable import as_written, harmless
+from testifai.support.printable import as_written, harmless, printable
 
 ID, LABEL, SELECTION, WHERE = "id", "label", "selection", "where"
 _DIGITS = 18
@@ -159,7 +159,8 @@ def selection_of(path: Path) -> str | None:
         return None
     found = {_cell(row, header.index(SELECTION)) for _, row in rows[1:]} - {""}
     if len(found) > 1:
-        raise InputError(f"{path.name}: has rows of different selections ({', '.join(sorted(found))}); keep them apart")
+        listed = ", ".join(printable(one)[:40] for one in sorted(found)[:5])
+        raise InputError(f"{path.name}: has rows of different selections ({listed}); keep them apart")
     return next(iter(found), None)
 
 
