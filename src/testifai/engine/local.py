@@ -29,6 +29,7 @@ from testifai.support.threads import only_workers
 # A chunk is perturbed as a whole: large enough to amortise NumPy's cost per call, small enough to hold one per depth.
 CHUNK_BYTES = 4 << 20
 CHUNK_INPUTS = 4096
+CHUNK_CELLS = 64 << 20  # and what each test wants of a chunk is a byte an input
 
 HAND_OVER_EVERY = 0.05  # seconds
 MOST_REPORTS = 64  # that wait to be taken
@@ -62,7 +63,7 @@ class LocalExecutor(Executor):
         tree = prefix_tree(self.subject.space, work.configurations)
         tables = (
             (places, work.missing(outcomes, places))
-            for places in _chunks(work.union(), self._chunk_size(len(work.union())))
+            for places in _chunks(work.union(), self._chunk_size(len(work.union()), len(work.configurations)))
         )
         tasks = ((places, table) for places, table in tables if table.any())
         with only_workers(self.workers), closing(self._measure(work, tree, tasks)) as results:
@@ -73,9 +74,10 @@ class LocalExecutor(Executor):
                 if self.interrupted():
                     raise KeyboardInterrupt
 
-    def _chunk_size(self, inputs: int) -> int:
+    def _chunk_size(self, inputs: int, tests: int) -> int:
         """Chunks of equal size, as many for each worker as for the others: they all end together."""
-        rounds = max(1, -(-inputs // (self.chunk * self.workers)))
+        chunk = max(1, min(self.chunk, CHUNK_CELLS // max(1, tests)))
+        rounds = max(1, -(-inputs // (chunk * self.workers)))
         return max(1, -(-inputs // (rounds * self.workers)))
 
     def _measure(
