@@ -111,7 +111,8 @@ class Outcomes:
             own = self._many(configuration).bits[:, start // 8 : start // 8 + len(attempted)]
             clashes = int(packed.count_set(own[0] & attempted & (own[1] ^ passed)))
             _refuse(configuration, clashes)
-            own |= np.stack([attempted, passed])
+            own[0] |= attempted
+            own[1] |= passed
             return
         tried = packed.places_of(attempted, 8 * len(attempted))
         few = Few.of(tried + start, packed.get(passed, tried), None, self._codes)

@@ -15,6 +15,7 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -292,37 +293,38 @@ class Store:
             for configuration, block, attempted, passed, crc in self._connection.execute(
                 "SELECT configuration, block, attempted, passed, crc FROM outcomes"
             ):
-                what = f"outcomes of configuration {_short(configuration)}"
                 if _checksum(configuration, block, attempted, passed) != crc:
-                    raise damaged(self.path, f"{what} do not match their checksum")
-                whole = self._whole_block(what, configuration, block, inputs, tests)
+                    raise self._wrong("outcomes", configuration, "do not match their checksum")
+                whole = self._whole_block("outcomes", configuration, block, inputs, tests)
                 tried = whole if attempted is None else attempted
                 if not _is_of(whole, tried) or not _is_of(tried, passed):
-                    raise damaged(self.path, f"{what} are not of {inputs} inputs")
+                    raise self._wrong("outcomes", configuration, f"are not of {inputs} inputs")
                 outcomes.load(configuration, block * BLOCK, _bits(tried), _bits(passed))
             for configuration, block, name, data, crc in self._connection.execute("SELECT * FROM kept"):
-                what = f"values of configuration {_short(configuration)}"
                 if _checksum(configuration, block, name, data) != crc:
-                    raise damaged(self.path, f"{what} do not match their checksum")
-                self._whole_block(what, configuration, block, inputs, tests)
+                    raise self._wrong("values", configuration, "do not match their checksum")
+                self._whole_block("values", configuration, block, inputs, tests)
                 if not isinstance(name, str) or not isinstance(data, bytes) or configuration not in outcomes:
-                    raise damaged(self.path, f"{what} belong to no outcomes")
+                    raise self._wrong("values", configuration, "belong to no outcomes")
                 places = np.arange(block * BLOCK, min((block + 1) * BLOCK, inputs))
                 # The first runs were written a block whole, NaN where nothing was tried.
                 if len(data) != 4 * len(places):
                     places = places[outcomes.attempted(configuration, places)]
                 if len(data) != 4 * len(places):
-                    raise damaged(self.path, f"{what} are not of its inputs")
+                    raise self._wrong("values", configuration, "are not of its inputs")
                 outcomes.load_kept(configuration, name, places, np.frombuffer(data, "<f4"))
         return outcomes
 
     def _whole_block(self, what: str, configuration: Any, block: Any, inputs: int, tests: int | None) -> bytes:
         """The attempted bits of a block in which every input was tried; refused where there is no such block."""
         if not type(configuration) is type(block) is int or configuration < 0 or not 0 <= block * BLOCK < inputs:
-            raise damaged(self.path, f"{what} are of a block {_short(block)} that {inputs:,} inputs do not have")
+            raise self._wrong(what, configuration, f"are of a block {_short(block)} that {inputs:,} inputs do not have")
         if tests is not None and configuration >= tests:
-            raise damaged(self.path, f"{what} in a space of {tests:,} tests")
+            raise self._wrong(what, configuration, f"in a space of {tests:,} tests")
         return _all(inputs, block)
+
+    def _wrong(self, what: str, configuration: Any, why: str) -> InputError:
+        return damaged(self.path, f"{what} of configuration {_short(configuration)} {why}")
 
     def load_references(self, inputs: int) -> NDArray[Any] | None:
         """What the oracle remembered of the clean outputs, by place; zeros where nothing was measured."""
@@ -407,6 +409,8 @@ def _is_of(whole: bytes, part: Any) -> bool:
     """Whether a part's bits are as many as those of the whole, and none is set that is not set there."""
     if not isinstance(part, bytes) or len(part) != len(whole):
         return False
+    if part is whole:
+        return True
     return not int.from_bytes(part, "big") & ~int.from_bytes(whole, "big")
 
 
@@ -420,6 +424,7 @@ def _bits(data: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(data, np.uint8)
 
 
+@lru_cache(maxsize=4096)
 def _all(inputs: int, block: int) -> bytes:
     """The attempted bits of a block in which every input was tried."""
     return packed.pack(np.ones(max(0, min(BLOCK, inputs - block * BLOCK)), bool)).tobytes()
