@@ -54,7 +54,7 @@ class PythonModel(Model):
     def _told(self) -> Told:
         return tell(self.function, self.version)
 
-    @property
+    @functools.cached_property
     def fingerprint(self) -> str:
         """Name and source of the function and all that it computes with, as far as that can be seen."""
         return self._told.fingerprint
