@@ -211,7 +211,7 @@ def read(path: Path) -> Selection:
             raise InputError(f"{path.name}: was made by another version of testifai; use that one, or select again")
         names = facts["classes"]
         return Selection(
-            facts["technique"], facts["tests"], facts["seed"],
+            dict(facts["technique"]), facts["tests"], facts["seed"],
             Frame(facts["size"], arrays.get("risk"), arrays.get("features"), arrays.get("predicted")),
             Classes(None if names is None else tuple(names), facts["class_count"]),
             arrays.get("confidence"), facts["model"], facts["data"], arrays.get("first"),

@@ -115,6 +115,17 @@ def table(**fields: Check) -> Check:
     return all_pass
 
 
+def table_of(check: Check) -> Check:
+    """A table whose values pass, whatever their names."""
+
+    def all_pass(value: Any) -> str | None:
+        if not isinstance(value, dict):
+            return "is no table"
+        return next((f"{name} {found}" for name, one in value.items() if (found := check(one))), None)
+
+    return all_pass
+
+
 # -- what a run file says ---------------------------------------------------------------------------------------------
 
 _part = either(table(), text)  # something chosen by name, with or without options
@@ -149,7 +160,9 @@ _CHECKS: dict[str, Check] = {
         strategy=maybe(_part),
         oracle=maybe(_part),
     ),
-    keys.ENVIRONMENT: table(),
+    keys.ENVIRONMENT: table_of(text),
+    keys.ENVIRONMENTS: each(table_of(text), 100_000),
+    keys.ASKED_TWICE: table(inputs=whole(0), differ=whole(0), decisions=maybe(whole(0))),
     keys.INPUTS: whole(1, MOST_INPUTS),
     keys.CLASSES: each(text),
     keys.STOPPED_EARLY: flag,

@@ -211,8 +211,10 @@ class Store:
 
     def get_array(self, name: str) -> NDArray[Any] | None:
         """A stored array, or None."""
-        blocks = list(self._array_blocks(name))
-        return np.concatenate([block for _, block in blocks]) if blocks else None
+        blocks = [block for _, block in self._array_blocks(name)]
+        if len({(block.dtype, block.shape[1:], block.ndim) for block in blocks}) > 1:
+            raise damaged(self.path, f"the array {name!r} has parts that do not fit together")
+        return np.concatenate(blocks) if blocks else None
 
     def put_array(self, name: str, array: NDArray[Any]) -> None:
         """Store a whole array."""

@@ -52,7 +52,7 @@ def read_run(store: Store) -> Tomogram:
         classes=None if classes is None else tuple(classes),
         population=identity["population"],
         stopped_early=bool(store.get(keys.STOPPED_EARLY)),
-        surrogate=identity["surrogate"],
+        surrogate=identity.get("surrogate"),
         seed=identity["seed"],
         provenance=provenance,
         quality=quality,
