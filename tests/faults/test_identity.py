@@ -23,6 +23,7 @@ from testifai.models.onnx_graph import external_files
 from testifai.runs.store import Store
 from testifai.scans import environment
 from testifai.scans.session import Session
+from testifai.support import own_code
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.random((60, 3)).astype(np.float32)
@@ -276,6 +277,24 @@ def test_what_a_model_computes_with_tells_it_apart(kind):
 def test_plain_functions_keep_their_fingerprint_of_0_1_0():
     model = PythonModel(lambda batch: np.asarray(batch).sum(axis=1))
     assert model.fingerprint == model.former_fingerprint
+
+
+def test_where_the_code_lies_and_how_often_it_was_called_do_not_count(tmp_path, monkeypatch):
+    code = (
+        "import itertools, os\nfrom pathlib import Path\nCALLS, LOG = itertools.count(), []\n"
+        "HERE, TEXT = Path(__file__).parent / 'w', os.path.dirname(__file__)\n"
+        "def model(b):\n    next(CALLS)\n    LOG.append(1)\n    return HERE, TEXT, __file__\n"
+    )
+    found = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "lies_somewhere.py").write_text(code)
+        monkeypatch.delitem(sys.modules, "lies_somewhere", raising=False)
+        function = own_code.import_object("lies_somewhere:model", folder=tmp_path / folder)
+        for _ in range(2):
+            found.append(PythonModel(function).fingerprint)
+            function(None)
+    assert len(set(found)) == 1
 
 
 @pytest.mark.parametrize(

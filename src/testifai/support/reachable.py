@@ -16,6 +16,7 @@ import hashlib
 import inspect
 import io
 import logging
+import os
 import random
 import site
 import sys
@@ -98,6 +99,7 @@ class _Walk:
         self.digest = hashlib.sha256()
         self.more = False
         self._untold: list[str] = []
+        self._folders: set[str] = set()  # of modules of the user's
         self._seen: dict[int, int] = {}
         self._alive: list[Any] = []  # what was made on the way must not make room for another of the same id
 
@@ -110,7 +112,7 @@ class _Walk:
         if isinstance(value, np.generic) and not isinstance(value, _PLAIN):
             value, depth = np.asarray(value), max(depth, SHALLOW + 1)
         if isinstance(value, _PLAIN):
-            self._tell(repr(value), depth)
+            self._tell(repr(self._moved(value) if isinstance(value, str) else value), depth)
             return
         if id(value) in self._seen:
             self._tell(f"again {self._seen[id(value)]}", 0)
@@ -135,8 +137,10 @@ class _Walk:
             self._all(sorted(value.items(), key=lambda item: str(item[0])), where, depth)
         elif isinstance(value, set | frozenset):
             self._set(value, depth)
-        elif isinstance(value, bytearray | memoryview | range | slice | PurePath):
+        elif isinstance(value, bytearray | memoryview | range | slice):
             self._new(bytes(value).hex() if isinstance(value, bytearray | memoryview) else str(value))
+        elif isinstance(value, PurePath):
+            self._new(self._moved(str(value)))
         elif isinstance(value, functools.partial):
             self._all(zip(("func", "args", "keywords"), (value.func, value.args, value.keywords), strict=True),
                       where, depth)  # fmt: skip
@@ -153,7 +157,7 @@ class _Walk:
         elif isinstance(value, property | staticmethod | classmethod):
             parts = (getattr(value, name, None) for name in ("fget", "__func__"))
             self._all(enumerate(part for part in parts if part is not None), where, depth)
-        elif not isinstance(value, _EMPTY):
+        elif not isinstance(value, (*_EMPTY, Iterator)):  # what an iterator still has to give changes with its use
             self._object(value, where, depth)
 
     # -- values with parts ----------------------------------------------------------------------------------------
@@ -191,7 +195,9 @@ class _Walk:
         """What the code names in its module, and by way of it in other modules of the user's."""
         named, assigned = _names(function.__code__)
         assigned |= _edited(function)
-        for name in sorted(named & function.__globals__.keys()):
+        if isinstance(file := function.__globals__.get("__file__"), str):
+            self._folders.update((str(Path(file).parent), str(Path(file).resolve().parent)))
+        for name in sorted(named & function.__globals__.keys() - {"__file__", "__name__", "__doc__", "__builtins__"}):
             value = function.__globals__[name]
             if name in assigned:
                 self.cannot_tell(f"{name}, which its code changes while it runs")
@@ -290,6 +296,11 @@ class _Walk:
             self.visit(child, where, max(depth, SHALLOW) + 1)
 
     # -- telling --------------------------------------------------------------------------------------------------
+
+    def _moved(self, text: str) -> str:
+        """A path below a folder of code as seen from there: the folder may lie elsewhere on another machine."""
+        folders = [folder for folder in self._folders if text == folder or text.startswith(folder + os.sep)]
+        return text[len(max(folders, key=len)) :] if folders else text
 
     def _tell(self, text: str, depth: int) -> None:
         """A text; new where version 0.1.0 did not look so deep."""
