@@ -277,7 +277,7 @@ def test_data_cut_short_while_they_are_read_are_refused(tmp_path, kind):
 
 def test_data_that_fail_to_be_made_are_one_line(project, refused):
     line = refused("check", project('python = "CODE:failing"'))
-    assert line.endswith(":failing raised RuntimeError: no data today")
+    assert line.endswith(":failing'() failed: RuntimeError: no data today")
 
 
 # -- specs and folders -----------------------------------------------------------------------------------------------

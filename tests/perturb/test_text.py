@@ -241,7 +241,7 @@ def test_what_is_no_text_is_one_line(batch, words):
 def test_edits_of_other_perturbations_and_severities():
     with pytest.raises(InputError, match="suite 'text'"):
         edits("mnist_c.zoom", ["a"], 1)
-    with pytest.raises(InputError, match="severity 6"):
+    with pytest.raises(InputError, match="severity: must be a whole number, at least 0 and at most 5, got 6"):
         edits("text.typo", ["a"], 6)
     assert edits("text.typo", ["one two"], 0).counts.tolist() == [0]
     assert edits("text.typo", ["one two"], 0).untouched == 0

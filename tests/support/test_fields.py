@@ -59,7 +59,7 @@ def test_arguments_may_be_paths_and_arrays():
         ("tape", {"own": "a:b"}, "sound: needs exactly one of tape, own, got tape and own"),
         ("tape", {"sped": 1}, "unknown key 'sound.sped' for tape; did you mean 'speed'? (known: gains, speed)"),
         ("own", {"gains": 1}, "unknown key 'sound.gains' for own (tape takes it); known: speed"),
-        ("tape", {"speed": 0}, "sound.speed: should be greater than or equal to 1, got 0"),
+        ("tape", {"speed": 0}, "sound.speed: must be a whole number, at least 1, got 0"),
     ],
 )
 def test_mistakes_are_one_line(kind, options, line):
