@@ -28,8 +28,8 @@ from testifai.space import Space
 COMMAND = [sys.executable, "-m", "testifai"]
 NUMBER = count()
 
-# The pace is the environment's, so that it is no part of the model. `broken` stands for what goes wrong outside it, after
-# two calls that see whether it answers alike and twelve batches.
+# The pace is the environment's, so that it is no part of the model. `broken` stands for what goes wrong outside it,
+# after two calls that see whether it answers alike and twelve batches.
 MODEL = """
 import os, time
 from itertools import count
