@@ -29,7 +29,8 @@ from testifai.space import Space
 COMMAND = [sys.executable, "-m", "testifai"]
 NUMBER = count()
 
-# The pace is the environment's, so that it is no part of the model. `broken` stands for what goes wrong outside it.
+# The pace is the environment's, so that it is no part of the model. `broken` stands for what goes wrong outside it,
+# after two calls that see whether it answers alike and twelve batches.
 MODEL = """
 import os, time
 from itertools import count
@@ -45,7 +46,7 @@ def model(rows):
         (HERE / "mark").touch()
     time.sleep(float(os.environ.get("TEST_PAUSE", "0")))
     scores = np.stack([np.sin(9 * rows[:, 0]), rows[:, 1] ** 2, rows.mean(axis=1)], axis=1)
-    if call > 12 and (HERE / "broken").exists():
+    if call > 14 and (HERE / "broken").exists():
         return BROKEN
     return scores
 """
@@ -389,7 +390,7 @@ def test_a_mended_model_is_another_model_and_what_was_measured_stays(tmp_path, c
 
 
 WRONG_FROM_THE_START = [
-    ("np.full(len(rows), 7)", "model returned label 7 (10 of 10 labels are outside the 3 classes); accepted: 0 … 2"),
+    ("np.full(len(rows), 7)", "model returned label 7 (16 of 16 labels are outside the 3 classes); accepted: 0 … 2"),
     ("np.full(len(rows), -1)", "model returned label -1"),
     ("np.full(len(rows), 0.5)", "model returned label 0.5"),
     ("np.ones((len(rows), 2))", "of 60 labels) cannot be produced by the model; accepted: 0 … 1"),
