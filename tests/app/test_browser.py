@@ -9,6 +9,7 @@ import time
 import pytest
 
 pytest.importorskip("dash")
+Error = pytest.importorskip("playwright.sync_api").Error
 
 from testifai.app.server import build, listen
 
@@ -61,8 +62,17 @@ class Opened:
     def click_cell(self, name, x, y):
         """Click into a flat figure, at parts of its width and height."""
         place = self.page.locator(f'[id*=\'"name":"{name}"\'] .nsewdrag').first
-        place.scroll_into_view_if_needed()
-        box = place.bounding_box()
+        box = None
+        for _ in range(20):  # a figure that is drawn anew meanwhile takes its place with it
+            try:
+                place.scroll_into_view_if_needed()
+            except Error:
+                self.page.wait_for_timeout(250)
+                continue
+            box = place.bounding_box()
+            if box is not None:
+                break
+        assert box is not None, f"the figure {name} is not drawn"
         self.page.mouse.click(box["x"] + box["width"] * x, box["y"] + box["height"] * y)
 
 
