@@ -9,9 +9,10 @@ import time
 import pytest
 
 pytest.importorskip("dash")
-Error = pytest.importorskip("playwright.sync_api").Error
 
 from testifai.app.server import build, listen
+
+Error = pytest.importorskip("playwright.sync_api").Error
 
 # Plotly warns of its own use of a canvas, and software rendering of its slowness.
 HARMLESS = ("willReadFrequently", "GPU stall", "GL Driver Message")
