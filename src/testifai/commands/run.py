@@ -34,11 +34,7 @@ def run(
     path = out or spec.with_suffix(".db")
     recall_files(session.data, path)
     check_gates(read_spec, session)
-    extra = {
-        "spec": read_spec.model_dump(mode="json", exclude_none=True),
-        "gates": [gate.model_dump(mode="json") for gate in read_spec.gate],
-        "folder": str(spec.resolve().parent),
-    }
+    extra = read_spec.about(spec.resolve().parent)
     try:
         with bar() as show:
             tomogram = session.run(path, show, extra)

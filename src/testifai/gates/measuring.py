@@ -161,7 +161,7 @@ def measure(
                 or not stored.has_ended_with(terms["quality"])
                 or not _enough(session, judge(spec.gate, tomogram, sharing))
             ):
-                session.run(path, extra=_about(spec, folder, again or stored.again))
+                session.run(path, extra={**spec.about(folder), keys.AGAIN: again or stored.again})
                 tomogram = open_run(path)
             verdicts = judge(spec.gate, tomogram, sharing)
             with Store.create_or_open(path) as store:
@@ -175,16 +175,6 @@ def measure(
         isinstance(session.strategy, TowardsGates),
         sharing or max(1, len(spec.gate)),
     )
-
-
-def _about(spec: Spec, folder: Path, again: str | None) -> dict[str, Any]:
-    """What a run file says of where it comes from."""
-    return {
-        keys.SPEC: spec.model_dump(mode="json", exclude_none=True),
-        keys.GATES: [gate.model_dump(mode="json") for gate in spec.gate],
-        keys.FOLDER: str(folder),
-        keys.AGAIN: again,
-    }
 
 
 # -- what the cache remembers -----------------------------------------------------------------------------------------

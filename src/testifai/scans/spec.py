@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, PlainValidator, SerializeAsAny, StrictBoo
 from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
+from testifai.runs import keys
 from testifai.scans.options import ScanOptions
 from testifai.support.fields import Fields, first_problem, validator
 
@@ -74,6 +75,14 @@ class Spec(Fields):
             elif isinstance(value, str):
                 parts[name] = AxisPart(use=value)
         return parts
+
+    def about(self, folder: Path) -> dict[str, Any]:
+        """What a run file says of the spec it was made from."""
+        return {
+            keys.SPEC: self.model_dump(mode="json", exclude_none=True),
+            keys.GATES: [gate.model_dump(mode="json") for gate in self.gate],
+            keys.FOLDER: str(folder),
+        }
 
     def own_code(self) -> dict[str, str]:
         """All code of the user's that following the spec imports: "package.module:name" by the entry that names it.
