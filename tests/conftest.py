@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import warnings
 
 import numpy as np
@@ -18,6 +19,12 @@ from testifai.space import Space
 from testifai.tomogram import Tomogram
 
 FLAGS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+
+
+def pytest_configure() -> None:
+    # A shell switches interrupts off for what it runs in the background, and every process started there inherits it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module")

@@ -110,8 +110,6 @@ def start(*arguments: object, pause: float = 0, call: int = 0) -> subprocess.Pop
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        # Whoever runs the tests in the background may have switched interrupts off for the children, too.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 

@@ -87,11 +87,6 @@ except KeyboardInterrupt:
 """
 
 
-def interruptible() -> None:
-    # Whoever runs the tests in the background may have switched interrupts off for the children, too.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def test_a_signal_while_another_is_noted_waits_for_nothing():
     ended = subprocess.run([sys.executable, "-c", NESTED], capture_output=True, text=True, timeout=60)
     assert ended.stdout == "stopped\n", ended.stderr
@@ -105,7 +100,6 @@ def interrupt_twice(rounds: int, seed: int, store: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=interruptible,
     )
     stopped = 0
     for line in process.stdout:
@@ -154,7 +148,6 @@ def test_a_second_interrupt_does_not_wait_for_a_long_batch(tmp_path):
         [sys.executable, "-m", "testifai", "run", str(spec)],
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=interruptible,
     )
     while not (tmp_path / "mark").exists():
         assert process.poll() is None
