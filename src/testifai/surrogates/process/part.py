@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from testifai.surrogates.process.inputs import TERMS, Floats, Independent, Information, Ints
+from testifai.surrogates.process.integration import Bools, unwidened
 from testifai.surrogates.process.kernel import Prior
 
 
@@ -35,6 +37,7 @@ class SurfacePart:
     def __init__(self, prior: Prior, parameters: Floats, scatter: Scatter) -> None:
         self.prior, self.parameters, self.scatter = prior, parameters, scatter
         self.level = 0.0
+        self.widening: Callable[[Ints, Bools], Floats] = unwidened
 
     def see(self, information: Information | Independent, sd: Floats, test: Ints) -> None:
         """Take note of the trials' design and their noise."""
