@@ -62,3 +62,7 @@ class Surrogate(ABC):
     def covariance(self, features: ArrayLike) -> Floats | None:
         """The covariance of the errors of these rates; None where it is not known."""
         return None
+
+    def off_surface(self, features: ArrayLike) -> Floats:
+        """How likely each configuration's own trials are right against all others; 0 where that is not looked at."""
+        return np.zeros(len(np.asarray(features)))

@@ -79,7 +79,14 @@ class SurfacePart:
 
     def learn(self, values: Floats) -> None:
         """Take the tests' values."""
+        self._values = values
         self.weights: Floats = self.root @ (self.root.T @ (values - self.level))
+
+    def left_out(self) -> tuple[Floats, Floats]:
+        """What all other tests foretell of each, and the variance of that."""
+        inverse = (self.root**2).sum(axis=1)
+        unexplained = np.diag(self._unit) * self._sd**2
+        return self._values - self.weights / inverse, np.maximum(1 / inverse - unexplained, 0)
 
     def variance(self, weights: Floats) -> float:
         """The posterior variance of a weighted sum of the tests' values."""
@@ -89,4 +96,4 @@ class SurfacePart:
 
     def forget(self) -> None:
         """Let go of what only learning needs: as large as all the rest."""
-        del self._information, self._unit
+        del self._information, self._unit, self._values

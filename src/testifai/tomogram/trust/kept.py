@@ -14,7 +14,7 @@ from testifai.tomogram.tomogram import Tomogram
 from testifai.tomogram.trust.refit import assess
 from testifai.tomogram.trust.statements import Trust
 
-METHOD = 1  # to be raised with every change in what `assess` finds or how it is written
+METHOD = 2  # to be raised with every change in what `assess` finds or how it is written
 
 
 def keep(run_file: str | os.PathLike[str], tomogram: Tomogram) -> Trust:

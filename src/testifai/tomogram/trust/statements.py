@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from testifai.support.plain import plain
 
+NAMED = 5  # tests named in a line
 TOO_NARROW = 1.25  # mean squared error, as a multiple of what the intervals say
 
 
@@ -123,6 +124,18 @@ class HighOrders:
 
 
 @dataclass(frozen=True)
+class OffSurface:
+    """A test whose own trials contradict what all others foretell, so that its own trials count."""
+
+    test: str
+    passes: int
+    trials: int
+
+    def words(self) -> str:
+        return f"{self.test} ({self.passes:,} of {self.trials:,} passed)"
+
+
+@dataclass(frozen=True)
 class Trust:
     """What `assess` found. A part is None where the run does not allow it."""
 
@@ -130,6 +143,7 @@ class Trust:
     held_back: HeldBack | None = None
     high_orders: HighOrders | None = None
     unknown: str | None = None  # why nothing can be said of high orders, where there are any
+    off_surface: tuple[OffSurface, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, None for what does not exist."""
@@ -147,12 +161,24 @@ class Trust:
             None if held_back is None else HeldBack(**held_back),
             None if high is None else HighOrders(**high),
             facts["unknown"],
+            tuple(OffSurface(**one) for one in facts["off_surface"]),
         )
 
     def lines(self) -> tuple[str, ...]:
         """What was found, in words; nothing where there is nothing to say."""
         found = [part.line() for part in (self.left_out, self.held_back, self.high_orders) if part is not None]
-        return (*found, *([self.unknown] if self.unknown else ()))
+        return (*found, *([self.unknown] if self.unknown else ()), *self._off_surface())
+
+    def _off_surface(self) -> tuple[str, ...]:
+        if not self.off_surface:
+            return ()
+        named = "; ".join(one.words() for one in self.off_surface[:NAMED]) + ("; …" if self.off_surface[NAMED:] else "")
+        many = (
+            "1 test contradicts its"
+            if len(self.off_surface) == 1
+            else f"{len(self.off_surface)} tests contradict their"
+        )
+        return (f"{many} neighbours, so that only own trials count there: {named}",)
 
 
 def strategy(extra: int) -> str:
