@@ -17,10 +17,6 @@ from testifai.runs import own
 from testifai.runs.store import Store
 
 SPEC = """
-[model]
-onnx = "lenet5.onnx"
-[data]
-npz = "digits.npz"
 [space]
 zoom = { use = "mnist_c.zoom", severities = [0, 2, 5] }
 blur = { use = "mnist_c.motion_blur", severities = [0, 2, 4] }
@@ -35,7 +31,7 @@ at_least = 0.999
 
 @pytest.fixture(scope="module")
 def ready(digits):
-    folder = digits(SPEC, 50)
+    folder = digits(50, spec=SPEC)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["testifai", "run", str(folder / "spec.toml"), "--json"])
         with pytest.raises(SystemExit):
