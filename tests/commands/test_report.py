@@ -61,6 +61,20 @@ def test_all_formats(command, folder):
     assert ElementTree.parse(folder / "r.xml").getroot().get("failures") == "1"
 
 
+def test_every_format_names_the_model_and_the_data(command, folder):
+    code, out, _ = command("report", "spec.db", "--md", "r.md", "--junit", "r.xml", "--json")
+    assert code == 1
+    found = json.loads(out)
+    assert (found["model"]["named"], found["data"]["named"]) == (["lenet5.onnx"], ["digits.npz"])
+    model, data = (found[part]["fingerprint"][:12] for part in ("model", "data"))
+    words = f"Model lenet5.onnx ({model}), data digits.npz ({data})"
+    assert words in (folder / "spec.html").read_text(encoding="utf-8")
+    assert words in (folder / "r.md").read_text(encoding="utf-8").replace("\\", "")
+    properties = ElementTree.parse(folder / "r.xml").getroot().iter("property")
+    told = {one.get("name"): one.get("value") for one in properties}
+    assert (told["model"], told["data"]) == (f"lenet5.onnx ({model})", f"digits.npz ({data})")
+
+
 def test_json_and_default_name(command, folder):
     code, out, _ = command("report", "spec.db", "--json", "--examples", 0)
     assert code == 1
