@@ -129,7 +129,9 @@ def grid_files(places: Iterable[Path]) -> list[Path]:
     """Grids by their names, out of files and folders; of two with the same name the first."""
     found: dict[str, Path] = {}
     for place in places:
-        for path in sorted(place.glob("*.npz")) if place.is_dir() else [place]:
+        if not place.exists():
+            print(f"left out: {place} does not exist (set TESTIFAI_DATA, or use --grids)")
+        for path in [place] if place.is_file() else sorted(place.glob("*.npz")):
             found.setdefault(path.stem, path)
     return list(found.values())
 
