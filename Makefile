@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow test-oldest test-torch lint types bench format clean
+.PHONY: demo test test-slow test-oldest test-torch lint types coverage bench format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -56,6 +56,11 @@ lint: $(VENV)/installed-dev
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
+# Whether intervals hold, over many seeds; each is kept, so that an interrupted run goes on. OPTIONS chooses a part.
+SEEDS ?= 200
+coverage: $(VENV)/installed
+	$(BIN)/python benchmarks/coverage.py --seeds $(SEEDS) $(OPTIONS)
+
 # The library that perturbations are compared with asks for another build of OpenCV, which would replace ours.
 $(VENV)/installed-reference: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
@@ -68,7 +73,7 @@ bench: $(VENV)/installed-reference
 	$(BIN)/python benchmarks/published.py
 	$(BIN)/python benchmarks/perturbations.py
 	$(BIN)/python benchmarks/estimation.py --strategies balanced adaptive ordered --surrogates process pairwise forest --seeds 2
-	$(BIN)/python benchmarks/coverage.py --seeds 20 --surfaces smooth rough --plans "balanced 100" "target .05"
+	$(BIN)/python benchmarks/coverage.py --seeds 20 --surfaces smooth rough --plans "balanced 100" "target .05" --grids
 	$(BIN)/python benchmarks/operational.py
 	$(BIN)/python benchmarks/locality.py --splits 5 --no-training
 	$(BIN)/python benchmarks/texts.py

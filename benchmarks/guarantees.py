@@ -30,9 +30,7 @@ def figure(promise: Promise, seeds: int, workers: int | None) -> tuple[float, fl
     """The share over all seeds, its standard error and the number of seeds."""
     found = kept.results(promise.name, promise.simulate, [(seed,) for seed in range(seeds)], workers=workers)
     hits, of = np.array(list(found.values()), float).T
-    share = hits.sum() / of.sum()
-    spread = np.sqrt(np.sum((hits - share * of) ** 2)) / of.sum()
-    return float(share), float(spread), seeds
+    return *kept.share(hits, of), seeds
 
 
 def row(promise: Promise, share: float, error: float, seeds: int) -> str:

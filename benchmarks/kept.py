@@ -11,10 +11,15 @@ import hashlib
 import inspect
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 import testifai
 
@@ -50,12 +55,30 @@ def results(
     missing = [case for case in cases if case not in found]
     path.parent.mkdir(exist_ok=True)
     with path.open("a") as file, ProcessPoolExecutor(workers or cores(), initializer=_one_thread) as pool:
-        running = {pool.submit(simulate, *case): case for case in missing}
-        for done in as_completed(running):
-            found[running[done]] = done.result()
-            file.write(json.dumps([running[done], done.result()]) + "\n")
-            file.flush()
+        try:
+            running = {pool.submit(simulate, *case): case for case in missing}
+            for number, done in enumerate(as_completed(running), start=1):
+                found[running[done]] = done.result()
+                file.write(json.dumps([running[done], done.result()]) + "\n")
+                file.flush()
+                _tell(name, number, len(missing))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # or it would go on with all cases that nobody waits for
+            raise
     return {case: found[case] for case in cases}
+
+
+def share(hits: NDArray[np.float64], of: NDArray[np.float64]) -> tuple[float, float]:
+    """The share over all seeds with its standard error: seeds are independent, what is counted within one is not."""
+    found = hits.sum() / of.sum()
+    degrees = max(len(of) - 1, 1) / len(of)
+    return float(found), float(np.sqrt(np.sum((hits - found * of) ** 2) / degrees) / of.sum())
+
+
+def _tell(name: str, done: int, of: int) -> None:
+    """How far a run is, for whoever watches it."""
+    if sys.stderr.isatty():
+        print(f"\r{name}: {done:,} of {of:,}", end="\n" if done == of else "", file=sys.stderr, flush=True)
 
 
 def _read(path: Path) -> Iterable[tuple[Case, Any]]:
@@ -68,7 +91,27 @@ def _read(path: Path) -> Iterable[tuple[Case, Any]]:
 
 
 def _one_thread() -> None:
+    """Cores are shared out among processes, not among the threads of one."""
     import scipy.linalg  # noqa: F401  has a BLAS of its own, whose threads can be limited once it is loaded
-    import threadpoolctl
 
-    threadpoolctl.threadpool_limits(1)
+    try:
+        import threadpoolctl
+    except ImportError:  # on a borrowed machine: simulations run all the same, with as many threads as BLAS takes
+        sys.modules["threadpoolctl"] = _no_limits()
+    else:
+        threadpoolctl.threadpool_limits(1)
+
+
+def _no_limits() -> ModuleType:
+    """What stands in for threadpoolctl where it is not installed: nothing is limited."""
+
+    class ThreadpoolController:
+        def limit(self, **_: Any) -> ThreadpoolController:
+            return self
+
+        def restore_original_limits(self) -> None:
+            pass
+
+    module = ModuleType("threadpoolctl")
+    module.ThreadpoolController = ThreadpoolController  # type: ignore[attr-defined]
+    return module

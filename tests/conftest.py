@@ -45,15 +45,37 @@ def browser():
         launched.close()
 
 
+# -- the project that most commands are tried on
+
+MODEL_AND_DATA = """
+[model]
+onnx = "lenet5.onnx"
+[data]
+npz = "digits.npz"
+"""
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory):
+    """Makes a folder with a model, so many digits, and specs by name: the texts given, about these two."""
+
+    def make(count: int, **specs: str):
+        folder = tmp_path_factory.mktemp("digits")
+        shutil.copy(demo_model_path(), folder / "lenet5.onnx")
+        data = demo_data()
+        np.savez(folder / "digits.npz", x=data.inputs[:count], y=data.labels[:count])
+        for name, text in specs.items():
+            (folder / f"{name}.toml").write_text(MODEL_AND_DATA + text)
+        return folder
+
+    return make
+
+
 # -- small tomograms whose every number is known, and a run made from a spec
 
 INPUTS = 40
 
 SPEC = """
-[model]
-onnx = "lenet5.onnx"
-[data]
-npz = "digits.npz"
 [space]
 brightness = { use = "mnist_c.brightness", severities = [0, 3, 5] }
 zoom = { use = "mnist_c.zoom", severities = [0, 2, 5] }
@@ -109,13 +131,9 @@ def partial():
 
 
 @pytest.fixture(scope="session")
-def run_folder(tmp_path_factory):
+def run_folder(digits):
     """A folder with a model, data, a spec and its finished run."""
-    folder = tmp_path_factory.mktemp("report")
-    shutil.copy(demo_model_path(), folder / "lenet5.onnx")
-    data = demo_data()
-    np.savez(folder / "digits.npz", x=data.inputs[:60], y=data.labels[:60])
-    (folder / "spec.toml").write_text(SPEC)
+    folder = digits(60, spec=SPEC)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["testifai", "run", str(folder / "spec.toml"), "--json"])
         with pytest.raises(SystemExit):
@@ -133,10 +151,6 @@ def run_copy(run_folder, tmp_path):
 # -- a run with something under every key of its file, and commands through the entry point
 
 WHOLE = """
-[model]
-onnx = "lenet5.onnx"
-[data]
-npz = "digits.npz"
 [space]
 brightness = { use = "mnist_c.brightness", severities = [0, 3, 5] }
 zoom = { use = "mnist_c.zoom", severities = [0, 2, 5] }
@@ -171,13 +185,9 @@ def call(capsys):
 
 
 @pytest.fixture(scope="session")
-def whole_run(tmp_path_factory):
+def whole_run(digits):
     """A folder with a model, data, a spec, its run with a sweep, and a run of `testifai errors`."""
-    folder = tmp_path_factory.mktemp("whole")
-    shutil.copy(demo_model_path(), folder / "lenet5.onnx")
-    data = demo_data()
-    np.savez(folder / "digits.npz", x=data.inputs[:40], y=data.labels[:40])
-    (folder / "spec.toml").write_text(WHOLE)
+    folder = digits(40, spec=WHOLE)
     for arguments in (
         ["run"],
         ["sweep", "-p", "classic.gaussian_noise", "--points", "8"],

@@ -10,14 +10,10 @@ import pytest
 import testifai
 from testifai import cli
 from testifai.commands import example as demo
-from testifai.data.sample import demo_data, demo_model_path
+from testifai.data.sample import demo_data
 from testifai.perturb import registry
 
 SPEC = """
-[model]
-onnx = "lenet5.onnx"
-[data]
-npz = "digits.npz"
 [space]
 brightness = { use = "mnist_c.brightness", severities = [0, 2, 5] }
 zoom = { use = "mnist_c.zoom", severities = { near = 1, far = 5 } }
@@ -35,14 +31,11 @@ basis = "estimate"
 
 
 @pytest.fixture(scope="module")
-def ready(tmp_path_factory):
-    """A folder with a model, digits, a spec and its finished run."""
-    folder = tmp_path_factory.mktemp("cli")
-    shutil.copy(demo_model_path(), folder / "lenet5.onnx")
-    data = demo_data()
-    np.savez(folder / "digits.npz", x=data.inputs[:80], y=data.labels[:80])
-    for strategy in ("ordered", "full"):
-        (folder / f"{strategy}.toml").write_text(SPEC.replace("STRATEGY", strategy))
+def ready(digits):
+    """A folder with a model, digits, specs and their finished runs."""
+    specs = {strategy: SPEC.replace("STRATEGY", strategy) for strategy in ("ordered", "full")}
+    folder = digits(80, **specs)
+    for strategy in specs:
         assert call(["run", folder / f"{strategy}.toml"]) == 0
     return folder
 
@@ -478,8 +471,8 @@ def noisy(ready):
             tensor.CopyFrom(onnx.numpy_helper.from_array(disturbed.astype(np.float32), tensor.name))
     onnx.save(model, str(ready / "noisy.onnx"))
     for name, options in (("noisy", ""), ("noisy_part", "seed = 3\nbudget = 900\n")):
-        spec = SPEC.replace("lenet5.onnx", "noisy.onnx").replace("STRATEGY", "full") + options
-        (ready / f"{name}.toml").write_text(spec)
+        spec = (ready / "full.toml").read_text().replace("lenet5.onnx", "noisy.onnx")
+        (ready / f"{name}.toml").write_text(spec + options)
         assert call(["run", ready / f"{name}.toml"]) == 0
     return ready
 

@@ -21,6 +21,7 @@ from testifai.engine.stopping import Window
 from testifai.errors import InputError
 from testifai.models.onnx import OnnxModel
 from testifai.perturb import Perturbation
+from testifai.runs.store import Store
 from testifai.scans import session
 from testifai.scans.session import Session
 from testifai.scans.stored import open_run
@@ -577,8 +578,11 @@ def test_mistakes_in_a_command_line_are_one_line(tmp_path, command):
     run = tmp_path / "spec.db"
     for arguments, words in [
         (["run", tmp_path / "missing.toml"], "missing.toml does not exist; write one with: testifai init"),
-        (["run", tmp_path], "spec: cannot read"),
-        (["run", spec, "--out", tmp_path], "is a folder; give a file name"),
+        (["run", tmp_path], "is a folder, not a spec; write one with: testifai init"),
+        (["run", run], "spec.db is a run file, not a spec"),
+        (["check", tmp_path / "data.npz"], "data.npz is a file of NumPy arrays, not a spec"),
+        (["run", spec, "--out", tmp_path], "is a folder, not a run file; choose another place with --out"),
+        (["run", spec, "--out", spec], "spec.toml is a spec, not a run file"),
         (["run", spec, "--out", tmp_path / "a" / "run.db"], "does not exist"),
         (["run", spec, "--part", "3/2"], "part: expected I/N with I from 1 to N, got 3/2"),
         (["run", spec, "--part", "one"], "part: expected I/N such as 1/3, got 'one'"),
@@ -589,8 +593,6 @@ def test_mistakes_in_a_command_line_are_one_line(tmp_path, command):
         (["query", run, "shift > 9"], "selects no test"),
         (["query", run, "shift > 1", "--inputs", "label == 8"], "selects no input"),
         (["query", tmp_path / "missing.db", "shift > 1"], "missing.db does not exist"),
-        (["query", spec, "shift > 1"], "spec.toml is damaged (file is not a database)"),
-        (["show", tmp_path / "data.npz"], "data.npz is damaged (file is not a database)"),
         (["export", run, "-o", tmp_path / "table.xls"], "use .csv or .json"),
         (["export", run, "-o", tmp_path / "a" / "table.csv"], "cannot write"),
         (["export", run, "-o", tmp_path / "grid.npz", "--grid"], "a grid needs every input on every test"),
@@ -604,6 +606,47 @@ def test_mistakes_in_a_command_line_are_one_line(tmp_path, command):
         (line,) = [line for line in err if not line.startswith("note:")]
         assert line.startswith("error: ")
         assert words in line
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["query", "FILE", "order > 0"], ["show", "FILE"], ["report", "FILE"], ["explore", "FILE"],
+        ["export", "FILE", "-o", "out.csv"], ["compare", "FILE", "FILE"], ["independence", "FILE"],
+        ["validity", "FILE"], ["merge", "FILE", "-o", "out.db"],
+    ],
+    ids=lambda arguments: arguments[0],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("other.toml", "is a spec, not a run file; its run file is FOLDER/other.db: testifai run FILE makes it"),
+        ("made.toml", "is a spec, not a run file; its run file is FOLDER/made.db"),
+        ("inputs.csv", "is a table, not a run file; make one with: testifai run SPEC.toml"),
+        ("inputs.npz", "is a file of NumPy arrays, not a run file; make one with: testifai run SPEC.toml"),
+        ("model.onnx", "is an ONNX model, not a run file; make one with: testifai run SPEC.toml"),
+        ("folder", "is a folder, not a run file; make one with: testifai run SPEC.toml"),
+        ("notes", "is damaged (file is not a database); restore a copy, or start a new run with another --out"),
+    ],
+)
+def test_a_file_of_another_kind_is_named_for_what_it_is(tmp_path, monkeypatch, command, arguments, name, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "made.db").write_bytes(b"")
+    file = tmp_path / name
+    if name == "folder":
+        file.mkdir()
+    else:
+        file.write_text("not what one would wish for")
+    code, out, err = command(*(str(file) if one == "FILE" else one for one in arguments))
+    assert (code, out) == (2, "")
+    assert err == [f"error: run file: {file} {words.replace('FOLDER', str(tmp_path)).replace('FILE', str(file))}"]
+
+
+def test_only_run_files_may_be_deleted(tmp_path, command):
+    run = tmp_path / "run.db"
+    Store.create_or_open(run).close()
+    run.write_bytes(run.read_bytes()[:5000])
+    assert "or delete it and run again" in command("show", run)[2][0]
 
 
 def test_parts_run_by_command_and_merged_are_the_whole(tmp_path, command):

@@ -13,10 +13,6 @@ from testifai.scans import loading
 from testifai.scans.spec import read
 
 SPEC = """
-[model]
-onnx = "lenet5.onnx"
-[data]
-npz = "digits.npz"
 [space]
 noise = { use = "classic.gaussian_noise", severities = [0, 3, 5] }
 rotation = { use = "classic.rotation", severities = [0, 4] }
@@ -26,7 +22,7 @@ COUNT = 500
 
 @pytest.fixture(scope="module")
 def ready(digits):
-    return digits(SPEC, COUNT)
+    return digits(COUNT, spec=SPEC)
 
 
 def told(command, *arguments):
@@ -92,7 +88,7 @@ def test_failing_inputs_are_written_from_the_spec_and_from_the_run(command, fold
     assert (folder / "a.npz").read_bytes() == (folder / "b.npz").read_bytes()
 
 
-def test_a_scan_that_kept_its_predictions_is_read(command, folder):
+def test_a_scan_that_kept_its_predictions_is_read(command, folder, spec_text):
     spec = read("spec.toml")
     session = loading.session(spec, folder)
     ta.scan(session.model, session.data, session.space, strategy="full", store="scan.db", keep=["predicted"])
@@ -101,18 +97,20 @@ def test_a_scan_that_kept_its_predictions_is_read(command, folder):
     assert code == 2
     assert "was not made from a spec" in err
     assert told(command, "scan.db", "--failures", "f.npz", "--spec", "spec.toml")["rows"] > 0
-    (folder / "other.toml").write_text(SPEC.replace("[0, 4]", "[0, 5]"))
+    (folder / "other.toml").write_text(spec_text.replace("[0, 4]", "[0, 5]"))
     code, _, err = command("errors", "scan.db", "--failures", "f.npz", "--spec", "other.toml")
     assert code == 2
     assert "this is not what scan.db was measured on" in err
 
 
-def test_code_in_a_stored_spec_runs_only_where_the_run_was_made_or_if_it_is_named(command, folder, monkeypatch):
+def test_code_in_a_stored_spec_runs_only_where_the_run_was_made_or_if_it_is_named(
+    command, folder, spec_text, monkeypatch
+):
     (folder / "own_axis.py").write_text(
         "import testifai as ta\n"
         "fade = ta.Perturbation('fade', lambda x, by, rng: (x * by).astype(x.dtype), [1.0, 0.1])\n"
     )
-    (folder / "own.toml").write_text(SPEC.split("[space]")[0] + '[space]\nfade = { python = "own_axis:fade" }\n')
+    (folder / "own.toml").write_text(spec_text.split("[space]")[0] + '[space]\nfade = { python = "own_axis:fade" }\n')
     code, _, err = command("errors", "own.toml", "--per-class", "20", "--failures", "a.npz")
     assert code == 0
     assert "runs your own code" in err

@@ -17,10 +17,6 @@ from testifai.runs import own
 from testifai.runs.store import Store
 
 SPEC = """
-[model]
-onnx = "lenet5.onnx"
-[data]
-npz = "digits.npz"
 [space]
 zoom = { use = "mnist_c.zoom", severities = [0, 2, 5] }
 blur = { use = "mnist_c.motion_blur", severities = [0, 2, 4] }
@@ -35,7 +31,7 @@ at_least = 0.999
 
 @pytest.fixture(scope="module")
 def ready(digits):
-    folder = digits(SPEC, 50)
+    folder = digits(50, spec=SPEC)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["testifai", "run", str(folder / "spec.toml"), "--json"])
         with pytest.raises(SystemExit):
@@ -63,6 +59,20 @@ def test_all_formats(command, folder):
     assert "taken for" in (folder / "r.html").read_text(encoding="utf-8")
     assert "❌ fails" in (folder / "r.md").read_text(encoding="utf-8")
     assert ElementTree.parse(folder / "r.xml").getroot().get("failures") == "1"
+
+
+def test_every_format_names_the_model_and_the_data(command, folder):
+    code, out, _ = command("report", "spec.db", "--md", "r.md", "--junit", "r.xml", "--json")
+    assert code == 1
+    found = json.loads(out)
+    assert (found["model"]["named"], found["data"]["named"]) == (["lenet5.onnx"], ["digits.npz"])
+    model, data = (found[part]["fingerprint"][:12] for part in ("model", "data"))
+    words = f"Model lenet5.onnx ({model}), data digits.npz ({data})"
+    assert words in (folder / "spec.html").read_text(encoding="utf-8")
+    assert words in (folder / "r.md").read_text(encoding="utf-8").replace("\\", "")
+    properties = ElementTree.parse(folder / "r.xml").getroot().iter("property")
+    told = {one.get("name"): one.get("value") for one in properties}
+    assert (told["model"], told["data"]) == (f"lenet5.onnx ({model})", f"digits.npz ({data})")
 
 
 def test_json_and_default_name(command, folder):

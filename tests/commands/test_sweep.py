@@ -16,10 +16,6 @@ from testifai.scans.spec import parse
 from testifai.sweeps import storage
 
 SPEC = """
-[model]
-onnx = "lenet5.onnx"
-[data]
-npz = "digits.npz"
 [space]
 noise = "classic.gaussian_noise"
 zoom = "mnist_c.zoom"
@@ -29,7 +25,7 @@ COUNT = 300
 
 @pytest.fixture(scope="module")
 def ready(digits):
-    return digits(SPEC, COUNT)
+    return digits(COUNT, spec=SPEC)
 
 
 def swept(command, *arguments):
@@ -95,20 +91,20 @@ def test_a_finished_sweep_costs_nothing_and_a_scan_shares_its_file(command, fold
     assert command("query", "spec.db", "noise > 2")[0] == 0
 
 
-def test_a_sweep_of_something_else_is_not_continued(command, folder):
+def test_a_sweep_of_something_else_is_not_continued(command, folder, spec_text):
     swept(command, "-p", "noise")
-    (folder / "spec.toml").write_text(SPEC + "[scan]\nseed = 3\n")
+    (folder / "spec.toml").write_text(spec_text + "[scan]\nseed = 3\n")
     code, _, err = command("sweep", "spec.toml", "-p", "noise")
     assert code == 2
     assert "holds a sweep of classic.gaussian_noise from something else: seed was 0, now 3" in err
 
 
-def test_drops_make_an_axis_for_the_spec(command, folder):
+def test_drops_make_an_axis_for_the_spec(command, folder, spec_text):
     code, out, _ = command("sweep", "spec.toml", "-p", "noise", "--drops", "0.03", "--drops", "0.1", "--drops", "0.9")
     assert code == 0
     assert "not reached" in out
     line = next(line for line in out.splitlines() if line.startswith("noise = "))
-    spec = parse(tomllib.loads(SPEC.replace('noise = "classic.gaussian_noise"', line)))
+    spec = parse(tomllib.loads(spec_text.replace('noise = "classic.gaussian_noise"', line)))
     space = loading.space(spec, folder)
     assert space.shape == (3, 6)
     accuracies = [np.mean(demo_accuracy(space, severity)) for severity in range(3)]
@@ -156,8 +152,8 @@ def test_mistakes_are_one_line(command, arguments, message):
         ('{ use = "classic.gaussian_noise", levels = [] }', "the list is empty"),
     ],
 )
-def test_levels_of_an_axis_are_checked(command, folder, axis, message):
-    (folder / "spec.toml").write_text(SPEC.replace('"classic.gaussian_noise"', axis))
+def test_levels_of_an_axis_are_checked(command, folder, spec_text, axis, message):
+    (folder / "spec.toml").write_text(spec_text.replace('"classic.gaussian_noise"', axis))
     code, _, err = command("check", "spec.toml")
     assert code == 2
     assert message in err

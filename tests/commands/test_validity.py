@@ -8,10 +8,6 @@ import pytest
 
 QUALITY = '{ use = "ssim", sample = 60, extra = 0 }'
 SPEC = """
-[model]
-onnx = "lenet5.onnx"
-[data]
-npz = "digits.npz"
 [space]
 blur = { use = "mnist_c.motion_blur", severities = [0, 1, 3, 5] }
 zoom = { use = "mnist_c.zoom", severities = [0, 2, 5] }
@@ -28,7 +24,7 @@ basis = "estimate"
 
 @pytest.fixture(scope="module")
 def ready(digits):
-    folder = digits(SPEC, 120)
+    folder = digits(120, spec=SPEC)
     from testifai.scans import loading, spec
 
     session = loading.session(spec.read(folder / "spec.toml"), folder)
@@ -83,8 +79,8 @@ def test_mistakes_are_one_line(command, arguments, message):
     assert message in err
 
 
-def test_a_run_without_quality_says_how_to_measure_it(command, folder):
-    (folder / "spec.toml").write_text(SPEC.replace(f"quality = {QUALITY}", "").split("[[gate]]")[0])
+def test_a_run_without_quality_says_how_to_measure_it(command, folder, spec_text):
+    (folder / "spec.toml").write_text(spec_text.replace(f"quality = {QUALITY}", "").split("[[gate]]")[0])
     assert command("run", "spec.toml", "-o", "plain.db")[0] == 0
     code, _, err = command("validity", "plain.db")
     assert code == 2
@@ -130,10 +126,10 @@ def test_the_exported_table_has_the_scores(command, folder):
     assert (table["quality_source"] == "measured").sum() == 24
 
 
-def test_a_function_of_the_users_own_is_a_measure(command, folder):
+def test_a_function_of_the_users_own_is_a_measure(command, folder, spec_text):
     (folder / "own.py").write_text("def still(clean, perturbed):\n    return (clean == perturbed).mean(axis=(1, 2))\n")
     own = '{ python = "own:still", sample = 50, extra = 0, predictor = "forest" }'
-    text = SPEC.replace(QUALITY, own)
+    text = spec_text.replace(QUALITY, own)
     (folder / "spec.toml").write_text(text.split("[[gate]]")[0])
     code, _, err = command("run", "spec.toml", "-o", "own.db")
     assert code == 0

@@ -18,9 +18,11 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import testifai
+from testifai import cli
 from testifai.errors import InputError
 
 # Where code comes from that may be loaded at any time: Python, installed packages, testifai itself.
@@ -263,3 +265,45 @@ def change_run(path: Path, statements: Iterable[tuple[str, tuple[Any, ...]]]) ->
 @pytest.fixture(scope="session")
 def edit_run() -> Callable[[Path, Iterable[tuple[str, tuple[Any, ...]]]], None]:
     return change_run
+
+
+# -- a project with code of the user's, and commands through the entry point
+
+IMAGES = np.random.default_rng(1).integers(0, 256, (60, 8, 8), dtype=np.uint8)
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, caplog):
+    """Run a command: its exit code, standard output, and standard error with what is logged there."""
+
+    def call(*arguments):
+        caplog.clear()
+        monkeypatch.setattr("sys.argv", ["testifai", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        out, err = capsys.readouterr()
+        return left.value.code, out, err + caplog.text
+
+    return call
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Write a module of the user's, called OWN in every text, with data and a spec; gives the spec's path.
+
+    Whatever is written next is the same project with other content, imported anew.
+    """
+    name = "own_project"
+    tables = {"data": 'npz = "data.npz"', "space": 'noise = "classic.gaussian_noise"'}
+
+    def write(code, *, model="", scan="", lines="", **others):
+        (tmp_path / f"{name}.py").write_text("import sys\nimport numpy as np\nimport testifai as ta\n" + code)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        np.savez(tmp_path / "data.npz", x=IMAGES, y=(IMAGES[:, 0, 0] > 127).astype(int))
+        content = {"model": f'python = "OWN:model"\n{model}', **tables, "scan": f'strategy = "full"\n{scan}', **others}
+        spec = tmp_path / "spec.toml"
+        text = "".join(f"[{table}]\n{entries}\n" for table, entries in content.items()) + lines
+        spec.write_text(text.replace("OWN", name))
+        return spec
+
+    return write

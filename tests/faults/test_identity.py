@@ -14,7 +14,6 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import testifai as ta
-from testifai import cli
 from testifai.data.folder import load_folder
 from testifai.errors import InputError
 from testifai.models import PythonModel, onnx_session
@@ -27,42 +26,8 @@ from testifai.support import own_code
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.random((60, 3)).astype(np.float32)
-IMAGES = RNG.integers(0, 256, (60, 8, 8), dtype=np.uint8)
 WEIGHTS = RNG.normal(size=(3, 2)).astype(np.float32)
 SHIFT = ta.Perturbation("shift", lambda x, by, rng: x + np.float32(by), [0.0, 0.1, 0.3])
-
-
-@pytest.fixture
-def command(monkeypatch, capsys, caplog):
-    """Run a command: its exit code, standard output, and standard error with what is logged there."""
-
-    def call(*arguments):
-        caplog.clear()
-        monkeypatch.setattr("sys.argv", ["testifai", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        out, err = capsys.readouterr()
-        return left.value.code, out, err + caplog.text
-
-    return call
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    """Write a module of the user's, a spec and data; gives the spec's path."""
-
-    def write(code, model="", strategy="full", extra="", name="own_model"):
-        (tmp_path / f"{name}.py").write_text(code)
-        np.savez(tmp_path / "data.npz", x=IMAGES, y=(IMAGES[:, 0, 0] > 127).astype(int))
-        spec = tmp_path / "spec.toml"
-        spec.write_text(
-            f'[model]\npython = "{name}:model"\n{model}\n[data]\nnpz = "data.npz"\n'
-            f'[space]\nnoise = "classic.gaussian_noise"\n[scan]\nstrategy = "{strategy}"\n{extra}\n'
-        )
-        monkeypatch.delitem(sys.modules, name, raising=False)
-        return spec
-
-    return write
 
 
 # -- ONNX -------------------------------------------------------------------------------------------------------------
@@ -386,12 +351,12 @@ CODE = "def model(b): return (b[:, 0, 0] > 127).astype(int)\n"
 
 
 def test_every_contributing_environment_is_recorded_and_said(own, command, monkeypatch, tmp_path):
-    spec = own(CODE, extra="budget = 200")
+    spec = own(CODE, scan="budget = 200")
     _versions(monkeypatch)
     command("run", spec)
     _versions(monkeypatch, numpy="2.2.0", platform="Other")
     assert "other versions" not in command("run", spec)[2]  # nothing left to do: nothing contributed
-    spec = own(CODE, extra="budget = 300")
+    spec = own(CODE, scan="budget = 300")
     code, out, err = command("run", spec)
     assert code == 0
     assert "continued with other versions than it was begun with: numpy 2.1.0 and 2.2.0" in err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import sys
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 import testifai as ta
-from testifai import cli
 from testifai.engine.repeat import affordable
 from testifai.errors import InputError
 from testifai.models import Model
@@ -21,40 +19,6 @@ from testifai.runs.store import Store
 ROWS = np.random.default_rng(0).normal(size=(400, 1)) * 10
 LABELS = (ROWS[:, 0] > 0).astype(int)
 SHIFT = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 1.0, 2.0, 4.0])
-IMAGES = np.random.default_rng(1).integers(0, 256, (60, 8, 8), dtype=np.uint8)
-
-
-@pytest.fixture
-def command(monkeypatch, capsys, caplog):
-    """Run a command: its exit code, standard output, and standard error with what is logged there."""
-
-    def call(*arguments):
-        caplog.clear()
-        monkeypatch.setattr("sys.argv", ["testifai", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        out, err = capsys.readouterr()
-        return left.value.code, out, err + caplog.text
-
-    return call
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    """Write a module of the user's, a spec and data; gives the spec's path."""
-    numbers = itertools.count()
-
-    def write(code, lines="", space='noise = "classic.gaussian_noise"', data='npz = "data.npz"', scan=""):
-        name = f"own_purity_{next(numbers)}"
-        (tmp_path / f"{name}.py").write_text("import sys\nimport numpy as np\nimport testifai as ta\n" + code)
-        monkeypatch.delitem(sys.modules, name, raising=False)
-        np.savez(tmp_path / "data.npz", x=IMAGES, y=(IMAGES[:, 0, 0] > 127).astype(int))
-        spec = tmp_path / f"{name}.toml"
-        head = f'[model]\npython = "OWN:model"\n[data]\n{data}\n[space]\n{space}\n'
-        spec.write_text(f'{head}[scan]\nstrategy = "full"\n{scan}\n{lines}'.replace("OWN", name))
-        return spec
-
-    return write
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------

@@ -385,14 +385,14 @@ def test_a_damaged_log_is_an_earlier_state_or_reported(tmp_path):
 
 @pytest.mark.parametrize("content", [b"hello", b"x" * 5000, b"PK\x03\x04" + bytes(200), b"\n", b"SQLite format 3\0"])
 def test_what_is_no_database_is_refused_and_left_alone(tmp_path, content):
-    path = tmp_path / "notes.txt"
+    path = tmp_path / "notes"
     path.write_bytes(content)
     for open_it in (Store.open, Store.create_or_open):
         with pytest.raises(InputError, match="damaged") as caught:
             open_it(path)
         assert "\n" not in str(caught.value)
     assert path.read_bytes() == content
-    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+    assert [file.name for file in tmp_path.iterdir()] == ["notes"]
 
 
 def test_a_file_of_another_application_is_refused_and_left_alone(tmp_path):
@@ -504,13 +504,14 @@ def test_the_file_says_what_it_is(tmp_path):
 
 
 def test_a_place_that_cannot_hold_a_file_is_named(tmp_path):
-    with pytest.raises(InputError, match="is a folder; give a file name"):
+    with pytest.raises(InputError, match="is a folder, not a run file; choose another place"):
         Store.create_or_open(tmp_path)
     with pytest.raises(InputError, match=r"the folder .*missing does not exist"):
         Store.create_or_open(tmp_path / "missing" / "run.db")
-    for path in (tmp_path, tmp_path / "missing.db"):
-        with pytest.raises(InputError, match="does not exist; make one with: testifai run"):
-            Store.open(path)
+    with pytest.raises(InputError, match="is a folder, not a run file; make one with: testifai run"):
+        Store.open(tmp_path)
+    with pytest.raises(InputError, match="does not exist; make one with: testifai run"):
+        Store.open(tmp_path / "missing.db")
     assert not list(tmp_path.iterdir())
 
 

@@ -1,6 +1,8 @@
 """Recorded grids: what is read is what was written, and a replay finds what the scan found."""
 
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -291,3 +293,21 @@ def test_unreadable_files_are_refused_in_one_line(tmp_path):
         Grid.read(tmp_path / "nothing.npz")
     with pytest.raises(InputError, match="is not a file"):
         Grid.read(tmp_path)
+
+
+def test_a_replay_needs_none_of_what_loads_models_and_shows_results():
+    """Simulations run on machines that have NumPy, SciPy, pydantic and threadpoolctl, and nothing else of ours."""
+    missing = ("cv2", "onnxruntime", "sklearn", "typer", "click", "rich", "plotly", "jinja2", "rapidfuzz", "torch",
+               "pandas", "PIL")  # fmt: skip
+    code = f"""
+import sys
+sys.modules.update(dict.fromkeys({missing}))
+import numpy as np
+from testifai.scans.replay import Grid, replay
+passed = np.random.default_rng(0).random((3, 3, 200)) < 0.8
+grid = Grid(("a", "b"), 200, np.packbits(passed, axis=-1))
+for strategy in ("balanced", "adaptive"):
+    found = replay(grid, strategy, budget=300)
+    assert found.query("a > 0").low < 0.8 < found.query("a > 0").high
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

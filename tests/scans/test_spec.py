@@ -248,5 +248,5 @@ def test_a_file_is_read_or_the_reason_is_named(tmp_path):
         assert "\n" not in str(caught.value)
     with pytest.raises(InputError, match=r"nothing.toml does not exist; write one with: testifai init"):
         read(tmp_path / "nothing.toml")
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="is a folder, not a spec; write one with: testifai init"):
         read(tmp_path)

@@ -93,7 +93,7 @@ def errors(
 def _measure(spec: Path, run_file: Path, per_class: int) -> Local:
     """The local robustness on the spec's axes, each by itself; what the run file holds already is not done again."""
     from testifai.locality.measure import local
-    from testifai.runs import own
+    from testifai.runs import keys, own
     from testifai.runs.store import Store
     from testifai.scans import loading
     from testifai.scans.spec import read
@@ -113,7 +113,8 @@ def _measure(spec: Path, run_file: Path, per_class: int) -> Local:
     except KeyboardInterrupt:
         raise Stopped(f"stopped: what was measured is in {run_file}; the same command continues") from None
     with Store.create_or_open(run_file) as store:
-        store.put(spec=loaded.model_dump(mode="json", exclude_none=True), folder=str(folder))
+        # Gates are about all inputs, and these are only those that the model gets right.
+        store.put(**{**loaded.about(folder), keys.GATES: []})
         own.remember(store)
     return found
 

@@ -20,7 +20,7 @@ from testifai.oracles import Label, Outcome, confidence
 from testifai.runs import keys
 from testifai.runs.outcomes import Outcomes
 from testifai.scans.session import Session
-from testifai.scans.stored import open_run
+from testifai.scans.stored import open_run, reading
 from testifai.space import Space
 from testifai.support.checks import choice, whole
 from testifai.support.progress import Step
@@ -122,7 +122,8 @@ def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
     if not len(places):
         raise InputError(f"run file: {path} has no input that was tried under a single perturbation and is right clean")
     record.check_numbers(places, path)
-    return record.table(places)
+    with reading(path, keys.LOCALITY):
+        return record.table(places)
 
 
 def tells_confusions(tomogram: Tomogram, most: int) -> bool:

@@ -15,6 +15,7 @@ from testifai.present.figures.dots import lowest
 from testifai.report.stored import Stored, read_stored
 from testifai.scans.environment import notes
 from testifai.scans.reopen import reopen
+from testifai.scans.sources import Made, sources
 from testifai.scans.spec import Gate
 from testifai.scans.stored import measured
 from testifai.sweeps.storage import finished
@@ -45,6 +46,7 @@ class Contents:
     """A run in numbers and words. The intervals of `standard` hold together, and so do those of `search`."""
 
     run: str  # the file's name
+    made_of: dict[str, Made]  # model and data
     tomogram: Tomogram
     everything: Answer
     by_order: dict[int, Answer]
@@ -69,6 +71,7 @@ class Contents:
         tomogram = self.tomogram
         return {
             "run": self.run,
+            **{part: made.as_dict() for part, made in self.made_of.items()},
             **facts(tomogram),
             "notes": notes(tomogram.provenance),
             "quality": None if tomogram.quality is None else tomogram.quality.name,
@@ -99,6 +102,7 @@ def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6) -
     shown, note = _failures(spec, tomogram, examples)
     return Contents(
         run=stored.path.name,
+        made_of=sources(tomogram.provenance),
         tomogram=tomogram,
         everything=everything,
         by_order=tomogram.by_order(),

@@ -30,8 +30,9 @@ def junit(contents: Contents) -> str:
         "robustness": rate(contents.everything.robustness),
         "tests": str(tomogram.space.size),
         "inferences": str(tomogram.inferences),
+        **{part: str(made) for part, made in contents.made_of.items()},
     }.items():
-        ElementTree.SubElement(properties, "property", {"name": name, "value": value})
+        ElementTree.SubElement(properties, "property", {"name": name, "value": clean(value)})
     for number, verdict in enumerate(verdicts, start=1):
         _case(suite, contents, number, verdict)
     ElementTree.indent(root)

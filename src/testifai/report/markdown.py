@@ -52,6 +52,7 @@ def markdown(contents: Contents) -> str:
     ]
     parts = [
         f"## Robustness: {code(contents.run)}",
+        escape(words.made_of(contents)),
         "\n".join(escape(line) for line in words.summary(contents)),
         table(("verdict", "gate", "query", "at least", "estimate", "why"), gates),
         f"{left:,} more gates are in the full report." if left else "",

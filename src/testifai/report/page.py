@@ -114,5 +114,6 @@ def provenance(contents: Contents) -> list[tuple[str, str]]:
     identity: dict[str, Any] = dict(source.get("identity") or {})
     identity.pop("space", None)  # has a table of its own
     facts = [("run file", contents.run)]
+    facts += [(f"{part}, named", ", ".join(made.names)) for part, made in contents.made_of.items() if made.names]
     facts += [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in identity.items()]
     return facts + [(name, str(version)) for name, version in (source.get("environment") or {}).items()]

@@ -49,6 +49,12 @@ def summary(contents: Contents) -> list[str]:
     return lines
 
 
+def made_of(contents: Contents) -> str:
+    """The model and the data, by their files."""
+    text = ", ".join(f"{part} {made}" for part, made in contents.made_of.items())
+    return text[:1].upper() + text[1:]
+
+
 def gates_line(contents: Contents) -> str:
     """How the gates stand, in a sentence."""
     verdicts = contents.verdicts

@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.runs import contents, guard, keys
+from testifai.runs.kinds import APPLICATION_ID, is_ours, refuse_others
 from testifai.runs.lock import Lock
 from testifai.runs.outcomes import Outcomes, Places
 from testifai.support import bits as packed
 
-APPLICATION_ID = 0x7E57FA1
 VERSION = 1
 BLOCK = 1024
 
@@ -81,8 +81,7 @@ class Store:
     def create_or_open(cls, path: str | os.PathLike[str]) -> Self:
         """Open for writing; a file that does not exist, or is empty, becomes a new run."""
         path = Path(path)
-        if path.is_dir():
-            raise InputError(f"run file: {path} is a folder; give a file name such as {path / 'run.db'}")
+        refuse_others(path, "choose another place with --out")
         if not path.parent.is_dir():
             raise InputError(f"run file: the folder {path.parent} does not exist")
         lock = Lock(path)
@@ -117,6 +116,7 @@ class Store:
     def open(cls, path: str | os.PathLike[str]) -> Self:
         """Open an existing run for reading."""
         path = Path(path)
+        refuse_others(path, "make one with: testifai run SPEC.toml")
         if not path.is_file():
             raise InputError(f"run file: {path} does not exist; make one with: testifai run SPEC.toml")
         with _plain_errors(path):
@@ -543,7 +543,9 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 def damaged(path: str | os.PathLike[str], what: str) -> InputError:
     """What is said of a file that is not what was written."""
     reason = " ".join(what.split())[:200]
-    return InputError(f"run file: {path} is damaged ({reason}); restore a copy, or delete it and run again")
+    # Nobody is told to delete a file that may be anything.
+    again = "delete it and run again" if is_ours(path) else "start a new run with another --out"
+    return InputError(f"run file: {path} is damaged ({reason}); restore a copy, or {again}")
 
 
 @contextmanager

@@ -85,7 +85,7 @@ class Found:
 def write_spec(model: str, data: str, out: Path) -> Found:
     """Look at both, try one batch, and write the spec; an existing file is left alone."""
     if out.exists():
-        raise InputError(f"init: {out} exists; choose another name with -o, or delete it")
+        raise InputError(f"init: {out} exists; choose another name with -o")
     if not out.parent.is_dir():
         raise InputError(f"init: the folder {out.parent} does not exist")
     folder = out.resolve().parent

@@ -13,6 +13,7 @@ from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
 from testifai.runs import keys
+from testifai.runs.kinds import SPEC, kind_of
 from testifai.scans.options import ScanOptions
 from testifai.support.fields import Fields, first_problem, validator
 
@@ -123,16 +124,25 @@ def read(path: str | os.PathLike[str]) -> Spec:
     except FileNotFoundError:
         raise InputError(f"spec: {path} does not exist; write one with: testifai init MODEL DATA") from None
     except (OSError, UnicodeDecodeError) as error:
+        _refuse_others(path)
         raise InputError(f"spec: cannot read {path} ({error})") from None
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
+        _refuse_others(path)
         raise InputError(f"{path.name}: not valid TOML: {_toml_hint(str(error))}") from None
     except RecursionError:
         raise InputError(f"{path.name}: is nested too deeply; a spec has tables of values and lists") from None
     except ValueError as error:  # a number of thousands of digits
         raise InputError(f"{path.name}: not valid TOML: {error}") from None
     return parse(table, path.name)
+
+
+def _refuse_others(path: Path) -> None:
+    """Name what cannot be read as a spec for what it is."""
+    kind = kind_of(path)
+    if kind not in (None, SPEC):
+        raise InputError(f"spec: {path} is {kind}, not a spec; write one with: testifai init MODEL DATA")
 
 
 def parse(table: dict[str, Any], name: str = "spec") -> Spec:

@@ -79,10 +79,17 @@ class Part(Fields):
 
     def missing_files(self, folder: Path) -> list[Path]:
         """The files it names that do not exist."""
-        told = self.told(folder)
-        named = [told[name] for name in self.FILES if name in told]
-        files = [file for one in named for file in (one if isinstance(one, list) else [one])]
-        return [file for file in files if not file.exists()]
+        return [file for file in _values(self.told(folder), self.FILES) if not file.exists()]
+
+    def named(self) -> list[str]:
+        """The code, files and folders it names, as they were told."""
+        return _values(self.told(), (*self.CODE, *self.FILES))
+
+
+def _values(told: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
+    """What was told under some names, one by one."""
+    found = [told[name] for name in names if name in told]
+    return [one for value in found for one in (value if isinstance(value, list) else [value])]
 
 
 def _within(folder: Path, named: str | list[str]) -> Path | list[Path]:
