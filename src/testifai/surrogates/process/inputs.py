@@ -24,7 +24,7 @@ PAIRS = 100_000  # of trials of the same input, enough to fit a handful of numbe
 # Work, as the sum of cubed tests per input, beyond which inputs are used through means per test: 70 tests on each of
 # 10,000 inputs take some two seconds.
 WORK = 10_000 * 70**3
-SURE = 50_000  # pairs from which on their correlation is known well enough to build on it
+SURE = 10_000  # pairs from which on their correlation is known well enough to build on it
 CHUNK = 4_000_000  # matrix entries at a time
 LOOPED = 24  # blocks of this size on are inverted one by one: slower to call, but half the work
 

@@ -28,6 +28,16 @@ class OddTests:
     eta: Floats
     variance: Floats
 
+    @property
+    def any_likely(self) -> bool:
+        """Whether one is more likely off its surface than on it."""
+        return bool((self.chance > 0.5).any())
+
+    @property
+    def off(self) -> Floats:
+        """The variance of what tests have beside the surface."""
+        return self.chance * OFF**2
+
     def moments(self, tests: Ints, eta: Floats, variance: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of some tests by both explanations, given those by the surface."""
         chance, other, spread = self.chance[tests], self.eta[tests], self.variance[tests]

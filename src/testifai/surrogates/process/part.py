@@ -67,11 +67,16 @@ class SurfacePart:
         means = np.bincount(self._test, information.weight * deviations, len(reference)) / information.trials
         return reference + means, self._sd**2 / information.trials
 
-    def condition(self, kernel: Floats, shared: Floats | float) -> None:
-        """Prepare for the posterior: `shared` is the covariance of the means over all inputs."""
+    def condition(self, kernel: Floats, shared: Floats | float, off: Floats | float = 0.0) -> None:
+        """Prepare for the posterior.
+
+        `shared` is the covariance of the means over all inputs, `off` the variance of what single tests have beside
+        the surface.
+        """
         from scipy.linalg.lapack import dpotrf, dtrtri
 
-        factor, failed = dpotrf(kernel + self.noise, lower=1, clean=1)
+        self._off = off
+        factor, failed = dpotrf(kernel + self.noise + np.diag(np.broadcast_to(off, len(kernel))), lower=1, clean=1)
         if failed:
             raise np.linalg.LinAlgError("the covariance of the tests' values is not positive definite")
         self.root: Floats = dtrtri(factor, lower=1)[0].T  # (K + noise)^-1 = V V'
@@ -85,7 +90,7 @@ class SurfacePart:
     def left_out(self) -> tuple[Floats, Floats]:
         """What all other tests foretell of each, and the variance of that."""
         inverse = (self.root**2).sum(axis=1)
-        unexplained = np.diag(self._unit) * self._sd**2
+        unexplained = np.diag(self._unit) * self._sd**2 + self._off
         return self._values - self.weights / inverse, np.maximum(1 / inverse - unexplained, 0)
 
     def variance(self, weights: Floats) -> float:

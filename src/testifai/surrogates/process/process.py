@@ -204,17 +204,27 @@ class Process(Surrogate):
                 part.parameters = maximise(part.prior, problem, part.parameters, STEPS)
                 part.widening = Widening(problem, part.parameters, self.seed)
             kernel = part.prior.kernel(part.parameters, self._places, self._places)
-            part.condition(kernel, self._share * correlation * np.multiply.outer(sd, sd))
+            shared = self._share * correlation * np.multiply.outer(sd, sd)
+            part.condition(kernel, shared)
         if learn and self._read is None:
             self.parameters_ = self._parts[0].parameters
+        eta = self._scored(eta)
+        self._odd = self._odd_tests()
+        if self._odd is not None and self._odd.any_likely:  # these say little about the surface
+            self._parts[0].condition(kernel, shared, self._odd.off)
+            self._scored(eta)
+            self._odd = self._odd_tests()
+        for part in self._parts:
+            part.forget()
+        del self._kernel
+
+    def _scored(self, eta: Floats) -> Floats:
+        """The surface after some rounds of Fisher scoring."""
         for _ in range(ROUNDS):
             for part, deviations in zip(self._parts, self._trials(eta), strict=True):
                 part.learn(part.values(*deviations))
             eta = sum((part.level + part.cross @ part.weights for part in self._parts), np.zeros(len(eta)))
-        self._odd = self._odd_tests()
-        for part in self._parts:
-            part.forget()
-        del self._kernel
+        return eta
 
     def _odd_tests(self) -> OddTests | None:
         """Tests off the surface; with values beside the outcomes there are two surfaces, and none is looked for."""
@@ -263,6 +273,7 @@ class Process(Surrogate):
             variance = sum(part.variance(weights) for part in self._parts)
         else:
             variance = self._variance_of_sum(places, slope)
+        variance += float(slope**2 @ np.maximum(own - self._values(places)[1], 0))  # of tests off the surface
         estimate = float(moments(eta, own)[0].mean())
         half = half_widths(confidence) * (self._plugged * max(variance, 0.0)) ** 0.5
         return estimate, max(estimate - half, 0.0), min(estimate + half, 1.0)
@@ -293,8 +304,9 @@ class Process(Surrogate):
     def covariance(self, features: ArrayLike) -> Floats:
         """The covariance of the errors of these configurations' rates (delta method)."""
         places = known_places(self.prior_, severities(features))
-        slope = self._slope(places, self._moments(places)[0])
-        total = np.zeros((len(places), len(places)))
+        eta, own = self._moments(places)
+        slope = self._slope(places, eta)
+        total = np.diag(np.maximum(own - self._values(places)[1], 0))  # of tests off the surface
         for part in self._parts:
             spent = self._among(part, places, self._places) @ part.root
             total += self._among(part, places, places) - spent @ spent.T
