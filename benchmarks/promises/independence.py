@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 from numpy.typing import NDArray
-from promises import Promise
 from scipy.special import ndtr, ndtri
 
+from promises import Promise
 from testifai.statistics.independence import examine, find_designs
 
 SEVERITIES = 4
@@ -83,7 +83,8 @@ WORDS = "`independence`: perturbations that act independently are called depende
 SETTINGS = "4 × 4 tests, rates of single perturbations from .999 down to .5"
 PROMISES = [
     Promise(
-        "independence-thresholds", WORDS, f"outcomes of single perturbations decide those of both; 200 to 3,000 inputs, {SETTINGS}",
+        "independence-thresholds", WORDS,
+        f"outcomes of single perturbations decide those of both; 200 to 3,000 inputs, {SETTINGS}",
         thresholds, at_most=0.05,
     ),
     Promise(
