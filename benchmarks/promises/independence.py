@@ -57,19 +57,18 @@ def rejected(outcomes: Outcomes, axes: int, seed: int) -> bool:
 
 def thresholds(seed: int) -> tuple[int, int]:
     wrong = [
-        rejected(by_thresholds(np.random.default_rng([seed, inputs]), inputs, *rates), 2, seed)
+        rejected(by_thresholds(np.random.default_rng([seed, inputs, number]), inputs, *rates), 2, seed)
         for inputs in INPUTS
-        for rates in RATES
+        for number, rates in enumerate(RATES)
     ]
     return sum(wrong), len(wrong)
 
 
 def difficulty(seed: int) -> tuple[int, int]:
     wrong = [
-        rejected(by_difficulty(np.random.default_rng([seed, inputs]), inputs, *rates, shared), 2, seed)
+        rejected(by_difficulty(np.random.default_rng([seed, inputs, number]), inputs, *rates, shared), 2, seed)
         for inputs in INPUTS[:2]
-        for rates in RATES
-        for shared in SHARED
+        for number, (rates, shared) in enumerate(itertools.product(RATES, SHARED))
     ]
     return sum(wrong), len(wrong)
 
