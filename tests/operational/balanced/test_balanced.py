@@ -104,7 +104,7 @@ def test_no_bias_and_honest_intervals_whatever_the_risk_is_worth(kind, balance):
 
 @pytest.mark.parametrize(
     ("accuracy", "sharpness", "tests"),
-    [(0.97, 0, 200), (0.5, 8, 400)],  # a risk that is worth nothing; half fail, where weights must add up
+    [(0.97, 0, 200), (0.5, 8, 800)],  # a risk that is worth nothing; half fail, where weights must add up
 )
 def test_intervals_hold_where_the_curve_is_hard_to_tell_and_where_half_fail(accuracy, sharpness, tests):
     technique, held, repetitions = BalancedSampling(), 0, 120
