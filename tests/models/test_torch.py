@@ -37,6 +37,26 @@ def test_images_are_handed_over_as_nchw_in_0_to_1():
     assert np.array_equal(model(IMAGES), model(IMAGES))  # no dropout: the module is in evaluation mode
 
 
+def test_each_part_is_left_in_the_mode_it_was_in():
+    module = make().train()
+    module[1].eval()  # frozen, as is usual when fine-tuning
+    model = TorchModel(module)
+    before = [part.training for part in module.modules()]
+    assert np.array_equal(model(IMAGES), model(IMAGES))  # no dropout
+    assert isinstance(model.fingerprint, str)
+    with pytest.raises(RuntimeError):
+        model(IMAGES[:, :1])
+    assert [part.training for part in module.modules()] == before == [True, True, False, True, True, True]
+
+
+def test_the_mode_is_no_part_of_the_fingerprint():
+    class Own(torch.nn.Module):
+        def forward(self, x):
+            return x.flatten(1)
+
+    assert TorchModel(Own().train()).fingerprint == TorchModel(Own().eval()).fingerprint
+
+
 def test_declared_preprocessing():
     module = torch.nn.Flatten()
     made = TorchModel(module, layout="NHWC", scale="signed", mean=[0.1, 0.2, 0.3], std=0.5)(IMAGES)

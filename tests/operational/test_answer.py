@@ -39,13 +39,19 @@ def test_every_label_makes_it_exact():
     json.dumps(found.as_dict())
 
 
+def test_what_the_interval_takes_for_granted_is_said():
+    found = answer(collected(dict.fromkeys(range(200), 0)))
+    assert found.lines(OUT)[1].startswith("The interval takes for granted nothing but the labels")
+    assert found.as_dict()["assumes"] == found.assumes
+
+
 def test_confusions_come_most_often_first():
     found = answer(collected(dict.fromkeys(range(200), 0)))
     counts = np.bincount(PREDICTED)
     expected = {"dog": int(counts[1]), "frog": int(counts[2])}
     assert [count for _, _, count in found.confusions] == sorted(expected.values(), reverse=True)
     assert {predicted: count for label, predicted, count in found.confusions if label == "cat"} == expected
-    assert "… and" in found.lines(OUT)[12]  # ten failures are shown, the rest is counted
+    assert "… and" in found.lines(OUT)[13]  # ten failures are shown, the rest is counted
     assert len(found.as_dict()["failing"]) == sum(expected.values())
 
 

@@ -48,12 +48,36 @@ def test_unbiased_with_the_variance_of_stratified_sampling(tests):
     assert np.var(answers) == pytest.approx(variance, rel=0.15)
 
 
-def test_coverage_where_failures_follow_risk():
+@pytest.mark.parametrize("trusting", [False, True])
+def test_coverage_where_failures_follow_risk(trusting):
     risk, failed = population()
-    frame, technique, truth = Frame(len(risk), risk), Stratified(), 1 - failed.mean()
+    frame, technique, truth = Frame(len(risk), risk), Stratified(trusting=trusting), 1 - failed.mean()
     ends = np.array([technique.estimate(frame, run(risk, failed, 100, seed))[1:] for seed in range(400)])
     covered = ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean()
     assert covered >= 0.93 - 3 * np.sqrt(0.93 * 0.07 / 400)
+
+
+@pytest.mark.parametrize("tests", [50, 200])
+def test_coverage_where_the_safest_fail_most(tests):
+    """A risk that misleads: nobody may conclude from it that a stratum without failures has none."""
+    rng = np.random.default_rng(1)
+    risk = rng.random(4000)
+    failed = rng.random(4000) < 0.06 * (1 - risk)
+    frame, technique, truth = Frame(4000, risk), Stratified(), 1 - failed.mean()
+    ends = np.array([technique.estimate(frame, run(risk, failed, tests, seed))[1:] for seed in range(300)])
+    covered = ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean()
+    assert covered >= 0.93 - 2 * np.sqrt(0.93 * 0.07 / 300)
+
+
+def test_risks_have_no_say_in_the_interval_but_by_their_order_unless_they_are_trusted():
+    risk, _ = population()
+    sample = run(risk, np.zeros(4000, bool), 200, 0)
+    careful, trusting = Stratified(), Stratified(trusting=True)
+    assert careful.estimate(Frame(4000, risk), sample) == careful.estimate(Frame(4000, risk**9), sample)
+    lows = [trusting.estimate(Frame(4000, given), sample)[1] for given in (risk, risk**9)]
+    assert careful.estimate(Frame(4000, risk), sample)[1] < lows[0] < lows[1]
+    assert "nothing about the risks" in careful.assumes
+    assert "as their risks say" in trusting.assumes
 
 
 def test_without_failures_the_interval_is_not_a_point():
@@ -90,5 +114,7 @@ def test_mistakes():
         Stratified(shares=(0.5, 0.4))
     with pytest.raises(InputError, match="labels"):
         Stratified(labels=(0.5, 0.5))
+    with pytest.raises(InputError, match="trusting"):
+        Stratified(trusting="yes")
     with pytest.raises(InputError, match="risk: technique 'css'"):
         next(Stratified().plan(Frame(10), 3, np.random.default_rng(0)))

@@ -26,6 +26,7 @@ FAILURES = {
     "combined": [12.7, 23.9, 73.7, 24.9, 114.1],
 }
 WIDEST = {"srs": 1.5, "css": 1.5}
+OPTIONS = {"css": {"trusting": True}}  # without trust it holds as well, and is up to five times as wide on MNIST
 
 
 @cache
@@ -43,7 +44,7 @@ def table(subject):
 def test_published_figures(subject, technique):
     failed, risks = table(subject)
     number = SUBJECTS.index(subject)
-    chosen = resolve(technique, threshold=THRESHOLDS.get(technique, [None] * 5)[number])
+    chosen = resolve(technique, threshold=THRESHOLDS.get(technique, [None] * 5)[number], **OPTIONS.get(technique, {}))
     repetitions = 200 if technique in FAILURES else 100
     whole, truth = frame(risk=risks[technique]), 1 - failed.mean()
     answers = [

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import binom, hypergeom
 
 from testifai.operational.base import Frame, Sample, conclude, draw
 from testifai.operational.srs import SimpleRandom
-from testifai.statistics.intervals import wilson
 
 
 def repeat(technique, failed, tests, repetitions):
@@ -31,12 +31,21 @@ def test_draws_repeat_only_with_replacement():
     assert len(set(next(SimpleRandom(replacement=True).plan(frame, 50, rng)).tolist())) < 50
 
 
-def test_intervals_are_wilsons_for_the_population_at_hand_or_for_new_draws():
-    sample = Sample(np.arange(40), np.arange(40) < 4)
-    low, high = wilson(36, 40, 100)
-    assert SimpleRandom().estimate(Frame(100), sample) == (0.9, float(low), float(high))
-    low, high = wilson(36, 40)
-    assert SimpleRandom(replacement=True).estimate(Frame(100), sample) == (0.9, float(low), float(high))
+def coverage(rate, draws, population, replacement):
+    """The chance that the interval holds the rate, summed over all that can be seen."""
+    technique, frame, failures = SimpleRandom(replacement=replacement), Frame(population), np.arange(draws + 1)
+    failing = round(population * rate)
+    chances = binom.pmf(failures, draws, rate) if replacement else hypergeom.pmf(failures, population, failing, draws)
+    seen = [number for number in failures if chances[number] > 1e-9]
+    ends = [technique.estimate(frame, Sample(np.arange(draws), np.arange(draws) < number))[1:] for number in seen]
+    return sum(chances[n] for n, (low, high) in zip(seen, ends, strict=True) if low <= 1 - rate + 1e-12 <= high + 2e-12)
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("draws", [50, 200])
+@pytest.mark.parametrize("accuracy", [0.5, 0.97, 0.99, 0.995, 1.0])
+def test_intervals_hold_the_truth_as_often_as_stated(accuracy, draws, replacement):
+    assert coverage(1 - accuracy, draws, 10_000, replacement) >= 0.95
 
 
 def test_labelling_everything_gives_the_truth():

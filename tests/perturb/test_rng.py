@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testifai.errors import InputError
+from testifai.perturb.base import Perturbation
 from testifai.perturb.rng import FEW, Rng, philox4x32
 
 DRAWS = {
@@ -250,3 +253,20 @@ def test_threads_do_not_disturb_each_other():
         found = list(pool.map(draw, range(8)))
     for one, other in zip(expected, found, strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("name", ["random", "choice", "normall"])
+def test_what_numpy_has_and_this_has_not_is_one_line_that_says_what_exists(name):
+    fade = Perturbation("fade", lambda batch, parameter, rng: getattr(rng, name)(3), [0, 1])
+    with pytest.raises(InputError) as caught:
+        fade.apply(np.zeros((2, 3)), 1)
+    said = str(caught.value)
+    assert said.startswith(f"perturbation 'fade': rng.{name} does not exist; ")
+    assert "known: field, integers, normal, poisson, uniform" in said
+    assert "\n" not in said
+
+
+def test_to_python_it_is_an_attribute_that_is_not_there():
+    assert not hasattr(rng([0]), "choice")
+    again = pickle.loads(pickle.dumps(rng([3])))
+    assert again.uniform() == copy.deepcopy(rng([3])).uniform() == rng([3]).uniform()

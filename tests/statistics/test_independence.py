@@ -17,6 +17,7 @@ from testifai.tomogram.independence import analyse, lines
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2, 3])
 CLEAN = 0.93
+HIGH = np.array([[1, 0.987, 0.973, 0.96]] * 2)
 ALONE = np.array([[1, 0.9, 0.75, 0.6], [1, 0.8, 0.6, 0.4], [1, 0.85, 0.7, 0.5]])  # relative to clean, by severity
 
 
@@ -25,7 +26,9 @@ def up_to_two(axes: int) -> np.ndarray:
     return grid[np.count_nonzero(grid, axis=1) <= 2]
 
 
-def tied(rng: np.random.Generator, inputs: int, axes: int = 2, correlation: float = 0.0) -> np.ndarray:
+def tied(
+    rng: np.random.Generator, inputs: int, axes: int = 2, correlation: float = 0.0, alone: np.ndarray = ALONE
+) -> np.ndarray:
     """Outcomes, inputs by tests, that an input's own thresholds decide in every test.
 
     Independent perturbations unless the thresholds of the first two axes are correlated.
@@ -33,7 +36,7 @@ def tied(rng: np.random.Generator, inputs: int, axes: int = 2, correlation: floa
     normal = rng.standard_normal((inputs, axes))
     normal[:, 1] = correlation * normal[:, 0] + np.sqrt(1 - correlation**2) * normal[:, 1]
     sigmas = up_to_two(axes)
-    survives = ndtr(normal)[:, None, :] < ALONE[np.arange(axes), sigmas]
+    survives = ndtr(normal)[:, None, :] < alone[np.arange(axes), sigmas]
     return (rng.random((inputs, 1)) < CLEAN) & survives.all(axis=2)
 
 
@@ -108,6 +111,24 @@ def test_the_expected_chi_square_is_its_mean_under_independence(null, kind):
     assert found.mean() == pytest.approx(expected.mean(), abs=4 * error)
 
 
+def test_the_bootstrap_keeps_its_size_where_few_joint_failures_are_expected():
+    """Those seen are often none, of which a bootstrap makes none ever: it rejected in 20 to 40 % of such runs."""
+    seeds = 200
+    pairs = [
+        examined(tied(np.random.default_rng([seed, 8]), 800, alone=HIGH), seed=seed).pairs[0] for seed in range(seeds)
+    ]
+    assert np.mean([pair.p_bootstrap <= 0.05 for pair in pairs]) <= 0.05 + spread(0.05, seeds)
+    assert np.mean([pair.joint_failures for pair in pairs]) == pytest.approx(800 * CLEAN * 0.04**2, rel=0.1)
+
+
+def test_a_strong_dependence_is_found_where_few_joint_failures_are_expected():
+    pairs = [
+        examined(tied(np.random.default_rng([seed, 9]), 800, correlation=0.8, alone=HIGH), seed=seed).pairs[0]
+        for seed in range(30)
+    ]
+    assert np.mean([pair.dependent for pair in pairs]) > 0.9
+
+
 def test_a_weak_dependence_is_found_that_the_published_test_misses():
     pairs = [
         examined(tied(np.random.default_rng(seed), 800, correlation=0.2), seed=seed).pairs[0] for seed in range(60)
@@ -147,7 +168,8 @@ def test_counts_alone_keep_the_size_where_every_outcome_is_tossed():
 
 @pytest.mark.parametrize("plain", [False, True])
 def test_statistics_are_their_definitions(plain):
-    outcomes = tied(np.random.default_rng(5), 300, correlation=0.3)
+    """On outcomes that are tossed: they vary more than the least, and nothing is missing from the bootstrap."""
+    outcomes = tossed(np.random.default_rng(5), 300)
     pair = examined(outcomes, plain=plain, draws=100, seed=4).pairs[0]
     sigmas = [tuple(s) for s in up_to_two(2).tolist()]
 
@@ -244,6 +266,21 @@ def test_the_text_names_the_pairs_that_mislead():
 def test_the_text_says_when_products_will_do():
     said = lines(analyse(run_of(tied(np.random.default_rng(0), 1_000))))
     assert said[-1].startswith("No pair departs from the product")
+
+
+def test_the_text_says_where_failures_are_too_few_to_tell():
+    result = analyse(run_of(tied(np.random.default_rng(0), 800, alone=HIGH)))
+    (pair,) = result.pairs
+    assert pair.few
+    assert not pair.dependent
+    assert lines(result)[-1] == (
+        "Too few failures to tell a dependence unless it is strong: zoom × blur "
+        f"(at most {pair.joint_failures:.1f} inputs expected to fail under both)."
+    )
+    assert result.as_dict()["pairs"][0]["few"]
+    (pair,) = analyse(run_of(tied(np.random.default_rng(0), 800, correlation=0.95, alone=HIGH))).pairs
+    assert pair.few
+    assert pair.dependent
 
 
 def test_only_inputs_tried_by_all_tests_of_a_pair_count():

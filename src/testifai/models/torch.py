@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,8 +29,8 @@ class TorchModel(Model):
 
     Nothing in a module says what its input should be: images of whole numbers, (N, H, W) or (N, H, W, C), are
     handed over as float32 NCHW in 0 … 1 unless `layout`, `scale`, `mean` or `std` say otherwise; other inputs
-    as they are. The module is put into evaluation mode and moved to `device` (by default it stays where it
-    is).
+    as they are. The module is moved to `device` (by default it stays where it is); it is in evaluation mode while it
+    is called, and afterwards each of its parts is in the mode it was in.
     """
 
     thread_safe = False  # torch spreads one call over its own threads
@@ -53,9 +55,7 @@ class TorchModel(Model):
             raise InputError(f"model: {type(module).__name__} is not a torch.nn.Module")
         if threads is not None:
             torch.set_num_threads(checks.whole("model: threads", threads, least=1))
-        self.module = module.eval()
-        if device is not None:
-            self.module = _move(self.module, device)
+        self.module = module if device is None else _move(module, device)
         tensor = next(self.module.parameters(), None)
         tensor = next(self.module.buffers(), None) if tensor is None else tensor
         self.device = tensor.device if tensor is not None else torch.device(device or "cpu")
@@ -89,14 +89,15 @@ class TorchModel(Model):
     def _reached(self) -> tuple[str | None, str | None]:
         # A module made of the library's parts alone is told by its structure and weights.
         own = any(not is_library(type(part).__module__) for part in self.module.modules())
-        return reached(self.module) if own else (None, None)
+        with _evaluating(self.module):
+            return reached(self.module) if own else (None, None)
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
         torch = _import_torch()
         inputs: Any = batch
         if not isinstance(batch, list):
             inputs = torch.from_numpy(self._ready(batch)).to(self.device)
-        with torch.inference_mode():
+        with _evaluating(self.module), torch.inference_mode():
             outputs = self.module(inputs)
         if not isinstance(outputs, torch.Tensor):
             raise InputError(
@@ -202,6 +203,19 @@ def _read_weights(file: Path) -> Any:
         reason = " ".join(str(error).split())[:120]
         raise InputError(f"model.weights: {file} is not a file of weights alone ({reason})") from None
     return state.get("state_dict", state) if isinstance(state, dict) else state
+
+
+@contextmanager
+def _evaluating(module: Any) -> Iterator[None]:
+    """The module in evaluation mode; whatever happens, its parts then return to the mode that each was in."""
+    training = [part for part in module.modules() if getattr(part, "training", False)]  # frozen scripts have no mode
+    if training:
+        module.eval()
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
 
 
 def _move(module: Any, device: str) -> Any:

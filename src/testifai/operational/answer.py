@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testifai.operational.base import conclude
+from testifai.operational.base import assumed_by, conclude
 from testifai.operational.release import Release, check_require, judge
 from testifai.operational.rounds import Collected
 from testifai.support.plain import plain
@@ -31,7 +31,8 @@ class Findings:
     """An estimate from filled files.
 
     `used` of the `labels` are without a gap in drawing order and carry the estimate; `planned` will be there in the
-    end, `waiting` are empty in the files. Accuracy and bounds are NaN before the first usable label.
+    end, `waiting` are empty in the files. Accuracy and bounds are NaN before the first usable label. The interval
+    `assumes` what the technique says.
     """
 
     technique: str
@@ -47,6 +48,7 @@ class Findings:
     confusions: tuple[tuple[str, str, int], ...]
     more_rounds: bool
     verdict: Release | None = None
+    assumes: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -55,7 +57,7 @@ class Findings:
             "technique": self.technique, "accuracy": plain(self.accuracy), "low": plain(self.low),
             "high": plain(self.high), "size": self.size, "labels": self.labels, "used": self.used,
             "tests": self.planned, "remaining": self.planned - self.used, "waiting": list(self.waiting),
-            "next_round": self.more_rounds, "failures": len(self.failing),
+            "next_round": self.more_rounds, "failures": len(self.failing), "assumes": self.assumes,
             "failing": [
                 {"id": one.example, "where": one.where, "label": one.label, "predicted": one.predicted}
                 for one in self.failing
@@ -76,9 +78,11 @@ class Findings:
             return [f"No estimate yet: {self.labels} of {self.planned} labels, none usable without a gap."]
         bounds = "no interval" if math.isnan(self.low) else f"95 % interval {self.low:.4f} … {self.high:.4f}"
         so_far = "" if self.used == self.planned else " so far"
+        assumed = [f"The interval takes for granted {self.assumes}."] if self.assumes else []
         return [
             f"Accuracy{so_far} {self.accuracy:.4f} ({bounds}) on {self.size:,} examples, "
-            f"from {self.used} of {self.planned} labels chosen by {self.technique}"
+            f"from {self.used} of {self.planned} labels chosen by {self.technique}",
+            *assumed,
         ]
 
     def _failures(self) -> list[str]:
@@ -155,6 +159,7 @@ def answer(collected: Collected, require: float | None = None) -> Findings:
         confusions=_confusions(failing),
         more_rounds=not standing.complete and len(standing.batches) > collected.rounds,
         verdict=verdict,
+        assumes=assumed_by(selection.technique),
     )
 
 

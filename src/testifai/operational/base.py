@@ -72,6 +72,7 @@ class Estimate:
     failed: Flags
     technique: str
     size: int
+    assumes: str = ""  # what the interval takes for granted
 
     @property
     def labels(self) -> int:
@@ -93,7 +94,7 @@ class Technique(Protocol):
     `plan` is a generator: one that needs no labels yields all its draws at once, an adaptive one yields what it
     wants labelled next and looks at the outcomes sent back. `estimate` needs the frame and the sample (or the first
     part of it) and returns accuracy, low and high. One that draws by something else than confidence says so in
-    `needs`, one of NEEDS.
+    `needs`, one of NEEDS; what its interval takes for granted, to be told with the answer, in `assumes`.
     """
 
     name: str
@@ -110,6 +111,11 @@ class Technique(Protocol):
 def needs_of(technique: Technique) -> str:
     """What a technique needs; one that does not say draws by confidence."""
     return choice(f"technique {technique.name!r}: needs", getattr(technique, "needs", CONFIDENCE), NEEDS)
+
+
+def assumed_by(technique: Technique) -> str:
+    """What a technique's interval takes for granted, in words; nothing where it does not say."""
+    return str(getattr(technique, "assumes", ""))
 
 
 def needed(frame: Frame, technique: str) -> Floats:
@@ -148,4 +154,6 @@ def conclude(technique: Technique, frame: Frame, sample: Sample) -> Estimate:
     """The estimate from a sample or from the first part of one."""
     accuracy, low, high = technique.estimate(frame, sample)
     failures = len(np.unique(sample.selected[sample.failed]))
-    return Estimate(accuracy, low, high, failures, sample.selected, sample.failed, technique.name, frame.size)
+    return Estimate(
+        accuracy, low, high, failures, sample.selected, sample.failed, technique.name, frame.size, assumed_by(technique)
+    )

@@ -24,13 +24,19 @@ FLOOR = 1e-10
 class CrossEntropy:
     """Grows the sample by the group that brings it closest to all examples, feature by feature.
 
-    Features are the outputs of the last hidden layer. The sample is not a random one: the estimate is not exactly
-    unbiased, and the interval is that of simple random sampling, which is wider than need be where the features say
-    something about failures. A first part of the draws is such a sample too (up to its last, broken group).
+    Features are the outputs of the last hidden layer. The sample is chosen, not drawn with known chances: the estimate
+    is not exactly unbiased, and nothing can be promised of an interval. The one given is exact for as many examples
+    drawn at random. It is wider than need be where the features say something about failures, and may be too
+    optimistic where failures sit at values of the features so rare that the sample passes them by. A first part of the
+    draws is such a sample too (up to its last, broken group).
     """
 
     name = "ces"
     needs = FEATURES
+    assumes = (
+        "that the examples fail as often as ones drawn at random would: they were chosen otherwise, and nothing "
+        "promises it"
+    )
 
     def __init__(self) -> None:
         self._binned: tuple[NDArray[Any], NDArray[np.uint8], Floats] | None = None
@@ -47,7 +53,7 @@ class CrossEntropy:
         return {}
 
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
-        """The observed share."""
+        """The observed share, with the interval of as many draws at random."""
         return share(sample, frame.size)
 
 

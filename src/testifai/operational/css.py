@@ -14,6 +14,7 @@ from testifai.errors import InputError
 from testifai.operational import intervals
 from testifai.operational.base import CONFIDENCE, Floats, Frame, Indices, Plan, Sample, needed
 from testifai.statistics.normal import half_widths
+from testifai.support import checks
 
 # Shares of the examples from least to most risky, and of the labels.
 SHARES = (0.8, 0.1, 0.1)
@@ -25,17 +26,29 @@ class Stratified:
 
     Fact per draw: `stratum`. Draws take turns between strata, so that any first part keeps to the shares as nearly as
     whole numbers can; given how many each stratum got, it is a stratified sample too.
+
+    One who is `trusting` has a narrower interval, which rests on the risks and not on labels alone.
     """
 
     name = "css"
     needs = CONFIDENCE
 
-    def __init__(self, *, shares: Sequence[float] = SHARES, labels: Sequence[float] = LABELS) -> None:
+    def __init__(
+        self, *, shares: Sequence[float] = SHARES, labels: Sequence[float] = LABELS, trusting: bool = False
+    ) -> None:
         for field, given in (("shares", shares), ("labels", labels)):
             if len(given) != len(shares) or min(given) <= 0 or abs(sum(given) - 1) > 1e-9:
                 raise InputError(f"{field}: {list(given)}; expected a positive share per stratum, 1 in all")
         self.shares = np.asarray(shares, float)
         self.labels = np.asarray(labels, float)
+        self.trusting = checks.flag("trusting", trusting)
+
+    @property
+    def assumes(self) -> str:
+        """What the interval takes for granted."""
+        if self.trusting:
+            return "that strata without a failure are as safe as their risks say"
+        return "nothing about the risks: the exact intervals of the strata, added up as independent ones"
 
     def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
         """All draws at once."""
@@ -57,10 +70,10 @@ class Stratified:
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
         """Rates of the strata, weighted by their sizes.
 
-        A stratum with failures, and the riskiest in any case, has an exact interval. Another without failures is
-        bounded by what its risks lead one to expect (see `_expected`): with no such trust the bound for the many
-        confident examples, of which few are labelled, would outweigh everything. Where a model may be confidently
-        wrong, as after a drift, this interval is too narrow, and that of simple random sampling the one to rely on.
+        Each stratum has an exact interval, and they add up as independent ones do. The many confident examples, of
+        which few are labelled, may hold failures that nobody has seen: mostly that outweighs everything. One who is
+        `trusting` bounds a stratum without failures, other than the riskiest, by what its risks lead one to expect (see
+        `_expected`). Where a model may be confidently wrong, as after a drift, that is far too narrow.
         """
         risk = needed(frame, self.name)
         strata = self.strata(risk)
@@ -71,7 +84,7 @@ class Stratified:
         parts = []
         for number, members in enumerate(strata):
             if draws[number]:
-                bounded = number != riskiest and not failures[number]
+                bounded = self.trusting and number != riskiest and not failures[number]
                 trust = expected[number] if bounded else None
                 parts.append(_part(int(failures[number]), int(draws[number]), len(members), trust))
             else:  # Not reached yet, or empty.

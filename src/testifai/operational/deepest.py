@@ -42,6 +42,7 @@ class DeepEST(ABC):
 
     name: str
     needs = CONFIDENCE
+    assumes = "that unsuspected examples fail no more often than the milder half of the suspects"
 
     def __init__(self, *, threshold: float | None = None) -> None:
         self.threshold = None if threshold is None else number("threshold", threshold)

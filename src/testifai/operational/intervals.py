@@ -34,6 +34,22 @@ def hypergeometric(failures: int, tests: int, population: int, confidence: float
     return float(low), float(high)
 
 
+def share(passes: int, draws: int, population: int | None, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Exact limits for the share of a population that passes, from simple random draws (with replacement if None).
+
+    Half the error rate is for either side whatever was seen: the truth is outside at most as often as stated
+    (Clopper and Pearson, Biometrika 26, 1934, and for draws without replacement the hypergeometric of the same).
+
+    >>> share(50, 50, 1000)
+    (0.931, 1.0)
+    """
+    errors = ((1 - confidence) / 2,) * 2
+    if population is None:
+        return statistics.clopper_pearson(passes, draws, errors)
+    low, high = statistics.hypergeometric(passes, draws, population, errors)
+    return low / population, high / population
+
+
 def _errors(none: bool, all_failed: bool, confidence: float) -> tuple[float, float]:
     """Error rates of the low and the high limit."""
     error = 1 - confidence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from testifai.operational import intervals
 from testifai.operational.base import NOTHING, Frame, Plan, Sample
-from testifai.statistics.intervals import wilson
 
 
 class SimpleRandom:
@@ -13,6 +13,7 @@ class SimpleRandom:
 
     name = "srs"
     needs = NOTHING
+    assumes = "nothing but the labels: it is exact, whatever the model and the data"
 
     def __init__(self, *, replacement: bool = False) -> None:
         self.replacement = replacement
@@ -26,13 +27,12 @@ class SimpleRandom:
         return {}
 
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
-        """The observed share (Eq. 1) with Wilson's interval."""
+        """The observed share (Eq. 1) with its exact interval."""
         return share(sample, None if self.replacement else frame.size)
 
 
 def share(sample: Sample, population: int | None) -> tuple[float, float, float]:
-    """The share of draws that did not fail, with Wilson's interval for that many equal draws."""
+    """The share of draws that did not fail, with the exact interval for that many draws at random."""
     draws = len(sample.failed)
     passes = draws - int(sample.failed.sum())
-    low, high = wilson(passes, draws, population)
-    return passes / draws, float(low), float(high)
+    return passes / draws, *intervals.share(passes, draws, population)

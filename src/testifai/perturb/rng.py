@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.errors import InputError
+from testifai.errors import InputError, suggest
 
 Size = int | tuple[int, ...]
+
+DRAWS = ("field", "integers", "normal", "poisson", "uniform")
 
 # More numbers per input than this are a field. The choice rests on the size alone: never on the batch.
 FEW = 16
@@ -49,6 +51,10 @@ def philox4x32(counter: NDArray[np.uint64], key: tuple[int, int], rounds: int = 
     return np.stack([a, b, c, d])
 
 
+class MissingDrawError(InputError, AttributeError):
+    """A perturbation asked for a draw that there is not: a mistake in one line, and to Python an attribute it lacks."""
+
+
 class Rng:
     """Draws for a batch of inputs: shape (number of inputs, *size), the same for an input wherever it stands.
 
@@ -69,6 +75,9 @@ class Rng:
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    def __getattr__(self, name: str) -> Any:
+        raise MissingDrawError(f"rng.{name} does not exist; {suggest(name, DRAWS)}")
 
     def part(self, rows: slice) -> Rng:
         """The draws of some of the inputs: what this generator would give them from here on."""

@@ -4,7 +4,8 @@ If they do, a combination passes at the product of its perturbations' rates, rel
 r_ij = r_i r_j / r_0 (the paper's own example multiplies plain rates; `plain` keeps that). The published chi-square
 takes the inputs of every test for fresh ones and the first-order rates for known. They are neither: it is far too
 cautious where an input's outcomes hang together (it then all but never rejects independence that holds, nor weak
-dependence) and far too bold where they do not. It is reported; a bootstrap over inputs decides.
+dependence) and far too bold where they do not. It is reported; a bootstrap over inputs decides, with what it
+cannot know of joint failures that are too rare to have happened (`joint_failures`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.statistics.corrections import holm
+from testifai.statistics.joint_failures import JointFailures
 from testifai.support.plain import plain as plain_data
 
 Floats = NDArray[np.float64]
@@ -30,6 +32,7 @@ DRAWS = 400
 FEWEST_DRAWS = 99  # for a p-value of 0.01
 MISLEADING = 0.02  # a departure from the product that matters, where it is also significant
 FEWEST_TRIALS = 20  # a test with fewer says nothing about its rate that a bootstrap could use
+FEWEST_FAILURES = 5  # joint ones; the usual rule for counts (Cochran 1954)
 FEWEST_SHARED = 100  # inputs tried by all tests of a pair; with fewer, each test counts the inputs that it tried
 NUMBERS = (
     *("mean_effect", "largest_effect", "statistic", "p_bootstrap", "p_adjusted", "dependent"),
@@ -60,6 +63,12 @@ class Pair:
     at: tuple[int, int]  # the severities where it is found
     measured: float
     product: float
+    joint_failures: float  # inputs that independence expects to fail under either alone, in the test with most of them
+
+    @property
+    def few(self) -> bool:
+        """Whether so few failures were to be expected that only a strong dependence could be told."""
+        return self.joint_failures < FEWEST_FAILURES
 
     @property
     def misleading(self) -> bool:
@@ -91,7 +100,9 @@ class PairTests:
         """Plain data for JSON, None for what does not exist."""
         return {
             "axes": list(self.axes),
-            "pairs": plain_data([{**asdict(pair), "misleading": pair.misleading} for pair in self.pairs]),
+            "pairs": plain_data(
+                [{**asdict(pair), "few": pair.few, "misleading": pair.misleading} for pair in self.pairs]
+            ),
             "matrix": plain_data(self.matrix()),
             "groups": plain_data(self.groups),
             "warnings": warnings(self),
@@ -105,6 +116,9 @@ def warnings(result: PairTests) -> list[str]:
     """One sentence for each pair about which products mislead, or one that says that there is none."""
     found = [_sentence(pair) for pair in result.pairs if pair.misleading]
     untested = [" × ".join(pair.axes) for pair in result.pairs if not pair.tests]
+    few = [_few(pair) for pair in result.pairs if pair.few and not pair.dependent]
+    if few:
+        found.append(f"Too few failures to tell a dependence unless it is strong: {', '.join(few)}.")
     if untested:
         found.append(f"Not tested, because their tests were not measured: {', '.join(untested)}.")
     elif not found:
@@ -141,6 +155,12 @@ class Design:
     def departures(self, rates: Floats, plain: bool) -> Floats:
         """Measured less product, of every joint test."""
         return np.asarray(rates[..., self.joint] - self.products(rates, plain))
+
+    def joint_failures(self, rates: Floats, trials: NDArray[np.int64], plain: bool) -> JointFailures:
+        """What independence says of inputs that fail under both perturbations."""
+        clean = 1.0 if plain else float(rates[0])
+        first, second = (np.clip(1 - rates[each] / max(clean, 1e-300), 0, 1) for each in (self.first, self.second))
+        return JointFailures(clean, first, second, trials[self.joint])
 
 
 def find_designs(features: NDArray[np.int64]) -> Iterator[Design]:
@@ -194,7 +214,7 @@ def examine(
         _Sample(table.rates(None)[0], np.concatenate(own), table.trials, table.inputs, table.shared)
         for table, own in zip(tables, replicates, strict=True)
     ]
-    return _conclude(designs, names, samples, alpha, plain)
+    return _conclude(designs, names, samples, seed, alpha, plain)
 
 
 def examine_counts(
@@ -213,7 +233,7 @@ def examine_counts(
     rate = won / np.maximum(tried, 1)
     drawn = np.random.default_rng([seed, len(rate)]).binomial(tried, rate, (draws, len(rate))) / np.maximum(tried, 1)
     samples = [_Sample(rate[d.rows], drawn[:, d.rows], tried[d.rows], int(tried[d.rows].sum()), False) for d in designs]
-    return _conclude(designs, names, samples, alpha, plain)
+    return _conclude(designs, names, samples, seed, alpha, plain)
 
 
 def connected(count: int, links: Sequence[tuple[int, int]]) -> list[list[int]]:
@@ -298,11 +318,11 @@ def _resamples(inputs: int, draws: int, seed: int) -> Iterator[NDArray[np.float3
 
 
 def _conclude(
-    designs: Sequence[Design], names: Sequence[str], samples: Sequence[_Sample], alpha: float, plain: bool
+    designs: Sequence[Design], names: Sequence[str], samples: Sequence[_Sample], seed: int, alpha: float, plain: bool
 ) -> PairTests:
     published = [_published(design, sample, plain) for design, sample in zip(designs, samples, strict=True)]
     p_holm = holm([one.p for one in published]).tolist()
-    decisions = _bootstrap(designs, samples, plain)
+    decisions = _bootstrap(designs, samples, plain, np.random.default_rng([seed, len(designs)]))
     pairs = []
     for design, sample, chi2, p_chi2, found in zip(designs, samples, published, p_holm, decisions, strict=True):
         i, j = design.axes
@@ -322,7 +342,8 @@ def _conclude(
 def _effects(design: Design, sample: _Sample, plain: bool) -> dict[str, Any]:
     """How far the measured rates are from their products."""
     if not design.tests:
-        return {"at": (0, 0), **dict.fromkeys(("mean_effect", "largest_effect", "measured", "product"), math.nan)}
+        numbers = ("mean_effect", "largest_effect", "measured", "product", "joint_failures")
+        return {"at": (0, 0), **dict.fromkeys(numbers, math.nan)}
     departures = design.departures(sample.rates, plain)
     worst = int(np.argmax(np.abs(departures)))
     return {
@@ -331,6 +352,7 @@ def _effects(design: Design, sample: _Sample, plain: bool) -> dict[str, Any]:
         "at": tuple(design.severities[worst].tolist()),
         "measured": float(sample.rates[design.joint[worst]]),
         "product": float(design.products(sample.rates, plain)[worst]),
+        "joint_failures": float(design.joint_failures(sample.rates, sample.trials, plain).expected.max()),
     }
 
 
@@ -357,18 +379,22 @@ def _published(design: Design, sample: _Sample, plain: bool) -> _ChiSquare:
     return _ChiSquare(chi2, expected, count, float(chdtrc(count, chi2)))
 
 
-def _bootstrap(designs: Sequence[Design], samples: Sequence[_Sample], plain: bool) -> list[_Bootstrap]:
+def _bootstrap(
+    designs: Sequence[Design], samples: Sequence[_Sample], plain: bool, rng: np.random.Generator
+) -> list[_Bootstrap]:
     """Each pair's sum of squared standardised departures, compared with that of the replicates, centred."""
     found, nulls = [], []
     for design, sample in zip(designs, samples, strict=True):
         if not design.tests:
             continue
         departures = design.departures(sample.rates, plain)
-        replicates = design.departures(sample.replicates, plain)
+        errors = design.departures(sample.replicates, plain) - departures
+        rare = design.joint_failures(sample.rates, sample.trials, plain)
+        errors += rare.missing(errors.var(axis=0), len(errors), rng)
         # Where hardly any input counts, its standard deviation is no guide: one input is the least.
-        scale = np.maximum(replicates.std(axis=0), 1 / np.maximum(sample.trials[design.joint], 1))
+        scale = np.maximum(errors.std(axis=0), 1 / np.maximum(sample.trials[design.joint], 1))
         found.append(float(np.sum((departures / scale) ** 2)))
-        nulls.append(np.sum(((replicates - departures) / scale) ** 2, axis=1))
+        nulls.append(np.sum((errors / scale) ** 2, axis=1))
     untested = _Bootstrap(math.nan, math.nan, math.nan)
     if not found:
         return [untested] * len(designs)
@@ -398,6 +424,10 @@ def p_values(statistics: Floats, nulls: Floats) -> tuple[Floats, Floats]:
     among = np.empty_like(alone)
     among[descending] = np.maximum.accumulate(steps)
     return alone, np.maximum(among, alone)
+
+
+def _few(pair: Pair) -> str:
+    return f"{' × '.join(pair.axes)} (at most {pair.joint_failures:.1f} inputs expected to fail under both)"
 
 
 def _sentence(pair: Pair) -> str:

@@ -102,6 +102,23 @@ def test_no_bias_and_honest_intervals_whatever_the_risk_is_worth(kind, balance):
     assert covered >= 0.9 - 3 * np.sqrt(0.9 * 0.1 / len(low))
 
 
+@pytest.mark.parametrize(
+    ("accuracy", "sharpness", "tests"),
+    [(0.97, 0, 200), (0.5, 8, 800)],  # a risk that is worth nothing; half fail, where weights must add up
+)
+def test_intervals_hold_where_the_curve_is_hard_to_tell_and_where_half_fail(accuracy, sharpness, tests):
+    technique, held, repetitions = BalancedSampling(), 0, 120
+    for seed in range(repetitions):
+        rng = np.random.default_rng([seed, tests])
+        risk = rng.random(10_000)
+        failed = np.zeros(10_000, bool)
+        failed[np.argsort(-(sharpness * np.log(risk) + rng.gumbel(size=10_000)))[: round(10_000 * (1 - accuracy))]] = 1
+        frame = Frame(10_000, risk)
+        answer = conclude(technique, frame, draw(technique, frame, tests, rng, failed.__getitem__))
+        held += answer.low <= accuracy <= answer.high
+    assert held / repetitions >= 0.93 - np.sqrt(0.93 * 0.07 / repetitions)
+
+
 @pytest.mark.parametrize("first", [15, 60])
 def test_the_first_part_of_the_labels_gives_an_unbiased_estimate_too(first):
     rng = np.random.default_rng(5)

@@ -23,7 +23,7 @@ from testifai.operational.balanced.design import (
     scale,
     systematic,
 )
-from testifai.operational.balanced.interval import limits
+from testifai.operational.balanced.interval import Labels, limits
 from testifai.operational.base import CONFIDENCE, Flags, Floats, Frame, Indices, Plan, Sample, needed
 from testifai.support.checks import number
 
@@ -55,6 +55,7 @@ class BalancedSampling:
 
     name = "balanced"
     needs = CONFIDENCE
+    assumes = "that failures become rarer as the risk falls, unless the labels say otherwise"
 
     def __init__(self, *, balance: float = 0.3) -> None:
         self.balance = number("balance", balance, least=0, most=1)
@@ -110,17 +111,20 @@ class BalancedSampling:
         ranks[_by_risk(needed(frame, self.name))] = np.arange(frame.size)
         drawn = ranks[sample.selected]
         weights = _weights(sample, deal)
-        failing = 0.0
+        failed, labelled = deal.count(drawn, sample.failed, np.ones(len(drawn), bool))
+        rate = curves(trusting=False).given(failed[None], labelled[None])[0][0]
+        failing = imbalance = 0.0
         for fold in range(deal.folds):
             here = drawn % deal.folds == fold
             usual = _mostly_failing(sample, ~here)
             failing += usual * len(range(fold, deal.size, deal.folds))
             failing += float(weights[here] @ (sample.failed[here] - usual))
+            unusual = rate[deal.cells] - usual
+            imbalance += float(weights[here] @ unusual[drawn[here]] - unusual[fold :: deal.folds].sum()) ** 2
         known = float(np.count_nonzero(sample.failed)), float(frame.size - np.count_nonzero(~sample.failed))
         failing = min(max(failing, known[0]), known[1])
-        failed, labelled = deal.count(drawn, sample.failed, np.ones(len(drawn), bool))
-        rate = curves(trusting=False).given(failed[None], labelled[None])[0][0]
-        low, high = limits(failing, known, rate, deal.members, deal.cells[drawn], weights, sample.failed)
+        labels = Labels(deal.cells[drawn], weights, sample.failed, imbalance)
+        low, high = limits(failing, known, rate, deal.members, labels)
         return 1 - failing / frame.size, 1 - high / frame.size, 1 - low / frame.size
 
 

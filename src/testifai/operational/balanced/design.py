@@ -60,7 +60,8 @@ def curves(*, trusting: bool) -> Curves:
     one (b < 0), to a sharp one. One who trusts the risk expects rates around 3 in 4 at the riskiest end (give or
     take two units of logit) and finds b the likelier the larger, by a factor of e per ten units, and hardly ever below
     0. That is for choosing what to label, where being wrong costs labels and never the truth of the estimate. For
-    intervals all rates and all b from 0 are equally likely and b below 0 is only a little less so.
+    intervals all rates are equally likely, b from 0 is so on a logarithmic scale, 1 / (1 + b), for a risk may be
+    worth anything from nothing to everything, and b below 0 is only a little less likely than 0.
 
     With a probability of 4 % (for intervals 8 %) some examples, 0.3 to 10 %, fail for reasons unknown to the risk.
     """
@@ -74,7 +75,8 @@ def curves(*, trusting: bool) -> Curves:
     if trusting:
         log_prior = -0.5 * ((a - 1) / 2) ** 2 + np.where(b < 0, 0.5, 0.1) * b + np.log(np.where(floor > 0, 0.01, 0.96))
     else:
-        log_prior = 0.2 * np.minimum(b, 0) + np.log(np.where(floor > 0, 0.02, 0.92))
+        slopes = 0.2 * np.minimum(b, 0) - np.log1p(np.maximum(b, 0))
+        log_prior = slopes + np.log(np.where(floor > 0, 0.02, 0.92))
     return Curves(rate, rate * (1 - rate), np.log(rate.T), np.log1p(-rate.T), log_prior.ravel())
 
 

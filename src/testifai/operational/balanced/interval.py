@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from testifai.operational.balanced.design import CELLS
@@ -14,25 +16,35 @@ MOST_SKEW = 1.2
 SHIFTS = np.linspace(-8, 8, 161)
 
 
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Of each label its cell, its weight and whether it failed; and how far all are from weighing what they stand for.
+
+    `imbalance` is the sum over the folds of (what the weights make of the curve's rates, less what these add up to)²:
+    the variance that the estimate has because the weights do not always add up alike.
+    """
+
+    cells: Indices
+    weights: Floats
+    failed: Flags
+    imbalance: float
+
+
 def limits(
-    failing: float,
-    known: tuple[float, float],
-    rate: Floats,
-    members: Floats,
-    cells: Indices,
-    weights: Floats,
-    failed: Flags,
+    failing: float, known: tuple[float, float], rate: Floats, members: Floats, labels: Labels
 ) -> tuple[float, float]:
     """Limits of the number of failures among all examples, from its estimate and from the labels.
 
     Failure rates of the curve's shape, shifted on the logit scale, give every total between none and all. A total
     belongs to the interval if the estimate lies between two quantiles of what such a population would give: a score
     interval, whose variance is that of the total in question, and larger where the labels scatter more around the
-    curve than it says. The quantiles are corrected for skewness (Cornish and Fisher 1937, first order), because few
-    failures with unequal weights are skewed. `known` is how many failures there must be and how many there can be.
+    curve than it says or do not weigh what they should. The quantiles are corrected for skewness (Cornish and Fisher
+    1937, first order), because few failures with unequal weights are skewed. `known` is how many failures there must be
+    and how many there can be.
     """
     from scipy.special import expit, logit
 
+    cells, weights = labels.cells, labels.weights
     rate = np.clip(rate, 1e-12, 1 - 1e-12)
     rates = expit(logit(rate) + SHIFTS[:, None])
     totals, spread = rates @ members, rates * (1 - rates)
@@ -42,8 +54,8 @@ def limits(
     third = (spread * (1 - 2 * rates)) @ np.bincount(cells, second * (weights - 2), CELLS)
     skew = np.clip(third / variance**1.5, -MOST_SKEW, MOST_SKEW)
     here = rate[cells]
-    scatter = float(second @ (failed - here) ** 2) / (float(second @ (here * (1 - here))) + 1e-9)
-    deviation = np.sqrt(variance * max(scatter, 1.0))
+    scatter = float(second @ (labels.failed - here) ** 2) / (float(second @ (here * (1 - here))) + 1e-9)
+    deviation = np.sqrt(variance * max(scatter, 1.0) + labels.imbalance)
 
     def limit(quantile: float) -> float:
         """The total of which the estimate is that quantile."""
