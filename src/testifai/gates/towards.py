@@ -26,9 +26,9 @@ Floats = NDArray[np.float64]
 class TowardsGates(Adaptive):
     """Adaptive, with rounds that end once every gate is settled and go to the tests of those that are not.
 
-    A run starts with ten to twenty trials for every test; each round doubles what was spent, up to the budget. A
-    strict gate is settled when it holds or fails; a lenient one also when its half-width is at most the target. Where
-    the spec has a target it is reached as well.
+    A run starts with ten to twenty trials per test, the clean one's share among them (`clean_trials`); each round
+    doubles what was spent, up to the budget. A strict gate is settled when it holds or fails; a lenient one also when
+    its half-width is at most the target. Where the spec has a target it is reached as well.
     """
 
     gates: tuple[Gate, ...] = ()

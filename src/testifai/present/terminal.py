@@ -75,8 +75,8 @@ def extent(tomogram: Tomogram) -> str:
         own = f"{trials.min():,} to {trials.max():,}" if trials.min() < trials.max() else f"{trials.min():,}"
         each = "each" if len(trials) == tests else f"{len(trials):,} of them"
         return f"{head}, {each} with {own} trials of {'its' if each == 'each' else 'their'} own; estimates pool them"
-    rest = "unknown" if tomogram.surrogate in (None, "none") else "predicted"
-    left = tests - tomogram.measured
+    unknown = tomogram.surrogate in (None, "none") or not len(tomogram.outcomes)
+    left, rest = tests - tomogram.measured, "unknown" if unknown else "predicted"
     return f"{head}: {tomogram.measured:,} measured{f', {left:,} {rest}' if left else ''}"
 
 

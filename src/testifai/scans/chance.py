@@ -23,8 +23,8 @@ def near_chance(
 
     >>> labels = np.arange(1000) % 10
     >>> near_chance(47, 500, labels, 10)
-    'clean accuracy is 0.094 on 500 inputs, not clearly above chance (0.100): check scale, layout, mean and std of the \
-model, and that labels and classes are numbered alike'
+    "clean accuracy is 0.094 on 500 inputs, not clearly above chance (0.100): check the model's \
+preprocessing (scale, layout, mean, std), and that labels and classes are numbered alike"
     >>> near_chance(150, 500, labels, 10) is None
     True
     """
@@ -34,7 +34,7 @@ model, and that labels and classes are numbered alike'
     chance = max(1 / classes, float(np.bincount(labels).max() / len(labels)))
     if exact(passes, trials)[0] > chance:
         return None
-    feeding = "which columns hold texts and labels" if texts else "scale, layout, mean and std of the model"
+    feeding = "which columns hold texts and labels" if texts else "the model's preprocessing (scale, layout, mean, std)"
     return (
         f"clean accuracy is {passes / trials:.3f} on {trials:,} inputs, not clearly above chance ({chance:.3f}): "
         f"check {feeding}, and that labels and classes are numbered alike"

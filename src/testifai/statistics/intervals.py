@@ -115,7 +115,7 @@ def exact(passes: int, trials: int, population: int | None = None, confidence: f
     """The rates that an exact test does not reject on either side: they cover at least so often, near 0 and 1 too.
 
     >>> [round(limit, 4) for limit in exact(990, 1000, 10_000)], [round(limit, 4) for limit in exact(990, 1000)]
-    ([0.9824, 0.9948], [0.9817, 0.9952])
+    ([0.9822, 0.9949], [0.9817, 0.9952])
     """
     errors = ((1 - confidence) / 2,) * 2
     if trials == 0:
