@@ -85,13 +85,13 @@ def _further(progress: Progress, known: Outcomes, size: int, need: Floats, numbe
     """
     trials = known.counts(np.arange(len(need)))[1]
     share = shares(progress, known.total() + size)
-    clean = 0 if progress.needs_clean else max(0, share.clean - int(trials[0]))
+    topped_up = 0 if progress.needs_clean else max(0, share.clean - int(trials[0]))
     room = np.where(need > 0, progress.inputs - trials, 0)
-    room[0] = max(0, room[0] - clean)
-    added = shared_out(size - clean, need, room)
+    room[0] = max(0, room[0] - topped_up)
+    added = shared_out(size - topped_up, need, room)
     if not added.any():
         return None
-    added[0] += clean
+    added[0] += topped_up
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3 + number]))
     chosen = generator.permutation(np.flatnonzero(added))
     places = []

@@ -96,8 +96,10 @@ class Estimates:
         found = self._whole if self.pooled and not self._clean_alone else self.view(np.zeros(1, np.int64))
         trials = int(found.trials[0])
         known = trials > 0 or self.pooled
-        values = [float(one[0]) if known else np.nan for one in (found.estimate, found.low, found.high)]
-        return CleanAccuracy(*values, trials, self.outcomes.inputs, bool(found.alone[0]))
+        estimate, low, high = (
+            float(one[0]) if known else float("nan") for one in (found.estimate, found.low, found.high)
+        )
+        return CleanAccuracy(estimate, low, high, trials, self.outcomes.inputs, bool(found.alone[0]))
 
     @property
     def passes(self) -> Ids:

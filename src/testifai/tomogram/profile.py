@@ -183,8 +183,9 @@ def _bounds(
     by_weight = np.argsort(np.where(apart, 1.0, -weights), kind="stable")
     most = min(MOST_JOINT, int(np.count_nonzero(~apart)))
     joint, rest = by_weight[:most], by_weight[most:]
-    known = surrogate is not None and len(joint)
-    covariance = surrogate.covariance(tomogram.space.matrix(ids[joint])) if known else None
+    covariance = None
+    if surrogate is not None and len(joint):
+        covariance = surrogate.covariance(tomogram.space.matrix(ids[joint]))
     if covariance is None:
         return float(weights @ low), float(weights @ high)
     half = half_widths() * math.sqrt(max(float(weights[joint] @ covariance @ weights[joint]), 0.0))
