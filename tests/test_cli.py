@@ -224,7 +224,7 @@ def test_run_saves_beside_the_spec_and_continues(folder, command, asked):
     assert "clean accuracy" in out
     assert "Next: testifai query" in " ".join(out.split())
     found = asked("run", folder / "ordered.toml")
-    assert set(found) == {"axes", "tests", "measured", "inputs", "inferences", "base", "run", "gates"}
+    assert set(found) == {"axes", "tests", "measured", "tried", "inputs", "inferences", "base", "clean", "run", "gates"}
     assert found["axes"] == {"brightness": [0, 2, 5], "zoom": [0, 1, 5], "blur": [0, 3]}
     assert (found["tests"], found["measured"], found["inputs"]) == (18, 14, 80)
     assert found["inferences"] == 14 * 80

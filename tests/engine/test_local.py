@@ -366,7 +366,7 @@ def test_a_clean_accuracy_near_chance_is_warned_about(caplog):
         ta.scan(guesses, (rows, labels), space)
     warned = [record.getMessage() for record in caplog.records]
     assert len(warned) == 1
-    assert "near chance (0.250)" in warned[0]
+    assert "not clearly above chance (0.250)" in warned[0]
     assert "preprocessing" in warned[0]
     caplog.clear()
     with caplog.at_level(logging.WARNING, logger="testifai"):
@@ -382,7 +382,7 @@ def test_chance_is_the_share_of_the_largest_class(caplog):
     with caplog.at_level(logging.WARNING, logger="testifai"):
         tomogram = ta.scan(lambda x: np.zeros(len(x), int), (rows, labels), Space({"shift": SHIFT}))
     assert tomogram.base == 0.9
-    assert "near chance (0.900)" in caplog.text
+    assert "not clearly above chance (0.900)" in caplog.text
 
 
 def test_results_do_not_depend_on_batch_size_or_workers():

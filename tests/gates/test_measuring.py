@@ -90,7 +90,7 @@ def test_gates_may_ask_for_plausible_inputs(project):
     assert answer.tests == 1
     trials = tomogram.trials.reshape(-1)
     assert trials[chosen].min() == 200
-    assert trials[~chosen].max() < 60
+    assert trials[~chosen][1:].max() < 60  # but for the clean test, which has its own share
     again = project.measure(project(gates, quality=quality, budget=1200))
     assert (again.new, again.verdicts) == (0, found.verdicts)
 

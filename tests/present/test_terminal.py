@@ -63,7 +63,7 @@ def test_an_answer_shows_its_numbers():
 def test_a_summary_shows_orders_severities_and_classes():
     run = tomogram()
     text = printed(terminal.summary, run)
-    assert "6 tests over zoom, blur: 6 measured with 120 inferences on 40 inputs; clean accuracy 1.000" in text
+    assert "6 tests over zoom, blur: 6 measured; 120 inferences on 40 inputs" in text
     for order, found in run.by_order().items():
         row = next(line.split() for line in text.splitlines() if line.startswith(f"{order:>5}  "))
         assert row[1:4] == [str(found.tests), str(found.measured), f"{found.robustness:.3f}"]
@@ -103,3 +103,28 @@ def test_gates_say_how_they_stand(at_least, status):
     gates = [Gate(name="[mild]", query="zoom == 1", at_least=at_least, inputs="label in [0, 1]")]
     text = printed(terminal.verdicts, judge(gates, tomogram()))
     assert text.startswith(f"{status}  [mild]: zoom == 1 for inputs label in [0, 1] >= {at_least:g} (between ")
+
+
+def test_pooled_estimates_say_how_many_trials_tests_have_of_their_own():
+    outcomes = Outcomes(2000)
+    for test in range(SPACE.size):
+        outcomes.record(
+            test, np.arange(1000 if test == 0 else 20 + test), np.ones(1000 if test == 0 else 20 + test, bool)
+        )
+    run = Tomogram(SPACE, outcomes, visiting_order(2000, 0), surrogate="process")
+    text = printed(terminal.summary, run)
+    assert "6 tests over zoom, blur, each with 21 to 1,000 trials of its own; estimates pool them; 1," in text
+    assert run.clean.low > 0.997
+    assert f"clean accuracy 1.000 ({run.clean.low:.3f} … 1.000), on 1,000 of 2,000 inputs" in text
+    assert "measured" not in text
+    rows = [line.split() for line in text.splitlines()]
+    assert ["0", "1", "1,000", "1.000", f"{run.clean.low:.3f}", "…", "1.000"] in rows
+
+
+def test_a_clean_accuracy_that_others_had_a_part_in_is_said_to_be_one():
+    outcomes = Outcomes(2000)
+    for test in range(SPACE.size):
+        outcomes.record(test, np.arange(30), np.ones(30, bool))
+    run = Tomogram(SPACE, outcomes, visiting_order(2000, 0), surrogate="process")
+    assert not run.clean.alone
+    assert terminal.clean(run).endswith("on 30 of 2,000 inputs and the trials of other tests")

@@ -70,15 +70,18 @@ def test_little_and_plenty_are_spread_evenly_at_once(budget):
     outcomes, _, asked = run(Adaptive(), budget=budget)
     _, trials = outcomes.counts(np.arange(16))
     assert len(asked) == 1
-    assert trials.min() == trials.max() == budget / 16
+    assert trials[0] == min(400, budget // 2)
+    assert np.ptp(trials[1:]) <= 1
+    assert trials.sum() == budget
 
 
 def test_the_second_half_goes_where_the_error_is_largest():
-    outcomes, passed, asked = run(Adaptive(), budget=1600)
+    outcomes, passed, asked = run(Adaptive(), budget=2000)
     assert len(asked) == 3
     _, first = outcomes.counts(np.arange(16))
     rates = passed.mean(axis=1)
-    middle, ends = np.abs(rates - 0.5) < 0.3, np.minimum(rates, 1 - rates) < 0.03
+    middle, ends = np.abs(rates - 0.5) < 0.3, np.minimum(rates, 1 - rates) < 0.1
+    ends[0] = False  # the clean test has a share of its own
     assert first[middle].mean() > 1.2 * first[ends].mean()
 
 

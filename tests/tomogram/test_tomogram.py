@@ -1,5 +1,7 @@
 """Answers against a brute force over configurations, and the promise of the intervals by simulation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.space import Space
-from testifai.statistics.intervals import confidence_sequence
+from testifai.statistics.intervals import confidence_sequence, hypergeometric
 from testifai.tomogram import Tomogram
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2, 3, 4, 5])
@@ -185,13 +187,13 @@ def test_bounds_are_exact_once_all_inputs_were_tried():
     np.testing.assert_allclose(stopped.high, stopped.estimate)
 
 
-def test_bounds_for_future_inputs_are_wilsons():
+def test_bounds_for_future_inputs_are_wilsons_and_exact_for_the_clean_test():
     passed, attempted = tables(SPACES["chosen"], 4, tried=0.6)
     for tried in (attempted, np.ones_like(attempted)):
         tomogram = tomogram_of(SPACES["chosen"], passed, tried, population="future")
         for i in range(12):
             wins, trials = int((passed[i] & tried[i]).sum()), int(tried[i].sum())
-            expected = stats.binomtest(wins, trials).proportion_ci(method="wilson")
+            expected = stats.binomtest(wins, trials).proportion_ci(method="wilson" if i else "exact")
             found = tomogram.low.reshape(-1)[i], tomogram.high.reshape(-1)[i]
             assert found == pytest.approx((expected.low, expected.high))
 
@@ -423,7 +425,7 @@ def test_a_pooling_surrogate_estimates_every_test(pooled):
     assert (tomogram.low.ravel() <= rates).mean() > 0.85
     assert (tomogram.high.ravel() >= rates).mean() > 0.85
     assert tomogram.base == tomogram.estimate[0, 0]
-    assert not tomogram.rests_on_own_trials.any()
+    assert np.flatnonzero(tomogram.rests_on_own_trials).tolist() == [0]
 
 
 def test_its_answers_stand_beside_what_the_trials_say_alone(pooled):
@@ -462,3 +464,41 @@ def test_new_inputs_are_less_certain_than_those_at_hand(pooled):
     tomogram, _ = pooled
     future = ta.Tomogram(tomogram.space, tomogram.outcomes, tomogram.order, population="future", surrogate="process")
     assert (future.high - future.low).mean() > (tomogram.high - tomogram.low).mean()
+
+
+def test_a_clean_test_with_its_share_speaks_for_itself(pooled):
+    tomogram, _ = pooled
+    clean = tomogram.clean
+    passes, trials = tomogram.passes[0, 0], tomogram.trials[0, 0]
+    assert clean.alone
+    assert (clean.trials, clean.estimate) == (trials, passes / trials)
+    assert clean.estimate == tomogram.base == tomogram.estimate[0, 0]
+    low, high = hypergeometric(int(passes), int(trials), clean.inputs, (0.025, 0.025))
+    assert (clean.low, clean.high) == (low / clean.inputs, high / clean.inputs)
+    assert (tomogram.low[0, 0], tomogram.high[0, 0]) == (clean.low, clean.high)
+    asked = tomogram.query("order == 0")
+    assert (asked.robustness, asked.low, asked.high, asked.drop) == (clean.estimate, clean.low, clean.high, 0)
+    assert (asked.measured, asked.inferred, asked.model_free) == (1, 0, None)
+    part = tomogram.query("order == 0", inputs="label in {1}")
+    assert (part.measured, part.drop) == (1, 0)
+    assert part.low <= part.robustness <= part.high
+
+
+def test_a_region_with_the_clean_test_in_it_holds_its_own_estimate(pooled):
+    tomogram, passed = pooled
+    answer = tomogram.query("a == 0")
+    assert (answer.tests, answer.measured) == (4, 1)
+    assert answer.low <= answer.robustness <= answer.high
+    assert answer.robustness == pytest.approx(tomogram.estimate[0].mean())
+    assert answer.low <= passed.reshape(4, 4, -1)[0].mean() <= answer.high
+
+
+def test_a_clean_test_with_few_trials_is_estimated_like_any_other(pooled):
+    tomogram, _ = pooled
+    few = Outcomes(tomogram.outcomes.inputs)
+    for test in tomogram.outcomes:
+        places = np.flatnonzero(tomogram.outcomes.attempted(test, np.arange(few.inputs)))[:30]
+        few.record(test, places, tomogram.outcomes.passed(test, places))
+    clean = replace(tomogram, outcomes=few).clean
+    assert not clean.alone
+    assert clean.trials == 30

@@ -8,6 +8,7 @@ from testifai.app import panels, ranges, saved, viewing
 from testifai.app.panels import guarded
 from testifai.app.state import Runs, number, read_address
 from testifai.errors import InputError
+from testifai.present import terminal
 from testifai.support.libraries import load
 
 dash: Any = load("dash", extra="app")
@@ -97,7 +98,7 @@ def _connect_query(app: Any, runs: Runs) -> None:
 
 
 def _answer(runs: Runs, run: int, asked: str) -> Any:
-    return panels.answer(runs.answer(run, asked), asked, runs.names[run])
+    return panels.answer(runs.answer(run, asked), asked, runs.names[run], terminal.clean(runs.tomogram(run)))
 
 
 def checked(runs: Runs, text: Any) -> dict[str, ranges.Range]:
@@ -142,7 +143,7 @@ def changes(now: list[Any], new: list[Any]) -> list[Any]:
 
 
 def _difference(runs: Runs, run: int, against: int, asked: str) -> Any:
-    other = panels.answer(runs.answer(against, asked), asked, runs.names[against])
+    other = _answer(runs, against, asked)
     if run == against:
         return [other, panels.message("against: this is the same run; choose another")]
     found = runs.comparison(run, against, asked)

@@ -28,8 +28,8 @@ FAILING = 6  # of them, at most, that fail, so that some pass
 MOST_CONFUSED = 64  # inputs over which the confusion of a test is counted
 
 
-def answer(found: Answer, query: str, name: str) -> Any:
-    """A query's answer, the number first."""
+def answer(found: Answer, query: str, name: str, clean: str | None = None) -> Any:
+    """A query's answer, the number first, and the clean accuracy that its drop is from, in words."""
     parts = [
         html.Div(name, className="run-name"),
         html.Div([html.Span(rate(found.robustness), className="big"), html.Span(_bounds(found), className="bounds")]),
@@ -39,6 +39,8 @@ def answer(found: Answer, query: str, name: str) -> Any:
             className="facts",
         ),
     ]
+    if clean is not None:
+        parts.append(html.Div(f"clean accuracy {clean}", className="facts"))
     if found.model_free is not None:
         estimate, low, high = found.model_free
         verdict = "they disagree: spend more here before trusting either" if found.disagrees else "they agree"

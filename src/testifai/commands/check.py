@@ -18,10 +18,13 @@ def check(spec: SpecFile, as_json: Json = False) -> None:
     found = estimate(session)
     if (line := found.differs()) is not None:
         say(f"note: {line}", err=True)
+    if found.near_chance is not None:
+        say(f"warning: {found.near_chance}", err=True)
     if as_json:
         print_json(found.as_dict())
         return
-    accuracy = "" if found.clean_accuracy is None else f"; {found.clean_accuracy:.3f} of the timed batch pass clean"
+    clean = f"; clean accuracy {found.clean_accuracy:.3f} on {found.clean_inputs:,} inputs"
+    accuracy = "" if found.clean_accuracy is None else clean
     say(
         f"{found.run_tests:,} of {found.tests:,} tests on up to {found.inputs:,} inputs: at most {found.inferences:,} "
         f"inferences, about {duration(found.seconds)} with {found.workers} workers at {found.batch_size} a batch, "

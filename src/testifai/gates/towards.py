@@ -15,7 +15,7 @@ from testifai.gates.verdicts import Verdict, judge
 from testifai.runs.outcomes import Outcomes
 from testifai.scans.spec import Gate
 from testifai.strategies.adaptive import FIRST, TARGET, Adaptive, Round, even, fitted, risk, shared_out
-from testifai.strategies.balanced import pool_size
+from testifai.strategies.balanced import shares
 from testifai.strategies.base import Progress
 from testifai.tomogram import Tomogram
 
@@ -26,9 +26,9 @@ Floats = NDArray[np.float64]
 class TowardsGates(Adaptive):
     """Adaptive, with rounds that end once every gate is settled and go to the tests of those that are not.
 
-    A run starts with ten to twenty trials for every test; each round doubles what was spent, up to the budget. A
-    strict gate is settled when it holds or fails; a lenient one also when its half-width is at most the target. Where
-    the spec has a target it is reached as well.
+    A run starts with ten to twenty trials per test, the clean one's share among them (`clean_trials`); each round
+    doubles what was spent, up to the budget. A strict gate is settled when it holds or fails; a lenient one also when
+    its half-width is at most the target. Where the spec has a target it is reached as well.
     """
 
     gates: tuple[Gate, ...] = ()
@@ -38,7 +38,7 @@ class TowardsGates(Adaptive):
     def _plan(self, progress: Progress, known: Outcomes, number: int, weights: Floats) -> Round | None:
         spent, rung = known.total(), self._rung(progress, number)
         if number == 0:
-            return even(progress, rung, pool_size(rung, progress.inputs, progress.space.size))
+            return even(progress, rung, shares(progress, rung))
         # A run that has reached its last rung, or has nothing left to try on the tests in need, is done.
         need = self._need(progress, known, number) if rung > spent else np.zeros(0)
         if not need.any():
@@ -62,8 +62,7 @@ class TowardsGates(Adaptive):
                 chosen = tomogram.select(verdict.gate.query)
                 need[chosen] += 1 / chosen.sum()
         if progress.target is not None:
-            trials = known.counts(np.arange(space.size))[1]
-            lacking = self._lacking(space, fitted(progress, known), progress.target, trials, 1 - risk(number))
+            lacking = self._lacking(progress, fitted(progress, known), known, 1 - risk(number))
             need += lacking / max(lacking.sum(), 1)
         wide = (tomogram.high - tomogram.low).reshape(-1)
         return need * np.where(np.isnan(wide), 1.0, np.maximum(wide, 1e-6))
@@ -81,22 +80,26 @@ def _further(progress: Progress, known: Outcomes, size: int, need: Floats, numbe
     """So many further trials on the tests in need, on inputs they have not seen.
 
     Inputs of a pool that grows with the run come first: one input under several tests tells more about their
-    differences. Where outputs are compared with clean ones, the clean test gets every input that another one gets.
+    differences. The clean test gets its share of all that will have been spent, and where outputs are compared with
+    clean ones, every input that another test gets.
     """
     trials = known.counts(np.arange(len(need)))[1]
+    share = shares(progress, known.total() + size)
+    topped_up = 0 if progress.needs_clean else max(0, share.clean - int(trials[0]))
     room = np.where(need > 0, progress.inputs - trials, 0)
-    shares = shared_out(size, need, room)
-    if not shares.any():
+    room[0] = max(0, room[0] - topped_up)
+    added = shared_out(size - topped_up, need, room)
+    if not added.any():
         return None
-    pool = pool_size(known.total() + size, progress.inputs, len(need))
+    added[0] += topped_up
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3 + number]))
-    chosen = generator.permutation(np.flatnonzero(shares))
+    chosen = generator.permutation(np.flatnonzero(added))
     places = []
     for test in chosen.tolist():
         unseen = np.flatnonzero(~known.attempted(test, np.arange(progress.inputs)))
-        within = unseen < pool
+        within = unseen < share.pool
         order = np.concatenate([generator.permutation(unseen[within]), unseen[~within]])
-        places.append(order[: shares[test]])
+        places.append(order[: added[test]])
     if progress.needs_clean:
         asked = np.unique(np.concatenate(places))
         clean = asked[~known.attempted(0, asked)]

@@ -86,6 +86,7 @@ def facts(tomogram: Tomogram) -> dict[str, Any]:
     """What a table alone does not say."""
     return {
         "clean_accuracy": tomogram.base,
+        "clean_inputs": tomogram.clean.trials,
         "inferences": tomogram.inferences,
         "inputs": tomogram.outcomes.inputs,
         "population": tomogram.population,

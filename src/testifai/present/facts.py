@@ -9,12 +9,14 @@ from testifai.tomogram import Tomogram
 
 
 def facts(tomogram: Tomogram) -> dict[str, Any]:
-    """The axes, how much was measured and what it cost, as plain data for JSON."""
+    """The axes, how much was tried and measured, what it cost, and clean accuracy, as plain data for JSON."""
     return {
         "axes": {axis.name: list(axis.severities) for axis in tomogram.space.axes},
         "tests": tomogram.space.size,
-        "measured": len(tomogram.outcomes),
+        "measured": tomogram.measured,
+        "tried": len(tomogram.outcomes),
         "inputs": tomogram.outcomes.inputs,
         "inferences": tomogram.inferences,
         "base": plain(tomogram.base),
+        "clean": plain(vars(tomogram.clean)),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from testifai.present.terminal import excluded, interval, rate, signed
+from testifai.present.terminal import clean, excluded, extent, interval, rate, signed, spent
 from testifai.space import Space
 from testifai.tomogram import Answer, Tomogram
 
@@ -15,16 +15,13 @@ BAR = 6.0  # em, the width of a robustness of 1
 def tomogram_html(tomogram: Tomogram) -> str:
     """A run in a page: what it covers, robustness by order and by axis, the worst tests."""
     space = tomogram.space
-    head = (
-        f"Tomogram of {space.size:,} tests over {', '.join(space.names)}: {len(tomogram.outcomes):,} measured with "
-        f"{tomogram.inferences:,} inferences on {tomogram.outcomes.inputs:,} inputs"
-    )
+    head = f"Tomogram of {extent(tomogram)}; {spent(tomogram)}"
     if not len(tomogram.outcomes):
         return f"<div>{escape(head)}</div>"
     everything = tomogram.query("order >= 0")
     parts = [
-        f"<div><b>{escape(head)}</b>; clean accuracy {rate(tomogram.base)}, "
-        f"robustness {_rate_in_words(everything)}</div>",
+        f"<div><b>{escape(head)}</b>; robustness {_rate_in_words(everything)}</div>",
+        f"<div>clean accuracy {escape(clean(tomogram))}</div>",
         _table(
             ("order", "tests", "robustness", "95 % interval"),
             (

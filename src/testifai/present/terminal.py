@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.errors import MarkupError
 from rich.markup import escape
@@ -55,6 +56,35 @@ def interval(low: float, high: float) -> str:
     return "exact" if low == high else f"{low:.3f} … {high:.3f}"
 
 
+def clean(tomogram: Tomogram) -> str:
+    """Clean accuracy with its bounds and the inputs that it rests on."""
+    found = tomogram.clean
+    others = "" if found.alone or not found.trials else " and the trials of other tests"
+    return (
+        f"{rate(found.estimate)} ({interval(found.low, found.high)}), "
+        f"on {found.trials:,} of {found.inputs:,} inputs{others}"
+    )
+
+
+def extent(tomogram: Tomogram) -> str:
+    """How many tests there are and what their estimates rest on."""
+    tests = tomogram.space.size
+    head = f"{tests:,} tests over {', '.join(tomogram.space.names)}"
+    if tomogram.pooled:
+        _, trials = tomogram.outcomes.counts(tomogram.measured_ids)
+        own = f"{trials.min():,} to {trials.max():,}" if trials.min() < trials.max() else f"{trials.min():,}"
+        each = "each" if len(trials) == tests else f"{len(trials):,} of them"
+        return f"{head}, {each} with {own} trials of {'its' if each == 'each' else 'their'} own; estimates pool them"
+    unknown = tomogram.surrogate in (None, "none") or not len(tomogram.outcomes)
+    left, rest = tests - tomogram.measured, "unknown" if unknown else "predicted"
+    return f"{head}: {tomogram.measured:,} measured{f', {left:,} {rest}' if left else ''}"
+
+
+def spent(tomogram: Tomogram) -> str:
+    """What a run cost."""
+    return f"{tomogram.inferences:,} inferences on {tomogram.outcomes.inputs:,} inputs"
+
+
 def answer(out: Console, space: Space, expression: str, found: Answer) -> None:
     """One query's answer."""
     out.print(f"[bold]{rate(found.robustness)}[/bold]  ({interval(found.low, found.high)})  for {_escape(expression)}")
@@ -92,13 +122,10 @@ def worst(space: Space, found: Answer) -> Table:
 def summary(out: Console, tomogram: Tomogram) -> None:
     """A run in a page."""
     space = tomogram.space
-    out.print(
-        f"{space.size:,} tests over {', '.join(space.names)}: {len(tomogram.outcomes):,} measured with "
-        f"{tomogram.inferences:,} inferences on {tomogram.outcomes.inputs:,} inputs; "
-        f"clean accuracy [bold]{rate(tomogram.base)}[/bold]"
-    )
+    out.print(f"{extent(tomogram)}; {spent(tomogram)}")
     if not len(tomogram.outcomes):
         return
+    out.print(f"clean accuracy [bold]{clean(tomogram)}[/bold]")
     for part in (by_order(tomogram), by_axis(tomogram), by_class(tomogram)):
         if part.row_count:
             out.print(part)
@@ -110,11 +137,22 @@ def summary(out: Console, tomogram: Tomogram) -> None:
 
 def by_order(tomogram: Tomogram) -> Table:
     """Robustness by the number of perturbations at once."""
-    table = table_of("by order (perturbations at once)", "order", "tests", "measured", "robustness", "95 % interval")
+    rests = _rests_on(tomogram)
+    table = table_of("by order (perturbations at once)", "order", "tests", rests, "robustness", "95 % interval")
+    orders = np.broadcast_to(tomogram.space.columns()["order"], tomogram.space.shape)
     for order, found in tomogram.by_order().items():
-        bounds = interval(found.low, found.high)
-        table.add_row(str(order), f"{found.tests:,}", f"{found.measured:,}", rate(found.robustness), bounds)
+        bounds, basis = interval(found.low, found.high), _basis(tomogram, found, orders == order)
+        table.add_row(str(order), f"{found.tests:,}", basis, rate(found.robustness), bounds)
     return table
+
+
+def _rests_on(tomogram: Tomogram) -> str:
+    """What the tests of a table are counted by: where all estimates pool trials, hardly one is measured."""
+    return "own trials" if tomogram.pooled else "measured"
+
+
+def _basis(tomogram: Tomogram, found: Answer, chosen: NDArray[np.bool_]) -> str:
+    return f"{int(tomogram.trials[chosen].sum()) if tomogram.pooled else found.measured:,}"
 
 
 def by_axis(tomogram: Tomogram) -> Table:
@@ -128,7 +166,7 @@ def by_axis(tomogram: Tomogram) -> Table:
 
 def by_class(tomogram: Tomogram) -> Table:
     """Robustness by class; no rows where inputs have no classes."""
-    table = table_of("by class, over the measured tests", ("class", "left"), "robustness", "95 % interval")
+    table = table_of("by class, over the tests tried", ("class", "left"), "robustness", "95 % interval")
     for name, found in tomogram.by_class().items():
         table.add_row(_escape(name), rate(found.robustness), interval(found.low, found.high))
     return table
@@ -138,10 +176,11 @@ def by_severity_sum(tomogram: Tomogram) -> Table:
     """Robustness, drop and quality against the sum of severities: the first paper's Figure 9."""
     scores = tomogram.quality
     named = [] if scores is None else [_escape(scores.name), "its range"]
-    table = table_of("by severity sum", "sum", "tests", "measured", "robustness", "95 % interval", "drop", *named)
+    rests = _rests_on(tomogram)
+    table = table_of("by severity sum", "sum", "tests", rests, "robustness", "95 % interval", "drop", *named)
     sums = np.broadcast_to(tomogram.space.columns()["severity"], tomogram.space.shape)
     for total, found in tomogram.by_severity_sum().items():
-        row = [str(total), f"{found.tests:,}", f"{found.measured:,}", rate(found.robustness)]
+        row = [str(total), f"{found.tests:,}", _basis(tomogram, found, sums == total), rate(found.robustness)]
         row += [interval(found.low, found.high), signed(found.drop)]
         if scores is not None:
             values = scores.estimate[sums == total]

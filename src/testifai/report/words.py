@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from testifai.present.figures.projection import project
-from testifai.present.terminal import interval, rate
+from testifai.present.terminal import clean, interval, rate
 from testifai.report.contents import Contents
 from testifai.scans.environment import notes
 from testifai.tomogram import Answer, Tomogram
@@ -18,7 +18,7 @@ def summary(contents: Contents) -> list[str]:
     known = everything.robustness == everything.robustness
     mean = f"it passes {with_interval(everything)} on average: {loss(everything.drop)}"
     lines = [
-        f"On clean inputs the model passes {rate(tomogram.base)}. Over all {space.size:,} combinations of "
+        f"On clean inputs the model passes {clean(tomogram)}. Over all {space.size:,} combinations of "
         f"{listing(list(space.names))} {mean if known else 'the mean is not known'}."
     ]
     orders = {
@@ -43,8 +43,8 @@ def summary(contents: Contents) -> list[str]:
     lines.append(gates_line(contents))
     lines.append(
         f"{tomogram.inferences:,} inferences were spent on {len(tomogram.outcomes):,} of the tests and "
-        f"{tomogram.outcomes.inputs:,} inputs; {everything.measured:,} tests rest on their own trials alone, "
-        f"{everything.inferred:,} {'are unknown' if predicts_nothing(tomogram) else 'use predictions'}."
+        f"{tomogram.outcomes.inputs:,} inputs; {everything.measured:,} tests are measured, that is, rest on their own "
+        f"trials alone, {everything.inferred:,} are {'unknown' if predicts_nothing(tomogram) else 'predicted'}."
     )
     return lines
 

@@ -12,6 +12,7 @@ from testifai.engine import repeat
 from testifai.engine.plan import Work
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import BLOCK
+from testifai.scans.chance import ENOUGH, FEWEST
 from testifai.scans.session import Session
 from testifai.support.batches import take
 
@@ -51,6 +52,8 @@ class Cost:
     workers: int
     batch_size: int
     clean_accuracy: float | None
+    clean_inputs: int = 0  # on which clean accuracy was seen
+    near_chance: str | None = None  # what to look at where that is hardly better than guessing
     room: dict[str, Room] = field(default_factory=dict)  # of axes of texts
     asked_twice: dict[str, int] | None = None  # None for a model that is known to answer the same each time
 
@@ -94,6 +97,8 @@ def estimate(session: Session) -> Cost:
     places = np.arange(min(inputs, executor.chunk, max(len(few), affordable)))
     seconds = timed(sample, places) / (len(sample) * len(places))
     inferences = session.strategy.expected(progress)
+    # As many clean inputs as tell whether the model is fed rightly, if that takes no longer.
+    timed(np.zeros(1, np.int64), np.arange(min(inputs, ENOUGH, max(FEWEST, int(SECONDS / clean)))))
     passes, trials = thrown_away.counts([0])
     return Cost(
         tests=session.space.size,
@@ -105,6 +110,8 @@ def estimate(session: Session) -> Cost:
         workers=executor.workers,
         batch_size=executor.batch_size.next(),
         clean_accuracy=float(passes[0] / trials[0]) if trials[0] else None,
+        clean_inputs=int(trials[0]),
+        near_chance=session.near_chance(thrown_away),
         room=_room(session),
         asked_twice=_asked_twice(session),
     )

@@ -16,6 +16,7 @@ from testifai.data.tables import columns
 from testifai.engine.inference import call
 from testifai.errors import InputError
 from testifai.runs.outcomes import visiting_order
+from testifai.scans.chance import near_chance
 from testifai.statistics.intervals import wilson
 from testifai.support.batches import Batch, are_pairs, take
 from testifai.support.files import write_bytes
@@ -154,9 +155,10 @@ def _look(model: str, data: datasets.Data, folder: Path) -> Found:
         found.notes.append(f"Scales tried (accuracy): {', '.join(tried)}; took {options['scale']}.")
     if labels is None:
         found.notes.append("The data have no labels: the oracle is consistency with the clean output.")
-    elif found.classes and score < 1 / found.classes + 0.1:
-        feeding = "which columns hold texts and labels" if found.axes else "layout, scale, mean and std"
-        found.notes.append(f"Warning: that is near chance; check {feeding}, and how the classes are numbered.")
+    else:
+        aligned = models.align_labels(labels, data.classes, adapter.class_values)
+        line = near_chance(round(score * len(batch)), len(batch), aligned, found.classes, texts=bool(found.axes))
+        found.notes += [] if line is None else [f"Warning: {line}."]
     return found
 
 

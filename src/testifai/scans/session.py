@@ -28,6 +28,7 @@ from testifai.quality.plan import plan
 from testifai.runs import keys, own
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.runs.store import Store
+from testifai.scans.chance import ENOUGH, near_chance
 from testifai.scans.environment import differences, environment, recorded
 from testifai.scans.identity import CODE, another_run, changes, keep_files, own_code, recall_files
 from testifai.scans.options import ScanKeywords, ScanOptions, choose, with_options
@@ -326,7 +327,7 @@ class Session:
                 saved = time.monotonic()
             if progress is not None:
                 progress(Step(done, most, len(self.outcomes)))
-            if measured.configuration == 0:
+            if measured.configuration == 0 and self.outcomes.counts([0])[1][0] >= ENOUGH:
                 self._warn_near_chance()
 
         try:
@@ -336,35 +337,23 @@ class Session:
                 self.executor.run(self._own_part(work), self.outcomes, hand_over)
                 if self.part is not None or done == before:
                     break
+            self._warn_near_chance()
         finally:
             if store is not None:
                 store.save(self.outcomes, self.executor.references.values)
 
+    def near_chance(self, outcomes: Outcomes) -> str | None:
+        """One line where these outcomes of the clean test are hardly better than guessing."""
+        if not self.oracle.needs_labels:
+            return None
+        passes, trials = (int(counts[0]) for counts in outcomes.counts([0]))
+        texts = isinstance(self.data.inputs, list)
+        return near_chance(passes, trials, self.subject.labels, self.subject.classes, texts=texts)
+
     def _warn_near_chance(self) -> None:
-        """A model no better than guessing on clean inputs has most likely been fed wrongly."""
-        labels, classes = self.subject.labels, self.subject.classes
-        passes, trials = (int(counts[0]) for counts in self.outcomes.counts([0]))
-        if (
-            self._warned
-            or not self.oracle.needs_labels
-            or labels is None
-            or labels.ndim != 1
-            or not classes
-            or classes < 2
-            or trials < 50
-        ):
-            return
-        self._warned = True
-        chance = max(1 / classes, np.bincount(labels).max() / len(labels))
-        if passes / trials < chance + 3 * np.sqrt(chance * (1 - chance) / trials):
-            log.warning(
-                "clean accuracy is %.3f after %d inputs, near chance (%.3f): check %sthat labels and classes are "
-                "numbered alike",
-                *(passes / trials, trials, chance),
-                ""
-                if isinstance(self.data.inputs, list)
-                else "the model's preprocessing (layout, scale, mean, std) and ",
-            )
+        if not self._warned and (line := self.near_chance(self.outcomes)) is not None:
+            self._warned = True
+            log.warning("%s", line)
 
     def _own_part(self, work: Work) -> Work:
         """The share of the inputs that this machine runs."""

@@ -111,6 +111,21 @@ def hypergeometric(passes: int, trials: int, population: int, errors: Errors) ->
     return low, high
 
 
+def exact(passes: int, trials: int, population: int | None = None, confidence: float = 0.95) -> tuple[float, float]:
+    """The rates that an exact test does not reject on either side: they cover at least so often, near 0 and 1 too.
+
+    >>> [round(limit, 4) for limit in exact(990, 1000, 10_000)], [round(limit, 4) for limit in exact(990, 1000)]
+    ([0.9822, 0.9949], [0.9817, 0.9952])
+    """
+    errors = ((1 - confidence) / 2,) * 2
+    if trials == 0:
+        return float("nan"), float("nan")
+    if population is None:
+        return clopper_pearson(passes, trials, errors)
+    low, high = hypergeometric(passes, trials, population, errors)
+    return low / population, high / population
+
+
 def disagree(one: Estimated, other: Estimated) -> bool:
     """Whether two intervals for one number, each (estimate, low, high), cannot both be right.
 

@@ -14,8 +14,10 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.space import Space
 from testifai.space import query as queries
-from testifai.strategies.balanced import pool_size, spread
+from testifai.statistics.intervals import exact
+from testifai.strategies.balanced import Shares, shares, spread
 from testifai.strategies.base import Progress, Strategy
+from testifai.strategies.clean import region
 from testifai.strategies.full import MOST_TESTS
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import SCORE, evidence
@@ -113,12 +115,12 @@ class Adaptive(Strategy):
         if spent >= most:
             return None
         tests, target = len(weights), _target(progress)
-        pool = pool_size(most, progress.inputs, tests)
+        share = shares(progress, most)
         if number == 0:
-            begin = round(EVEN_SHARE * most) if target is None else FIRST * tests
+            begin = round(EVEN_SHARE * (most - share.clean)) if target is None else FIRST * tests
             at_once = target is None and not FEW * tests <= begin <= MANY * tests
             unasked = progress.target is None and progress.budget is None and most <= WHOLE
-            return even(progress, most if at_once or unasked else min(most, begin), pool)
+            return even(progress, most if at_once or unasked else min(most, share.clean + begin), share)
         if target is None and number > ROUNDS:
             return None
         process = fitted(progress, known)
@@ -128,26 +130,31 @@ class Adaptive(Strategy):
         if target is None:
             size = (most - spent) // (ROUNDS + 1 - number)
         else:
-            trials = known.counts(np.arange(tests))[1]
-            lacking = self._lacking(progress.space, process, target, trials, 1 - risk(number))
+            lacking = self._lacking(progress, process, known, 1 - risk(number))
             if not lacking.any():
                 return None
             need = need if self.for_queries else lacking
-            size = min(most - spent, round(spent * float(np.clip(lacking.sum() / spent, *ADDS))))
-        return _where_needed(progress, known, size, pool, need, number)
+            others = spent - int(known.counts([0])[1][0])
+            size = min(most - spent, round(others * float(np.clip(lacking.sum() / others, *ADDS))))
+        return _where_needed(progress, known, size, share.pool, need, number)
 
-    def _lacking(
-        self, space: Space, process: Any, target: float, trials: NDArray[np.int64], confidence: float
-    ) -> NDArray[np.float64]:
+    def _lacking(self, progress: Progress, process: Any, known: Outcomes, confidence: float) -> NDArray[np.float64]:
         """How many trials each test lacks until the half-widths asked for are at most the target; all 0: reached."""
+        space, target = progress.space, _target(progress)
+        assert target is not None
+        passes, trials = known.counts(np.arange(space.size))
+        # Where outputs are compared with clean ones, the clean test always passes.
+        own = None if progress.needs_clean else exact(int(passes[0]), int(trials[0]), known.inputs, confidence)
         if not self.for_queries:
             low, high = process.bounds(space.matrix(np.arange(len(trials))), confidence)
+            if own is not None:
+                low[0], high[0] = own
             needed: NDArray[np.float64] = np.maximum(((high - low) / 2 / target) ** SHRINK - 1, 0) * trials
             return needed
         lacking = np.zeros(len(trials))
         for chosen in selections(space, self.for_queries):
-            _, low, high = process.region(space.matrix(np.flatnonzero(chosen)), confidence)
-            more = max(((high - low) / 2 / target) ** SHRINK - 1, 0)
+            least, most = region(process, space, chosen, own, confidence)
+            more = max(((most - least) / 2 / target) ** SHRINK - 1, 0)
             lacking[chosen] = np.maximum(lacking[chosen], more * trials[chosen])
         return lacking
 
@@ -212,10 +219,10 @@ def fitted(progress: Progress, known: Outcomes) -> Surrogate:
     return evidence(process, known, tests, space.matrix(tests), most_single=None).fit(process)
 
 
-def even(progress: Progress, budget: int, pool: int) -> Round:
-    """The budget spread evenly over all tests, on inputs of the pool."""
+def even(progress: Progress, budget: int, share: Shares) -> Round:
+    """The clean test's share, and what is left of the budget spread evenly over all others, on inputs of the pool."""
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3]))
-    return Round(*spread(progress.space.size, budget, pool, generator, whole_clean=progress.needs_clean))
+    return Round(*spread(progress.space.size, budget, share, generator))
 
 
 def _where_needed(
@@ -228,17 +235,17 @@ def _where_needed(
     _, trials = known.counts(np.arange(len(need)))
     reach = int(trials[0]) if progress.needs_clean else progress.inputs
     pool = min(pool, reach)
-    shares = shared_out(size, need, reach - trials)
-    if not shares.any():
+    added = shared_out(size, need, reach - trials)
+    if not added.any():
         return None
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3 + number]))
-    chosen = generator.permutation(np.flatnonzero(shares))
+    chosen = generator.permutation(np.flatnonzero(added))
     places = []
     for test in chosen.tolist():
         unseen = np.flatnonzero(~known.attempted(test, np.arange(reach)))
         within = unseen < pool
         order = np.concatenate([generator.permutation(unseen[within]), unseen[~within]])
-        places.append(order[: shares[test]])
+        places.append(order[: added[test]])
     return Round(chosen, places)
 
 

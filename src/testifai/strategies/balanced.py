@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from testifai.engine.plan import Work
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.strategies.base import Progress, Strategy
+from testifai.strategies.clean import clean_trials
 from testifai.strategies.full import MOST_TESTS
 
 SMALL_POOL = 1500  # up to here half of a budget may go to different inputs
@@ -22,10 +24,11 @@ Counts = NDArray[np.int64]
 class Balanced(Strategy):
     """As many inputs for one test as for another, each input under several tests, all inputs about equally often.
 
-    Tests in random order take consecutive blocks of successive permutations of a pool of inputs. Outcomes of one input
-    under neighbouring configurations are correlated, so using it again helps, but too few different inputs at a small
-    budget hurt. A budget below the number of tests buys one input each for a random part of them. The inputs are fixed
-    beforehand: a stopping rule changes nothing.
+    The clean test comes first and gets more (`clean_trials`). The others in random order take consecutive blocks of
+    successive permutations of a pool of inputs. Outcomes of one input under neighbouring configurations are
+    correlated, so using it again helps, but too few different inputs at a small budget hurt. What is left of a budget,
+    if less than the number of tests, buys one input each for a random part of them. The inputs are fixed beforehand: a
+    stopping rule changes nothing.
     """
 
     name = "balanced"
@@ -69,27 +72,41 @@ def design(progress: Progress) -> tuple[Ids, list[Places]]:
 
     It depends on the space, the number of inputs, the budget and the seed alone.
     """
-    budget, tests = _affordable(progress), progress.space.size
-    pool = pool_size(budget, progress.inputs, tests)
+    budget = _affordable(progress)
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 2]))
-    return spread(tests, budget, pool, generator, whole_clean=progress.needs_clean)
+    return spread(progress.space.size, budget, shares(progress, budget), generator)
 
 
-def spread(
-    tests: int, budget: int, pool: int, generator: np.random.Generator, *, whole_clean: bool = False
-) -> tuple[Ids, list[Places]]:
-    """A budget spread evenly over tests and over a pool of inputs: the tests in random order, and places for each.
+@dataclass(frozen=True)
+class Shares:
+    """What a budget buys: inputs for the clean test, and a pool of different ones for the others."""
 
-    With `whole_clean` the clean test runs on the whole pool: whatever input another test asks for is then paid for.
+    clean: int
+    pool: int
+
+
+def shares(progress: Progress, budget: int) -> Shares:
+    """What a budget buys in this space, of these inputs.
+
+    Where outputs are compared with clean ones, the clean test runs on the whole pool: whatever input another test asks
+    for is then paid for. At least half of the budget is for the other tests.
     """
-    if whole_clean:
-        # At least half of the budget is for the other tests.
+    inputs, tests = progress.inputs, progress.space.size
+    pool = pool_size(budget, inputs, tests)
+    if progress.needs_clean:
         pool = max(1, min(pool, budget // 2))
-        others = min(budget - pool, pool * (tests - 1))
-        shares = np.concatenate([[pool], _shares(others, tests - 1)])
-    else:
-        shares = _shares(budget, tests)
-    return _random_order(tests, len(shares), generator), _blocks(shares, pool, generator)
+        return Shares(pool, pool)
+    return Shares(clean_trials(budget, inputs, tests), pool)
+
+
+def spread(tests: int, budget: int, share: Shares, generator: np.random.Generator) -> tuple[Ids, list[Places]]:
+    """A budget spread evenly over a pool of inputs and, but for the clean test's share, over all tests.
+
+    The tests stand in random order, the clean one first, with places for each.
+    """
+    others = min(budget - share.clean, share.pool * (tests - 1))
+    counts = np.concatenate([[share.clean], _even(others, tests - 1)])
+    return _random_order(tests, len(counts), generator), _blocks(counts, share.pool, generator)
 
 
 def _everything(progress: Progress) -> int:
@@ -107,12 +124,12 @@ def _affordable(progress: Progress) -> int:
     return _everything(progress) if progress.budget is None else min(_everything(progress), progress.budget)
 
 
-def _shares(budget: int, tests: int) -> Counts:
+def _even(budget: int, tests: int) -> Counts:
     """Trials per test, as equal as can be, what is left over to the first; tests that get none are not listed."""
-    each, extra = divmod(budget, tests)
-    shares = np.full(tests if each else extra, each, np.int64)
-    shares[:extra] += 1
-    return shares
+    each, extra = divmod(budget, max(tests, 1))
+    counts = np.full(tests if each else extra, each, np.int64)
+    counts[:extra] += 1
+    return counts
 
 
 def _random_order(tests: int, wanted: int, generator: np.random.Generator) -> Ids:
@@ -125,11 +142,11 @@ def _random_order(tests: int, wanted: int, generator: np.random.Generator) -> Id
     return np.array(list(drawn), np.int64)
 
 
-def _blocks(shares: Counts, pool: int, generator: np.random.Generator) -> list[Places]:
+def _blocks(counts: Counts, pool: int, generator: np.random.Generator) -> list[Places]:
     """Consecutive blocks of successive permutations of the pool, no place twice in a block."""
     # Places stand in the run's random order, so the first of them are a random sample of the inputs.
     blocks, current = [], generator.permutation(pool)
-    for share in shares.tolist():
+    for share in counts.tolist():
         block, current = current[:share], current[share:]
         if len(block) < share:
             fresh = generator.permutation(pool)

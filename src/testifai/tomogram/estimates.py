@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from testifai.quality.scores import Scores
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import Space
-from testifai.statistics.intervals import confidence_sequence, wilson
+from testifai.statistics.intervals import confidence_sequence, exact, wilson
+from testifai.strategies.clean import clean_trials
 from testifai.support.bits import Bits, count_set
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import evidence
@@ -31,6 +32,19 @@ class RateTable:
     high: Floats
     passes: Ids
     trials: Ids
+    alone: NDArray[np.bool_]  # whether the estimate rests on the test's own trials alone
+
+
+@dataclass(frozen=True)
+class CleanAccuracy:
+    """The pass rate of the clean test with its 95 % bounds, and on how many of the inputs it was tried."""
+
+    estimate: float
+    low: float
+    high: float
+    trials: int
+    inputs: int
+    alone: bool  # rests on these trials alone, not on those of other tests too
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +85,21 @@ class Estimates:
         """Inputs handed to the model in all, for outcomes and for quality."""
         return self.outcomes.total() + (0 if self.quality is None else self.quality.inferences)
 
-    @cached_property
+    @property
     def base(self) -> float:
         """Clean accuracy."""
-        if self.pooling() is not None:
-            return float(self._whole.estimate[0])
-        passes, trials = self.outcomes.counts([0])
-        return float(passes[0] / trials[0]) if trials[0] else float("nan")
+        return self.clean.estimate
+
+    @cached_property
+    def clean(self) -> CleanAccuracy:
+        """Clean accuracy, with its bounds and what it rests on."""
+        found = self._whole if self.pooled and not self._clean_alone else self.view(np.zeros(1, np.int64))
+        trials = int(found.trials[0])
+        known = trials > 0 or self.pooled
+        estimate, low, high = (
+            float(one[0]) if known else float("nan") for one in (found.estimate, found.low, found.high)
+        )
+        return CleanAccuracy(estimate, low, high, trials, self.outcomes.inputs, bool(found.alone[0]))
 
     @property
     def passes(self) -> Ids:
@@ -92,14 +114,19 @@ class Estimates:
     @cached_property
     def rests_on_own_trials(self) -> NDArray[np.bool_]:
         """Which tests' estimates rest on their own trials alone, flat by configuration id."""
-        trials = self._whole.trials
-        return np.asarray(trials == self.outcomes.inputs if self._pools else trials > 0)
+        return self._whole.alone
+
+    @cached_property
+    def measured(self) -> int:
+        """How many tests' estimates rest on their own trials alone."""
+        _, trials = self.outcomes.counts(self.measured_ids)
+        return int(np.count_nonzero(self.alone(self.measured_ids, trials, self.outcomes.inputs)))
 
     # -- estimates ----------------------------------------------------------------------------------------------
 
     @property
     def estimate(self) -> Floats:
-        """The pass rate of every test: measured where there are trials, predicted elsewhere."""
+        """The pass rate of every test, from its own trials alone where it is measured, else predicted."""
         return self._whole.estimate.reshape(self.space.shape)
 
     @property
@@ -153,28 +180,52 @@ class Estimates:
             passes, trials = self.outcomes.counts(ids, among)
         inputs = self.outcomes.inputs if among is None else int(count_set(among))
         population = inputs if self.population == "data" else None
-        interval = confidence_sequence if self.stopped_early or anytime else wilson
-        # A pooling surrogate leaves alone only what there is nothing more to know about.
-        pooling = self.pooling(among)
-        done = np.flatnonzero(trials if pooling is None else trials == inputs)
+        numbers = np.arange(size) if ids is None else ids
+        looked_at_once = not (self.stopped_early or anytime)
+        alone = self.alone(numbers, trials, inputs)
+        done = np.flatnonzero(alone)
         estimate, low, high = (np.full(size, np.nan) for _ in range(3))
         estimate[done] = passes[done] / trials[done]
+        interval = wilson if looked_at_once else confidence_sequence
         low[done], high[done] = interval(passes[done], trials[done], population, confidence)
+        for row in np.flatnonzero(alone & (numbers == 0)) if looked_at_once else ():
+            # Clean rates are near 1, where Wilson's interval covers too seldom.
+            low[row], high[row] = exact(int(passes[row]), int(trials[row]), population, confidence)
         unknown = np.isnan(estimate)
         missing = np.flatnonzero(unknown if chosen is None else unknown & chosen)
         if len(missing) and len(self.measured_ids):
             surrogate = self._fitted(among)
             if surrogate is not None:
                 features = self.space.matrix(missing if ids is None else ids[missing])
-                looked = self._looked(confidence) if anytime and pooling is not None else confidence
+                looked = self._looked(confidence) if anytime and self.pooled else confidence
                 estimate[missing] = surrogate.predict(features)[0]
                 low[missing], high[missing] = surrogate.bounds(features, looked)
-        return RateTable(estimate, low, high, passes, trials)
+        return RateTable(estimate, low, high, passes, trials, alone)
+
+    def alone(self, ids: Ids, trials: Ids, inputs: int) -> NDArray[np.bool_]:
+        """Which of these tests' estimates rest on their own trials alone, if so many were made, on so many inputs.
+
+        A pooling surrogate leaves alone what there is nothing more to know about, and the clean test.
+        """
+        if not self.pooled:
+            return np.asarray(trials > 0)
+        return np.asarray((trials == inputs) | ((ids == 0) & (trials > 0) & self._clean_alone))
 
     def pooling(self, among: Bits | None = None) -> Surrogate | None:
         """The fitted surrogate, where it is one that estimates every test from all trials and there is need of it."""
+        return self._fitted(among) if self.pooled else None
+
+    @cached_property
+    def pooled(self) -> bool:
+        """Whether estimates are made from the trials of all tests."""
         known = self.population == "data" and self._complete
-        return self._fitted(among) if self._pools and len(self.measured_ids) and not known else None
+        return self._pools and len(self.measured_ids) > 0 and not known
+
+    @cached_property
+    def _clean_alone(self) -> bool:
+        """Whether the clean test has what the strategies give it, of all that was spent: then it speaks for itself."""
+        total, inputs = self.outcomes.total(), self.outcomes.inputs
+        return total > 0 and int(self.outcomes.counts([0])[1][0]) >= clean_trials(total, inputs, self.space.size)
 
     @cached_property
     def _complete(self) -> bool:

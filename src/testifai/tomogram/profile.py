@@ -166,8 +166,7 @@ def _estimates(tomogram: Estimates, ids: NDArray[np.int64]) -> tuple[Floats, Flo
 def _own_trials(tomogram: Estimates, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of the tests rest on their own trials alone."""
     _, trials = tomogram.outcomes.counts(ids)
-    pools = tomogram.pooling() is not None
-    return np.asarray(trials == tomogram.outcomes.inputs if pools else trials > 0)
+    return tomogram.alone(ids, trials, tomogram.outcomes.inputs)
 
 
 def _bounds(
@@ -176,12 +175,17 @@ def _bounds(
     """From the covariance of the tests' errors where it is known, else the weighted mean of their bounds.
 
     The latter is right however errors hang together: the standard deviation of a sum is at most the sum of standard
-    deviations. Of very many tests the covariance of the most probable is used and the others' half-widths are added.
+    deviations. Of very many tests the covariance of the most probable is used and the others' half-widths are added,
+    as is that of a clean test that speaks for itself.
     """
     surrogate = tomogram.pooling()
-    by_weight = np.argsort(-weights, kind="stable")
-    joint, rest = by_weight[:MOST_JOINT], by_weight[MOST_JOINT:]
-    covariance = None if surrogate is None else surrogate.covariance(tomogram.space.matrix(ids[joint]))
+    apart = (ids == 0) & tomogram.clean.alone
+    by_weight = np.argsort(np.where(apart, 1.0, -weights), kind="stable")
+    most = min(MOST_JOINT, int(np.count_nonzero(~apart)))
+    joint, rest = by_weight[:most], by_weight[most:]
+    covariance = None
+    if surrogate is not None and len(joint):
+        covariance = surrogate.covariance(tomogram.space.matrix(ids[joint]))
     if covariance is None:
         return float(weights @ low), float(weights @ high)
     half = half_widths() * math.sqrt(max(float(weights[joint] @ covariance @ weights[joint]), 0.0))

@@ -14,11 +14,12 @@ from testifai.space import query as queries
 from testifai.space.query import Query
 from testifai.statistics.corrections import confidence_each
 from testifai.statistics.intervals import disagree
-from testifai.support.bits import Bits, count_set, pack
+from testifai.strategies.clean import region
+from testifai.support.bits import Bits, pack
 from testifai.support.views import view
 from testifai.tomogram import own_trials
 from testifai.tomogram.answers import Answer, Excluded
-from testifai.tomogram.estimates import Estimates, Floats
+from testifai.tomogram.estimates import Estimates, Floats, RateTable
 from testifai.tomogram.profile import Expected, expected
 
 WORST = 5
@@ -35,7 +36,7 @@ class Tomogram(Estimates):
     def __repr__(self) -> str:
         return (
             f"<Tomogram of {self.space.size:,} tests over {', '.join(self.space.names)}: "
-            f"{len(self.outcomes):,} measured, {self.inferences:,} inferences, clean accuracy {self.base:.3f}>"
+            f"{len(self.outcomes):,} tried, {self.inferences:,} inferences, clean accuracy {self.base:.3f}>"
         )
 
     # -- questions ----------------------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ class Tomogram(Estimates):
         return expected(self, profile, given)
 
     def by_class(self) -> dict[str, Answer]:
-        """For each class, the mean robustness over the measured tests."""
+        """For each class, the mean robustness over the tests that were tried."""
         if self.labels is None or self.labels.ndim != 1 or self.labels.dtype.kind == "f":
             return {}
         measured, pooled = self._measured_mask(), self.pooling() is not None
@@ -141,7 +142,7 @@ class Tomogram(Estimates):
         return answers
 
     def _raw(self, among: Bits) -> Answer:
-        """The mean over the measured tests from their own trials alone: a surrogate for each class would take long."""
+        """The mean over the tests tried from their own trials alone: a surrogate for each class would take long."""
         free = own_trials.region(self.outcomes, self.measured_ids, among, finite=self.population == "data")
         drop = free.estimate - own_trials.region(self.outcomes, self.measured_ids[:1], among).estimate
         return Answer(free.estimate, free.low, free.high, drop, free.tests, free.tests, 0, ())
@@ -173,7 +174,7 @@ class Tomogram(Estimates):
     def _checked(self, answer: Answer, chosen: NDArray[np.bool_], among: Bits | None, confidence: float) -> Answer:
         """The answer with what the tests' own trials say, where it came from a surrogate and all of them have some."""
         ids = np.flatnonzero(chosen)
-        if self.pooling(among) is None or not np.isin(ids, self.measured_ids).all():
+        if answer.inferred == 0 or self.pooling(among) is None or not np.isin(ids, self.measured_ids).all():
             return answer
         free = own_trials.region(self.outcomes, ids, among, confidence, finite=self.population == "data")
         if free.left_out:
@@ -192,16 +193,8 @@ class Tomogram(Estimates):
             wanted = chosen | (np.arange(len(chosen)) == 0)  # the clean test too: the drop is from there
             view = self.view(None, among, confidence, anytime=anytime, chosen=wanted)
         estimate, low, high = (array[chosen] for array in (view.estimate, view.low, view.high))
-        pooling = self.pooling(among)
-        if pooling is None:
-            measured = int(np.count_nonzero(view.trials[chosen]))
-            bounds = float(low.mean()), float(high.mean())
-        else:
-            # Nothing rests on its own trials alone but what was tried on every input.
-            inputs = self.outcomes.inputs if among is None else int(count_set(among))
-            measured = int(np.count_nonzero(view.trials[chosen] == inputs))
-            looked = self._looked(confidence) if anytime else confidence
-            bounds = pooling.region(self.space.matrix(np.flatnonzero(chosen)), looked)[1:]
+        measured = int(np.count_nonzero(view.alone[chosen]))
+        bounds = self._bounds(chosen, view, among, self._looked(confidence) if anytime else confidence)
         robustness = float(estimate.mean())
         base = self.base if among is None else float(view.estimate[0])
         return Answer(
@@ -214,6 +207,16 @@ class Tomogram(Estimates):
             inferred=len(estimate) - measured,
             worst=self._worst(np.flatnonzero(chosen), estimate, low, high),
         )
+
+    def _bounds(
+        self, chosen: NDArray[np.bool_], view: RateTable, among: Bits | None, confidence: float
+    ) -> tuple[float, float]:
+        """Of the mean over some tests: from the covariance of their errors where that is known, else mean bounds."""
+        clean = (float(view.low[0]), float(view.high[0])) if view.alone[0] else None
+        surrogate = None if clean is not None and not chosen[1:].any() else self.pooling(among)
+        if surrogate is None:
+            return float(view.low[chosen].mean()), float(view.high[chosen].mean())
+        return region(surrogate, self.space, chosen, clean, confidence)
 
     def _worst(self, ids: NDArray[np.intp], estimate: Floats, low: Floats, high: Floats) -> tuple[Any, ...]:
         if len(estimate) > WORST:

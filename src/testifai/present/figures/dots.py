@@ -63,7 +63,7 @@ def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = No
 def classes(
     tomogram: Tomogram, by_class: Mapping[str, Answer] | None = None, *, count: int = 30, dark: bool = False
 ) -> Figure | None:
-    """The mean robustness of each class over the measured tests, lowest first; None where there are no classes.
+    """The mean robustness of each class over the tests tried, lowest first; None where there are no classes.
 
     `by_class` is that of the tomogram, where it is known already.
     """
@@ -76,7 +76,7 @@ def classes(
         for name, answer in found[:count]
     ]
     some = f"the {count} lowest of {len(found)}, " if len(found) > count else ""
-    return _figure(shown, "robustness by class", f"{some}mean over the measured tests", float("nan"), dark=dark)
+    return _figure(shown, "robustness by class", f"{some}mean over the tests tried", float("nan"), dark=dark)
 
 
 def lowest(tomogram: Tomogram, count: int, chosen: Mask | None = None) -> NDArray[np.intp]:

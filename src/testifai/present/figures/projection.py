@@ -19,7 +19,7 @@ Mask = NDArray[np.bool_]
 
 # Where the estimate of a cell comes from.
 MEASURED, PART, PREDICTED, UNKNOWN = range(4)
-SOURCES = ("measured", "measured in part", "predicted", "unknown")
+SOURCES = ("measured", "predicted with own trials", "predicted", "unknown")
 MARKS = ("", "◐", "○", "")
 
 

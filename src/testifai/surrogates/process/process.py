@@ -123,7 +123,9 @@ class Process(Surrogate):
             used = np.sort(np.random.default_rng(self.seed).permutation(used)[:LARGEST])
         self._places, self._won, self._tried = places[used], won[used], tried[used]
         self._numbered = Numbers(self._places, self.prior_.sizes)
-        self._level = float(np.arcsin(np.sqrt((self._won.sum() + 0.5) / (self._tried.sum() + 1))))
+        counted = self._counted()
+        typical = float(counted @ (self._won / self._tried))
+        self._level = float(np.arcsin(np.sqrt((typical + 0.5) / (counted.sum() + 1))))
         if single is None:
             self._single, self._share = None, 0.0
             self._test, self._passed = np.arange(len(used)), self._won / self._tried
@@ -132,7 +134,14 @@ class Process(Surrogate):
             self._share = 1 / single.inputs if self.population else 0.0
             self._test, self._passed = self._single.test, self._single.passed.astype(np.float64)
         self._complete = self._tried * self._share == 1
-        self._plugged = 1 + PLUGGED / float(self._tried.mean())
+        self._plugged = 1 + PLUGGED / float(counted.mean())
+
+    def _counted(self) -> Floats:
+        """The trials of the tests, of the clean one no more than others have: it may have more than all together."""
+        counted, others = self._tried.copy(), self._places.any(axis=1)
+        if others.any():
+            counted[~others] = np.minimum(counted[~others], counted[others].max())
+        return counted
 
     def _rough_values(self, eta: Floats) -> tuple[Floats, Floats]:
         """One pseudo-value per test, less the overall level, and its variance, as if no inputs were shared."""

@@ -43,7 +43,7 @@ def assess(tomogram: Tomogram, seed: int = 0) -> Trust:
     >>> trust.left_out.tests, trust.left_out.error < 0.05
     (90, True)
     >>> print(trust.lines()[-1])
-    no test of order > 2 was measured, so nothing can be said about them; find out with strategy = { use = 'ordered', \
+    no test of order > 2 was tried, so nothing can be said about them; find out with strategy = { use = 'ordered', \
 extra = 50 }
     """
     refit = _Refit(tomogram)
@@ -194,7 +194,7 @@ def _high_orders(refit: _Refit) -> tuple[HighOrders | None, str | None]:
     if len(high) < 2:
         count = "no test" if len(high) == 0 else "only one test"
         return None, (
-            f"{count} of order > {LOW} was measured, so nothing can be said about them; find out with {strategy(50)}"
+            f"{count} of order > {LOW} was tried, so nothing can be said about them; find out with {strategy(50)}"
         )
     rows = np.flatnonzero(refit.orders <= LOW)
     if len(rows) < FEWEST:
