@@ -26,6 +26,9 @@ GONE = {
     "testifai.perturb.preview:write": "a step inside preview, now write_picture, which wants to know the field as well",
     "testifai.quality.edit_similarity:any_edits": "rapidfuzz counts edits",
     "testifai.quality.edit_similarity:few_edits": "rapidfuzz counts edits",
+    "testifai.surrogates.process_evidence:best_parameters": "a step of the fit: posed, then maximise",
+    "testifai.surrogates.process_evidence:dense_evidence": "a step of the fit, now SomeTests",
+    "testifai.surrogates.process_evidence:grid_evidence": "a step of the fit, now CompleteGrid",
     "testifai.spec:DataPart": "every kind of data brings fields of its own",
     "testifai.spec:ModelPart": "every kind of model brings fields of its own",
 }
@@ -47,6 +50,7 @@ GONE_CONSTANTS = {
     "testifai.quality.scores:NORMAL",
     "testifai.quality.surface:NORMAL",
     "testifai.report.examples:LABELLED",
+    "testifai.surrogates.process_evidence:Objective",
 }
 
 
