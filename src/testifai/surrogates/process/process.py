@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
-from testifai.statistics.normal import half_widths
+from testifai.statistics.normal import half_widths, skewed_reaches
 from testifai.surrogates.base import Surrogate
 from testifai.surrogates.process.evidence import best_parameters
 from testifai.surrogates.process.inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
@@ -233,35 +233,51 @@ class Process(Surrogate):
         return rate(eta - half), rate(eta + half)
 
     def region(self, features: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
-        """The mean rate over these configurations, with bounds from the covariance of all their errors."""
+        """The mean rate over these configurations, with bounds from the covariance of all their errors.
+
+        A mean that is too high because inputs that fail were drawn too seldom has more variance than it seems: as in
+        Wilson's interval, the variance at either bound is that of the rates there.
+        """
         places = known_places(self.prior_, severities(features))
         eta, own = self._values(places)
+        estimate = float(moments(eta, own)[0].mean())
         slope = self._slope(places, eta) / len(places)
+        along = self._plugged * self._error_along(places, slope)
+        variance = float(slope @ along)
+        if variance <= 0:
+            return estimate, estimate, estimate
+        # By how much the variance grows with the mean: rates sin^2 eta have slopes sin 2 eta, which change by 2 cos 2
+        # eta, and a mean that is off by 1 is so most probably by along / variance.
+        growth = 4 * float(np.cos(2 * eta) @ along**2) / (len(places) * variance)
+        below, above = skewed_reaches(variance, growth, half_widths(confidence))
+        # They reach from the surface itself: the mean over what it may be is drawn away from 0 and 1.
+        centre = float(rate(eta).mean())
+        return estimate, max(min(centre - below, estimate), 0.0), min(max(centre + above, estimate), 1.0)
+
+    def _error_along(self, places: Ints, weights: Floats) -> Floats:
+        """The posterior covariance of each eta with a weighted sum of them, of any configurations."""
         number = self._numbered(places)
         if (number >= 0).all():
             # Weights of all tests, 0 elsewhere: to pick rows and columns of the covariance takes longer.
-            weights = np.zeros(len(self._places))
-            np.add.at(weights, number, slope)
-            variance = sum(part.variance(weights) for part in self._parts)
-        else:
-            variance = self._variance_of_sum(places, slope)
-        estimate = float(moments(eta, own)[0].mean())
-        half = half_widths(confidence) * (self._plugged * max(variance, 0.0)) ** 0.5
-        return estimate, max(estimate - half, 0.0), min(estimate + half, 1.0)
-
-    def _variance_of_sum(self, places: Ints, weights: Floats) -> float:
-        """The posterior variance of a weighted sum of eta, of any configurations."""
-        variance = 0.0
+            whole = np.zeros(len(self._places))
+            np.add.at(whole, number, weights)
+            among_tests: Floats = sum((part.error_along(whole) for part in self._parts), np.zeros(len(whole)))
+            return among_tests[number]
+        along = np.zeros(len(places))
         for part in self._parts:
             spent = np.zeros(part.root.shape[1])
             for some in _chunks(len(places)):
                 # Pairs of chunks: all pairs of a large region do not fit into memory. Each stands for its mirror too.
                 for other in _chunks(some.start + 1):
                     within = self._among(part, places[some], places[other])
-                    variance += (1 + (other != some)) * float(weights[some] @ within @ weights[other])
+                    along[some] += within @ weights[other]
+                    if other != some:
+                        along[other] += weights[some] @ within
                 spent += (weights[some] @ self._among(part, places[some], self._places)) @ part.root
-            variance -= float(spent @ spent)
-        return variance
+            back = part.root @ spent
+            for some in _chunks(len(places)):
+                along[some] -= self._among(part, places[some], self._places) @ back
+        return along
 
     def covariance(self, features: ArrayLike) -> Floats:
         """The covariance of the errors of these configurations' rates (delta method)."""
