@@ -21,6 +21,8 @@ from testifai.surrogates.fitting import evidence
 
 Floats = NDArray[np.float64]
 
+LOOKS = 10  # at a run that is decided upon as it grows, each with an equal part of the risk
+
 
 @dataclass(frozen=True)
 class RateTable:
@@ -190,10 +192,12 @@ class Estimates:
     def _looked(self, confidence: float) -> float:
         """The confidence at which each of many looks holds together: their errors add up to no more than asked for.
 
-        Looks are counted each time the number of trials has doubled; the k-th may err with a share 1 / k(k + 1).
+        Looks are counted each time the number of trials has doubled. The first ten may err with an eleventh of the
+        risk each; they go up to a thousand trials per test. Each of those after may err with half as much as the last.
         """
-        looks = 1 + int(np.log2(max(1.0, self.outcomes.total() / max(1, len(self.measured_ids)))))
-        return 1 - (1 - confidence) / (looks * (looks + 1))
+        doublings = int(np.log2(max(1.0, self.outcomes.total() / max(1, len(self.measured_ids)))))
+        share = 2.0 ** -max(0, doublings + 1 - LOOKS) / (LOOKS + 1)
+        return 1 - (1 - confidence) * share
 
     def _fitted(self, among: Bits | None) -> Surrogate | None:
         """The surrogate on all inputs or a part of them; None where there is none, or nothing to fit it on."""
