@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from testifai.quality.scores import Scores
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import Space
-from testifai.statistics.intervals import confidence_sequence, wilson
+from testifai.statistics.intervals import confidence_sequence, fixed_width, wilson
 from testifai.support.bits import Bits, count_set
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import evidence
@@ -41,7 +41,7 @@ class Estimates:
 
     Bounds of a test stand at 95 % and are for the rate on the inputs at hand (`population="data"`: they close once all
     inputs were tried) or on new inputs like them (`"future"`). Tests ended by a stopping rule have bounds that stay
-    valid under it.
+    valid under it: under any rule, or, where it looked at their width alone, narrower ones that allow for that.
     """
 
     space: Space
@@ -55,6 +55,7 @@ class Estimates:
     seed: int = 0
     provenance: Mapping[str, Any] = field(default_factory=dict)
     quality: Scores | None = None
+    ended_by_width: bool = False  # if a rule ended tests early, it looked at nothing but the width of their bounds
     # Fitted surrogates, by the inputs that they were fitted on.
     _fits: dict[bytes | None, Surrogate | None] = field(default_factory=dict, init=False, repr=False)
 
@@ -155,7 +156,10 @@ class Estimates:
             passes, trials = self.outcomes.counts(ids, among)
         inputs = self.outcomes.inputs if among is None else int(count_set(among))
         population = inputs if self.population == "data" else None
-        interval = confidence_sequence if self.stopped_early or anytime else wilson
+        if anytime or (self.stopped_early and not self.ended_by_width):
+            interval = confidence_sequence
+        else:
+            interval = fixed_width if self.stopped_early else wilson
         # A pooling surrogate leaves alone only what there is nothing more to know about.
         pooling = self.pooling(among)
         done = np.flatnonzero(trials if pooling is None else trials == inputs)
