@@ -104,23 +104,25 @@ def test_two_hundred_trials_of_a_hundred_inputs_are_no_two_hundred():
     for failing in ((), (7,)):
         (verdict,) = judge([Gate(query="zoom >= 0", at_least=0.97)], spread_out(failing))
         assert verdict.status == "undecided"
-        assert verdict.answer.low < 0.95
+        assert verdict.answer.low < 0.955  # an exact bound for the fewest that may fail everywhere says 0.947
 
 
 def test_the_verdict_says_what_bounds_rest_on():
     gate = Gate(query="zoom >= 0", at_least=0.5)
     (verdict,) = judge([gate], spread_out())
-    assert verdict.reason.endswith("by the surface and by the tests' own trials")
+    assert verdict.reason.endswith("by the surface, which the tests' own trials do not contradict")
     (verdict,) = judge([gate], tomogram(100, tests=range(7), surrogate="process"))
     assert verdict.reason.endswith("by the surface alone, as some tests have no trials of their own")
 
 
-def test_both_bounds_must_agree():
+def test_where_own_trials_contradict_the_surface_bounds_are_those_of_both(monkeypatch):
     run = spread_out((3, 40, 41))
-    answer = run.bound("zoom >= 0")
     _, low, high = run.pooling().region(run.space.matrix(range(16)), run._looked(0.95))
-    own = own_trials.region(run.outcomes, range(16), confidence=run._looked(0.95))
-    assert (answer.low, answer.high) == (min(low, own.low), max(high, own.high))
+    assert (run.bound("zoom >= 0").low, run.bound("zoom >= 0").high) == (low, high)
+    monkeypatch.setattr(own_trials, "region", lambda *_, **__: own_trials.RawMean(0.8, 0.75, 0.85, 16, 0, 104))
+    (verdict,) = judge([Gate(query="zoom >= 0", at_least=0.8)], run)
+    assert (verdict.answer.low, verdict.answer.high, verdict.status) == (0.75, high, "undecided")
+    assert "by the surface and by the tests' own trials, which contradict it" in verdict.reason
 
 
 def test_looks_share_the_risk_however_many_there_are():

@@ -31,7 +31,7 @@ def _call(capsys, *arguments):
 def _close(found, expected):
     """Equal, numbers up to what another build of a linear algebra library may change.
 
-    But for the bounds of regions, which are skewed today and were not, and of gates, which need two to agree.
+    But for the bounds of regions and gates, which are skewed today and were not, and what is said of them.
     """
     if isinstance(expected, dict):
         others = expected.keys() - (BOUNDS if "robustness" in expected else set())

@@ -71,7 +71,9 @@ def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
 def _source(answer: Answer, tomogram: Tomogram) -> str:
     """What bounds rest on, where a surrogate stands behind them."""
     if answer.model_free is not None:
-        return " by the surface and by the tests' own trials"
+        if answer.disagrees:
+            return " by the surface and by the tests' own trials, which contradict it"
+        return " by the surface, which the tests' own trials do not contradict"
     if tomogram.pooling() is not None:
         return " by the surface alone, as some tests have no trials of their own"
     return ""

@@ -107,14 +107,14 @@ class Tomogram(Estimates):
     def bound(self, expression: str, inputs: str | None = None, *, looks: int = 1) -> Answer:
         """A query's answer with bounds for decisions: valid however often one looks, shared among `looks` questions.
 
-        Where a surrogate stands behind the answer and all tests have trials, they are the outer ones of its bounds and
-        of those that the tests' own trials give: few failures that hang together may mislead either.
+        They are those of the surrogate, where one stands behind the answer. Where the tests' own trials contradict it,
+        one of the two misleads: the bounds are the outer ones of both.
         """
         confidence = confidence_each(looks)
         chosen, part = self.select(expression), self._part(inputs)
         answer = self._answer(chosen, part, confidence, anytime=True)
         answer = self._checked(answer, chosen, part, self._looked(confidence))
-        if answer.model_free is None:
+        if answer.model_free is None or not answer.disagrees:
             return answer
         _, low, high = answer.model_free
         return replace(answer, low=min(low, answer.low), high=max(high, answer.high))
