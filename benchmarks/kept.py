@@ -49,7 +49,8 @@ def results(
 
     Cases are tuples of texts and numbers, results are what JSON can hold; `simulate` stands at the top of a module.
     """
-    source = hashlib.sha256(inspect.getsource(inspect.getmodule(simulate) or simulate).encode()).hexdigest()[:8]
+    function = simulate.func if isinstance(simulate, functools.partial) else simulate
+    source = hashlib.sha256(inspect.getsource(inspect.getmodule(function) or function).encode()).hexdigest()[:8]
     path = FOLDER / f"{name}-{state()}-{source}.jsonl"
     found = dict(_read(path))
     missing = [case for case in cases if case not in found]

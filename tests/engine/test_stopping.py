@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import gammaln
 
-from testifai.engine.stopping import CumulativeWindow, Interval, Window, describe, resolve
+from testifai.engine.stopping import CumulativeWindow, Interval, Window, by_width_alone, describe, resolve
 from testifai.errors import InputError
-from testifai.statistics.intervals import confidence_sequence
+from testifai.statistics.intervals import confidence_sequence, exact, fixed_width
 
 
 def algorithm_1(passed: list[bool], b: int, delta: float, w: int) -> int:
@@ -62,10 +63,62 @@ def test_interval_stops_only_when_narrow():
         for target in (0.05, 0.02):
             looks = range(100, 10_001, 100)
             stopped = next(end for end in looks if Interval(target=target).stops(passed[:end], 10_000))
-            low, high = confidence_sequence(passed[:stopped].sum(), stopped, 10_000)
-            before = confidence_sequence(passed[: stopped - 100].sum(), stopped - 100, 10_000)
+            low, high = fixed_width(passed[:stopped].sum(), stopped, 10_000)
+            before = fixed_width(passed[: stopped - 100].sum(), stopped - 100, 10_000)
             assert (high - low) / 2 <= target
             assert stopped == 100 or (before[1] - before[0]) / 2 > target
+
+
+def at_the_stop(interval, inputs: int, batch: int, target: float):
+    """For 0 to all inputs that pass: how often the interval covers at the stop, and the mean number of trials.
+
+    Sequences that go on to n trials with s passes are counted; each is as probable as any other with as many.
+    """
+    passing = np.arange(inputs + 1)
+    alive, last, covers, trials = np.zeros(1), 0, np.zeros(inputs + 1), np.zeros(inputs + 1)
+    for n in [*range(batch, inputs, batch), inputs]:
+        ways = np.full(n + 1, -np.inf)
+        for more in range(n - last + 1):
+            ways[more : more + len(alive)] = np.logaddexp(
+                ways[more : more + len(alive)], alive + log_choose(n - last, more)
+            )
+        s = np.arange(n + 1)
+        low, high = interval(s, n, inputs)
+        stops = high - low <= 2 * target
+        share = np.exp(ways[:, None] + log_choose(inputs - n, passing - s[:, None]) - log_choose(inputs, passing))[
+            stops
+        ]
+        inside = (low[stops, None] <= passing / inputs) & (passing / inputs <= high[stops, None])
+        covers += (share * inside).sum(axis=0)
+        trials += n * share.sum(axis=0)
+        alive, last = np.where(stops, -np.inf, ways), n
+    return covers, trials
+
+
+def log_choose(n, k):
+    n, k = np.broadcast_arrays(np.asarray(n, float), np.asarray(k, float))
+    possible = (k >= 0) & (k <= n)
+    within = np.where(possible, k, 0)
+    return np.where(possible, gammaln(n + 1) - gammaln(within + 1) - gammaln(n - within + 1), -np.inf)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "batch", "target"), [(100, 5, 0.1), (120, 1, 0.1), (300, 20, 0.06), (400, 50, 0.04)]
+)
+def test_intervals_cover_at_the_stop_whatever_the_rate_and_need_fewer_trials_than_any_rule_would(inputs, batch, target):
+    """All rates, all orders of the inputs: no simulation."""
+    covers, trials = at_the_stop(fixed_width, inputs, batch, target)
+    assert 0.95 <= covers.min() < 0.98
+    careless, _ = at_the_stop(exact, inputs, batch, target)
+    assert careless.min() < 0.95
+    any_rule, more = at_the_stop(confidence_sequence, inputs, batch, target)
+    assert any_rule.min() > 0.99
+    assert (trials[inputs // 2], trials[9 * inputs // 10]) < (0.9 * more[inputs // 2], 0.75 * more[9 * inputs // 10])
+
+
+def test_which_rules_look_at_widths_alone():
+    rules = (None, "interval", "window", "window-cumulative", Ten())
+    assert [by_width_alone(describe(resolve(rule))) for rule in rules] == [True, True, False, False, False]
 
 
 def test_resolve_by_name_options_and_object():

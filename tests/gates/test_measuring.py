@@ -63,6 +63,17 @@ def test_nothing_is_measured_twice(project, monkeypatch):
     assert np.array_equal(second.tomogram.trials, first.tomogram.trials)
 
 
+def test_verdicts_of_another_rule_are_found_again(project, monkeypatch):
+    """And nothing more is measured where they stand."""
+    first = project.measure(project())
+    monkeypatch.setattr(measuring, "RULE", measuring.RULE + 1)
+    asked = []
+    monkeypatch.setattr(measuring, "judge", lambda *given: asked.append(given) or list(first.verdicts))
+    second = project.measure(project())
+    assert asked
+    assert second.new == 0
+
+
 def test_answers_without_an_interval_are_remembered_too(project):
     gates = [{"query": "order == 2", "at_least": 0.5}]
     first, second = (project.measure(project(gates, strategy={"use": "ordered", "max_order": 1})) for _ in range(2))

@@ -8,7 +8,7 @@ from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.scans.spec import Gate
 from testifai.space import Space
 from testifai.statistics.intervals import confidence_sequence
-from testifai.tomogram import Tomogram
+from testifai.tomogram import Tomogram, own_trials
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2])
 SPACE = Space({"zoom": KEEP, "blur": KEEP})
@@ -86,6 +86,54 @@ def test_a_gate_may_speak_of_some_inputs():
     run = tomogram(INPUTS, labels=labels)
     assert status(run, Gate(query="zoom > 0", at_least=1.0, inputs="label == 1")) == ["holds"]
     assert status(run, Gate(query="zoom > 0", at_least=0.1, inputs="label == 0")) == ["fails"]
+
+
+def spread_out(failing=(), inputs=800, tried=104):
+    """Each of 16 tests on an eighth of the inputs tried, without a failure but those of some inputs, in all tests."""
+    axis = Perturbation("keep", KEEP.function, range(4))
+    space = Space({"zoom": axis, "blur": axis})
+    outcomes, rng = Outcomes(inputs), np.random.default_rng(0)
+    places = np.concatenate([rng.permutation(tried), rng.permutation(tried)]).reshape(16, -1)
+    for test, block in enumerate(places):
+        outcomes.record(test, np.sort(block), ~np.isin(np.sort(block), list(failing)))
+    return Tomogram(space, outcomes, visiting_order(inputs, 0), surrogate="process")
+
+
+def test_two_hundred_trials_of_a_hundred_inputs_are_no_two_hundred():
+    """Where 3 % of the inputs fail in all tests, none of a hundred does in one of 20 runs."""
+    for failing in ((), (7,)):
+        (verdict,) = judge([Gate(query="zoom >= 0", at_least=0.97)], spread_out(failing))
+        assert verdict.status == "undecided"
+        assert verdict.answer.low < 0.955  # an exact bound for the fewest that may fail everywhere says 0.947
+
+
+def test_the_verdict_says_what_bounds_rest_on():
+    gate = Gate(query="zoom >= 0", at_least=0.5)
+    (verdict,) = judge([gate], spread_out())
+    assert verdict.reason.endswith("by the surface, which the tests' own trials do not contradict")
+    (verdict,) = judge([gate], tomogram(100, tests=range(7), surrogate="process"))
+    assert verdict.reason.endswith("by the surface alone, as some tests have no trials of their own")
+
+
+def test_where_own_trials_contradict_the_surface_bounds_are_those_of_both(monkeypatch):
+    run = spread_out((3, 40, 41))
+    _, low, high = run.pooling().region(run.space.matrix(range(16)), run._looked(0.95))
+    assert (run.bound("zoom >= 0").low, run.bound("zoom >= 0").high) == (low, high)
+    monkeypatch.setattr(own_trials, "region", lambda *_, **__: own_trials.RawMean(0.8, 0.75, 0.85, 16, 0, 104))
+    (verdict,) = judge([Gate(query="zoom >= 0", at_least=0.8)], run)
+    assert (verdict.answer.low, verdict.answer.high, verdict.status) == (0.75, high, "undecided")
+    assert "by the surface and by the tests' own trials, which contradict it" in verdict.reason
+
+
+def test_looks_share_the_risk_however_many_there_are():
+    """One at 1, 2, 4, … trials per test."""
+    shares = []
+    for doublings in range(14):
+        outcomes = Outcomes(2**14)
+        outcomes.record(0, np.arange(2**doublings), np.ones(2**doublings, bool))
+        shares.append((1 - Tomogram(SPACE, outcomes, np.arange(2**14))._looked(0.95)) / 0.05)
+    assert sum(shares) == pytest.approx(1, abs=0.02)
+    assert shares[:10] == pytest.approx([1 / 11] * 10)
 
 
 def test_verdicts_as_plain_data():

@@ -324,6 +324,7 @@ def test_a_target_may_come_and_go_and_its_stops_are_remembered(tmp_path):
     reopened = ta.open(tmp_path / "run.db")
     np.testing.assert_array_equal(reopened.low, closer.low)
     assert reopened.stopped_early
+    assert reopened.ended_by_width
     assert scan().inferences == 3 * 600
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from testifai.statistics.intervals import confidence_sequence, disagree, wilson
+from testifai.statistics.intervals import confidence_sequence, disagree, exact, hypergeometric, wilson
 
 
 def test_wilson_equals_scipy():
@@ -15,14 +15,14 @@ def test_wilson_equals_scipy():
 
 
 def test_bounds_close_once_every_input_was_tried():
-    for interval in (wilson, confidence_sequence):
+    for interval in (wilson, confidence_sequence, exact):
         low, high = interval([3, 50], [10, 50], population=50)
         assert low[1] == high[1] == 1.0
         assert low[0] < 0.3 < high[0]
 
 
 def test_no_trials_no_interval():
-    for interval in (wilson, confidence_sequence):
+    for interval in (wilson, confidence_sequence, exact):
         assert np.isnan(interval(0, 0)).all()
         assert np.isnan(interval(0, 0, population=10)).all()
 
@@ -41,6 +41,21 @@ def test_confidence_sequence_for_new_inputs_equals_brute_force_inversion():
     inside = p[stats.binom.pmf(30, 40, p) * 41 > 0.05]
     low, high = confidence_sequence(30, 40)
     assert (float(low), float(high)) == pytest.approx((inside.min(), inside.max()), abs=1e-5)
+
+
+def test_exact_limits_of_many_tests_are_those_of_each():
+    rng = np.random.default_rng(2)
+    trials = np.concatenate([[1, 1, 2, 999, 1000], rng.integers(1, 1000, 60)])
+    passes = np.concatenate([[0, 1, 1, 998, 0], rng.binomial(trials[5:], rng.choice([0.5, 0.9, 0.99, 1], 60))])
+    for confidence in (0.5, 0.95, 0.9999):
+        tails = ((1 - confidence) / 2,) * 2
+        low, high = exact(passes, trials, 1000, confidence)
+        one_by_one = [hypergeometric(s, n, 1000, tails) for s, n in zip(passes.tolist(), trials.tolist(), strict=True)]
+        assert [(round(a * 1000), round(b * 1000)) for a, b in zip(low, high, strict=True)] == one_by_one
+        low, high = exact(passes, trials, None, confidence)
+        for a, b, s, n in zip(low, high, passes, trials, strict=True):
+            expected = stats.binomtest(int(s), int(n)).proportion_ci(confidence, method="exact")
+            assert (a, b) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
 def test_wilson_covers_samples_without_replacement():

@@ -13,7 +13,7 @@ from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.space import Space
-from testifai.statistics.intervals import confidence_sequence, hypergeometric
+from testifai.statistics.intervals import confidence_sequence, fixed_width, hypergeometric
 from testifai.tomogram import Tomogram
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2, 3, 4, 5])
@@ -210,6 +210,18 @@ def test_bounds_after_a_stopping_rule_are_confidence_sequences(population):
     decided = usual.bound("order >= 0", looks=4)
     low, high = confidence_sequence(wins, trials, INPUTS if population == "data" else None, 1 - 0.05 / 4)
     assert (decided.low, decided.high) == pytest.approx((low.mean(), high.mean()))
+
+
+def test_bounds_are_narrower_where_a_rule_looked_at_widths_alone():
+    passed, attempted = tables(SPACES["chosen"], 5, tried=0.6)
+    options = {"stopped_early": True, "ended_by_width": True}
+    tomogram = tomogram_of(SPACES["chosen"], passed, attempted, **options)
+    low, high = fixed_width((passed & attempted).sum(axis=1), attempted.sum(axis=1), INPUTS)
+    assert tomogram.low.reshape(-1) == pytest.approx(low)
+    assert tomogram.high.reshape(-1) == pytest.approx(high)
+    any_rule = tomogram_of(SPACES["chosen"], passed, attempted, stopped_early=True)
+    assert (tomogram.high - tomogram.low < any_rule.high - any_rule.low).all()
+    assert tomogram.bound("order >= 0").low == any_rule.bound("order >= 0").low
 
 
 LABELS = np.random.default_rng(8).permutation(np.arange(INPUTS) % 4)

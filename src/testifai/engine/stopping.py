@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.statistics.intervals import confidence_sequence
+from testifai.statistics.intervals import fixed_width
 from testifai.support.checks import number, whole
 from testifai.support.registry import Registry
 
@@ -80,7 +80,7 @@ class CumulativeWindow(Window):
 
 @dataclass(frozen=True)
 class Interval(StoppingRule):
-    """Stop once an interval that stays valid under repeated looking is narrow: half-width at most `target`."""
+    """Stop once an interval that allows for being looked at is narrow: half-width at most `target`."""
 
     target: float = 0.02
     batch: int = 100
@@ -93,7 +93,7 @@ class Interval(StoppingRule):
         number(f"stopping: confidence of {self.name}", self.confidence, above=0, below=1)
 
     def stops(self, passed: NDArray[np.bool_], inputs: int) -> NDArray[np.bool_]:
-        low, high = confidence_sequence(passed.sum(axis=-1), passed.shape[-1], inputs, self.confidence)
+        low, high = fixed_width(passed.sum(axis=-1), passed.shape[-1], inputs, self.confidence)
         return np.asarray(high - low <= 2 * self.target)
 
     def describe(self) -> dict[str, Any]:
@@ -149,6 +149,15 @@ def _adapt(rule: Any) -> StoppingRule:
 def describe(rule: StoppingRule | None) -> dict[str, Any] | None:
     """The rule as plain data, to store and to compare; an interval's target may change between resumes."""
     return None if rule is None else rule.describe()
+
+
+def by_width_alone(described: Mapping[str, Any] | None) -> bool:
+    """Whether the rule of a run looks at nothing but widths; without one of its own, a target asks for one that does.
+
+    >>> by_width_alone({"use": "interval", "batch": 50}), by_width_alone({"use": "window"}), by_width_alone(None)
+    (True, False, True)
+    """
+    return described is None or described.get("use") == Interval.name
 
 
 def _settled(rates: NDArray[np.float64], delta: float, window: int) -> NDArray[np.bool_]:

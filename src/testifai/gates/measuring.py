@@ -18,7 +18,7 @@ import numpy as np
 from testifai import strategies
 from testifai.errors import InputError
 from testifai.gates.towards import TowardsGates, settled
-from testifai.gates.verdicts import Verdict, judge
+from testifai.gates.verdicts import RULE, Verdict, judge
 from testifai.models.python import PythonModel
 from testifai.runs import keys
 from testifai.runs.lock import Lock
@@ -185,7 +185,7 @@ def _terms(spec: Spec, session: Session, sharing: int | None) -> dict[str, Any]:
     gates = [gate.model_dump(mode="json", exclude={"name"}) for gate in spec.gate]
     quality = None if session.assessment is None else json.loads(json.dumps(session.assessment.describe(), default=str))
     limits = {"budget": session.budget, "target": session.target, "sharing": sharing or len(gates)}
-    return {**limits, "gates": gates, "quality": quality}
+    return {**limits, "gates": gates, "quality": quality, "rule": RULE}
 
 
 def _ended(terms: dict[str, Any], tomogram: Tomogram, verdicts: Sequence[Verdict]) -> dict[str, Any]:

@@ -52,7 +52,11 @@ class TowardsGates(Adaptive):
         return most >> max(0, halvings - number)
 
     def _need(self, progress: Progress, known: Outcomes, number: int) -> Floats:
-        """How much each test is wanted, by gates not settled and by the target; all 0: done."""
+        """How much each test is wanted, by gates not settled and by the target; all 0: done.
+
+        The tests of a gate are wanted alike, whatever their outcomes: if those with failures got more trials, bad luck
+        would be mended and good luck kept, and the mean be too high.
+        """
         assert self.blank is not None
         space = progress.space
         tomogram = replace(self.blank(), outcomes=known)
@@ -64,8 +68,7 @@ class TowardsGates(Adaptive):
         if progress.target is not None:
             lacking = self._lacking(progress, fitted(progress, known), known, 1 - risk(number))
             need += lacking / max(lacking.sum(), 1)
-        wide = (tomogram.high - tomogram.low).reshape(-1)
-        return need * np.where(np.isnan(wide), 1.0, np.maximum(wide, 1e-6))
+        return need
 
 
 def settled(verdict: Verdict, target: float) -> bool:

@@ -10,6 +10,8 @@ from typing import Any
 from testifai.scans.spec import Gate
 from testifai.tomogram import Answer, Tomogram
 
+RULE = 2  # what decides; verdicts found under another number are found again
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -58,9 +60,20 @@ def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
     if math.isnan(answer.low):
         reason = f"{answer.inferred} of {answer.tests} tests are predicted without an interval"
         return Verdict(gate, answer, "undecided", f"{reason}; measure them, or set basis = 'estimate'")
-    bounds = f"between {answer.low:.3f} and {answer.high:.3f}"
+    bounds = f"between {answer.low:.3f} and {answer.high:.3f}{_source(answer, tomogram)}"
     if answer.low >= needed:
         return Verdict(gate, answer, "holds", bounds)
     if answer.high < needed:
         return Verdict(gate, answer, "fails", bounds)
     return Verdict(gate, answer, "undecided", f"{bounds}; more inferences would narrow it")
+
+
+def _source(answer: Answer, tomogram: Tomogram) -> str:
+    """What bounds rest on, where a surrogate stands behind them."""
+    if answer.model_free is not None:
+        if answer.disagrees:
+            return " by the surface and by the tests' own trials, which contradict it"
+        return " by the surface, which the tests' own trials do not contradict"
+    if tomogram.pooling() is not None:
+        return " by the surface alone, as some tests have no trials of their own"
+    return ""

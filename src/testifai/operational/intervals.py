@@ -43,11 +43,8 @@ def share(passes: int, draws: int, population: int | None, confidence: float = C
     >>> share(50, 50, 1000)
     (0.931, 1.0)
     """
-    errors = ((1 - confidence) / 2,) * 2
-    if population is None:
-        return statistics.clopper_pearson(passes, draws, errors)
-    low, high = statistics.hypergeometric(passes, draws, population, errors)
-    return low / population, high / population
+    low, high = statistics.exact(passes, draws, population, confidence)
+    return float(low), float(high)
 
 
 def _errors(none: bool, all_failed: bool, confidence: float) -> tuple[float, float]:

@@ -81,7 +81,8 @@ def how(contents: Contents) -> list[str]:
         + ("new inputs like those tried." if future else "the inputs of this run: they close once all were tried."),
     ]
     if tomogram.stopped_early:
-        lines.append("Tests were ended by a stopping rule; their bounds stay valid however often one looked.")
+        seen = "bounds allow for it" if tomogram.ended_by_width else "bounds stay valid however often one looked"
+        lines.append(f"Tests were ended by a stopping rule; their {seen}.")
     if contents.everything.inferred and predicts_nothing(tomogram):
         lines.append(
             f"{contents.everything.inferred:,} of {contents.everything.tests:,} tests were not measured, and nothing "

@@ -140,6 +140,7 @@ def replay(grid: Grid, strategy: Any, surrogate: Any = None, *, scores: bool = F
         surrogate=methods.surrogate,
         population=chosen.population,
         seed=seed,
+        ended_by_width=stopping_rules.by_width_alone(stopping_rules.describe(rule)),
         provenance={"identity": _replayed(grid, strategy, rule, methods.surrogate, seed), "environment": environment()},
     )
 

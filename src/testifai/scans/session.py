@@ -225,6 +225,7 @@ class Session:
                 keys.ASKED_TWICE: self._asked_twice,
             },
             quality=None if self.assessment is None else self.assessment.scores(),
+            ended_by_width=stopping_rules.by_width_alone(stopping_rules.describe(self.methods.told_rule)),
         )
 
     def _attach(self, store: Store, extra: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from testifai.engine.stopping import by_width_alone
 from testifai.errors import InputError
 from testifai.quality.assessment import stored_scores
 from testifai.runs import keys
@@ -40,6 +41,8 @@ def read_run(store: Store) -> Tomogram:
         space = Space.from_description(identity["space"])
     with reading(store.path, "quality"):
         quality = stored_scores(store, space, identity["seed"])
+    with reading(store.path, "stopping"):
+        ended_by_width = by_width_alone(identity.get("stopping"))
     provenance = {"path": str(store.path), **{key: store.get(key) for key in PROVENANCE}}
     with reading(store.path, "gates"):
         for gate in provenance[keys.GATES] or ():
@@ -56,6 +59,7 @@ def read_run(store: Store) -> Tomogram:
         seed=identity["seed"],
         provenance=provenance,
         quality=quality,
+        ended_by_width=ended_by_width,
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.statistics.normal import half_widths
+from testifai.statistics.normal import half_widths, skewed_reaches
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -147,21 +147,16 @@ def _reaches(sample: ClusteredTrials, confidence: float, population: int | None)
 
     if population is not None and sample.trials.min() == population:
         return 0.0, 0.0
-    z2 = half_widths(confidence) ** 2
+    z = half_widths(confidence)
     largest = float(np.abs(sample.moved).max())
     if largest <= ROUNDING:
         left = 1.0 if population is None else 1 - float(sample.trials.mean()) / population
-        room = z2 * float(sample.reach.max()) * left
+        room = z**2 * float(sample.reach.max()) * left
         return room, room
     second, third, fourth = (float(((sample.moved / largest) ** power).sum()) for power in (2, 3, 4))
     # Of normal influences of any sizes, 3 (Σx²)²/Σx⁴ is the number of equal ones that would vary as much.
     freedom = float(np.clip(3 * second**2 / fourth - 1, 1, max(1, sample.used - 1)))
-    t2 = float(stdtrit(freedom, 0.5 + confidence / 2)) ** 2
+    t = float(stdtrit(freedom, 0.5 + confidence / 2))
     variance = sample.variance(population)
     share = min(1.0, variance / (largest**2 * second))  # what the finite population leaves of it
-    up = z2 * share * largest * third / second
-
-    def solve(skew: float) -> float:
-        return (skew + float(np.sqrt(skew**2 + 4 * t2 * variance))) / 2
-
-    return solve(-up), solve(up)
+    return skewed_reaches(variance, share * largest * third / second, t, z)

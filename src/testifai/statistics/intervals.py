@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 Errors = tuple[float, float]  # of the low and of the high limit
 Estimated = tuple[float, float, float]  # estimate, low, high
 
+LEFT = 0.7  # of the error, for an interval whose width says when to stop
 ROUNDING = 1e-12  # two estimates this close are the same number, computed in two ways
 
 
@@ -70,6 +71,51 @@ def confidence_sequence(
     return _blank(n, low, high)
 
 
+def exact(
+    passes: ArrayLike, trials: ArrayLike, population: int | None = None, confidence: float = 0.95
+) -> tuple[Floats, Floats]:
+    """The rates that an exact test rejects on neither side: right for a number of trials fixed before looking.
+
+    >>> low, high = exact([90, 90], 100)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.824, 0.824], [0.951, 0.951])
+    >>> low, high = exact(90, 100, population=1000)
+    >>> round(float(low), 3), round(float(high), 3)
+    (0.828, 0.948)
+    """
+    from scipy.special import betaincinv
+
+    s, n = _counts(passes, trials)
+    tail = (1 - confidence) / 2
+    if population is None:
+        failures = n - s
+        low = np.where(s > 0, betaincinv(np.maximum(s, 1), failures + 1, tail), 0.0)
+        high = np.where(failures > 0, betaincinv(s + 1, np.maximum(failures, 1), 1 - tail), 1.0)
+    else:
+        # Many tests have the same counts.
+        (s_once, n_once), back = np.unique(np.stack([s.reshape(-1), n.reshape(-1)]), axis=1, return_inverse=True)
+        least, least_failing = (_least_exact(k, n_once, population, tail) for k in (s_once, n_once - s_once))
+        low, high = (k[back.reshape(s.shape)] / population for k in (least, population - least_failing))
+    return _blank(n, low, high)
+
+
+def fixed_width(
+    passes: ArrayLike, trials: ArrayLike, population: int | None = None, confidence: float = 0.95
+) -> tuple[Floats, Floats]:
+    """An interval for trials that went on until it was narrow enough, whatever else they showed.
+
+    When that is hangs on how outcomes spread and hardly on how far their mean is off, so that an interval for a fixed
+    number of trials loses little (Chow and Robbins, Annals of Mathematical Statistics 36 (1965) 457-462). Three tenths
+    of the error are set aside for that: in the worst case of each of ten choices of 100 to 1,000 inputs, batches of 1
+    to 100 and targets of .03 to .1, an exact interval at 95 % covers .932 to .952, and this one .955 to .964.
+
+    >>> low, high = fixed_width(90, 100)
+    >>> round(float(low), 3), round(float(high), 3)
+    (0.818, 0.954)
+    """
+    return exact(passes, trials, population, 1 - LEFT * (1 - confidence))
+
+
 def clopper_pearson(passes: float, trials: float, errors: Errors) -> tuple[float, float]:
     """The rates that an exact test does not reject, each side with its own error (Clopper and Pearson 1934).
 
@@ -109,21 +155,6 @@ def hypergeometric(passes: int, trials: int, population: int, errors: Errors) ->
     low = least + bisect.bisect_left(range(least, most), True, key=enough)
     high = least + bisect.bisect_left(range(least + 1, most + 1), True, key=too_many)
     return low, high
-
-
-def exact(passes: int, trials: int, population: int | None = None, confidence: float = 0.95) -> tuple[float, float]:
-    """The rates that an exact test does not reject on either side: they cover at least so often, near 0 and 1 too.
-
-    >>> [round(limit, 4) for limit in exact(990, 1000, 10_000)], [round(limit, 4) for limit in exact(990, 1000)]
-    ([0.9822, 0.9949], [0.9817, 0.9952])
-    """
-    errors = ((1 - confidence) / 2,) * 2
-    if trials == 0:
-        return float("nan"), float("nan")
-    if population is None:
-        return clopper_pearson(passes, trials, errors)
-    low, high = hypergeometric(passes, trials, population, errors)
-    return low / population, high / population
 
 
 def disagree(one: Estimated, other: Estimated) -> bool:
@@ -181,6 +212,38 @@ def _solve_hypergeometric(s: Floats, n: Floats, population: int, bar: Floats) ->
     low = np.where(inside(least), least, _bisect(inside, least, peak, whole=True))
     high = np.where(inside(most), most, _bisect(inside, most, peak, whole=True))
     return low / population, high / population
+
+
+def _least_exact(s: Floats, n: Floats, population: int, tail: float) -> Floats:
+    """The fewest passes among all inputs that give as many as were seen with more than this probability."""
+    tail *= 1 - 1e-9  # a hair less, so that rounding does not decide where a test is on the border
+
+    def enough(k: Floats) -> NDArray[np.bool_]:
+        return np.asarray(_hypergeometric_tail(s, n, k, population) > tail)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = np.clip(np.ceil(np.where(n > 0, s * population / n, s)), s, population - (n - s))
+    return np.where(enough(s), s, _bisect(enough, s, expected, whole=True))
+
+
+def _hypergeometric_tail(s: Floats, n: Floats, k: Floats, population: int) -> Floats:
+    """P(X >= s) for X passes among n of all inputs, k of which pass: SciPy's would take a second for 1,000 tests.
+
+    The first term, times one and the running products of the ratios of each term to the one before.
+    """
+    from scipy.special import gammaln
+
+    def log_choose(a: Floats, b: Floats) -> Floats:
+        return np.asarray(gammaln(a + 1) - gammaln(b + 1) - gammaln(a - b + 1))
+
+    whole = np.full_like(k, population)
+    first = np.exp(log_choose(k, s) + log_choose(whole - k, n - s) - log_choose(whole, n))
+    # Where the tail is small, terms four standard deviations on are nothing; none is larger than this.
+    deviation = np.sqrt(np.max(n * (population - n), initial=0) / population) / 2
+    x = s[:, None] + np.arange(np.ceil(30 + 4 * deviation))
+    k, n = k[:, None], n[:, None]
+    ratios = np.maximum((k - x) * (n - x), 0) / ((x + 1) * (population - k - n + x + 1))
+    return np.asarray(first * (1 + np.cumprod(ratios, axis=1).sum(axis=1)))
 
 
 def _bisect(inside: Any, outer: Floats, inner: Floats, *, whole: bool = False) -> Floats:

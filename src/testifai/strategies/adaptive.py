@@ -144,7 +144,10 @@ class Adaptive(Strategy):
         assert target is not None
         passes, trials = known.counts(np.arange(space.size))
         # Where outputs are compared with clean ones, the clean test always passes.
-        own = None if progress.needs_clean else exact(int(passes[0]), int(trials[0]), known.inputs, confidence)
+        own = None
+        if not progress.needs_clean:
+            limits = exact(passes[0], trials[0], known.inputs, confidence)
+            own = float(limits[0]), float(limits[1])
         if not self.for_queries:
             low, high = process.bounds(space.matrix(np.arange(len(trials))), confidence)
             if own is not None:

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from testifai.quality.scores import Scores
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import Space
-from testifai.statistics.intervals import confidence_sequence, exact, wilson
+from testifai.statistics.intervals import confidence_sequence, exact, fixed_width, wilson
 from testifai.strategies.clean import clean_trials
 from testifai.support.bits import Bits, count_set
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import evidence
 
 Floats = NDArray[np.float64]
+
+LOOKS = 10  # at a run that is decided upon as it grows, each with an equal part of the risk
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Estimates:
 
     Bounds of a test stand at 95 % and are for the rate on the inputs at hand (`population="data"`: they close once all
     inputs were tried) or on new inputs like them (`"future"`). Tests ended by a stopping rule have bounds that stay
-    valid under it.
+    valid under it: under any rule, or, where it looked at their width alone, narrower ones that allow for that.
     """
 
     space: Space
@@ -67,6 +69,7 @@ class Estimates:
     seed: int = 0
     provenance: Mapping[str, Any] = field(default_factory=dict)
     quality: Scores | None = None
+    ended_by_width: bool = False  # if a rule ended tests early, it looked at nothing but the width of their bounds
     # Fitted surrogates, by the inputs that they were fitted on.
     _fits: dict[bytes | None, Surrogate | None] = field(default_factory=dict, init=False, repr=False)
 
@@ -181,16 +184,19 @@ class Estimates:
         inputs = self.outcomes.inputs if among is None else int(count_set(among))
         population = inputs if self.population == "data" else None
         numbers = np.arange(size) if ids is None else ids
-        looked_at_once = not (self.stopped_early or anytime)
         alone = self.alone(numbers, trials, inputs)
         done = np.flatnonzero(alone)
+        if anytime or (self.stopped_early and not self.ended_by_width):
+            interval = confidence_sequence
+        else:
+            interval = fixed_width if self.stopped_early else wilson
         estimate, low, high = (np.full(size, np.nan) for _ in range(3))
         estimate[done] = passes[done] / trials[done]
-        interval = wilson if looked_at_once else confidence_sequence
         low[done], high[done] = interval(passes[done], trials[done], population, confidence)
-        for row in np.flatnonzero(alone & (numbers == 0)) if looked_at_once else ():
+        if interval is wilson:
             # Clean rates are near 1, where Wilson's interval covers too seldom.
-            low[row], high[row] = exact(int(passes[row]), int(trials[row]), population, confidence)
+            clean = np.flatnonzero(alone & (numbers == 0))
+            low[clean], high[clean] = exact(passes[clean], trials[clean], population, confidence)
         unknown = np.isnan(estimate)
         missing = np.flatnonzero(unknown if chosen is None else unknown & chosen)
         if len(missing) and len(self.measured_ids):
@@ -241,10 +247,12 @@ class Estimates:
     def _looked(self, confidence: float) -> float:
         """The confidence at which each of many looks holds together: their errors add up to no more than asked for.
 
-        Looks are counted each time the number of trials has doubled; the k-th may err with a share 1 / k(k + 1).
+        Looks are counted each time the number of trials has doubled. The first ten may err with an eleventh of the
+        risk each; they go up to a thousand trials per test. Each of those after may err with half as much as the last.
         """
-        looks = 1 + int(np.log2(max(1.0, self.outcomes.total() / max(1, len(self.measured_ids)))))
-        return 1 - (1 - confidence) / (looks * (looks + 1))
+        doublings = int(np.log2(max(1.0, self.outcomes.total() / max(1, len(self.measured_ids)))))
+        share = 2.0 ** -max(0, doublings + 1 - LOOKS) / (LOOKS + 1)
+        return 1 - (1 - confidence) * share
 
     def _fitted(self, among: Bits | None) -> Surrogate | None:
         """The surrogate on all inputs or a part of them; None where there is none, or nothing to fit it on."""

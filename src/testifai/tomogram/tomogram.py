@@ -106,9 +106,19 @@ class Tomogram(Estimates):
         return Excluded(answer.tests, doubtful, answer.robustness, answer.low, answer.high)
 
     def bound(self, expression: str, inputs: str | None = None, *, looks: int = 1) -> Answer:
-        """A query's answer with bounds for decisions: valid however often one looks, shared among `looks` questions."""
+        """A query's answer with bounds for decisions: valid however often one looks, shared among `looks` questions.
+
+        They are those of the surrogate, where one stands behind the answer. Where the tests' own trials contradict it,
+        one of the two misleads: the bounds are the outer ones of both.
+        """
         confidence = confidence_each(looks)
-        return self._answer(self.select(expression), self._part(inputs), confidence, anytime=True)
+        chosen, part = self.select(expression), self._part(inputs)
+        answer = self._answer(chosen, part, confidence, anytime=True)
+        answer = self._checked(answer, chosen, part, self._looked(confidence))
+        if answer.model_free is None or not answer.disagrees:
+            return answer
+        _, low, high = answer.model_free
+        return replace(answer, low=min(low, answer.low), high=max(high, answer.high))
 
     def to_pandas(self) -> Any:
         """A DataFrame with a row for every test (extra `pandas`)."""

@@ -252,6 +252,18 @@ def test_tests_measured_on_all_inputs_are_known():
     assert low == high == estimate == pytest.approx(outcomes[:3].mean())
 
 
+@pytest.mark.parametrize("passes", [90, 990, 500, 10])
+def test_the_interval_of_a_region_is_skewed_as_wilsons(passes):
+    """Of one test: Wilson's but for its shrinkage, with as many trials as the process finds its own worth."""
+    process = Process().fit([[0]], [passes], [1000])
+    _, low, high = process.region([[0]])
+    centre = float(process.bounds([[0]], confidence=1e-9)[0][0])  # the surface itself
+    worth = 1.959964**2 / ((high - centre) * (centre - low)) * centre * (1 - centre)
+    assert worth == pytest.approx(1000, rel=0.05)
+    skew = 1.959964**2 * (1 - 2 * centre) / worth
+    assert (high - centre) - (centre - low) == pytest.approx(skew, rel=0.05, abs=1e-6)
+
+
 def test_region_uses_all_covariances():
     sigmas = grid(4, 3)
     rates = np.exp(-0.15 * sigmas.sum(axis=1))
@@ -259,7 +271,8 @@ def test_region_uses_all_covariances():
     estimate, low, high = process.region(sigmas[3:9], confidence=0.9)
     assert estimate == pytest.approx(process.predict(sigmas[3:9])[0].mean())
     spread = np.sqrt(process.covariance(sigmas[3:9]).mean())
-    assert high - low == pytest.approx(2 * 1.6449 * spread, rel=1e-3)
+    centre = process.bounds(sigmas[3:9], confidence=1e-9)[0].mean()  # the surface itself
+    assert (high - centre) * (centre - low) == pytest.approx((1.6449 * spread) ** 2, rel=1e-3)
 
 
 # -- coverage on known surfaces -------------------------------------------------------------------------------------
@@ -432,7 +445,8 @@ def test_a_region_in_chunks_is_that_in_one_piece(monkeypatch):
     for asked in (grid[tried], grid, np.delete(grid, tried, axis=0)):
         estimate, low, high = surface.region(asked)
         half = 1.959964 * (surface.covariance(asked).mean()) ** 0.5
-        assert high - estimate == pytest.approx(half, rel=1e-6)
+        centre = surface.bounds(asked, confidence=1e-9)[0].mean()  # the surface itself
+        assert (high - centre) * (centre - low) == pytest.approx(half**2, rel=1e-6)
         monkeypatch.setattr(module, "ROWS", 7)
         assert surface.region(asked) == pytest.approx((estimate, low, high), abs=1e-12)
         monkeypatch.undo()

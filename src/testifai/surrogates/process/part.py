@@ -93,11 +93,11 @@ class SurfacePart:
         unexplained = np.diag(self._unit) * self._sd**2 + self._off
         return self._values - self.weights / inverse, np.maximum(1 / inverse - unexplained, 0)
 
-    def variance(self, weights: Floats) -> float:
-        """The posterior variance of a weighted sum of the tests' values."""
+    def error_along(self, weights: Floats) -> Floats:
+        """The posterior covariance of each test's value with a weighted sum of all."""
         along = weights @ self.cross
-        spent = along @ self.root
-        return float(along @ weights - spent @ spent)
+        covariance: Floats = along - self.cross @ (self.root @ (along @ self.root))
+        return covariance
 
     def forget(self) -> None:
         """Let go of what only learning needs: as large as all the rest."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
-from testifai.statistics.normal import half_widths
+from testifai.statistics.normal import half_widths, skewed_reaches
 from testifai.surrogates.base import Surrogate
 from testifai.surrogates.process.evidence import maximise, posed
 from testifai.surrogates.process.inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
@@ -270,36 +270,52 @@ class Process(Surrogate):
         return rate(low), rate(high)
 
     def region(self, features: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
-        """The mean rate over these configurations, with bounds from the covariance of all their errors."""
+        """The mean rate over these configurations, with bounds from the covariance of all their errors.
+
+        A mean that is too high because inputs that fail were drawn too seldom has more variance than it seems: as in
+        Wilson's interval, the variance at either bound is that of the rates there.
+        """
         places = known_places(self.prior_, severities(features))
         eta, own = self._moments(places)
+        estimate = float(moments(eta, own)[0].mean())
         slope = self._slope(places, eta) / len(places)
+        off = np.maximum(own - self._values(places)[1], 0)  # of tests off the surface
+        along = self._plugged * (self._error_along(places, slope) + off * slope)
+        variance = float(slope @ along)
+        if variance <= 0:
+            return estimate, estimate, estimate
+        # By how much the variance grows with the mean: rates sin^2 eta have slopes sin 2 eta, which change by 2 cos 2
+        # eta, and a mean that is off by 1 is so most probably by along / variance.
+        growth = 4 * float(np.cos(2 * eta) @ along**2) / (len(places) * variance)
+        below, above = skewed_reaches(variance, growth, half_widths(confidence))
+        # They reach from the surface itself: the mean over what it may be is drawn away from 0 and 1.
+        centre = float(rate(eta).mean())
+        return estimate, max(min(centre - below, estimate), 0.0), min(max(centre + above, estimate), 1.0)
+
+    def _error_along(self, places: Ints, weights: Floats) -> Floats:
+        """The posterior covariance of each eta with a weighted sum of them, of any configurations."""
         number = self._numbered(places)
         if (number >= 0).all():
             # Weights of all tests, 0 elsewhere: to pick rows and columns of the covariance takes longer.
-            weights = np.zeros(len(self._places))
-            np.add.at(weights, number, slope)
-            variance = sum(part.variance(weights) for part in self._parts)
-        else:
-            variance = self._variance_of_sum(places, slope)
-        variance += float(slope**2 @ np.maximum(own - self._values(places)[1], 0))  # of tests off the surface
-        estimate = float(moments(eta, own)[0].mean())
-        half = half_widths(confidence) * (self._plugged * max(variance, 0.0)) ** 0.5
-        return estimate, max(estimate - half, 0.0), min(estimate + half, 1.0)
-
-    def _variance_of_sum(self, places: Ints, weights: Floats) -> float:
-        """The posterior variance of a weighted sum of eta, of any configurations."""
-        variance = 0.0
+            whole = np.zeros(len(self._places))
+            np.add.at(whole, number, weights)
+            among_tests: Floats = sum((part.error_along(whole) for part in self._parts), np.zeros(len(whole)))
+            return among_tests[number]
+        along = np.zeros(len(places))
         for part in self._parts:
             spent = np.zeros(part.root.shape[1])
             for some in _chunks(len(places)):
                 # Pairs of chunks: all pairs of a large region do not fit into memory. Each stands for its mirror too.
                 for other in _chunks(some.start + 1):
                     within = self._among(part, places[some], places[other])
-                    variance += (1 + (other != some)) * float(weights[some] @ within @ weights[other])
+                    along[some] += within @ weights[other]
+                    if other != some:
+                        along[other] += weights[some] @ within
                 spent += (weights[some] @ self._among(part, places[some], self._places)) @ part.root
-            variance -= float(spent @ spent)
-        return variance
+            back = part.root @ spent
+            for some in _chunks(len(places)):
+                along[some] -= self._among(part, places[some], self._places) @ back
+        return along
 
     def off_surface(self, features: ArrayLike) -> Floats:
         """How likely each configuration is off the surface that all others make."""
@@ -315,11 +331,11 @@ class Process(Surrogate):
         places = known_places(self.prior_, severities(features))
         eta, own = self._moments(places)
         slope = self._slope(places, eta)
-        total = np.diag(np.maximum(own - self._values(places)[1], 0))  # of tests off the surface
+        total: Floats = np.diag(np.maximum(own - self._values(places)[1], 0))  # of tests off the surface
         for part in self._parts:
             spent = self._among(part, places, self._places) @ part.root
             total += self._among(part, places, places) - spent @ spent.T
-        return self._plugged * slope[:, None] * total * slope
+        return np.asarray(self._plugged * slope[:, None] * total * slope)
 
     def _moments(self, places: Ints) -> tuple[Floats, Floats]:
         """Mean and variance of each eta, with the chance that a test is off its surface."""
