@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from testifai.surrogates.process.evidence import best_parameters
 from testifai.surrogates.process.inputs import TERMS, Floats, Independent, Information, Ints
 from testifai.surrogates.process.kernel import Prior
 
@@ -35,6 +36,25 @@ class SurfacePart:
     def __init__(self, prior: Prior, parameters: Floats, scatter: Scatter) -> None:
         self.prior, self.parameters, self.scatter = prior, parameters, scatter
         self.level = 0.0
+
+    def centre(self, places: Ints) -> Floats:
+        """What is expected of configurations before any trial."""
+        return np.full(len(places), self.level)
+
+    def kernel(self, rows: Ints, columns: Ints) -> Floats:
+        """The prior covariance of configurations."""
+        return self.prior.kernel(self.parameters, rows, columns)
+
+    def own_variance(self, places: Ints) -> Floats:
+        """The prior variance of configurations."""
+        return self.prior.variance(self.parameters, places)
+
+    def tune(self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int) -> None:
+        """Learn level and parameters from the tests' values, with the noise's variances or covariance."""
+        self.level = float(values.mean())
+        self.parameters = best_parameters(
+            self.prior, places, values - self.level, noise, self.parameters, steps, seed
+        )
 
     def see(self, information: Information | Independent, sd: Floats, test: Ints) -> None:
         """Take note of the trials' design and their noise."""
@@ -75,8 +95,23 @@ class SurfacePart:
         self.cross: Floats = kernel + shared
 
     def learn(self, values: Floats) -> None:
-        """Take the tests' values."""
-        self.weights: Floats = self.root @ (self.root.T @ (values - self.level))
+        """Take the tests' values, less what was expected of them."""
+        self.weights: Floats = self.root @ (self.root.T @ values)
+
+    def posterior_mean(self, rows: Ints, tests: Ints) -> Floats:
+        """What is expected of configurations, on new inputs too, given the tests' values."""
+        return self.centre(rows) + self.kernel(rows, tests) @ self.weights
+
+    def posterior(self, rows: Ints, columns: Ints, tests: Ints) -> Floats:
+        """The covariance of what is then still not known."""
+        left = self.kernel(rows, tests) @ self.root
+        right = left if columns is rows else self.kernel(columns, tests) @ self.root
+        return self.kernel(rows, columns) - left @ right.T
+
+    def posterior_variance(self, rows: Ints, tests: Ints) -> Floats:
+        """Its diagonal."""
+        spent: Floats = ((self.kernel(rows, tests) @ self.root) ** 2).sum(axis=1)
+        return self.own_variance(rows) - spent
 
     def variance(self, weights: Floats) -> float:
         """The posterior variance of a weighted sum of the tests' values."""

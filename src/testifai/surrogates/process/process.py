@@ -12,6 +12,7 @@ from testifai.errors import InputError
 from testifai.runs.trials import Trials
 from testifai.statistics.normal import half_widths
 from testifai.surrogates.base import Surrogate
+from testifai.surrogates.process.deviation import DeviatingPart
 from testifai.surrogates.process.evidence import best_parameters
 from testifai.surrogates.process.inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
 from testifai.surrogates.process.kernel import REMAINDER, Floats, Ints, Prior
@@ -94,6 +95,24 @@ class Process(Surrogate):
         if self.same_input_ is None:
             self.same_input_ = self._same_input(eta)
         self._condition(eta, learn=False)
+        return self
+
+    def deviate(
+        self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
+    ) -> Self:
+        """Take the counts of other inputs, whose surface is this one plus a deviation: its size is learned."""
+        others, seen = self._parts, self._places
+        self._take(severities(features), passes, trials, single)
+        eta = np.full(len(self._places), self._level)
+        for _ in range(ROUNDS):
+            eta = self._smooth(eta)
+        self._split(self._scores(eta) if len(others) > 1 else None)
+        matched = [[one] for one in others] if len(self._parts) == len(others) else [others]
+        self._parts = [
+            DeviatingPart(shared, seen, self.prior_, part.scatter)
+            for shared, part in zip(matched, self._parts, strict=True)
+        ]
+        self._condition(eta, learn=True)
         return self
 
     def _levels(self, rows: NDArray[np.int64]) -> list[list[int]]:
@@ -197,17 +216,16 @@ class Process(Surrogate):
             correlation = self._correlation(part, self._places, self._places)
             part.see(self._information(part, correlation), sd, self._test)
             if learn:
-                values, noise = part.data(*deviations)
-                part.level = float(values.mean())
-                part.parameters = self._best(part.prior, part.parameters, values - part.level, noise, STEPS)
-            kernel = part.prior.kernel(part.parameters, self._places, self._places)
+                part.tune(self._places, *part.data(*deviations), STEPS, self.seed)
+            kernel = part.kernel(self._places, self._places)
             part.condition(kernel, self._share * correlation * np.multiply.outer(sd, sd))
         if learn and self._read is None:
             self.parameters_ = self._parts[0].parameters
+        centres = [part.centre(self._places) for part in self._parts]
         for _ in range(ROUNDS):
-            for part, deviations in zip(self._parts, self._trials(eta), strict=True):
-                part.learn(part.values(*deviations))
-            eta = sum((part.level + part.cross @ part.weights for part in self._parts), np.zeros(len(eta)))
+            for part, deviations, centre in zip(self._parts, self._trials(eta), centres, strict=True):
+                part.learn(part.values(*deviations) - centre)
+            eta = sum((part.cross @ part.weights for part in self._parts), sum(centres, np.zeros(len(eta))))
         for part in self._parts:
             part.forget()
         del self._kernel
@@ -290,8 +308,8 @@ class Process(Surrogate):
         for part in self._parts:
             for some in _chunks(len(places)):
                 cross = self._among(part, places[some], self._places)
-                eta[some] += part.level + cross @ part.weights
-                variance[some] += part.prior.variance(part.parameters, places[some])
+                eta[some] += part.centre(places[some]) + cross @ part.weights
+                variance[some] += part.own_variance(places[some])
                 if self._share:
                     variance[some] += self._share * part.scatter(self._hermite(places[some]))[0] ** 2
                 variance[some] -= ((cross @ part.root) ** 2).sum(axis=1)
@@ -321,7 +339,7 @@ class Process(Surrogate):
             whole = np.array_equal(left, np.arange(len(part.cross)))
             wide = part.cross if whole else part.cross[left]
             return wide if columns is self._places else wide[:, right]
-        kernel = part.prior.kernel(part.parameters, rows, columns)
+        kernel = part.kernel(rows, columns)
         if self._share:
             sd = [part.scatter(self._hermite(places))[0] for places in (rows, columns)]
             kernel += self._share * self._correlation(part, rows, columns) * np.multiply.outer(*sd)
