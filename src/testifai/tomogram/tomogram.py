@@ -171,16 +171,22 @@ class Tomogram(Estimates):
         return self._whole.trials > 0
 
     def _checked(self, answer: Answer, chosen: NDArray[np.bool_], among: Bits | None, confidence: float) -> Answer:
-        """The answer with what the tests' own trials say, where it came from a surrogate and all of them have some."""
+        """The answer with what the tests' own trials say, where it came from a surrogate and all of them have some.
+
+        Where the two cannot both be right, that of the trials is the answer: it assumes nothing about the surface.
+        """
         ids = np.flatnonzero(chosen)
         if self.pooling(among) is None or not np.isin(ids, self.measured_ids).all():
             return answer
         free = own_trials.region(self.outcomes, ids, among, confidence, finite=self.population == "data")
         if free.left_out:
             return answer
-        found = (free.estimate, free.low, free.high)
-        disagrees = disagree((answer.robustness, answer.low, answer.high), found)
-        return replace(answer, model_free=found, disagrees=disagrees)
+        found, modelled = (free.estimate, free.low, free.high), (answer.robustness, answer.low, answer.high)
+        if not disagree(modelled, found):
+            return replace(answer, model_free=found)
+        drop = answer.drop + free.estimate - answer.robustness
+        shown = dict(zip(("robustness", "low", "high"), found, strict=True))
+        return replace(answer, **shown, drop=drop, model_free=found, disagrees=True, modelled=modelled)
 
     def _answer(
         self, chosen: NDArray[np.bool_], among: Bits | None, confidence: float, *, anytime: bool = False
@@ -240,7 +246,14 @@ class Tomogram(Estimates):
         if not chosen.any():
             asked, known = queries.printable(inputs, 200), _listing(np.unique(self.labels))
             raise InputError(f'inputs: "{asked}" selects no input (labels are {known})')
+        self._refuse_unknown(compiled.equated("label"))
         return self._bits(chosen)
+
+    def _refuse_unknown(self, labels: Sequence[float]) -> None:
+        """A class of which this run has no input, and the data no name, is a slip of the pen."""
+        known = np.union1d(np.unique(self.labels), np.arange(len(self.classes or ())))
+        if len(unknown := np.setdiff1d(labels, known)):
+            raise InputError(f"inputs: there is no label {_listing(unknown)} (labels are {_listing(known)})")
 
     def _bits(self, chosen: NDArray[np.bool_]) -> Bits:
         """Inputs as bits in visiting order."""

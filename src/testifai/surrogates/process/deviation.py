@@ -2,11 +2,11 @@
 
 The deviation is a Gaussian process with covariance
 
-    c + sum_j m_j K_j(s, t) + w e_2(K_1, ..., K_k)(s, t) + u [s = t],
+    c + sum_j m_j K_j(s, t) + w e_2(K_1, ..., K_k)(s, t) + f k(s, t) + u [s = t],
 
-K_j the centred kernels of the axes in `kernel`: an offset, effects of single axes, of pairs, and of single tests. Its
-few sizes are learned. What is not known about the others' surface, learned from other
-inputs, adds to it, so that no trial counts twice.
+with k the kernel of the others' surface but for its constant, and K_j its centred kernels of the axes: an offset,
+effects of single axes, of pairs, a surface like that of the others, and single tests. These few sizes are learned.
+What is not known about the others' surface, which other inputs have taught, adds to it: no trial counts twice.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from testifai.surrogates.process.inputs import Floats, Ints
-from testifai.surrogates.process.kernel import Prior, symmetric
+from testifai.surrogates.process.kernel import CONSTANT, Prior, symmetric
 from testifai.surrogates.process.part import Scatter, SurfacePart
 
 PARAMETER_TESTS = 400  # tests used for the sizes
 STEPS = 40
-# Prior medians of the variances c, m, w and u, and the prior sd of their logarithms: weak, as parts may be anything.
-OFFSET, MAIN, PAIRS, SINGLE = 0.01, 0.003, 0.0005, 3e-5
-SD = 1.5
+# Prior medians of the sizes c, m, w, f and u, and the prior sd of their logarithms: weak, as parts may be anything.
+OFFSET, MAIN, PAIRS, ALIKE, SINGLE = 0.01, 0.003, 0.0005, 0.1, 0.0001
+SD = 2.0
 
 
 class Deviation:
-    """The covariance of a deviation, as a function of the logarithms of its sizes."""
+    """The covariance of a deviation from a surface, as a function of the logarithms of its sizes."""
 
-    def __init__(self, prior: Prior) -> None:
-        self._axes = prior.active
-        self._tables = {j: prior.axis(prior.mean, j).matrix for j in prior.active}
+    def __init__(self, prior: Prior, parameters: Floats) -> None:
+        self._prior, self._parameters, self._axes = prior, parameters, prior.active
+        self._tables = {j: prior.axis(parameters, j).matrix for j in prior.active}
         pairs = [PAIRS] if len(self._axes) > 1 else []
-        self.mean = np.log([OFFSET, *[MAIN] * len(self._axes), *pairs, SINGLE])
+        self.mean = np.log([OFFSET, *[MAIN] * len(self._axes), *pairs, ALIKE, SINGLE])
 
     def shapes(self, rows: Ints, columns: Ints) -> Iterator[Floats]:
         """The covariances that are added up, one for each size."""
@@ -42,6 +42,7 @@ class Deviation:
         yield from factors
         if len(factors) > 1:
             yield symmetric(factors, 2)[2]
+        yield self._prior.kernel(self._parameters, rows, columns) - CONSTANT
         same = np.ones((len(rows), len(columns)), bool)
         for one, other in zip(rows.T, columns.T, strict=True):
             same &= one[:, None] == other
@@ -55,9 +56,9 @@ class Deviation:
 
     def variance(self, sizes: Floats, rows: Ints) -> Floats:
         factors = [np.diag(self._tables[j])[rows[:, j]] for j in self._axes]
-        one = np.ones(len(rows))
         pairs = [symmetric(factors, 2)[2]] if len(factors) > 1 else []
-        return np.asarray(np.exp(sizes) @ np.array([one, *factors, *pairs, one]))
+        alike, one = self._prior.variance(self._parameters, rows) - CONSTANT, np.ones(len(rows))
+        return np.asarray(np.exp(sizes) @ np.array([one, *factors, *pairs, alike, one]))
 
     def typical_sizes(self, places: Ints, values: Floats, noise: Floats) -> Floats:
         """The logarithms of the sizes' posterior means, given values of tests with the covariance of their noise.
@@ -103,9 +104,9 @@ class Deviation:
 class DeviatingPart(SurfacePart):
     """The sum of surfaces that other inputs have taught, plus a deviation."""
 
-    def __init__(self, others: Sequence[SurfacePart], seen: Ints, prior: Prior, scatter: Scatter) -> None:
-        self._deviation = Deviation(prior)
-        super().__init__(prior, self._deviation.mean, scatter)
+    def __init__(self, others: Sequence[SurfacePart], seen: Ints, scatter: Scatter) -> None:
+        self._deviation = Deviation(others[0].prior, others[0].parameters)
+        super().__init__(others[0].prior, self._deviation.mean, scatter)
         self._others, self._seen = others, seen
 
     def centre(self, places: Ints) -> Floats:

@@ -52,9 +52,7 @@ class SurfacePart:
     def tune(self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int) -> None:
         """Learn level and parameters from the tests' values, with the noise's variances or covariance."""
         self.level = float(values.mean())
-        self.parameters = best_parameters(
-            self.prior, places, values - self.level, noise, self.parameters, steps, seed
-        )
+        self.parameters = best_parameters(self.prior, places, values - self.level, noise, self.parameters, steps, seed)
 
     def see(self, information: Information | Independent, sd: Floats, test: Ints) -> None:
         """Take note of the trials' design and their noise."""

@@ -109,8 +109,7 @@ class Process(Surrogate):
         self._split(self._scores(eta) if len(others) > 1 else None)
         matched = [[one] for one in others] if len(self._parts) == len(others) else [others]
         self._parts = [
-            DeviatingPart(shared, seen, self.prior_, part.scatter)
-            for shared, part in zip(matched, self._parts, strict=True)
+            DeviatingPart(shared, seen, part.scatter) for shared, part in zip(matched, self._parts, strict=True)
         ]
         self._condition(eta, learn=True)
         return self
