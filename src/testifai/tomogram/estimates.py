@@ -21,6 +21,8 @@ from testifai.surrogates.fitting import Evidence, evidence
 
 Floats = NDArray[np.float64]
 
+BESIDE = 4_000  # tests of a space up to which a part of the inputs is fitted beside the others; beyond, by itself
+
 
 @dataclass(frozen=True)
 class RateTable:
@@ -213,7 +215,8 @@ class Estimates:
             return seen.fit(surrogate)
         # A part of the inputs is like the others, as far as its own trials do not tell otherwise.
         others = self._evidence(surrogate, ~among & pack(np.ones(self.outcomes.inputs, bool)))
-        return seen.deviate(others.update(copy(whole))) if len(others) else seen.update(copy(whole))
+        beside = len(others) and self.space.size <= BESIDE
+        return seen.deviate(others.update(copy(whole))) if beside else seen.update(copy(whole))
 
     def _evidence(self, surrogate: Surrogate, among: Bits | None) -> Evidence:
         features = self.space.matrix(self.measured_ids)

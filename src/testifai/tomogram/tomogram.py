@@ -184,9 +184,16 @@ class Tomogram(Estimates):
         found, modelled = (free.estimate, free.low, free.high), (answer.robustness, answer.low, answer.high)
         if not disagree(modelled, found):
             return replace(answer, model_free=found)
-        drop = answer.drop + free.estimate - answer.robustness
-        shown = dict(zip(("robustness", "low", "high"), found, strict=True))
-        return replace(answer, **shown, drop=drop, model_free=found, disagrees=True, modelled=modelled)
+        return replace(
+            answer,
+            robustness=free.estimate,
+            low=free.low,
+            high=free.high,
+            drop=answer.drop + free.estimate - answer.robustness,
+            model_free=found,
+            disagrees=True,
+            modelled=modelled,
+        )
 
     def _answer(
         self, chosen: NDArray[np.bool_], among: Bits | None, confidence: float, *, anytime: bool = False
@@ -246,14 +253,11 @@ class Tomogram(Estimates):
         if not chosen.any():
             asked, known = queries.printable(inputs, 200), _listing(np.unique(self.labels))
             raise InputError(f'inputs: "{asked}" selects no input (labels are {known})')
-        self._refuse_unknown(compiled.equated("label"))
+        # A class of which this run has no input, and the data no name, is a slip of the pen.
+        classes = np.union1d(self.labels, np.arange(len(self.classes or ())))
+        if len(unknown := np.setdiff1d(compiled.equated("label"), classes)):
+            raise InputError(f"inputs: there is no label {_listing(unknown)} (labels are {_listing(classes)})")
         return self._bits(chosen)
-
-    def _refuse_unknown(self, labels: Sequence[float]) -> None:
-        """A class of which this run has no input, and the data no name, is a slip of the pen."""
-        known = np.union1d(np.unique(self.labels), np.arange(len(self.classes or ())))
-        if len(unknown := np.setdiff1d(labels, known)):
-            raise InputError(f"inputs: there is no label {_listing(unknown)} (labels are {_listing(known)})")
 
     def _bits(self, chosen: NDArray[np.bool_]) -> Bits:
         """Inputs as bits in visiting order."""

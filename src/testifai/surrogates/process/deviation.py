@@ -102,24 +102,24 @@ class Deviation:
 
 
 class DeviatingPart(SurfacePart):
-    """The sum of surfaces that other inputs have taught, plus a deviation."""
+    """The sum of surfaces that trials of other inputs on the tests `seen` have taught, plus a deviation."""
 
-    def __init__(self, others: Sequence[SurfacePart], seen: Ints, scatter: Scatter) -> None:
+    def __init__(self, others: Sequence[SurfacePart], seen: Ints, scatter: Scatter, places: Ints) -> None:
         self._deviation = Deviation(others[0].prior, others[0].parameters)
         super().__init__(others[0].prior, self._deviation.mean, scatter)
         self._others, self._seen = others, seen
+        self._own = self._last = (places, self._explain(places))
 
     def centre(self, places: Ints) -> Floats:
-        return sum((one.posterior_mean(places, self._seen) for one in self._others), np.zeros(len(places)))
+        return self._explained(places)[0]
 
     def kernel(self, rows: Ints, columns: Ints) -> Floats:
         return self._unknown(rows, columns) + self._deviation.kernel(self.parameters, rows, columns)
 
     def own_variance(self, places: Ints) -> Floats:
-        total = self._deviation.variance(self.parameters, places)
-        for one in self._others:
-            total += one.posterior_variance(places, self._seen)
-        return total
+        prior = sum((one.own_variance(places) for one in self._others), np.zeros(len(places)))
+        unknown = prior - (self._explained(places)[1] ** 2).sum(axis=1)
+        return unknown + self._deviation.variance(self.parameters, places)
 
     def tune(self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int) -> None:
         used = np.sort(np.random.default_rng(seed).permutation(len(places))[:PARAMETER_TESTS])
@@ -129,7 +129,21 @@ class DeviatingPart(SurfacePart):
         self.parameters = self._deviation.typical_sizes(places, unexplained, spread + self._unknown(places, places))
 
     def _unknown(self, rows: Ints, columns: Ints) -> Floats:
-        """What is not known about the others' surface: its posterior covariance."""
-        return sum(
-            (one.posterior(rows, columns, self._seen) for one in self._others), np.zeros((len(rows), len(columns)))
-        )
+        """The posterior covariance of the others' surface."""
+        prior = sum((one.kernel(rows, columns) for one in self._others), np.zeros((len(rows), len(columns))))
+        return prior - self._explained(rows)[1] @ self._explained(columns)[1].T
+
+    def _explained(self, places: Ints) -> tuple[Floats, Floats]:
+        """As `_explain`; kept for the tests and for what was asked last, which is asked several times."""
+        if places is self._own[0]:
+            return self._own[1]
+        if places is not self._last[0]:
+            self._last = (places, self._explain(places))
+        return self._last[1]
+
+    def _explain(self, places: Ints) -> tuple[Floats, Floats]:
+        """The posterior mean of the others' surface, and the root of what trials have taken off its covariance."""
+        crossed = [one.kernel(places, self._seen) for one in self._others]
+        mean = sum((one.centre(places) + k @ one.weights for one, k in zip(self._others, crossed, strict=True)), 0.0)
+        roots = [k @ one.root for one, k in zip(self._others, crossed, strict=True)]
+        return np.asarray(mean), np.concatenate(roots, axis=1)

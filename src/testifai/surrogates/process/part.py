@@ -96,21 +96,6 @@ class SurfacePart:
         """Take the tests' values, less what was expected of them."""
         self.weights: Floats = self.root @ (self.root.T @ values)
 
-    def posterior_mean(self, rows: Ints, tests: Ints) -> Floats:
-        """What is expected of configurations, on new inputs too, given the tests' values."""
-        return self.centre(rows) + self.kernel(rows, tests) @ self.weights
-
-    def posterior(self, rows: Ints, columns: Ints, tests: Ints) -> Floats:
-        """The covariance of what is then still not known."""
-        left = self.kernel(rows, tests) @ self.root
-        right = left if columns is rows else self.kernel(columns, tests) @ self.root
-        return self.kernel(rows, columns) - left @ right.T
-
-    def posterior_variance(self, rows: Ints, tests: Ints) -> Floats:
-        """Its diagonal."""
-        spent: Floats = ((self.kernel(rows, tests) @ self.root) ** 2).sum(axis=1)
-        return self.own_variance(rows) - spent
-
     def variance(self, weights: Floats) -> float:
         """The posterior variance of a weighted sum of the tests' values."""
         along = weights @ self.cross

@@ -57,6 +57,7 @@ class Process(Surrogate):
     takes_scores = True
     plain_only = True
     relearns = False
+    _parts: list[SurfacePart]
 
     def __init__(self, levels: Sequence[Sequence[int]] | None = None, seed: int = 0, population: bool = True) -> None:
         self.levels = levels
@@ -109,7 +110,8 @@ class Process(Surrogate):
         self._split(self._scores(eta) if len(others) > 1 else None)
         matched = [[one] for one in others] if len(self._parts) == len(others) else [others]
         self._parts = [
-            DeviatingPart(shared, seen, part.scatter) for shared, part in zip(matched, self._parts, strict=True)
+            DeviatingPart(shared, seen, part.scatter, self._places)
+            for shared, part in zip(matched, self._parts, strict=True)
         ]
         self._condition(eta, learn=True)
         return self
@@ -306,11 +308,12 @@ class Process(Surrogate):
         eta, variance = np.zeros(len(places)), np.zeros(len(places))
         for part in self._parts:
             for some in _chunks(len(places)):
-                cross = self._among(part, places[some], self._places)
-                eta[some] += part.centre(places[some]) + cross @ part.weights
-                variance[some] += part.own_variance(places[some])
+                rows = places[some]
+                cross = self._among(part, rows, self._places)
+                eta[some] += part.centre(rows) + cross @ part.weights
+                variance[some] += part.own_variance(rows)
                 if self._share:
-                    variance[some] += self._share * part.scatter(self._hermite(places[some]))[0] ** 2
+                    variance[some] += self._share * part.scatter(self._hermite(rows))[0] ** 2
                 variance[some] -= ((cross @ part.root) ** 2).sum(axis=1)
         known, number = self._known(places)
         eta[known], variance[known] = np.arcsin(np.sqrt(self._won[number] / self._tried[number])), 0.0
