@@ -118,7 +118,7 @@ class DeviatingPart(SurfacePart):
 
     def own_variance(self, places: Ints) -> Floats:
         prior = sum((one.own_variance(places) for one in self._others), np.zeros(len(places)))
-        unknown = prior - (self._explained(places)[1] ** 2).sum(axis=1)
+        unknown: Floats = prior - (self._explained(places)[1] ** 2).sum(axis=1)
         return unknown + self._deviation.variance(self.parameters, places)
 
     def tune(self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int) -> None:
