@@ -467,6 +467,18 @@ def test_trials_that_contradict_the_surrogate_are_the_answer(pooled):
     assert answer.as_dict()["modelled"]["robustness"] == pytest.approx(0.95)
 
 
+def test_in_a_large_space_a_part_is_fitted_by_itself(pooled, monkeypatch):
+    from dataclasses import replace
+
+    from testifai.surrogates.fitting import Evidence
+    from testifai.tomogram import estimates
+
+    monkeypatch.setattr(estimates, "BESIDE", 15)
+    monkeypatch.delattr(Evidence, "deviate")
+    answer = replace(pooled[0]).query("a >= 2", inputs="label == 0")
+    assert answer.low < answer.robustness < answer.high
+
+
 def test_a_class_with_its_own_surface_is_fitted_as_one():
     """Simulated: a tenth of the inputs break down along an axis that does nothing to the others."""
     from dataclasses import replace
