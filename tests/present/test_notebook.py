@@ -73,9 +73,10 @@ def test_what_does_not_exist_is_said():
 
 
 def test_disagreement_is_shown():
-    html = answer_html(Answer(0.9, 0.8, 0.95, 0.0, 2, 0, 2, (), model_free=(0.5, 0.4, 0.6), disagrees=True))
-    assert "0.500 (0.400 … 0.600)" in html
-    assert "they disagree" in html
+    free = (0.5, 0.4, 0.6)
+    html = answer_html(Answer(*free, 0.0, 2, 0, 2, (), model_free=free, disagrees=True, modelled=(0.9, 0.8, 0.95)))
+    assert html.index("<b>0.500</b> (0.400 … 0.600)") < html.index("0.900 (0.800 … 0.950) by the smooth surface")
+    assert "the answer is from the trials alone" in html
     assert tables(html) == []
 
 

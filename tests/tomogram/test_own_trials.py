@@ -110,7 +110,7 @@ def test_no_width_collapses_because_no_difference_was_seen(passes):
 
 def test_one_trial_says_next_to_nothing():
     found = region(record(np.ones((1, 100), bool), [[4]]), [0])
-    assert (found.estimate, found.low, found.high, found.inputs) == (1.0, 0.0, 1.0, 1)
+    assert (found.estimate, found.low, found.high, found.inputs) == (1.0, 0.01, 1.0, 1)  # one of a hundred did pass
 
 
 def test_nothing_tried_is_no_estimate():

@@ -322,6 +322,8 @@ def test_a_space_too_large_to_enumerate_can_be_predicted_but_not_queried():
         ("label == 3", None, "unknown name 'label'"),
         ("zoom >", None, "unexpected end"),
         ("zoom > 2", "label == 9", r'inputs: "label == 9" selects no input \(labels are 0, 1, 2, 3\)'),
+        ("zoom > 2", "label in {3, 99}", r"inputs: there is no label 99 \(labels are 0, 1, 2, 3\)"),
+        ("zoom > 2", "label != 4", r"inputs: there is no label 4 \(labels are 0, 1, 2, 3\)"),
         ("zoom > 2", "label == cow", "inputs: .*unknown name 'cow'"),
         ("zoom > 2", "zoom == 1", "inputs: .*unknown name 'zoom'"),
         ("zoom > 2", "label", "inputs: .*not a condition"),
@@ -452,6 +454,67 @@ def test_its_answers_stand_beside_what_the_trials_say_alone(pooled):
     assert estimate == pytest.approx((tomogram.passes / tomogram.trials)[2:].mean())
     assert not answer.disagrees
     assert set(answer.as_dict()["model_free"]) == {"robustness", "low", "high"}
+
+
+class Sure:
+    """A surrogate that pools, is sure, and is wrong."""
+
+    pools = True
+
+    def fit(self, features, passes, trials):
+        pass
+
+    def predict(self, features):
+        return np.full(len(features), 0.95), np.full(len(features), 1e-6)
+
+
+def test_trials_that_contradict_the_surrogate_are_the_answer(pooled):
+    from dataclasses import replace
+
+    tomogram, passed = pooled
+    answer = replace(tomogram, surrogate=Sure()).query("a >= 2")
+    assert answer.disagrees
+    assert answer.modelled[0] == pytest.approx(0.95)
+    assert (answer.robustness, answer.low, answer.high) == answer.model_free
+    assert answer.low <= passed.reshape(4, 4, -1)[2:].mean() <= answer.high
+    assert answer.drop == pytest.approx(answer.robustness - 0.95)
+    assert answer.as_dict()["modelled"]["robustness"] == pytest.approx(0.95)
+
+
+def test_in_a_large_space_a_part_is_fitted_by_itself(pooled, monkeypatch):
+    from dataclasses import replace
+
+    from testifai.surrogates.fitting import Evidence
+    from testifai.tomogram import estimates
+
+    monkeypatch.setattr(estimates, "BESIDE", 15)
+    monkeypatch.delattr(Evidence, "deviate")
+    answer = replace(pooled[0]).query("a >= 2", inputs="label == 0")
+    assert answer.low < answer.robustness < answer.high
+
+
+def test_a_class_with_its_own_surface_is_fitted_as_one():
+    """Simulated: a tenth of the inputs break down along an axis that does nothing to the others."""
+    from dataclasses import replace
+
+    from testifai.scans.replay import Grid, replay
+    from testifai.support.bits import pack
+
+    first, second = np.indices((4, 4)).reshape(2, -1)
+    rates = 0.95 * np.exp(-0.1 * first**1.5)
+    odd = rates * (0.05 + 0.95 / (1 + np.exp(3 * (second - 1.7))))
+    covered = []
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        labels = random.permutation(np.arange(800) % 10)
+        luck = np.sqrt(0.5) * (random.normal(size=800) + random.normal(size=(16, 800)))
+        passed = luck < stats.norm.ppf(np.where(labels == 0, odd[:, None], rates[:, None]))
+        grid = Grid(("a", "b"), 800, np.packbits(passed, axis=-1).reshape(4, 4, -1))
+        tomogram = replace(replay(grid, "adaptive", budget=1_500, seed=seed), labels=labels)
+        view = tomogram.view(None, pack((labels == 0)[tomogram.order]))
+        truth = passed[:, labels == 0].mean(axis=1)
+        covered.append(np.mean((view.low <= truth) & (truth <= view.high)))
+    assert np.mean(covered) > 0.88  # with the surface's own smoothness alone, 0.72 in the same runs
 
 
 def test_questions_at_once_and_decisions_are_wider(pooled):

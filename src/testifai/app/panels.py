@@ -12,7 +12,7 @@ from testifai.errors import InputError
 from testifai.oracles import predicted
 from testifai.present import edits
 from testifai.present.examples import Case, Example, Thumb, cases, class_name, examples, failing_places
-from testifai.present.terminal import interval, rate, signed
+from testifai.present.terminal import interval, rate, second_opinion, signed
 from testifai.support.libraries import load
 from testifai.tomogram import Answer
 
@@ -42,14 +42,7 @@ def answer(found: Answer, query: str, name: str, clean: str | None = None) -> An
     if clean is not None:
         parts.append(html.Div(f"clean accuracy {clean}", className="facts"))
     if found.model_free is not None:
-        estimate, low, high = found.model_free
-        verdict = "they disagree: spend more here before trusting either" if found.disagrees else "they agree"
-        parts.append(
-            html.Div(
-                f"from these tests' own trials alone: {rate(estimate)} ({interval(low, high)}); {verdict}",
-                className="facts warn" if found.disagrees else "facts",
-            )
-        )
+        parts.append(html.Div(second_opinion(found), className="facts warn" if found.disagrees else "facts"))
     if (left_out := found.excluded) is not None:
         rest = f": robustness {rate(left_out.robustness)} there" if left_out.tests else ""
         doubtful = f"; of {left_out.doubtful:,} tests it is not certain" if left_out.doubtful else ""

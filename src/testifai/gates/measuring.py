@@ -242,12 +242,13 @@ class _Stored:
 
 def _answer(fields: dict[str, Any]) -> Answer:
     worst = tuple((tuple(sigma), *numbers) for sigma, *numbers in fields["worst"])
-    free, excluded = fields["model_free"], fields["excluded"]
+    intervals = {name: tuple(fields[name]) for name in ("model_free", "modelled") if fields.get(name) is not None}
+    excluded = fields["excluded"]
     return Answer(
         **{
             **fields,
+            **intervals,
             "worst": worst,
-            "model_free": None if free is None else tuple(free),
             "excluded": None if excluded is None else Excluded(**excluded),
         }
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from testifai.present.terminal import clean, excluded, extent, interval, rate, signed, spent
+from testifai.present.terminal import clean, excluded, extent, interval, rate, second_opinion, signed, spent
 from testifai.space import Space
 from testifai.tomogram import Answer, Tomogram
 
@@ -48,11 +48,7 @@ def answer_html(answer: Answer, space: Space | None = None) -> str:
     if answer.excluded is not None:
         parts.append(f"<div>{escape(excluded(answer.excluded))}</div>")
     if answer.model_free is not None:
-        estimate, low, high = answer.model_free
-        verdict = "they disagree: do not trust the smooth surface here" if answer.disagrees else "they agree"
-        parts.append(
-            f"<div>{rate(estimate)} ({escape(interval(low, high))}) from these tests' own trials alone; {verdict}</div>"
-        )
+        parts.append(f"<div>{escape(second_opinion(answer))}</div>")
     return "".join([*parts, _worst(answer, space)])
 
 

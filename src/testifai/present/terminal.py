@@ -95,10 +95,21 @@ def answer(out: Console, space: Space, expression: str, found: Answer) -> None:
     if found.excluded is not None:
         out.print(excluded(found.excluded))
     if found.model_free is not None:
-        estimate, low, high = found.model_free
-        verdict = "they disagree: do not trust the smooth surface here, spend more" if found.disagrees else "they agree"
-        out.print(f"{rate(estimate)}  ({interval(low, high)})  from these tests' own trials alone; {verdict}")
+        out.print(second_opinion(found))
     out.print(worst(space, found))
+
+
+def second_opinion(found: Answer) -> str:
+    """What the tests' own trials say beside a surrogate's answer or, where they contradict it, what that would be."""
+    if found.modelled is not None:
+        estimate, low, high = found.modelled
+        words = "by the smooth surface, which these tests' own trials contradict: the answer is from the trials alone"
+    elif found.model_free is not None:
+        estimate, low, high = found.model_free
+        words = "from these tests' own trials alone; they agree"
+    else:
+        return ""
+    return f"{rate(estimate)} ({interval(low, high)}) {words}"
 
 
 def excluded(found: Excluded) -> str:

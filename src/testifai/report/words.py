@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from testifai.present.figures.projection import project
-from testifai.present.terminal import clean, interval, rate
+from testifai.present.terminal import clean, interval, rate, second_opinion
 from testifai.report.contents import Contents
 from testifai.scans.environment import notes
 from testifai.tomogram import Answer, Tomogram
@@ -103,13 +103,8 @@ def how(contents: Contents) -> list[str]:
             f"{len(scores.measured):,} of the tests{rest}."
         )
     lines += [line[0].upper() + line[1:] + "." for line in notes(tomogram.provenance)]
-    free = contents.everything.model_free
-    if free is not None:
-        verdict = "disagree: do not trust the smooth surface" if contents.everything.disagrees else "agree"
-        lines.append(
-            f"From the tests' own trials alone, without the surrogate, the mean over all tests is {rate(free[0])} "
-            f"({interval(free[1], free[2])}); the two {verdict}."
-        )
+    if contents.everything.model_free is not None:
+        lines.append(f"The mean over all tests: {second_opinion(contents.everything)}.")
     return lines
 
 

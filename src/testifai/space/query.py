@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,7 @@ _SPELLINGS = (
 _KINDS = {spelling: row[0] for row in _SPELLINGS for spelling in row}
 _OPERANDS = ("number", "name", "string")
 _RELATIONS = (*_COMPARE, "in", "not")
+_EQUATIONS = ("==", "!=", "in", "not in")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -164,6 +165,18 @@ def _without(node: Condition, name: str) -> Condition | None:
     if not left or (isinstance(node, Or) and len(left) < len(parts)):
         return None
     return left[0] if len(left) == 1 else type(node)(left)
+
+
+def _equated(node: Condition, name: str) -> Iterator[Constant]:
+    """The constants that a column is asked to be, or not to be."""
+    if isinstance(node, Inequality):
+        for sign, *pair in zip(node.operators, node.operands, node.operands[1:], strict=False):
+            if sign in _EQUATIONS and Column(name) in pair:
+                yield from (one for one in pair if isinstance(one, Constant))
+                yield from (one for choice in pair if isinstance(choice, Choice) for one in choice.members)
+    else:
+        for part in (node.part,) if isinstance(node, Not) else node.parts:
+            yield from _equated(part, name)
 
 
 @dataclass(frozen=True)
@@ -388,6 +401,14 @@ class Query:
         """
         tree = _without(self.tree, name)
         return None if tree is None else Query(str(tree), tree, self.names - {name})
+
+    def equated(self, name: str) -> list[float]:
+        """The values that a column is asked to be, or not to be.
+
+        >>> compile("label in {3, 5} or label != 7 or label > 8", ["label"]).equated("label")
+        [3, 5, 7]
+        """
+        return [one.value for one in _equated(self.tree, name)]
 
 
 def compile(  # noqa: A001 - the word for it, and always written query.compile

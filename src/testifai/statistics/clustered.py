@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.statistics.intervals import clopper_pearson
 from testifai.statistics.normal import half_widths, skewed_reaches
 
 Floats = NDArray[np.float64]
@@ -32,6 +33,40 @@ def interval(sample: ClusteredTrials, population: int | None = None, confidence:
     """
     below, above = _reaches(sample, confidence, population)
     return max(0.0, sample.estimate - below), min(1.0, sample.estimate + above)
+
+
+def interval_of_few(
+    sample: ClusteredTrials, tests: int, population: int | None = None, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Limits for the mean rate of `tests` tests, some of which may not have been tried, where few inputs were used.
+
+    The limits of Clopper and Pearson for as many independent trials as would vary as much as these, fewer by (z/t)²
+    since that rests on few inputs, and never more than there were (Korn and Graubard, Survey Methodology 24 (1998)
+    193-201). Tests that were not tried vary like those that were. What was tried of the population is certain.
+
+    >>> test, place = np.repeat(np.arange(4), 5), np.tile(np.arange(5), 4)
+    >>> low, high = interval_of_few(ClusteredTrials.of(test, place, place > 0), 4, population=10)
+    >>> round(low, 3), round(high, 3)
+    (0.4, 0.9)
+    """
+    from scipy.special import stdtrit
+
+    rate, untried = sample.estimate, 1 - sample.tests / tests
+    between = float(sample.rate.var(ddof=1)) / sample.tests if sample.tests > 1 else rate * (1 - rate)
+    variance = sample.variance(population) + untried * between
+    tried = 0.0 if population is None else sample.trials / (population * tests)
+    passed, failed = float(np.sum(tried * sample.rate)), float(np.sum(tried * (1 - sample.rate)))
+    unknown = 1 - passed - failed
+    if unknown <= ROUNDING:
+        return rate, rate
+    effective = (float(sample.trials.sum()) if variance else sample.used) / unknown
+    if variance:
+        effective = min(effective, rate * (1 - rate) / variance)
+    t = float(stdtrit(max(1, sample.used - 1), 0.5 + confidence / 2))
+    effective *= float(half_widths(confidence) / t) ** 2
+    error = (1 - confidence) / 2
+    low, high = clopper_pearson(rate * effective, effective, (error, error))
+    return max(low, passed), min(high, 1 - failed)
 
 
 # -- the variance -------------------------------------------------------------------------------------------------

@@ -50,6 +50,12 @@ class Surrogate(ABC):
         """Take other counts of the space last fitted, whose shape may stay as it was learned."""
         return self.fit(features, passes, trials, single=single)
 
+    def deviate(
+        self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
+    ) -> Self:
+        """Take the counts of other inputs than those last fitted, whose rates may be others too."""
+        return self.update(features, passes, trials, single=single)
+
     def bounds(self, features: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper bound of each rate; NaN where there is no variance."""
         return normal_bounds(*self.predict(features), confidence)

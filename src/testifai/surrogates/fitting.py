@@ -46,6 +46,12 @@ class Evidence:
         with one_blas_thread():
             return surrogate.update(self.features, self.passes, self.trials, single=self.single)
 
+    def deviate(self, surrogate: Some) -> Some:
+        """The surrogate, fitted before on other inputs, with these counts instead."""
+        self._refuse_none()
+        with one_blas_thread():
+            return surrogate.deviate(self.features, self.passes, self.trials, single=self.single)
+
     def _refuse_none(self) -> None:
         if not len(self):
             raise InputError("trials: no test has any")

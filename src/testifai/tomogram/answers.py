@@ -43,11 +43,12 @@ class Answer:
     inferred: int
     worst: tuple[tuple[Sigma, float, float, float], ...]
     # Where a surrogate stands behind the answer: (estimate, low, high) from the tests' own trials alone, and whether
-    # the two cannot both be right.
+    # the two cannot both be right. Then the answer is that of the trials, and `modelled` is the surrogate's.
     model_free: tuple[float, float, float] | None = None
     disagrees: bool = False
     # Where the query has a limit on quality.
     excluded: Excluded | None = None
+    modelled: tuple[float, float, float] | None = None
 
     def _repr_html_(self) -> str:
         html: str = view("answer in a notebook")(self)
@@ -63,6 +64,8 @@ class Answer:
         if self.model_free is not None:
             found["model_free"] = dict(zip(("robustness", "low", "high"), self.model_free, strict=True))
             found["disagrees"] = self.disagrees
+        if self.modelled is not None:
+            found["modelled"] = dict(zip(("robustness", "low", "high"), self.modelled, strict=True))
         if self.excluded is not None:
             found["excluded"] = self.excluded
         return {name: plain(value) for name, value in found.items()}

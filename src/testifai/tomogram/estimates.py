@@ -16,13 +16,14 @@ from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import Space
 from testifai.statistics.intervals import confidence_sequence, exact, fixed_width, wilson
 from testifai.strategies.clean import clean_trials
-from testifai.support.bits import Bits, count_set
+from testifai.support.bits import Bits, count_set, pack
 from testifai.surrogates import Surrogate, resolve
-from testifai.surrogates.fitting import evidence
+from testifai.surrogates.fitting import Evidence, evidence
 
 Floats = NDArray[np.float64]
 
 LOOKS = 10  # at a run that is decided upon as it grows, each with an equal part of the risk
+BESIDE = 4_000  # tests of a space up to which a part of the inputs is fitted beside the others; beyond, by itself
 
 
 @dataclass(frozen=True)
@@ -264,10 +265,17 @@ class Estimates:
         return self._fits[key]
 
     def _fit(self, surrogate: Surrogate, among: Bits | None) -> Surrogate | None:
-        whole = None if among is None else self._fitted(None)
-        seen = evidence(surrogate, self.outcomes, self.measured_ids, self.space.matrix(self.measured_ids), among=among)
+        seen = self._evidence(surrogate, among)
         if not len(seen):
             return None
-        # A part of the inputs has the same surface but for its values: its shape is known already.
-        known = whole is not None and not whole.relearns
-        return seen.update(copy(whole)) if whole is not None and known else seen.fit(surrogate)
+        whole = None if among is None else self._fitted(None)
+        if among is None or whole is None or whole.relearns:
+            return seen.fit(surrogate)
+        # A part of the inputs is like the others, as far as its own trials do not tell otherwise.
+        others = self._evidence(surrogate, ~among & pack(np.ones(self.outcomes.inputs, bool)))
+        beside = len(others) and self.space.size <= BESIDE
+        return seen.deviate(others.update(copy(whole))) if beside else seen.update(copy(whole))
+
+    def _evidence(self, surrogate: Surrogate, among: Bits | None) -> Evidence:
+        features = self.space.matrix(self.measured_ids)
+        return evidence(surrogate, self.outcomes, self.measured_ids, features, among=among)

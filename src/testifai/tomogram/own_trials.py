@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.runs.trials import Trials
-from testifai.statistics.clustered import ClusteredTrials, interval
+from testifai.statistics.clustered import ClusteredTrials, interval, interval_of_few
 from testifai.support import bits
 from testifai.support.bits import Bits
 from testifai.support.checks import number
 from testifai.support.plain import plain
 
+FEW = 30  # inputs up to which a variance says little by itself
 ROWS = 4_096  # configurations whose bits are taken apart at a time
 WIDE = 32_768  # inputs from which on a row is taken apart by itself: many rows of bits would fill the memory
 
@@ -61,7 +62,11 @@ def region(
     if not len(single.test):
         return RawMean(float("nan"), float("nan"), float("nan"), 0, len(asked), 0)
     sample = ClusteredTrials.of(single.test, single.place, single.passed)
-    low, high = interval(sample, single.inputs if finite else None, confidence)
+    population = single.inputs if finite else None
+    if sample.used <= FEW:
+        low, high = interval_of_few(sample, len(asked), population, confidence)
+    else:
+        low, high = interval(sample, population, confidence)
     return RawMean(sample.estimate, low, high, sample.tests, len(asked) - sample.tests, sample.used)
 
 

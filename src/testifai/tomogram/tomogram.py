@@ -182,16 +182,29 @@ class Tomogram(Estimates):
         return self._whole.trials > 0
 
     def _checked(self, answer: Answer, chosen: NDArray[np.bool_], among: Bits | None, confidence: float) -> Answer:
-        """The answer with what the tests' own trials say, where it came from a surrogate and all of them have some."""
+        """The answer with what the tests' own trials say, where it came from a surrogate and all of them have some.
+
+        Where the two cannot both be right, that of the trials is the answer: it assumes nothing about the surface.
+        """
         ids = np.flatnonzero(chosen)
         if answer.inferred == 0 or self.pooling(among) is None or not np.isin(ids, self.measured_ids).all():
             return answer
         free = own_trials.region(self.outcomes, ids, among, confidence, finite=self.population == "data")
         if free.left_out:
             return answer
-        found = (free.estimate, free.low, free.high)
-        disagrees = disagree((answer.robustness, answer.low, answer.high), found)
-        return replace(answer, model_free=found, disagrees=disagrees)
+        found, modelled = (free.estimate, free.low, free.high), (answer.robustness, answer.low, answer.high)
+        if not disagree(modelled, found):
+            return replace(answer, model_free=found)
+        return replace(
+            answer,
+            robustness=free.estimate,
+            low=free.low,
+            high=free.high,
+            drop=answer.drop + free.estimate - answer.robustness,
+            model_free=found,
+            disagrees=True,
+            modelled=modelled,
+        )
 
     def _answer(
         self, chosen: NDArray[np.bool_], among: Bits | None, confidence: float, *, anytime: bool = False
@@ -253,6 +266,10 @@ class Tomogram(Estimates):
         if not chosen.any():
             asked, known = queries.printable(inputs, 200), _listing(np.unique(self.labels))
             raise InputError(f'inputs: "{asked}" selects no input (labels are {known})')
+        # A class of which this run has no input, and the data no name, is a slip of the pen.
+        classes = np.union1d(self.labels, np.arange(len(self.classes or ())))
+        if len(unknown := np.setdiff1d(compiled.equated("label"), classes)):
+            raise InputError(f"inputs: there is no label {_listing(unknown)} (labels are {_listing(classes)})")
         return self._bits(chosen)
 
     def _bits(self, chosen: NDArray[np.bool_]) -> Bits:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from testifai.surrogates.process.evidence import maximise, posed
 from testifai.surrogates.process.inputs import TERMS, Floats, Independent, Information, Ints
-from testifai.surrogates.process.integration import Bools, unwidened
+from testifai.surrogates.process.integration import Bools, Widening, unwidened
 from testifai.surrogates.process.kernel import Prior
 
 
@@ -38,6 +39,25 @@ class SurfacePart:
         self.prior, self.parameters, self.scatter = prior, parameters, scatter
         self.level = 0.0
         self.widening: Callable[[Ints, Bools], Floats] = unwidened
+
+    def centre(self, places: Ints) -> Floats:
+        """What is expected of configurations before any trial."""
+        return np.full(len(places), self.level)
+
+    def kernel(self, rows: Ints, columns: Ints) -> Floats:
+        """The prior covariance of configurations."""
+        return self.prior.kernel(self.parameters, rows, columns)
+
+    def own_variance(self, places: Ints) -> Floats:
+        """The prior variance of configurations."""
+        return self.prior.variance(self.parameters, places)
+
+    def tune(self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int) -> None:
+        """Learn level and parameters from the tests' values, with the noise's variances or covariance."""
+        self.level = float(values.mean())
+        problem = posed(self.prior, places, values - self.level, noise, seed)
+        self.parameters = maximise(self.prior, problem, self.parameters, steps)
+        self.widening = Widening(problem, self.parameters, seed)
 
     def see(self, information: Information | Independent, sd: Floats, test: Ints) -> None:
         """Take note of the trials' design and their noise."""
@@ -83,12 +103,12 @@ class SurfacePart:
         self.cross: Floats = kernel + shared
 
     def learn(self, values: Floats) -> None:
-        """Take the tests' values."""
+        """Take the tests' values, less what was expected of them."""
         self._values = values
-        self.weights: Floats = self.root @ (self.root.T @ (values - self.level))
+        self.weights: Floats = self.root @ (self.root.T @ values)
 
     def left_out(self) -> tuple[Floats, Floats]:
-        """What all other tests foretell of each, and the variance of that."""
+        """What all other tests foretell of each, less what was expected of it, and the variance of that."""
         inverse = (self.root**2).sum(axis=1)
         unexplained = np.diag(self._unit) * self._sd**2 + self._off
         return self._values - self.weights / inverse, np.maximum(1 / inverse - unexplained, 0)

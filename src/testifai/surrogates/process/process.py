@@ -12,9 +12,9 @@ from testifai.errors import InputError
 from testifai.runs.trials import Trials
 from testifai.statistics.normal import half_widths, skewed_reaches
 from testifai.surrogates.base import Surrogate
+from testifai.surrogates.process.deviation import DeviatingPart
 from testifai.surrogates.process.evidence import maximise, posed
 from testifai.surrogates.process.inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
-from testifai.surrogates.process.integration import Widening
 from testifai.surrogates.process.kernel import REMAINDER, Floats, Ints, Prior
 from testifai.surrogates.process.odd import OddTests, odd_tests
 from testifai.surrogates.process.part import Scatter, SurfacePart
@@ -57,6 +57,7 @@ class Process(Surrogate):
     takes_scores = True
     plain_only = True
     relearns = False
+    _parts: list[SurfacePart]
 
     def __init__(self, levels: Sequence[Sequence[int]] | None = None, seed: int = 0, population: bool = True) -> None:
         self.levels = levels
@@ -98,6 +99,24 @@ class Process(Surrogate):
         if self.same_input_ is None:
             self.same_input_ = self._same_input(eta)
         self._condition(eta, learn=False)
+        return self
+
+    def deviate(
+        self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
+    ) -> Self:
+        """Take the counts of other inputs, whose surface is this one plus a deviation: its size is learned."""
+        others, seen = self._parts, self._places
+        self._take(severities(features), passes, trials, single)
+        eta = np.full(len(self._places), self._level)
+        for _ in range(ROUNDS):
+            eta = self._smooth(eta)
+        self._split(self._scores(eta) if len(others) > 1 else None)
+        matched = [[one] for one in others] if len(self._parts) == len(others) else [others]
+        self._parts = [
+            DeviatingPart(shared, seen, part.scatter, self._places)
+            for shared, part in zip(matched, self._parts, strict=True)
+        ]
+        self._condition(eta, learn=True)
         return self
 
     def _levels(self, rows: NDArray[np.int64]) -> list[list[int]]:
@@ -207,13 +226,11 @@ class Process(Surrogate):
             correlation = self._correlation(part, self._places, self._places)
             part.see(self._information(part, correlation), sd, self._test)
             if learn:
-                values, noise = part.data(*deviations)
-                part.level = float(values.mean())
-                problem = posed(part.prior, self._places, values - part.level, noise, self.seed)
-                part.parameters = maximise(part.prior, problem, part.parameters, STEPS)
-                part.widening = Widening(problem, part.parameters, self.seed)
-            kernel = part.prior.kernel(part.parameters, self._places, self._places)
-            shared = self._share * correlation * np.multiply.outer(sd, sd)
+                part.tune(self._places, *part.data(*deviations), STEPS, self.seed)
+            kernel, shared = (
+                part.kernel(self._places, self._places),
+                self._share * correlation * np.multiply.outer(sd, sd),
+            )
             part.condition(kernel, shared)
         if learn and self._read is None:
             self.parameters_ = self._parts[0].parameters
@@ -229,19 +246,21 @@ class Process(Surrogate):
 
     def _scored(self, eta: Floats) -> Floats:
         """The surface after some rounds of Fisher scoring."""
+        centres = [part.centre(self._places) for part in self._parts]
         for _ in range(ROUNDS):
-            for part, deviations in zip(self._parts, self._trials(eta), strict=True):
-                part.learn(part.values(*deviations))
-            eta = sum((part.level + part.cross @ part.weights for part in self._parts), np.zeros(len(eta)))
+            for part, deviations, centre in zip(self._parts, self._trials(eta), centres, strict=True):
+                part.learn(part.values(*deviations) - centre)
+            eta = sum((part.cross @ part.weights for part in self._parts), sum(centres, np.zeros(len(eta))))
         return eta
 
     def _odd_tests(self) -> OddTests | None:
         """Tests off the surface; with values beside the outcomes there are two surfaces, and none is looked for."""
         if len(self._parts) > 1:
             return None
-        foretold, spread = self._parts[0].left_out()
+        (part,) = self._parts
+        foretold, spread = part.left_out()
         inputs = 1 / self._share if self._share else np.inf
-        return odd_tests(foretold, spread, self._won, self._tried, inputs)
+        return odd_tests(part.centre(self._places) + foretold, spread, self._won, self._tried, inputs)
 
     def _information(self, part: SurfacePart, correlation: Floats) -> Information | Independent:
         tests = len(self._places)
@@ -372,13 +391,14 @@ class Process(Surrogate):
         tried = self._numbered(places) >= 0
         for part in self._parts:
             for some in _chunks(len(places)):
-                cross = self._among(part, places[some], self._places)
-                eta[some] += part.level + cross @ part.weights
-                own = part.prior.variance(part.parameters, places[some])
+                rows = places[some]
+                cross = self._among(part, rows, self._places)
+                eta[some] += part.centre(rows) + cross @ part.weights
+                own = part.own_variance(rows)
                 if self._share:
-                    own += self._share * part.scatter(self._hermite(places[some]))[0] ** 2
-                own -= ((cross @ part.root) ** 2).sum(axis=1)
-                variance[some] += part.widening(places[some], tried[some]) * own
+                    own = own + self._share * part.scatter(self._hermite(rows))[0] ** 2
+                own = own - ((cross @ part.root) ** 2).sum(axis=1)
+                variance[some] += part.widening(rows, tried[some]) * own
         known, number = self._known(places)
         eta[known], variance[known] = np.arcsin(np.sqrt(self._won[number] / self._tried[number])), 0.0
         return np.clip(eta, 0, np.pi / 2), np.maximum(variance, 0)
@@ -405,7 +425,7 @@ class Process(Surrogate):
             whole = np.array_equal(left, np.arange(len(part.cross)))
             wide = part.cross if whole else part.cross[left]
             return wide if columns is self._places else wide[:, right]
-        kernel = part.prior.kernel(part.parameters, rows, columns)
+        kernel = part.kernel(rows, columns)
         if self._share:
             sd = [part.scatter(self._hermite(places))[0] for places in (rows, columns)]
             kernel += self._share * self._correlation(part, rows, columns) * np.multiply.outer(*sd)
