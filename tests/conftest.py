@@ -21,10 +21,14 @@ from testifai.tomogram import Tomogram
 FLAGS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 
 
-def pytest_configure() -> None:
-    # A shell switches interrupts off for what it runs in the background, and every process started there inherits it.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+@pytest.fixture(autouse=True)
+def interruptible():
+    """Processes that a test starts hear interrupts.
+
+    They inherit it where interrupts are ignored: by a shell for what it runs in the background, and in this process
+    after a test in which the command line was interrupted.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module")
