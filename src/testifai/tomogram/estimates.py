@@ -75,24 +75,24 @@ class Estimates:
     def base(self) -> float:
         """Clean accuracy."""
         if self.pooling() is not None:
-            return float(self._whole.estimate[0])
+            return float(self.view(np.zeros(1, np.int64)).estimate[0])
         passes, trials = self.outcomes.counts([0])
         return float(passes[0] / trials[0]) if trials[0] else float("nan")
 
     @property
     def passes(self) -> Ids:
         """Passed trials of every test."""
-        return self._whole.passes.reshape(self.space.shape)
+        return self._counts[0].reshape(self.space.shape)
 
     @property
     def trials(self) -> Ids:
         """Trials of every test."""
-        return self._whole.trials.reshape(self.space.shape)
+        return self._counts[1].reshape(self.space.shape)
 
     @cached_property
     def rests_on_own_trials(self) -> NDArray[np.bool_]:
         """Which tests' estimates rest on their own trials alone, flat by configuration id."""
-        trials = self._whole.trials
+        trials = self._counts[1]
         return np.asarray(trials == self.outcomes.inputs if self._pools else trials > 0)
 
     # -- estimates ----------------------------------------------------------------------------------------------
@@ -145,9 +145,7 @@ class Estimates:
         if ids is None:
             self.space.columns()  # refuses what cannot be enumerated
             size = self.space.size
-            known = self.measured_ids
-            passes, trials = np.zeros(size, np.int64), np.zeros(size, np.int64)
-            passes[known], trials[known] = self.outcomes.counts(known, among)
+            passes, trials = self._counts if among is None else self._counted(among)
         else:
             size = len(ids)
             passes, trials = self.outcomes.counts(ids, among)
@@ -170,6 +168,17 @@ class Estimates:
                 estimate[missing] = surrogate.predict(features)[0]
                 low[missing], high[missing] = surrogate.bounds(features, looked)
         return RateTable(estimate, low, high, passes, trials)
+
+    @cached_property
+    def _counts(self) -> tuple[Ids, Ids]:
+        return self._counted(None)
+
+    def _counted(self, among: Bits | None) -> tuple[Ids, Ids]:
+        """Passes and trials of every test of the space."""
+        known, size = self.measured_ids, self.space.size
+        passes, trials = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        passes[known], trials[known] = self.outcomes.counts(known, among)
+        return passes, trials
 
     def pooling(self, among: Bits | None = None) -> Surrogate | None:
         """The fitted surrogate, where it is one that estimates every test from all trials and there is need of it."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from testifai.surrogates.process.grid import WholeGrid, contracted, contrasts, outer
 from testifai.surrogates.process.kernel import CONSTANT, Floats, Ints, Prior, symmetric, unrelated
 
 PARAMETER_TESTS = 400  # tests used for the parameters where the grid has holes
@@ -56,31 +54,16 @@ def grid_evidence(prior: Prior, values: Floats, noise: Floats) -> Objective:
     coefficients in that basis are independent. Noise makes them dependent unless it is the same and independent; it
     counts with its mean variance within each set of axes: a composite likelihood, right on average.
     """
-    sizes = [prior.sizes[j] for j in prior.active]
+    grid = WholeGrid(prior)
+    sizes, used = grid.sizes, grid.used
     tensor = values.reshape(sizes)
-    order = np.count_nonzero(np.indices(sizes), axis=0)  # place 0 is the constant vector
-    used = np.minimum(order, prior.orders)
-    modelled = order <= prior.orders
-    rough_shape = _outer([np.r_[n, np.full(n - 1, n / (n - 1))] for n in sizes])
-    bases = {n: _contrasts(n) for n in set(sizes)}
     own = _by_effect(noise, sizes)
 
     def evidence(parameters: Floats) -> tuple[float, Floats]:
-        smooth, rough = prior.weights(parameters)
-        kernels = [prior.axis(parameters, j) for j in prior.active]
-        scales = [prior.scale(parameters, j) for j in prior.active]
-        vectors, factors = [], []
-        for n, kernel, scale in zip(sizes, kernels, scales, strict=True):
-            values_j, inner = np.linalg.eigh(bases[n].T @ kernel.matrix @ bases[n])
-            vectors.append(np.column_stack([np.full(n, n**-0.5), bases[n] @ inner]))
-            factors.append(np.r_[n, scale * np.maximum(values_j, 0)])
-        weight = np.where(modelled, smooth[used], 0.0)
-        smooth_part = weight * _outer(factors)
-        rough_part = np.where(modelled, rough[used], 0.0) * rough_shape
+        known = grid.spectrum(parameters)
+        vectors, factors, smooth_part, rough_part = known.vectors, known.factors, known.smooth, known.rough
         variance = smooth_part + rough_part + own
-        coefficients = tensor
-        for vector in vectors:  # each turn moves the first axis to the end
-            coefficients = np.tensordot(coefficients, vector, axes=(0, 0))
+        coefficients = contracted(tensor, vectors)
         solved = coefficients / variance
         value = -0.5 * float(np.log(variance).sum() + (coefficients * solved).sum())
 
@@ -91,15 +74,15 @@ def grid_evidence(prior: Prior, values: Floats, noise: Floats) -> Objective:
         by_order = np.bincount(used.ravel(), (by_variance * rough_part).ravel(), prior.orders + 1)
         gradient[prior.rough] = by_order[prior.first_rough :][: len(gradient[prior.rough])]
         for at, j in enumerate(prior.active):
-            others = _outer([f if i != at else np.ones(1) for i, f in enumerate(factors)])
-            w_others = np.moveaxis(weight, at, 0)[1].ravel() * np.moveaxis(others, at, 0)[0].ravel()
+            others = outer([f if i != at else np.ones(1) for i, f in enumerate(factors)])
+            w_others = np.moveaxis(known.weights, at, 0)[1].ravel() * np.moveaxis(others, at, 0)[0].ravel()
             rows = np.moveaxis(solved, at, 0)[1:].reshape(sizes[at] - 1, -1)
             spread = np.moveaxis(1 / variance, at, 0)[1:].reshape(sizes[at] - 1, -1)
             inner = 0.5 * ((rows * w_others) @ rows.T - np.diag(spread @ w_others))
-            outer = scales[at] * vectors[at][:, 1:] @ inner @ vectors[at][:, 1:].T
+            by_kernel = known.scales[at] * vectors[at][:, 1:] @ inner @ vectors[at][:, 1:].T
             part = prior.slices[j]
-            gradient[part.start : part.stop - 1] = prior.axis_gradient(kernels[at], outer)
-            gradient[part.stop - 1] = float((outer * kernels[at].matrix).sum())
+            gradient[part.start : part.stop - 1] = prior.axis_gradient(known.kernels[at], by_kernel)
+            gradient[part.stop - 1] = float((by_kernel * known.kernels[at].matrix).sum())
         return value, gradient
 
     return evidence
@@ -160,7 +143,7 @@ def _by_effect(noise: Floats, sizes: list[int]) -> Floats:
     """The variance of noise in the coefficients of each set of axes, on average over those of the set."""
     if noise.ndim == 1:
         return np.full(sizes, noise.mean())
-    turns = [np.column_stack([np.full(n, n**-0.5), _contrasts(n)]) for n in sizes]
+    turns = [np.column_stack([np.full(n, n**-0.5), contrasts(n)]) for n in sizes]
     tensor = noise.reshape([*sizes, *sizes])
     for turn in turns * 2:
         tensor = np.tensordot(tensor, turn, axes=(0, 0))
@@ -169,14 +152,3 @@ def _by_effect(noise: Floats, sizes: list[int]) -> Floats:
         first, rest = np.split(variances, [1], axis=at)
         variances = np.concatenate([first, np.repeat(rest.mean(axis=at, keepdims=True), n - 1, axis=at)], axis=at)
     return variances
-
-
-def _outer(factors: list[NDArray[np.float64]]) -> Floats:
-    product: Floats = functools.reduce(np.multiply.outer, factors)
-    return product
-
-
-def _contrasts(n: int) -> Floats:
-    """An orthonormal basis of the vectors that sum to zero (Helmert)."""
-    columns = [np.r_[np.ones(i), -i, np.zeros(n - i - 1)] / math.sqrt(i * (i + 1)) for i in range(1, n)]
-    return np.array(columns).T

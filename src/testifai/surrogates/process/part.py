@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from testifai.surrogates.process.grid import WholeGrid
 from testifai.surrogates.process.inputs import TERMS, Floats, Independent, Information, Ints
 from testifai.surrogates.process.kernel import Prior
 
@@ -35,6 +37,11 @@ class SurfacePart:
     def __init__(self, prior: Prior, parameters: Floats, scatter: Scatter) -> None:
         self.prior, self.parameters, self.scatter = prior, parameters, scatter
         self.level = 0.0
+
+    @cached_property
+    def grid(self) -> WholeGrid:
+        """The prior on all configurations."""
+        return WholeGrid(self.prior)
 
     def see(self, information: Information | Independent, sd: Floats, test: Ints) -> None:
         """Take note of the trials' design and their noise."""
@@ -77,6 +84,14 @@ class SurfacePart:
     def learn(self, values: Floats) -> None:
         """Take the tests' values."""
         self.weights: Floats = self.root @ (self.root.T @ (values - self.level))
+
+    def spent(self, cross: Floats) -> Floats:
+        """Prior covariances with the tests' values as what squares to the variance that these explain, row by row."""
+        from scipy.linalg.blas import dtrmm
+
+        rows = np.atleast_2d(cross)
+        # The root is triangular: half of the work of a matrix product.
+        return np.asarray(dtrmm(1.0, self.root.T, rows, side=1, lower=1, trans_a=1)).reshape(cross.shape)
 
     def variance(self, weights: Floats) -> float:
         """The posterior variance of a weighted sum of the tests' values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Self
 
@@ -13,6 +14,7 @@ from testifai.runs.trials import Trials
 from testifai.statistics.normal import half_widths
 from testifai.surrogates.base import Surrogate
 from testifai.surrogates.process.evidence import best_parameters
+from testifai.surrogates.process.grid import WholeGrid
 from testifai.surrogates.process.inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
 from testifai.surrogates.process.kernel import REMAINDER, Floats, Ints, Prior
 from testifai.surrogates.process.part import Scatter, SurfacePart
@@ -28,6 +30,7 @@ ROUNDS = 3  # of Fisher scoring
 # errors of the regions of three recorded grids were 1.1 to 1.2 times what the covariance says, with 100 as it says.
 PLUGGED = 2.0  # over the trials per test, the share to add to the covariance of several tests
 ROWS = 2_000  # configurations predicted at a time
+MOST_CELLS = 5_000_000  # of a grid that sums are taken over
 
 
 class Process(Surrogate):
@@ -190,8 +193,10 @@ class Process(Surrogate):
 
     def _condition(self, eta: Floats, *, learn: bool) -> None:
         """The posterior of every part."""
+        size = math.prod(self.prior_.sizes)
+        self._kept = np.full((2, size), np.nan) if size <= MOST_CELLS else None
         self._last: tuple[Ints, Floats, Floats] | None = None
-        self._own = np.full((2, len(eta)), np.nan)
+        self._whole: Floats | None = None
         for part, deviations in zip(self._parts, self._trials(eta), strict=True):
             sd, _ = part.scatter(self._coefficients)
             correlation = self._correlation(part, self._places, self._places)
@@ -251,17 +256,38 @@ class Process(Surrogate):
 
     def _variance_of_sum(self, places: Ints, weights: Floats) -> float:
         """The posterior variance of a weighted sum of eta, of any configurations."""
+        # Pairs of configurations are quicker where there are few of them, and all there is where no grid can be held.
+        few = len(places) ** 2 < math.prod(self.prior_.sizes)
+        along = self._along_pairs if few or self._kept is None else self._along_grid
         variance = 0.0
         for part in self._parts:
-            spent = np.zeros(part.root.shape[1])
-            for some in _chunks(len(places)):
-                # Pairs of chunks: all pairs of a large region do not fit into memory. Each stands for its mirror too.
-                for other in _chunks(some.start + 1):
-                    within = self._among(part, places[some], places[other])
-                    variance += (1 + (other != some)) * float(weights[some] @ within @ weights[other])
-                spent += (weights[some] @ self._among(part, places[some], self._places)) @ part.root
-            variance -= float(spent @ spent)
+            before, shared = along(part, places, weights)
+            spent = part.spent(shared)
+            variance += before - float(spent @ spent)
         return variance
+
+    def _along_grid(self, part: SurfacePart, places: Ints, weights: Floats) -> tuple[float, Floats]:
+        """The prior variance of a weighted sum of values, and its prior covariance with the tests' values."""
+        at, tests = self._numbered.keys(places), self._numbered.keys(self._places)
+        whole = np.bincount(at, weights, math.prod(self.prior_.sizes))
+        along = part.grid.times(part.parameters, whole)
+        if self._share:
+            sd, rows = part.scatter(self._grid_coefficients())
+            alike = self.same_input_ is not None and not part.scatter.first
+            spread = sd * whole
+            along += self._share * sd * (self.same_input_.times(rows, spread) if alike else spread)
+        return float(along[at] @ weights), along[tests]
+
+    def _along_pairs(self, part: SurfacePart, places: Ints, weights: Floats) -> tuple[float, Floats]:
+        """What `_along_grid` gives, from the covariance of each pair of configurations."""
+        variance, shared = 0.0, np.zeros(len(self._places))
+        for some in _chunks(len(places)):
+            # Pairs of chunks: all pairs of a large region do not fit into memory. Each stands for its mirror too.
+            for other in _chunks(some.start + 1):
+                within = self._among(part, places[some], places[other])
+                variance += (1 + (other != some)) * float(weights[some] @ within @ weights[other])
+            shared += weights[some] @ self._among(part, places[some], self._places)
+        return variance, shared
 
     def covariance(self, features: ArrayLike) -> Floats:
         """The covariance of the errors of these configurations' rates (delta method)."""
@@ -269,21 +295,21 @@ class Process(Surrogate):
         slope = self._slope(places, self._values(places)[0])
         total = np.zeros((len(places), len(places)))
         for part in self._parts:
-            spent = self._among(part, places, self._places) @ part.root
+            spent = part.spent(self._among(part, places, self._places))
             total += self._among(part, places, places) - spent @ spent.T
         return self._plugged * slope[:, None] * total * slope
 
     def _values(self, places: Ints) -> tuple[Floats, Floats]:
-        """Estimate and variance of each eta; those of tests are kept, and the last of others: bounds are asked next."""
-        number = self._numbered(places)
-        if (number >= 0).all():
-            new = np.unique(number[np.isnan(self._own[0, number])])
-            if len(new):
-                self._own[::-1, new] = self._new_values(self._places[new])[::-1]
-            return self._own[0, number], self._own[1, number]
-        if self._last is None or not np.array_equal(self._last[0], places):
-            self._last = places, *self._new_values(places)
-        return self._last[1:]
+        """Estimate and variance of each eta; they are kept, on a grid too large for it the last: bounds come next."""
+        if self._kept is None:
+            if self._last is None or not np.array_equal(self._last[0], places):
+                self._last = places, *self._new_values(places)
+            return self._last[1:]
+        at = self._numbered.keys(places)
+        new = np.unique(at[np.isnan(self._kept[0, at])])
+        if len(new):
+            self._kept[::-1, new] = self._new_values(np.array(np.unravel_index(new, self.prior_.sizes)).T)[::-1]
+        return self._kept[0, at], self._kept[1, at]
 
     def _new_values(self, places: Ints) -> tuple[Floats, Floats]:
         eta, variance = np.zeros(len(places)), np.zeros(len(places))
@@ -294,7 +320,7 @@ class Process(Surrogate):
                 variance[some] += part.prior.variance(part.parameters, places[some])
                 if self._share:
                     variance[some] += self._share * part.scatter(self._hermite(places[some]))[0] ** 2
-                variance[some] -= ((cross @ part.root) ** 2).sum(axis=1)
+                variance[some] -= (part.spent(cross) ** 2).sum(axis=1)
         known, number = self._known(places)
         eta[known], variance[known] = np.arcsin(np.sqrt(self._won[number] / self._tried[number])), 0.0
         return np.clip(eta, 0, np.pi / 2), np.maximum(variance, 0)
@@ -346,9 +372,21 @@ class Process(Surrogate):
         number = self._numbered(places)
         if (number >= 0).all():
             return self._coefficients[:, number]
+        if self._kept is not None:
+            return self._grid_coefficients()[:, self._numbered.keys(places)]
         parameters, weights = self._rough
         eta = self._level + self.prior_.kernel(parameters, places, self._places) @ weights
         return hermite(np.sin(inside(eta)) ** 2)
+
+    def _grid_coefficients(self) -> Floats:
+        """The Hermite coefficients of all configurations."""
+        if self._whole is None:
+            parameters, weights = self._rough
+            tests = self._numbered.keys(self._places)
+            whole = np.bincount(tests, weights, math.prod(self.prior_.sizes))
+            eta = self._level + WholeGrid(self.prior_).times(parameters, whole)
+            self._whole = hermite(np.sin(inside(eta)) ** 2)
+        return self._whole
 
 
 def _chunks(rows: int) -> Iterator[slice]:
