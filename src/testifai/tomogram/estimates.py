@@ -143,7 +143,6 @@ class Estimates:
         With `chosen`, only these of the tests without trials are predicted.
         """
         if ids is None:
-            self.space.columns()  # refuses what cannot be enumerated
             size = self.space.size
             passes, trials = self._counts if among is None else self._counted(among)
         else:
@@ -175,6 +174,7 @@ class Estimates:
 
     def _counted(self, among: Bits | None) -> tuple[Ids, Ids]:
         """Passes and trials of every test of the space."""
+        self.space.columns()  # refuses what cannot be enumerated
         known, size = self.measured_ids, self.space.size
         passes, trials = np.zeros(size, np.int64), np.zeros(size, np.int64)
         passes[known], trials[known] = self.outcomes.counts(known, among)
