@@ -7,7 +7,7 @@ import pytest
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
 from testifai.surrogates.process import Process
-from testifai.surrogates.process.evidence import dense_evidence, grid_evidence
+from testifai.surrogates.process.evidence import CompleteGrid, SomeTests
 from testifai.surrogates.process.inputs import Information, _pairs, fit_same_input, hermite
 from testifai.surrogates.process.kernel import Prior
 
@@ -83,16 +83,16 @@ def test_evidence_on_a_grid_is_the_normal_density_and_its_gradient_the_differenc
     density = multivariate_normal(np.zeros(len(places)), covariance).logpdf(values)
     density += 0.5 * len(places) * np.log(2 * np.pi)
     noise = np.full(len(places), 0.01)
-    for evidence in (
-        grid_evidence(prior, values, noise),
-        grid_evidence(prior, values, np.diag(noise)),
-        dense_evidence(prior, places, values, noise),
-        dense_evidence(prior, places, values, np.diag(noise)),
+    for problem in (
+        CompleteGrid(prior, values, noise),
+        CompleteGrid(prior, values, np.diag(noise)),
+        SomeTests(prior, places, values, noise),
+        SomeTests(prior, places, values, np.diag(noise)),
     ):
-        value, gradient = evidence(parameters)
-        assert value == pytest.approx(density, abs=1e-8)
+        value, gradient = problem.slope(parameters)
+        assert problem.value(parameters) == pytest.approx(value, abs=1e-8) == pytest.approx(density, abs=1e-8)
         steps = 1e-5 * np.eye(len(parameters))
-        quotients = [(evidence(parameters + h)[0] - evidence(parameters - h)[0]) / 2e-5 for h in steps]
+        quotients = [(problem.value(parameters + h) - problem.value(parameters - h)) / 2e-5 for h in steps]
         np.testing.assert_allclose(gradient, quotients, atol=1e-6)
 
 
@@ -108,7 +108,7 @@ def test_noise_on_a_grid_counts_with_its_variance_in_the_effects_of_each_set_of_
     covariance = prior.kernel(prior.mean, places, places) + noise
     values = rng.normal(size=12) * 0.2
     density = multivariate_normal(np.zeros(12), covariance).logpdf(values) + 6 * np.log(2 * np.pi)
-    assert grid_evidence(prior, values, noise)(prior.mean)[0] == pytest.approx(density, abs=1e-8)
+    assert CompleteGrid(prior, values, noise).value(prior.mean) == pytest.approx(density, abs=1e-8)
 
 
 # -- same inputs ----------------------------------------------------------------------------------------------------

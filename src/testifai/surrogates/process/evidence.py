@@ -2,42 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from typing import Protocol
 
 import numpy as np
 
-from testifai.surrogates.process.grid import WholeGrid, contracted, contrasts, outer
+from testifai.surrogates.process.grid import Spectrum, WholeGrid, contracted, contrasts, outer
 from testifai.surrogates.process.kernel import CONSTANT, Floats, Ints, Prior, symmetric, unrelated
 
 PARAMETER_TESTS = 400  # tests used for the parameters where the grid has holes
 UNEVEN = 8  # largest ratio of variances for which the coefficients of a grid are taken as independent
+SINGLED_OUT = 0.01  # share of the tests that may be known better than that, such as the clean one
+FEWER = 150  # of those used where parameters are drawn hundreds of times
+ELSEWHERE = 200  # configurations without trials that stand for all of them
 
-Objective = Callable[[Floats], tuple[float, Floats]]
+
+class Problem(Protocol):
+    """Noisy values of tests, and what parameters of the prior make of them."""
+
+    def value(self, parameters: Floats) -> float:
+        """The logarithm of the marginal likelihood, up to a constant."""
+        ...
+
+    def slope(self, parameters: Floats) -> tuple[float, Floats]:
+        """The same with its gradient."""
+        ...
+
+    def posterior(self, parameters: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of the surface at the problem's configurations."""
+        ...
 
 
-def best_parameters(
-    prior: Prior, places: Ints, values: Floats, noise: Floats, start: Floats, steps: int, seed: int
-) -> Floats:
-    """The parameters that explain values of tests best, with the noise's variances or covariance."""
-    if not prior.active:
-        return start
+def posed(prior: Prior, places: Ints, values: Floats, noise: Floats, seed: int) -> CompleteGrid | SomeTests:
+    """The problem of finding the parameters that explain values of tests, with the noise's variances or covariance."""
     variances = noise if noise.ndim == 1 else np.diag(noise)
-    whole = len(places) == np.prod(prior.sizes) and variances.max() <= UNEVEN * variances.min()
-    used = np.lexsort(places.T[::-1]) if whole else np.random.default_rng(seed).permutation(len(places))
-    used = used if whole else used[:PARAMETER_TESTS]
-    if not np.array_equal(used, np.arange(len(places))):
-        places, values = places[used], values[used]
-        noise = noise[used] if noise.ndim == 1 else noise[used][:, used]
-    evidence = grid_evidence(prior, values, noise) if whole else dense_evidence(prior, places, values, noise)
-    return maximise(prior, evidence, start, steps)
+    least = variances.max() / UNEVEN
+    precise = variances < least
+    if prior.active and len(places) == np.prod(prior.sizes) and precise.sum() <= max(1, SINGLED_OUT * len(places)):
+        # Known less well than they are, the few tests that stand out say no more than their neighbours.
+        lacking = np.where(precise, least - variances, 0.0)
+        noise = noise + (lacking if noise.ndim == 1 else np.diag(lacking))
+        used = np.lexsort(places.T[::-1])
+        return CompleteGrid(prior, values[used], noise[used] if noise.ndim == 1 else noise[used][:, used])
+    used = np.random.default_rng(seed).permutation(len(places))[:PARAMETER_TESTS]
+    return SomeTests(prior, places[used], values[used], noise[used] if noise.ndim == 1 else noise[used][:, used])
 
 
-def maximise(prior: Prior, evidence: Objective, start: Floats, steps: int) -> Floats:
+def maximise(prior: Prior, problem: Problem, start: Floats, steps: int) -> Floats:
     """The parameters of highest evidence times their own density (L-BFGS)."""
     from scipy.optimize import minimize
 
+    if not prior.active:
+        return start
+
     def loss(parameters: Floats) -> tuple[float, Floats]:
-        value, slope = evidence(parameters)
+        value, slope = problem.slope(parameters)
         own, own_slope = prior.density(parameters)
         return -value - own, -slope - own_slope
 
@@ -47,57 +66,80 @@ def maximise(prior: Prior, evidence: Objective, start: Floats, steps: int) -> Fl
     return found
 
 
-def grid_evidence(prior: Prior, values: Floats, noise: Floats) -> Objective:
-    """For values on the complete grid, with the noise's variances or covariance: O(number of tests) each time.
+class CompleteGrid:
+    """Values on the complete grid, in the order of the configurations: O(number of tests) each time.
 
     All terms of the prior have the Kronecker product of the axes' eigenvectors as eigenvectors, so that the values'
     coefficients in that basis are independent. Noise makes them dependent unless it is the same and independent; it
     counts with its mean variance within each set of axes: a composite likelihood, right on average.
     """
-    grid = WholeGrid(prior)
-    sizes, used = grid.sizes, grid.used
-    tensor = values.reshape(sizes)
-    own = _by_effect(noise, sizes)
 
-    def evidence(parameters: Floats) -> tuple[float, Floats]:
-        known = grid.spectrum(parameters)
-        vectors, factors, smooth_part, rough_part = known.vectors, known.factors, known.smooth, known.rough
-        variance = smooth_part + rough_part + own
-        coefficients = contracted(tensor, vectors)
-        solved = coefficients / variance
-        value = -0.5 * float(np.log(variance).sum() + (coefficients * solved).sum())
+    def __init__(self, prior: Prior, values: Floats, noise: Floats) -> None:
+        self.prior, self._grid = prior, WholeGrid(prior)
+        self._sizes = sizes = self._grid.sizes
+        self._tensor = values.reshape(sizes)
+        self._noise = _by_effect(noise, sizes)
 
+    def value(self, parameters: Floats) -> float:
+        return self._value(self._grid.spectrum(parameters))[0]
+
+    def slope(self, parameters: Floats) -> tuple[float, Floats]:
+        prior, order, sizes = self.prior, self._grid.used, self._sizes
+        spectrum = self._grid.spectrum(parameters)
+        value, variance, solved = self._value(spectrum)
         by_variance = 0.5 * (solved**2 - 1 / variance)
         gradient = np.zeros_like(parameters)
-        by_order = np.bincount(used.ravel(), (by_variance * smooth_part).ravel(), prior.orders + 1)
+        by_order = np.bincount(order.ravel(), (by_variance * spectrum.smooth).ravel(), prior.orders + 1)
         gradient[prior.smooth] = by_order[1:]
-        by_order = np.bincount(used.ravel(), (by_variance * rough_part).ravel(), prior.orders + 1)
+        by_order = np.bincount(order.ravel(), (by_variance * spectrum.rough).ravel(), prior.orders + 1)
         gradient[prior.rough] = by_order[prior.first_rough :][: len(gradient[prior.rough])]
         for at, j in enumerate(prior.active):
-            others = outer([f if i != at else np.ones(1) for i, f in enumerate(factors)])
-            w_others = np.moveaxis(known.weights, at, 0)[1].ravel() * np.moveaxis(others, at, 0)[0].ravel()
+            kernel, scale, vectors = spectrum.kernels[at], spectrum.scales[at], spectrum.vectors[at]
+            others = outer([f if i != at else np.ones(1) for i, f in enumerate(spectrum.factors)])
+            w_others = np.moveaxis(spectrum.weights, at, 0)[1].ravel() * np.moveaxis(others, at, 0)[0].ravel()
             rows = np.moveaxis(solved, at, 0)[1:].reshape(sizes[at] - 1, -1)
             spread = np.moveaxis(1 / variance, at, 0)[1:].reshape(sizes[at] - 1, -1)
             inner = 0.5 * ((rows * w_others) @ rows.T - np.diag(spread @ w_others))
-            by_kernel = known.scales[at] * vectors[at][:, 1:] @ inner @ vectors[at][:, 1:].T
+            by_kernel = scale * vectors[:, 1:] @ inner @ vectors[:, 1:].T
             part = prior.slices[j]
-            gradient[part.start : part.stop - 1] = prior.axis_gradient(known.kernels[at], by_kernel)
-            gradient[part.stop - 1] = float((by_kernel * known.kernels[at].matrix).sum())
+            gradient[part.start : part.stop - 1] = prior.axis_gradient(kernel, by_kernel)
+            gradient[part.stop - 1] = float((by_kernel * kernel.matrix).sum())
         return value, gradient
 
-    return evidence
+    def posterior(self, parameters: Floats) -> tuple[Floats, Floats]:
+        spectrum = self._grid.spectrum(parameters)
+        own = spectrum.smooth + spectrum.rough
+        share = own / (own + self._noise)
+        mean = contracted(share * contracted(self._tensor, spectrum.vectors), [v.T for v in spectrum.vectors])
+        variance = contracted(share * self._noise, [v.T**2 for v in spectrum.vectors])
+        return mean.ravel(), variance.ravel()
+
+    def _value(self, spectrum: Spectrum) -> tuple[float, Floats, Floats]:
+        """The evidence, the variances of the coefficients, and the coefficients over those."""
+        variance = spectrum.smooth + spectrum.rough + self._noise
+        coefficients = contracted(self._tensor, spectrum.vectors)
+        solved = coefficients / variance
+        return -0.5 * float(np.log(variance).sum() + (coefficients * solved).sum()), variance, solved
 
 
-def dense_evidence(prior: Prior, places: Ints, values: Floats, noise: Floats) -> Objective:
-    """For any configurations, with the noise's variances or covariance: O(n^3) each time."""
-    from scipy.linalg import cho_solve, cholesky
-    from scipy.linalg.lapack import dpotri
+class SomeTests:
+    """Values of any configurations, with the noise's variances or covariance: O(n^3) each time."""
 
-    choices = [np.eye(prior.sizes[j])[places[:, j]] for j in prior.active]
-    free = [unrelated(prior.sizes[j])[places[:, j]][:, places[:, j]] for j in prior.active]
-    rough_terms = symmetric(free, prior.orders)[prior.first_rough :]
+    def __init__(self, prior: Prior, places: Ints, values: Floats, noise: Floats) -> None:
+        self.prior, self.places, self._values = prior, places, values
+        self._noise = np.diag(noise) if noise.ndim == 1 else noise
+        self._choices = [np.eye(prior.sizes[j])[places[:, j]] for j in prior.active]
+        free = [unrelated(prior.sizes[j])[places[:, j]][:, places[:, j]] for j in prior.active]
+        self._rough_terms = symmetric(free, prior.orders)[prior.first_rough :]
 
-    def evidence(parameters: Floats) -> tuple[float, Floats]:
+    def value(self, parameters: Floats) -> float:
+        factor, solved = self._solved(self.prior.kernel(parameters, self.places, self.places))
+        return self._evidence(factor, solved)
+
+    def slope(self, parameters: Floats) -> tuple[float, Floats]:
+        from scipy.linalg.lapack import dpotri
+
+        prior, places = self.prior, self.places
         smooth, rough = prior.weights(parameters)
         kernels = [prior.axis(parameters, j) for j in prior.active]
         scales = [prior.scale(parameters, j) for j in prior.active]
@@ -106,14 +148,12 @@ def dense_evidence(prior: Prior, places: Ints, values: Floats, noise: Floats) ->
             for scale, kernel, j in zip(scales, kernels, prior.active, strict=True)
         ]
         terms = symmetric(factors, prior.orders)
-        covariance = (np.diag(noise) if noise.ndim == 1 else noise) + CONSTANT
+        covariance = np.full_like(self._noise, CONSTANT)
         for o in range(1, prior.orders + 1):
             covariance += smooth[o] * terms[o]
-        for weight, term in zip(rough[prior.first_rough :], rough_terms, strict=True):
+        for weight, term in zip(rough[prior.first_rough :], self._rough_terms, strict=True):
             covariance += weight * term
-        factor = cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
-        solved = cho_solve((factor, True), values, check_finite=False)
-        value = -float(np.log(np.diag(factor)).sum()) - 0.5 * float(values @ solved)
+        factor, solved = self._solved(covariance)
 
         inverse = dpotri(factor, lower=1)[0]
         inverse = np.tril(inverse) + np.tril(inverse, -1).T
@@ -122,7 +162,7 @@ def dense_evidence(prior: Prior, places: Ints, values: Floats, noise: Floats) ->
         gradient[prior.smooth] = [smooth[o] * np.vdot(by_covariance, terms[o]) for o in range(1, prior.orders + 1)]
         gradient[prior.rough] = [
             weight * np.vdot(by_covariance, term)
-            for weight, term in zip(rough[prior.first_rough :], rough_terms, strict=True)
+            for weight, term in zip(rough[prior.first_rough :], self._rough_terms, strict=True)
         ]
         for at, j in enumerate(prior.active):
             without = np.ones_like(covariance)  # e_(o-1) of the other axes, from e_o = e_o' + x e_(o-1)'
@@ -130,13 +170,43 @@ def dense_evidence(prior: Prior, places: Ints, values: Floats, noise: Floats) ->
             for o in range(2, prior.orders + 1):
                 without = terms[o - 1] - factors[at] * without
                 slope += smooth[o] * without
-            outer = scales[at] * choices[at].T @ (by_covariance * slope) @ choices[at]
+            by_kernel = scales[at] * self._choices[at].T @ (by_covariance * slope) @ self._choices[at]
             part = prior.slices[j]
-            gradient[part.start : part.stop - 1] = prior.axis_gradient(kernels[at], outer)
-            gradient[part.stop - 1] = float((outer * kernels[at].matrix).sum())
-        return value, gradient
+            gradient[part.start : part.stop - 1] = prior.axis_gradient(kernels[at], by_kernel)
+            gradient[part.stop - 1] = float((by_kernel * kernels[at].matrix).sum())
+        return self._evidence(factor, solved), gradient
 
-    return evidence
+    def posterior(self, parameters: Floats) -> tuple[Floats, Floats]:
+        """At the tests and, after them, at the configurations that stand for all others."""
+        from scipy.linalg import solve_triangular
+
+        rows = np.concatenate([self.places, self.elsewhere])
+        cross = self.prior.kernel(parameters, rows, self.places)
+        factor, solved = self._solved(cross[: len(self.places)])
+        spent = solve_triangular(factor, cross.T, lower=True, check_finite=False)
+        return cross @ solved, self.prior.variance(parameters, rows) - (spent**2).sum(axis=0)
+
+    def fewer(self) -> SomeTests:
+        """The same for some of the tests, to draw parameters with."""
+        return SomeTests(self.prior, self.places[:FEWER], self._values[:FEWER], self._noise[:FEWER, :FEWER])
+
+    @functools.cached_property
+    def elsewhere(self) -> Ints:
+        """Configurations drawn at random, without those of the tests."""
+        random = np.random.default_rng(0)
+        drawn = np.column_stack([random.integers(size, size=ELSEWHERE) for size in self.prior.sizes]).astype(np.intp)
+        tests = set(map(tuple, self.places.tolist()))
+        return drawn[[tuple(row) not in tests for row in drawn.tolist()]]
+
+    def _solved(self, covariance: Floats) -> tuple[Floats, Floats]:
+        """The factor of the values' covariance, and its inverse times the values."""
+        from scipy.linalg import cho_solve, cholesky
+
+        factor: Floats = cholesky(covariance + self._noise, lower=True, overwrite_a=True, check_finite=False)
+        return factor, cho_solve((factor, True), self._values, check_finite=False)
+
+    def _evidence(self, factor: Floats, solved: Floats) -> float:
+        return -float(np.log(np.diag(factor)).sum()) - 0.5 * float(self._values @ solved)
 
 
 def _by_effect(noise: Floats, sizes: list[int]) -> Floats:
@@ -144,10 +214,8 @@ def _by_effect(noise: Floats, sizes: list[int]) -> Floats:
     if noise.ndim == 1:
         return np.full(sizes, noise.mean())
     turns = [np.column_stack([np.full(n, n**-0.5), contrasts(n)]) for n in sizes]
-    tensor = noise.reshape([*sizes, *sizes])
-    for turn in turns * 2:
-        tensor = np.tensordot(tensor, turn, axes=(0, 0))
-    variances = np.diag(tensor.reshape(noise.shape)).reshape(sizes)
+    turned = contracted(noise.reshape([*sizes, *sizes]), turns * 2)
+    variances = np.diag(turned.reshape(noise.shape)).reshape(sizes)
     for at, n in enumerate(sizes):
         first, rest = np.split(variances, [1], axis=at)
         variances = np.concatenate([first, np.repeat(rest.mean(axis=at, keepdims=True), n - 1, axis=at)], axis=at)

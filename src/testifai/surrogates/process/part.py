@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from testifai.surrogates.process.grid import WholeGrid
 from testifai.surrogates.process.inputs import TERMS, Floats, Independent, Information, Ints
+from testifai.surrogates.process.integration import Bools, unwidened
 from testifai.surrogates.process.kernel import Prior
 
 
@@ -37,6 +39,7 @@ class SurfacePart:
     def __init__(self, prior: Prior, parameters: Floats, scatter: Scatter) -> None:
         self.prior, self.parameters, self.scatter = prior, parameters, scatter
         self.level = 0.0
+        self.widening: Callable[[Ints, Bools], Floats] = unwidened
 
     @cached_property
     def grid(self) -> WholeGrid:

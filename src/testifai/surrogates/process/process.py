@@ -13,9 +13,10 @@ from testifai.errors import InputError
 from testifai.runs.trials import Trials
 from testifai.statistics.normal import half_widths
 from testifai.surrogates.base import Surrogate
-from testifai.surrogates.process.evidence import best_parameters
+from testifai.surrogates.process.evidence import maximise, posed
 from testifai.surrogates.process.grid import WholeGrid
 from testifai.surrogates.process.inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
+from testifai.surrogates.process.integration import Widening
 from testifai.surrogates.process.kernel import REMAINDER, Floats, Ints, Prior
 from testifai.surrogates.process.part import Scatter, SurfacePart
 from testifai.surrogates.process.places import Numbers, known_places, severities
@@ -75,7 +76,8 @@ class Process(Surrogate):
         eta = np.full(len(self._places), self._level)
         for steps in FIRST_STEPS:
             values, noise = self._rough_values(eta)
-            self.parameters_ = self._best(self.prior_, self.parameters_, values, noise, steps)
+            problem = posed(self.prior_, self._places, values, noise, self.seed)
+            self.parameters_ = maximise(self.prior_, problem, self.parameters_, steps)
             eta = self._smooth(eta)
         self._split(self._scores(eta))
         self.same_input_ = self._same_input(eta)
@@ -92,8 +94,10 @@ class Process(Surrogate):
             eta = self._smooth(eta)
         parts, scores = self._parts, self._scores(eta) if len(self._parts) > 1 else None
         self._split(scores)
-        for new, old in zip(self._parts, parts if scores else (), strict=False):
-            new.parameters, new.level = old.parameters, old.level
+        for new, old in zip(self._parts, parts, strict=False):
+            new.widening = old.widening
+            if scores:
+                new.parameters, new.level = old.parameters, old.level
         if self.same_input_ is None:
             self.same_input_ = self._same_input(eta)
         self._condition(eta, learn=False)
@@ -138,9 +142,6 @@ class Process(Surrogate):
         at = inside(eta)
         values = at + (self._won / self._tried - np.sin(at) ** 2) / np.sin(2 * at)
         return values - self._level, 0.25 / self._tried
-
-    def _best(self, prior: Prior, start: Floats, values: Floats, noise: Floats, steps: int) -> Floats:
-        return best_parameters(prior, self._places, values, noise, start, steps, self.seed)
 
     def _smooth(self, eta: Floats) -> Floats:
         """The surface at the tests, as if every trial had its own input; kept to tell how outcomes are distributed."""
@@ -204,7 +205,9 @@ class Process(Surrogate):
             if learn:
                 values, noise = part.data(*deviations)
                 part.level = float(values.mean())
-                part.parameters = self._best(part.prior, part.parameters, values - part.level, noise, STEPS)
+                problem = posed(part.prior, self._places, values - part.level, noise, self.seed)
+                part.parameters = maximise(part.prior, problem, part.parameters, STEPS)
+                part.widening = Widening(problem, part.parameters, self.seed)
             kernel = part.prior.kernel(part.parameters, self._places, self._places)
             part.condition(kernel, self._share * correlation * np.multiply.outer(sd, sd))
         if learn and self._read is None:
@@ -313,14 +316,16 @@ class Process(Surrogate):
 
     def _new_values(self, places: Ints) -> tuple[Floats, Floats]:
         eta, variance = np.zeros(len(places)), np.zeros(len(places))
+        tried = self._numbered(places) >= 0
         for part in self._parts:
             for some in _chunks(len(places)):
                 cross = self._among(part, places[some], self._places)
                 eta[some] += part.level + cross @ part.weights
-                variance[some] += part.prior.variance(part.parameters, places[some])
+                own = part.prior.variance(part.parameters, places[some])
                 if self._share:
-                    variance[some] += self._share * part.scatter(self._hermite(places[some]))[0] ** 2
-                variance[some] -= (part.spent(cross) ** 2).sum(axis=1)
+                    own += self._share * part.scatter(self._hermite(places[some]))[0] ** 2
+                own -= (part.spent(cross) ** 2).sum(axis=1)
+                variance[some] += part.widening(places[some], tried[some]) * own
         known, number = self._known(places)
         eta[known], variance[known] = np.arcsin(np.sqrt(self._won[number] / self._tried[number])), 0.0
         return np.clip(eta, 0, np.pi / 2), np.maximum(variance, 0)
