@@ -17,6 +17,7 @@ from testifai.space import query as queries
 from testifai.strategies.balanced import pool_size, spread
 from testifai.strategies.base import Progress, Strategy
 from testifai.strategies.full import MOST_TESTS
+from testifai.strategies.sparse import FEWEST, low_first
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import SCORE, evidence
 
@@ -25,7 +26,7 @@ TARGET = 0.02
 WHOLE = 20_000
 # Trials per test to begin with where there is a target, and by how much, at least and at most, a round adds to what has
 # been spent. Half-widths shrink about with the cubic root of the trials (measured on the MNIST grid).
-FIRST = 10
+FIRST = FEWEST
 ADDS = 0.25, 9.0
 SHRINK = 3
 # With a budget, this share of it is spread evenly; the rest goes in so many rounds to where it is needed. With few
@@ -213,8 +214,13 @@ def fitted(progress: Progress, known: Outcomes) -> Surrogate:
 
 
 def even(progress: Progress, budget: int, pool: int) -> Round:
-    """The budget spread evenly over all tests, on inputs of the pool."""
+    """The budget spread evenly over all tests, on inputs of the pool; a smaller one on low orders first."""
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3]))
+    if budget < min(FIRST, pool) * progress.space.size:
+        # Where outputs are compared with clean ones, at most half of the budget pays for those.
+        pool = min(pool, max(1, budget // 2)) if progress.needs_clean else pool
+        clean = pool if progress.needs_clean else 0
+        return Round(*low_first(progress.space, budget, pool, generator, clean=clean))
     return Round(*spread(progress.space.size, budget, pool, generator, whole_clean=progress.needs_clean))
 
 

@@ -89,7 +89,7 @@ def spread(
         shares = np.concatenate([[pool], _shares(others, tests - 1)])
     else:
         shares = _shares(budget, tests)
-    return _random_order(tests, len(shares), generator), _blocks(shares, pool, generator)
+    return _random_order(tests, len(shares), generator), blocks(shares, pool, generator)
 
 
 def _everything(progress: Progress) -> int:
@@ -125,7 +125,7 @@ def _random_order(tests: int, wanted: int, generator: np.random.Generator) -> Id
     return np.array(list(drawn), np.int64)
 
 
-def _blocks(shares: Counts, pool: int, generator: np.random.Generator) -> list[Places]:
+def blocks(shares: Counts, pool: int, generator: np.random.Generator) -> list[Places]:
     """Consecutive blocks of successive permutations of the pool, no place twice in a block."""
     # Places stand in the run's random order, so the first of them are a random sample of the inputs.
     blocks, current = [], generator.permutation(pool)
