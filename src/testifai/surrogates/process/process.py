@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
 from testifai.statistics.normal import half_widths
+from testifai.support.progress import note
 from testifai.surrogates.base import Surrogate
 from testifai.surrogates.process.evidence import maximise, posed
 from testifai.surrogates.process.grid import WholeGrid
@@ -262,6 +263,7 @@ class Process(Surrogate):
         # Pairs of configurations are quicker where there are few of them, and all there is where no grid can be held.
         few = len(places) ** 2 < math.prod(self.prior_.sizes)
         along = self._along_pairs if few or self._kept is None else self._along_grid
+        note(f"adding up {len(places):,} tests")
         variance = 0.0
         for part in self._parts:
             before, shared = along(part, places, weights)
@@ -319,6 +321,7 @@ class Process(Surrogate):
         tried = self._numbered(places) >= 0
         for part in self._parts:
             for some in _chunks(len(places)):
+                note(f"estimating {len(places):,} tests" + (f", {some.start:,} done" if some.start else ""))
                 cross = self._among(part, places[some], self._places)
                 eta[some] += part.level + cross @ part.weights
                 own = part.prior.variance(part.parameters, places[some])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.support.bits import Bits, count_set, pack
+from testifai.support.progress import note
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import Evidence, evidence
 from testifai.tomogram.tomogram import Tomogram
@@ -45,6 +46,7 @@ def assess(tomogram: Tomogram, seed: int = 0) -> Trust:
     no test of order > 2 was measured, so nothing can be said about them; find out with strategy = { use = 'ordered', \
 extra = 50 }
     """
+    note("comparing predictions with outcomes kept from them")
     refit = _Refit(tomogram)
     if refit.surrogate is None or len(refit.ids) < FEWEST:
         return Trust()
