@@ -30,7 +30,7 @@ def session(**options) -> Session:
         ({"strategy": {"use": "ordered", "max_order": 1}}, 16, 16 * 3000),
         ({"budget": 5000}, 216, 5000),
         ({"strategy": "ordered", "budget": 5000}, 91, 5000),
-        ({"budget": 40}, 40, 40),
+        ({"budget": 40}, 4, 40),
         ({"stopping": "window"}, 91, 91 * 3000),
         ({"strategy": "ordered", "oracle": "consistency"}, 91, 91 * 3000),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.space import Space
 from testifai.space import query as queries
 from testifai.strategies.balanced import pool_size, spread
-from testifai.strategies.base import Progress, Strategy
+from testifai.strategies.base import Foreseen, Progress, Strategy
 from testifai.strategies.full import MOST_TESTS
 from testifai.strategies.sparse import FEWEST, low_first
 from testifai.surrogates import Surrogate, resolve
@@ -90,6 +91,17 @@ class Adaptive(Strategy):
     def expected(self, progress: Progress) -> int:
         everything = _size(progress.space) * progress.inputs
         return everything if progress.budget is None else min(everything, progress.budget)
+
+    def foreseen(self, progress: Progress, known: Outcomes, surrogate: Surrogate) -> Foreseen:
+        most, spent, target = self.expected(progress), known.total(), _target(progress)
+        if spent >= most or target is None:
+            return Foreseen(most, 0 if spent >= most else ROUNDS)
+        process = surrogate if surrogate.name == self.surrogate else fitted(progress, known)
+        trials = known.counts(np.arange(progress.space.size))[1]
+        lacking = float(self._lacking(progress.space, process, target, trials, 1 - risk(1)).sum())
+        # A round adds at most so many times what was spent; the last look finds that nothing is lacking.
+        rounds = math.ceil(math.log1p(lacking / spent) / math.log1p(ADDS[1]))
+        return Foreseen(min(most, round(spent + lacking)), 1 + rounds)
 
     def describe(self) -> dict[str, Any]:
         return {"use": self.name, "for_queries": list(self.for_queries)}

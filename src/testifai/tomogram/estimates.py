@@ -180,6 +180,10 @@ class Estimates:
         passes[known], trials[known] = self.outcomes.counts(known, among)
         return passes, trials
 
+    def fitted(self) -> Surrogate | None:
+        """The surrogate on all inputs; None where there is none."""
+        return self._fitted(None) if len(self.measured_ids) else None
+
     def pooling(self, among: Bits | None = None) -> Surrogate | None:
         """The fitted surrogate, where it is one that estimates every test from all trials and there is need of it."""
         known = self.population == "data" and self._complete

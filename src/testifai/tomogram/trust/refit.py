@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
+from testifai.space import Space
 from testifai.support.bits import Bits, count_set, pack
 from testifai.support.progress import note
 from testifai.surrogates import Surrogate, resolve
@@ -55,6 +56,12 @@ extra = 50 }
     whole = refit.pools and len(refit.ids) == tomogram.space.size
     high_orders, unknown = (None, None) if whole else _high_orders(refit)
     return Trust(_leave_out(refit, seed), held_back, high_orders, unknown)
+
+
+def refits(surrogate: Surrogate, tests: int, space: Space) -> int:
+    """About how many fits an assessment of so many measured tests takes."""
+    high = tests < space.size or not surrogate.pools
+    return _folds(tests, pools=surrogate.pools) + surrogate.pools + high
 
 
 @dataclass
@@ -110,7 +117,7 @@ def _leave_out(refit: _Refit, seed: int) -> LeftOut | None:
     """Fifths of the tests from the other four; the clean one, from which all start, stays in."""
     others = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(refit.orders))
     everything, parts = np.arange(len(refit.ids)), []
-    for fold in range(_folds(refit)):
+    for fold in range(_folds(len(refit.ids), pools=refit.pools)):
         rows = np.sort(others[fold::FOLDS])
         try:
             parts.append(refit.predict(np.setdiff1d(everything, rows), rows))
@@ -131,10 +138,10 @@ def _leave_out(refit: _Refit, seed: int) -> LeftOut | None:
     )
 
 
-def _folds(refit: _Refit) -> int:
-    if not refit.pools:
+def _folds(tests: int, *, pools: bool) -> int:
+    if not pools:
         return FOLDS
-    return 1 if len(refit.ids) > MANY else POOLED_FOLDS
+    return 1 if tests > MANY else POOLED_FOLDS
 
 
 def _hold_back(refit: _Refit, seed: int) -> HeldBack | None:
