@@ -274,14 +274,19 @@ class Process(Surrogate):
     def _along_grid(self, part: SurfacePart, places: Ints, weights: Floats) -> tuple[float, Floats]:
         """The prior variance of a weighted sum of values, and its prior covariance with the tests' values."""
         at, tests = self._numbered.keys(places), self._numbered.keys(self._places)
-        whole = np.bincount(at, weights, math.prod(self.prior_.sizes))
+        whole = self._scattered(at, weights)
         along = part.grid.times(part.parameters, whole)
         if self._share:
             sd, rows = part.scatter(self._grid_coefficients())
-            alike = self.same_input_ is not None and not part.scatter.first
             spread = sd * whole
-            along += self._share * sd * (self.same_input_.times(rows, spread) if alike else spread)
+            if self.same_input_ is not None and not part.scatter.first:
+                spread = self.same_input_.times(rows, spread)
+            along += self._share * sd * spread
         return float(along[at] @ weights), along[tests]
+
+    def _scattered(self, at: NDArray[np.generic], weights: Floats) -> Floats:
+        """Weights of some configurations as those of all."""
+        return np.bincount(at, weights, math.prod(self.prior_.sizes)).astype(np.float64, copy=False)
 
     def _along_pairs(self, part: SurfacePart, places: Ints, weights: Floats) -> tuple[float, Floats]:
         """What `_along_grid` gives, from the covariance of each pair of configurations."""
@@ -390,8 +395,7 @@ class Process(Surrogate):
         """The Hermite coefficients of all configurations."""
         if self._whole is None:
             parameters, weights = self._rough
-            tests = self._numbered.keys(self._places)
-            whole = np.bincount(tests, weights, math.prod(self.prior_.sizes))
+            whole = self._scattered(self._numbered.keys(self._places), weights)
             eta = self._level + WholeGrid(self.prior_).times(parameters, whole)
             self._whole = hermite(np.sin(inside(eta)) ** 2)
         return self._whole
