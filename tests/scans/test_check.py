@@ -30,7 +30,7 @@ def session(**options) -> Session:
         ({"strategy": {"use": "ordered", "max_order": 1}}, 16, 16 * 3000),
         ({"budget": 5000}, 216, 5000),
         ({"strategy": "ordered", "budget": 5000}, 91, 5000),
-        ({"budget": 40}, 21, 40),  # half of it for the clean test
+        ({"budget": 40}, 3, 40),  # half of it for the clean test, ten inputs for each of two others
         ({"stopping": "window"}, 91, 91 * 3000),
         ({"strategy": "ordered", "oracle": "consistency"}, 91, 91 * 3000),
     ],
@@ -126,3 +126,16 @@ def test_texts_without_a_place_are_counted():
 def test_other_inputs_have_no_places():
     assert estimate(session()).room == {}
     assert estimate(session()).notes() == []
+
+
+def test_inferences_until_a_target_holds_are_foretold_within_a_factor_of_two():
+    foretold = estimate(session(target=0.05))
+    real = session(target=0.05).run()
+    assert foretold.inferences == 216 * 3000, "at most"
+    assert real.inferences / 2 <= foretold.foreseen <= 2 * real.inferences
+    assert 0 < foretold.fitting < foretold.seconds
+
+
+def test_a_run_that_predicts_nothing_is_foretold_without_fits():
+    found = estimate(session(strategy="full"))
+    assert (found.foreseen, found.fitting) == (216 * 3000, 0.0)

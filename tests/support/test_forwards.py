@@ -34,6 +34,7 @@ GONE = {
 }
 # Numbers, types and tables that only their own module used.
 GONE_CONSTANTS = {
+    "testifai.check:SAMPLED_TESTS",
     "testifai.engine.execute:log",
     "testifai.locality.explain:ENDS",
     "testifai.locality.profile:Z",

@@ -6,7 +6,7 @@ from testifai.commands.common import Json, SpecFile, check_gates, duration, prin
 
 
 def check(spec: SpecFile, as_json: Json = False) -> None:
-    """The dry run: tests, inferences, time from one timed batch, file size."""
+    """The dry run: tests, inferences, time from a timed part of the run, file size."""
     from testifai.scans import loading
     from testifai.scans.check import estimate
     from testifai.scans.spec import read
@@ -25,9 +25,12 @@ def check(spec: SpecFile, as_json: Json = False) -> None:
         return
     clean = f"; clean accuracy {found.clean_accuracy:.3f} on {found.clean_inputs:,} inputs"
     accuracy = "" if found.clean_accuracy is None else clean
+    likely = f", likely {found.foreseen:,}" if found.foreseen < found.inferences else ""
+    fitting = f" ({duration(found.fitting)} of it for fits and estimates)" if found.fitting >= 1 else ""
     say(
         f"{found.run_tests:,} of {found.tests:,} tests on up to {found.inputs:,} inputs: at most {found.inferences:,} "
-        f"inferences, about {duration(found.seconds)} with {found.workers} workers at {found.batch_size} a batch, "
+        f"inferences{likely}, about {duration(found.seconds)}{fitting} with {found.workers} workers at "
+        f"{found.batch_size} a batch, "
         f"a run file of at most {found.file_bytes / 1e6:.1f} MB{accuracy}"
     )
     for note in found.notes():

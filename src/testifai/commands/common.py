@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from testifai.errors import InputError
 from testifai.support.printable import printable, printable_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 RunFile = Annotated[Path, typer.Argument(help="A run file made by testifai run.", metavar="RUN.db")]
@@ -28,6 +33,18 @@ def say(text: str = "", *, err: bool = False) -> None:
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     typer.echo(printable_json(json.dumps(value, ensure_ascii=False, indent=1)))
+
+
+@contextmanager
+def composed() -> Iterator[Console]:
+    """A console whose text is printed once all of it is there; until then a line says what is being done."""
+    from testifai.present import terminal
+    from testifai.support.progress import status
+
+    console = terminal.console()
+    with status(), console.capture() as text:
+        yield console
+    typer.echo(text.get(), nl=False)
 
 
 def say_code(spec: Any) -> None:

@@ -18,9 +18,11 @@ def query(
     """The mean robustness over the tests that an expression selects."""
     from testifai.present import terminal
     from testifai.scans.stored import open_measured
+    from testifai.support.progress import status
 
     tomogram = open_measured(run_file)
-    found = tomogram.query(expression, inputs)
+    with status():
+        found = tomogram.query(expression, inputs)
     if as_json:
         print_json(found.as_dict())
     else:

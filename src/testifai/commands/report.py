@@ -61,9 +61,12 @@ def report(
     from testifai.report.junit import junit as as_junit
     from testifai.report.markdown import markdown as as_markdown
     from testifai.report.page import render
+    from testifai.support.progress import note, status
 
-    contents = gather(stored, spec=spec, examples=examples)
-    texts = {"--out": render(contents), "--md": as_markdown(contents), "--junit": as_junit(contents)}
+    with status():
+        contents = gather(stored, spec=spec, examples=examples)
+        note("drawing figures")
+        texts = {"--out": render(contents), "--md": as_markdown(contents), "--junit": as_junit(contents)}
     _say(_write(outputs, texts), contents.as_dict(), contents.verdicts, as_json=as_json)
     if contents.failures_note and examples and not as_json:
         say(f"note: failing inputs are not shown: {contents.failures_note}", err=True)

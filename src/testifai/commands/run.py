@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, SpecFile, Stopped, check_gates, print_json, say_code
+from testifai.commands.common import Json, SpecFile, Stopped, check_gates, composed, print_json, say_code
 from testifai.errors import InputError
 
 
@@ -25,7 +25,7 @@ def run(
     from testifai.scans import loading
     from testifai.scans.identity import recall_files
     from testifai.scans.spec import read
-    from testifai.support.progress import bar
+    from testifai.support.progress import bar, status
     from testifai.tomogram import trust
 
     read_spec = read(spec)
@@ -43,9 +43,10 @@ def run(
         raise Stopped(
             f"stopped: {done:,} of at most {most:,} inferences are in {path}; the same command continues"
         ) from None
-    if part is None:
-        trust.keep(path, tomogram)
-    verdicts = judge(read_spec.gate, tomogram)
+    with status():
+        if part is None:
+            trust.keep(path, tomogram)
+        verdicts = judge(read_spec.gate, tomogram)
     if mlflow:
         from testifai.integrations.mlflow import log
 
@@ -53,12 +54,12 @@ def run(
     if as_json:
         print_json({**facts(tomogram), "run": str(path), "gates": [verdict.as_dict() for verdict in verdicts]})
     else:
-        console = terminal.console()
-        terminal.summary(console, tomogram)
-        terminal.verdicts(console, verdicts)
-        console.print(
-            f'Saved in {path}. Next: testifai query {path} "{_example(tomogram)}"', markup=False, soft_wrap=True
-        )
+        with composed() as console:
+            terminal.summary(console, tomogram)
+            terminal.verdicts(console, verdicts)
+            console.print(
+                f'Saved in {path}. Next: testifai query {path} "{_example(tomogram)}"', markup=False, soft_wrap=True
+            )
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)
 

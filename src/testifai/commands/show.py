@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, RunFile, print_json
+from testifai.commands.common import Json, RunFile, composed, print_json
 from testifai.errors import InputError
 
 
@@ -29,7 +29,8 @@ def show(
         return
     tomogram = open_run(run_file)
     if not as_json:
-        terminal.summary(terminal.console(), tomogram)
+        with composed() as console:
+            terminal.summary(console, tomogram)
         return
     print_json(
         {
@@ -60,6 +61,7 @@ def _show_by(tomogram: Any, by: str, as_json: bool) -> None:
         raise InputError(f"--by: must be one of {', '.join(makers)}, got {by!r}")
     draw, answers = makers[by]
     if not as_json:
-        terminal.console().print(draw(tomogram))
+        with composed() as console:
+            console.print(draw(tomogram))
         return
     print_json({f"by_{by}": plain(answers())})

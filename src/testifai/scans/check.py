@@ -1,4 +1,4 @@
-"""The dry run: what a session would cost, from one timed batch."""
+"""The dry run: what a session would cost, from a timed part of its first work."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from testifai.engine import repeat
+from testifai.engine.base import BatchOutcome
 from testifai.engine.plan import Work
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import BLOCK
 from testifai.scans.chance import ENOUGH, FEWEST
+from testifai.scans.foretold import foretell
 from testifai.scans.session import Session
 from testifai.support.batches import take
 
-SAMPLED_TESTS = 24
+BLOCKS = 6  # of neighbouring tests that are timed: neighbours share what is done to their inputs
 FIRST_INPUTS = 16
 SECONDS = 2.0  # to spend on timing, about
 EDITED_INPUTS = 2000  # texts to look at for places
@@ -41,12 +43,12 @@ class Room:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run would take, at most."""
+    """What a run would take: `foreseen` inferences and `seconds` in all, `fitting` of them not for inferences."""
 
     tests: int
     run_tests: int
     inputs: int
-    inferences: int
+    inferences: int  # at most
     seconds: float
     file_bytes: int
     workers: int
@@ -54,6 +56,8 @@ class Cost:
     clean_accuracy: float | None
     clean_inputs: int = 0  # on which clean accuracy was seen
     near_chance: str | None = None  # what to look at where that is hardly better than guessing
+    foreseen: int = 0
+    fitting: float = 0.0  # seconds for planning, fitting, estimates and trust
     room: dict[str, Room] = field(default_factory=dict)  # of axes of texts
     asked_twice: dict[str, int] | None = None  # None for a model that is known to answer the same each time
 
@@ -71,50 +75,80 @@ class Cost:
 
 
 def estimate(session: Session) -> Cost:
-    """Run one batch of inputs through a sample of the tests and extrapolate. Nothing is stored."""
+    """Run a part of the first work, and extrapolate. Nothing is stored."""
     progress = session.progress()
     work = session.strategy.propose(progress)
-    tests = np.zeros(1, np.int64) if work is None else work.configurations
-    sample = tests[np.unique(np.linspace(0, len(tests) - 1, min(SAMPLED_TESTS, len(tests))).astype(int))]
+    if work is None:
+        work = Work(np.zeros(1, np.int64), np.arange(1))
     executor, inputs = session.executor, len(session.data.inputs)
-    thrown_away = Outcomes(inputs)
+    probed = Outcomes(inputs)
 
-    def timed(configurations: Any, places: Any) -> float:
-        start = time.perf_counter()
-        executor.run(
-            Work(configurations, places),
-            Outcomes(inputs),
-            lambda m: thrown_away.record(m.configuration, m.places, m.passed),
-        )
-        return time.perf_counter() - start
+    def timed(part: Work) -> float:
+        """Seconds for an inference."""
+        done, start = 0, time.perf_counter()
 
-    few = np.arange(min(inputs, FIRST_INPUTS * executor.workers))
-    timed(np.zeros(1, np.int64), few)  # the first call of a model is never typical
-    # Other inputs than those, if there are any: a model of texts remembers what it has seen.
-    others = np.arange(len(few), 2 * len(few)) if inputs >= 2 * len(few) else few
-    clean = timed(np.zeros(1, np.int64), others) / len(others)
-    affordable = int(SECONDS / clean / len(sample))
-    places = np.arange(min(inputs, executor.chunk, max(len(few), affordable)))
-    seconds = timed(sample, places) / (len(sample) * len(places))
-    inferences = session.strategy.expected(progress)
+        def hand_over(measured: BatchOutcome) -> None:
+            nonlocal done
+            probed.record(measured.configuration, measured.places, measured.passed)
+            done += len(measured.places)
+
+        executor.run(part, Outcomes(inputs), hand_over)
+        return (time.perf_counter() - start) / done
+
+    few = min(inputs, FIRST_INPUTS * executor.workers)
+    timed(Work(np.zeros(1, np.int64), np.arange(few)))  # the first call of a model is never typical
+    rough = timed(_part(work, BLOCKS * few, few))
+    foretold = foretell(session, work, probed)
+    seconds = timed(
+        _part(_like(work, foretold.at_once, inputs), max(BLOCKS * few, int(SECONDS / rough)), executor.chunk)
+    )
     # As many clean inputs as tell whether the model is fed rightly, if that takes no longer.
-    timed(np.zeros(1, np.int64), np.arange(min(inputs, ENOUGH, max(FEWEST, int(SECONDS / clean)))))
-    passes, trials = thrown_away.counts([0])
+    timed(Work(np.zeros(1, np.int64), np.arange(min(inputs, ENOUGH, max(FEWEST, int(SECONDS / rough))))))
+    passes, trials = probed.counts([0])
+    inferences = session.strategy.expected(progress)
     return Cost(
         tests=session.space.size,
-        run_tests=len(tests),
+        run_tests=len(work.configurations),
         inputs=inputs,
         inferences=inferences,
-        seconds=seconds * inferences,
-        file_bytes=_file_bytes(len(tests), inputs, inferences, len(session.keep)),
+        seconds=seconds * foretold.inferences + foretold.seconds,
+        file_bytes=_file_bytes(len(work.configurations), inputs, inferences, len(session.keep)),
         workers=executor.workers,
         batch_size=executor.batch_size.next(),
         clean_accuracy=float(passes[0] / trials[0]) if trials[0] else None,
         clean_inputs=int(trials[0]),
-        near_chance=session.near_chance(thrown_away),
+        near_chance=session.near_chance(probed),
+        foreseen=foretold.inferences,
+        fitting=foretold.seconds,
         room=_room(session),
         asked_twice=_asked_twice(session),
     )
+
+
+def _like(work: Work, at_once: int, inputs: int) -> Work:
+    """The work with as many inputs for each test of its own as it gets at a time over the whole run."""
+    if not isinstance(work.places, list):
+        return work
+    random = np.random.default_rng(0)
+    places = [
+        asked if len(asked) >= at_once else np.sort(random.permutation(inputs)[:at_once]) for asked in work.places
+    ]
+    return Work(work.configurations, places)
+
+
+def _part(work: Work, inferences: int, chunk: int) -> Work:
+    """About so many inferences of the work: some blocks of neighbouring tests, on at most a chunk of shared inputs."""
+    tests = len(work.configurations)
+    own = isinstance(work.places, list)
+    each = max(1, int(np.median([len(asked) for asked in work.places]))) if own else min(len(work.places), chunk)
+    width = min(tests, max(1, inferences // (BLOCKS * each)))
+    order = np.argsort(work.configurations, kind="stable")
+    starts = np.linspace(0, tests - width, BLOCKS).astype(int)
+    chosen = order[np.unique(starts[:, None] + np.arange(width))]
+    if isinstance(work.places, list):
+        # The clean test may have more inputs than all others together.
+        return Work(work.configurations[chosen], [work.places[row][: 2 * each] for row in chosen.tolist()])
+    return Work(work.configurations[chosen], work.places[: max(1, min(chunk, inferences // len(chosen)))])
 
 
 def _asked_twice(session: Session) -> dict[str, int] | None:

@@ -82,7 +82,8 @@ class Session:
         asked = ask_twice and not self.model.repeatable
         self._to_ask_twice = repeat.affordable(inputs, self.budget) if asked else 0
         self._asked_twice: dict[str, Any] | None = None
-        self._environments = [environment()]
+        self._environment = environment()  # does not change while a session lives, and takes long to find out
+        self._environments = [self._environment]
         self.subject = Subject(
             self.data,
             space,
@@ -277,7 +278,7 @@ class Session:
 
     def _contribute(self, store: Store | None) -> None:
         """Have the run file say what it is measured with, before the first outcome of it."""
-        now = environment()
+        now = self._environment
         if store is None or now in self._environments:
             return
         self._environments = [*self._environments, now]

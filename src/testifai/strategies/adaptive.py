@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,10 @@ from testifai.space import Space
 from testifai.space import query as queries
 from testifai.statistics.intervals import exact
 from testifai.strategies.balanced import Shares, shares, spread
-from testifai.strategies.base import Progress, Strategy
+from testifai.strategies.base import Foreseen, Progress, Strategy
 from testifai.strategies.clean import region
 from testifai.strategies.full import MOST_TESTS
+from testifai.strategies.sparse import FEWEST, low_first
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import SCORE, evidence
 
@@ -27,7 +29,7 @@ TARGET = 0.02
 WHOLE = 20_000
 # Trials per test to begin with where there is a target, and by how much, at least and at most, a round adds to what has
 # been spent. Half-widths shrink about with the cubic root of the trials (measured on the MNIST grid).
-FIRST = 10
+FIRST = FEWEST
 ADDS = 0.25, 9.0
 SHRINK = 3
 # With a budget, this share of it is spread evenly; the rest goes in so many rounds to where it is needed. With few
@@ -91,6 +93,17 @@ class Adaptive(Strategy):
     def expected(self, progress: Progress) -> int:
         everything = _size(progress.space) * progress.inputs
         return everything if progress.budget is None else min(everything, progress.budget)
+
+    def foreseen(self, progress: Progress, known: Outcomes, surrogate: Surrogate) -> Foreseen:
+        most, spent, target = self.expected(progress), known.total(), _target(progress)
+        if spent >= most or target is None:
+            return Foreseen(most, 0 if spent >= most else ROUNDS)
+        process = surrogate if surrogate.name == self.surrogate else fitted(progress, known)
+        lacking = float(self._lacking(progress, process, known, 1 - risk(1)).sum())
+        # A round adds at most so many times what others than the clean test got; the last finds that nothing is lacking.
+        others = spent - int(known.counts([0])[1][0])
+        rounds = math.ceil(math.log1p(lacking / max(others, 1)) / math.log1p(ADDS[1]))
+        return Foreseen(min(most, round(spent + lacking)), 1 + rounds)
 
     def describe(self) -> dict[str, Any]:
         return {"use": self.name, "for_queries": list(self.for_queries)}
@@ -223,9 +236,15 @@ def fitted(progress: Progress, known: Outcomes) -> Surrogate:
 
 
 def even(progress: Progress, budget: int, share: Shares) -> Round:
-    """The clean test's share, and what is left of the budget spread evenly over all others, on inputs of the pool."""
+    """The clean test's share, and what is left of the budget spread evenly over all others, on inputs of the pool.
+
+    Where that is less than a few inputs each, it goes to low orders first.
+    """
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3]))
-    return Round(*spread(progress.space.size, budget, share, generator))
+    tests = progress.space.size
+    if budget - share.clean < min(FIRST, share.pool) * (tests - 1):
+        return Round(*low_first(progress.space, budget, share.pool, generator, clean=share.clean))
+    return Round(*spread(tests, budget, share, generator))
 
 
 def _where_needed(

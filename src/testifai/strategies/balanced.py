@@ -106,7 +106,7 @@ def spread(tests: int, budget: int, share: Shares, generator: np.random.Generato
     """
     others = min(budget - share.clean, share.pool * (tests - 1))
     counts = np.concatenate([[share.clean], _even(others, tests - 1)])
-    return _random_order(tests, len(counts), generator), _blocks(counts, share.pool, generator)
+    return _random_order(tests, len(counts), generator), blocks(counts, share.pool, generator)
 
 
 def _everything(progress: Progress) -> int:
@@ -142,7 +142,7 @@ def _random_order(tests: int, wanted: int, generator: np.random.Generator) -> Id
     return np.array(list(drawn), np.int64)
 
 
-def _blocks(counts: Counts, pool: int, generator: np.random.Generator) -> list[Places]:
+def blocks(counts: Counts, pool: int, generator: np.random.Generator) -> list[Places]:
     """Consecutive blocks of successive permutations of the pool, no place twice in a block."""
     # Places stand in the run's random order, so the first of them are a random sample of the inputs.
     blocks, current = [], generator.permutation(pool)

@@ -14,6 +14,7 @@ from testifai.engine.stopping import StoppingRule
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import Space
 from testifai.support.checks import whole
+from testifai.surrogates import Surrogate
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,14 @@ class Progress:
         return self.outcomes.inputs
 
 
+@dataclass(frozen=True)
+class Foreseen:
+    """About how many inferences a whole run will take, and how many fits of a surrogate to plan it."""
+
+    inferences: int
+    fits: int = 0
+
+
 class Strategy(ABC):
     """Decides which (configuration, inputs) to run next, and when to stop."""
 
@@ -51,6 +60,10 @@ class Strategy(ABC):
     @abstractmethod
     def expected(self, progress: Progress) -> int:
         """At most how many inferences the whole run will take."""
+
+    def foreseen(self, progress: Progress, known: Outcomes, surrogate: Surrogate) -> Foreseen:
+        """What the whole run will take, if its first round came out as `known`, on which the surrogate was fitted."""
+        return Foreseen(self.expected(progress))
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:

@@ -1,10 +1,13 @@
-"""How far a run is, and a bar that shows it: share, rate, time left."""
+"""How far a run is, a bar that shows it (share, rate, time left), and a line that says what is being done."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+
+_listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,41 @@ class Step:
     most: int
     tests: int
     scored: tuple[int, int] | None = None
+
+
+def note(doing: str) -> None:
+    """Tell whoever shows it what is being done from now on; nothing where nobody does."""
+    if (listener := _listener.get()) is not None:
+        listener(doing)
+
+
+@contextmanager
+def heard(listener: Callable[[str], None]) -> Iterator[None]:
+    """Have what is noted told to somebody.
+
+    >>> with heard(print):
+    ...     note("fitting 12 tests")
+    fitting 12 tests
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+@contextmanager
+def status() -> Iterator[None]:
+    """A line on standard error, where that is a terminal, that says what is being done."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status("") as shown, heard(lambda doing: shown.update(f"{escape(doing)} …")):
+        yield
 
 
 @contextmanager
@@ -48,4 +86,5 @@ def bar() -> Iterator[Callable[[Step], None]]:
                 rate = "quality of {:,} of {:,} tests".format(*step.scored)
             progress.update(task, completed=step.done, total=step.most, tests=step.tests, rate=rate)
 
-        yield show
+        with heard(lambda doing: progress.update(task, rate=doing)):
+            yield show

@@ -12,6 +12,7 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.runs.trials import Trials
 from testifai.support.bits import Bits
+from testifai.support.progress import note
 from testifai.support.threads import one_blas_thread
 from testifai.surrogates.base import Surrogate
 
@@ -37,12 +38,14 @@ class Evidence:
     def fit(self, surrogate: Some) -> Some:
         """The surrogate, fitted on this."""
         self._refuse_none()
+        note(f"fitting {len(self):,} tests")
         with one_blas_thread():
             return surrogate.fit(self.features, self.passes, self.trials, single=self.single)
 
     def update(self, surrogate: Some) -> Some:
         """The surrogate, fitted before on much the same, with these counts instead."""
         self._refuse_none()
+        note(f"fitting {len(self):,} tests")
         with one_blas_thread():
             return surrogate.update(self.features, self.passes, self.trials, single=self.single)
 

@@ -97,7 +97,7 @@ class Estimates:
     @cached_property
     def clean(self) -> CleanAccuracy:
         """Clean accuracy, with its bounds and what it rests on."""
-        found = self._whole if self.pooled and not self._clean_alone else self.view(np.zeros(1, np.int64))
+        found = self.view(np.zeros(1, np.int64))
         trials = int(found.trials[0])
         known = trials > 0 or self.pooled
         estimate, low, high = (
@@ -108,17 +108,17 @@ class Estimates:
     @property
     def passes(self) -> Ids:
         """Passed trials of every test."""
-        return self._whole.passes.reshape(self.space.shape)
+        return self._counts[0].reshape(self.space.shape)
 
     @property
     def trials(self) -> Ids:
         """Trials of every test."""
-        return self._whole.trials.reshape(self.space.shape)
+        return self._counts[1].reshape(self.space.shape)
 
     @cached_property
     def rests_on_own_trials(self) -> NDArray[np.bool_]:
         """Which tests' estimates rest on their own trials alone, flat by configuration id."""
-        return self._whole.alone
+        return self.alone(np.arange(self.space.size), self._counts[1], self.outcomes.inputs)
 
     @cached_property
     def measured(self) -> int:
@@ -174,11 +174,8 @@ class Estimates:
         With `chosen`, only these of the tests without trials are predicted.
         """
         if ids is None:
-            self.space.columns()  # refuses what cannot be enumerated
             size = self.space.size
-            known = self.measured_ids
-            passes, trials = np.zeros(size, np.int64), np.zeros(size, np.int64)
-            passes[known], trials[known] = self.outcomes.counts(known, among)
+            passes, trials = self._counts if among is None else self._counted(among)
         else:
             size = len(ids)
             passes, trials = self.outcomes.counts(ids, among)
@@ -217,6 +214,22 @@ class Estimates:
         if not self.pooled:
             return np.asarray(trials > 0)
         return np.asarray((trials == inputs) | ((ids == 0) & (trials > 0) & self._clean_alone))
+
+    @cached_property
+    def _counts(self) -> tuple[Ids, Ids]:
+        return self._counted(None)
+
+    def _counted(self, among: Bits | None) -> tuple[Ids, Ids]:
+        """Passes and trials of every test of the space."""
+        self.space.columns()  # refuses what cannot be enumerated
+        known, size = self.measured_ids, self.space.size
+        passes, trials = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        passes[known], trials[known] = self.outcomes.counts(known, among)
+        return passes, trials
+
+    def fitted(self) -> Surrogate | None:
+        """The surrogate on all inputs; None where there is none."""
+        return self._fitted(None) if len(self.measured_ids) else None
 
     def pooling(self, among: Bits | None = None) -> Surrogate | None:
         """The fitted surrogate, where it is one that estimates every test from all trials and there is need of it."""

@@ -179,7 +179,7 @@ class Tomogram(Estimates):
     # -- inside -------------------------------------------------------------------------------------------------
 
     def _measured_mask(self) -> NDArray[np.bool_]:
-        return self._whole.trials > 0
+        return self._counts[1] > 0
 
     def _checked(self, answer: Answer, chosen: NDArray[np.bool_], among: Bits | None, confidence: float) -> Answer:
         """The answer with what the tests' own trials say, where it came from a surrogate and all of them have some.
@@ -210,7 +210,9 @@ class Tomogram(Estimates):
         self, chosen: NDArray[np.bool_], among: Bits | None, confidence: float, *, anytime: bool = False
     ) -> Answer:
         usual = among is None and confidence == 0.95 and not anytime
-        if usual:
+        pooling = self.pooling(among)
+        # A pooling surrogate keeps what it predicts: of a large space only what is asked for need be.
+        if usual and (pooling is None or self.estimated):
             view = self._whole
         else:
             wanted = chosen | (np.arange(len(chosen)) == 0)  # the clean test too: the drop is from there

@@ -451,3 +451,50 @@ def test_a_region_in_chunks_is_that_in_one_piece(monkeypatch):
         monkeypatch.setattr(module, "ROWS", 7)
         assert surface.region(asked) == pytest.approx((estimate, low, high), abs=1e-12)
         monkeypatch.undo()
+
+
+# -- large spaces ---------------------------------------------------------------------------------------------------
+
+
+def some_of_a_grid(rng, sizes=(4, 3, 5, 3), tests=60, scores=False):
+    """A process on a part of a grid, with trials on shared inputs."""
+    everything = grid(*sizes)
+    chosen = everything[rng.permutation(len(everything))[:tests]]
+    outcomes = population(0.95 - 0.6 * chosen.mean(axis=1) / 4, 200, rng)
+    test, place = random_design(tests, 200, 30, rng)
+    passes, trials, single = counted(outcomes, test, place)
+    if scores:
+        margins = (outcomes[test, place] - 0.5 + rng.normal(size=len(test)) * 0.3).astype(np.float32)
+        single = Trials(single.test, single.place, single.passed, single.inputs, margins)
+    process = Process([range(size) for size in sizes]).fit(chosen, passes, trials, single=single)
+    return process, everything
+
+
+@pytest.mark.parametrize("scores", [False, True])
+@pytest.mark.parametrize("population", [True, False])
+def test_a_region_summed_over_the_grid_is_that_of_all_pairs(scores, population):
+    rng = np.random.default_rng(3)
+    process, everything = some_of_a_grid(rng, scores=scores)
+    process._share = process._share if population else 0.0
+    for region in (everything, everything[everything[:, 0] >= 2], everything[rng.permutation(180)[:90]]):
+        places, weights = process.prior_.places(region), rng.normal(size=len(region))
+        for part in process._parts:
+            before, shared = process._along_grid(part, places, weights)
+            slow_before, slow_shared = process._along_pairs(part, places, weights)
+            assert before == pytest.approx(slow_before, rel=1e-9)
+            np.testing.assert_allclose(shared, slow_shared, rtol=1e-9, atol=1e-12)
+
+
+def test_a_region_of_a_large_space_does_not_look_at_pairs(monkeypatch):
+    process, everything = some_of_a_grid(np.random.default_rng(4), sizes=(5, 5, 5, 5), tests=40)
+    estimate, low, high = process.region(everything)
+    monkeypatch.setattr(Process, "_along_pairs", lambda *_: pytest.fail("looked at pairs"))
+    assert process.region(everything) == (estimate, low, high)
+
+
+def test_estimates_are_made_once(monkeypatch):
+    process, everything = some_of_a_grid(np.random.default_rng(5))
+    mean, _ = process.predict(everything)
+    monkeypatch.setattr(Process, "_new_values", lambda *_: pytest.fail("made again"))
+    np.testing.assert_array_equal(process.predict(everything[::7])[0], mean[::7])
+    assert process.region(everything[:100])[0] == pytest.approx(mean[:100].mean())

@@ -104,6 +104,8 @@ class Deviation:
 class DeviatingPart(SurfacePart):
     """The sum of surfaces that trials of other inputs on the tests `seen` have taught, plus a deviation."""
 
+    on_grid = False
+
     def __init__(self, others: Sequence[SurfacePart], seen: Ints, scatter: Scatter, places: Ints) -> None:
         self._deviation = Deviation(others[0].prior, others[0].parameters)
         super().__init__(others[0].prior, self._deviation.mean, scatter)

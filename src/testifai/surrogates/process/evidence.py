@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-import math
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from testifai.surrogates.process.kernel import CONSTANT, AxisKernel, Floats, Ints, Prior, symmetric, unrelated
+from testifai.surrogates.process.grid import Spectrum, WholeGrid, contracted, contrasts, outer
+from testifai.surrogates.process.kernel import CONSTANT, Floats, Ints, Prior, symmetric, unrelated
 
 PARAMETER_TESTS = 400  # tests used for the parameters where the grid has holes
 UNEVEN = 8  # largest ratio of variances for which the coefficients of a grid are taken as independent
@@ -68,19 +66,6 @@ def maximise(prior: Prior, problem: Problem, start: Floats, steps: int) -> Float
     return found
 
 
-@dataclass(frozen=True)
-class _Spectrum:
-    """The prior on a complete grid: eigenvectors of each axis, and variances of the coefficients in their basis."""
-
-    kernels: list[AxisKernel]
-    scales: list[float]
-    vectors: list[Floats]
-    factors: list[Floats]
-    weight: Floats
-    smooth: Floats
-    rough: Floats
-
-
 class CompleteGrid:
     """Values on the complete grid, in the order of the configurations: O(number of tests) each time.
 
@@ -90,22 +75,17 @@ class CompleteGrid:
     """
 
     def __init__(self, prior: Prior, values: Floats, noise: Floats) -> None:
-        self.prior = prior
-        self._sizes = sizes = [prior.sizes[j] for j in prior.active]
+        self.prior, self._grid = prior, WholeGrid(prior)
+        self._sizes = sizes = self._grid.sizes
         self._tensor = values.reshape(sizes)
-        order = np.count_nonzero(np.indices(sizes), axis=0)  # place 0 is the constant vector
-        self._order = np.minimum(order, prior.orders)
-        self._modelled = order <= prior.orders
-        self._rough_shape = _outer([np.r_[n, np.full(n - 1, n / (n - 1))] for n in sizes])
-        self._bases = {n: _contrasts(n) for n in set(sizes)}
         self._noise = _by_effect(noise, sizes)
 
     def value(self, parameters: Floats) -> float:
-        return self._value(self._spectrum(parameters))[0]
+        return self._value(self._grid.spectrum(parameters))[0]
 
     def slope(self, parameters: Floats) -> tuple[float, Floats]:
-        prior, order, sizes = self.prior, self._order, self._sizes
-        spectrum = self._spectrum(parameters)
+        prior, order, sizes = self.prior, self._grid.used, self._sizes
+        spectrum = self._grid.spectrum(parameters)
         value, variance, solved = self._value(spectrum)
         by_variance = 0.5 * (solved**2 - 1 / variance)
         gradient = np.zeros_like(parameters)
@@ -115,44 +95,29 @@ class CompleteGrid:
         gradient[prior.rough] = by_order[prior.first_rough :][: len(gradient[prior.rough])]
         for at, j in enumerate(prior.active):
             kernel, scale, vectors = spectrum.kernels[at], spectrum.scales[at], spectrum.vectors[at]
-            others = _outer([f if i != at else np.ones(1) for i, f in enumerate(spectrum.factors)])
-            w_others = np.moveaxis(spectrum.weight, at, 0)[1].ravel() * np.moveaxis(others, at, 0)[0].ravel()
+            others = outer([f if i != at else np.ones(1) for i, f in enumerate(spectrum.factors)])
+            w_others = np.moveaxis(spectrum.weights, at, 0)[1].ravel() * np.moveaxis(others, at, 0)[0].ravel()
             rows = np.moveaxis(solved, at, 0)[1:].reshape(sizes[at] - 1, -1)
             spread = np.moveaxis(1 / variance, at, 0)[1:].reshape(sizes[at] - 1, -1)
             inner = 0.5 * ((rows * w_others) @ rows.T - np.diag(spread @ w_others))
-            outer = scale * vectors[:, 1:] @ inner @ vectors[:, 1:].T
+            by_kernel = scale * vectors[:, 1:] @ inner @ vectors[:, 1:].T
             part = prior.slices[j]
-            gradient[part.start : part.stop - 1] = prior.axis_gradient(kernel, outer)
-            gradient[part.stop - 1] = float((outer * kernel.matrix).sum())
+            gradient[part.start : part.stop - 1] = prior.axis_gradient(kernel, by_kernel)
+            gradient[part.stop - 1] = float((by_kernel * kernel.matrix).sum())
         return value, gradient
 
     def posterior(self, parameters: Floats) -> tuple[Floats, Floats]:
-        spectrum = self._spectrum(parameters)
+        spectrum = self._grid.spectrum(parameters)
         own = spectrum.smooth + spectrum.rough
         share = own / (own + self._noise)
-        mean = _turned(share * _turned(self._tensor, spectrum.vectors), [v.T for v in spectrum.vectors])
-        variance = _turned(share * self._noise, [v.T**2 for v in spectrum.vectors])
+        mean = contracted(share * contracted(self._tensor, spectrum.vectors), [v.T for v in spectrum.vectors])
+        variance = contracted(share * self._noise, [v.T**2 for v in spectrum.vectors])
         return mean.ravel(), variance.ravel()
 
-    def _spectrum(self, parameters: Floats) -> _Spectrum:
-        prior = self.prior
-        smooth, rough = prior.weights(parameters)
-        kernels = [prior.axis(parameters, j) for j in prior.active]
-        scales = [prior.scale(parameters, j) for j in prior.active]
-        vectors, factors = [], []
-        for n, kernel, scale in zip(self._sizes, kernels, scales, strict=True):
-            basis = self._bases[n]
-            values_j, inner = np.linalg.eigh(basis.T @ kernel.matrix @ basis)
-            vectors.append(np.column_stack([np.full(n, n**-0.5), basis @ inner]))
-            factors.append(np.r_[n, scale * np.maximum(values_j, 0)])
-        weight = np.where(self._modelled, smooth[self._order], 0.0)
-        rough_part = np.where(self._modelled, rough[self._order], 0.0) * self._rough_shape
-        return _Spectrum(kernels, scales, vectors, factors, weight, weight * _outer(factors), rough_part)
-
-    def _value(self, spectrum: _Spectrum) -> tuple[float, Floats, Floats]:
+    def _value(self, spectrum: Spectrum) -> tuple[float, Floats, Floats]:
         """The evidence, the variances of the coefficients, and the coefficients over those."""
         variance = spectrum.smooth + spectrum.rough + self._noise
-        coefficients = _turned(self._tensor, spectrum.vectors)
+        coefficients = contracted(self._tensor, spectrum.vectors)
         solved = coefficients / variance
         return -0.5 * float(np.log(variance).sum() + (coefficients * solved).sum()), variance, solved
 
@@ -205,10 +170,10 @@ class SomeTests:
             for o in range(2, prior.orders + 1):
                 without = terms[o - 1] - factors[at] * without
                 slope += smooth[o] * without
-            outer = scales[at] * self._choices[at].T @ (by_covariance * slope) @ self._choices[at]
+            by_kernel = scales[at] * self._choices[at].T @ (by_covariance * slope) @ self._choices[at]
             part = prior.slices[j]
-            gradient[part.start : part.stop - 1] = prior.axis_gradient(kernels[at], outer)
-            gradient[part.stop - 1] = float((outer * kernels[at].matrix).sum())
+            gradient[part.start : part.stop - 1] = prior.axis_gradient(kernels[at], by_kernel)
+            gradient[part.stop - 1] = float((by_kernel * kernels[at].matrix).sum())
         return self._evidence(factor, solved), gradient
 
     def posterior(self, parameters: Floats) -> tuple[Floats, Floats]:
@@ -248,28 +213,10 @@ def _by_effect(noise: Floats, sizes: list[int]) -> Floats:
     """The variance of noise in the coefficients of each set of axes, on average over those of the set."""
     if noise.ndim == 1:
         return np.full(sizes, noise.mean())
-    turns = [np.column_stack([np.full(n, n**-0.5), _contrasts(n)]) for n in sizes]
-    turned = _turned(noise.reshape([*sizes, *sizes]), turns * 2)
+    turns = [np.column_stack([np.full(n, n**-0.5), contrasts(n)]) for n in sizes]
+    turned = contracted(noise.reshape([*sizes, *sizes]), turns * 2)
     variances = np.diag(turned.reshape(noise.shape)).reshape(sizes)
     for at, n in enumerate(sizes):
         first, rest = np.split(variances, [1], axis=at)
         variances = np.concatenate([first, np.repeat(rest.mean(axis=at, keepdims=True), n - 1, axis=at)], axis=at)
     return variances
-
-
-def _turned(tensor: Floats, turns: list[Floats]) -> Floats:
-    """A tensor with each of its axes turned by a matrix; each turn moves the first axis to the end."""
-    for turn in turns:
-        tensor = np.tensordot(tensor, turn, axes=(0, 0))
-    return tensor
-
-
-def _outer(factors: list[NDArray[np.float64]]) -> Floats:
-    product: Floats = functools.reduce(np.multiply.outer, factors)
-    return product
-
-
-def _contrasts(n: int) -> Floats:
-    """An orthonormal basis of the vectors that sum to zero (Helmert)."""
-    columns = [np.r_[np.ones(i), -i, np.zeros(n - i - 1)] / math.sqrt(i * (i + 1)) for i in range(1, n)]
-    return np.array(columns).T

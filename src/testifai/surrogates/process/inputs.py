@@ -7,6 +7,7 @@ follows, all trials together count as one value per test, with precision matrix 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.runs.trials import Trials
+from testifai.surrogates.process.grid import contracted
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -49,6 +51,24 @@ class SameInput:
         for a, b in zip(left[::-1], right[::-1], strict=True):
             total += np.outer(a, b)
             total *= latent
+        return total
+
+    def times(self, coefficients: Floats, weights: Floats) -> Floats:
+        """R times a vector over all configurations of the positions' grid, whose Hermite coefficients these are.
+
+        A power of the latent correlation is, by the binomial theorem, a sum of Kronecker products over the axes.
+        """
+        sizes = [len(levels) for levels in self.positions]
+        own = (self.strength ** np.arange(1, len(coefficients) + 1)) @ coefficients**2
+        total = (1 - own) * weights
+        for times in range(len(coefficients) + 1):
+            decays = [np.exp(-times * np.abs(levels[:, None] - levels)) for levels in self.positions]
+            powers = np.arange(max(times, 1), len(coefficients) + 1)
+            rows = coefficients[powers - 1]
+            share = self.strength**powers * np.array([math.comb(n, times) for n in powers.tolist()])
+            share *= self.common ** (powers - times) * (1 - self.common) ** times
+            spread = contracted((rows * weights).reshape(-1, *sizes), decays).reshape(rows.shape)
+            total += np.einsum("n,ni,ni->i", share, rows, spread)
         return total
 
 

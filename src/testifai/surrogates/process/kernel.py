@@ -24,7 +24,7 @@ Ints = NDArray[np.intp]
 
 CONSTANT = 4.0  # prior variance of the mean level, on a scale that ends at pi/2: knows nothing
 ORDERS = 4  # effects of more than four axes at once are left to the rough terms of order four
-FILLED = 2  # times as many pairs of halves as pairs of configurations may be tabulated
+FILLED = 4  # times as many products of halves as configurations may be made
 WIDTHS = {"length": 0.8, "step": 0.6, "scale": 0.9}  # prior sd of the logarithms
 LENGTH = 1.2  # prior median of the correlation length; an axis is 1 long
 
@@ -149,7 +149,8 @@ class Prior:
         """The prior covariance between configurations given as places.
 
         Axes are taken in two halves, e_o = sum_i e_i(first half) e_(o-i)(second half): a half has few different
-        configurations, so that only a handful of large arrays is made; where most pairs of halves occur, just one.
+        configurations, so that only a handful of large arrays is made; where rows are most products of halves, as they
+        are on a grid, just one.
         """
         middle = len(self.active) // 2
         first = _Half(self, self.active[:middle], rows, columns)
@@ -161,8 +162,8 @@ class Prior:
                 orders = range(max(i, 1), min(self.orders, i + len(right) - 1) + 1)
                 if orders:
                     terms.append((term, sum((weights[o] * right[o - i] for o in orders), np.zeros(()))))
-        if first.cells * second.cells <= FILLED * len(rows) * len(columns):
-            return _all_pairs(first, second, terms)
+        if terms and len(first.rows) * len(second.rows) <= FILLED * len(rows):
+            return _all_products(first, second, terms)
         total = np.full((len(rows), len(columns)), CONSTANT)
         for one, other in terms:
             total += first.expand(one) * second.expand(other)
@@ -191,30 +192,25 @@ class _Half:
         self.rows, self.row_at = np.unique(rows[:, axes], axis=0, return_inverse=True)
         self.columns, self.column_at = np.unique(columns[:, axes], axis=0, return_inverse=True)
 
-    @property
-    def cells(self) -> int:
-        """Of a table over the different configurations."""
-        return len(self.rows) * len(self.columns)
-
     def symmetric(self, tables: dict[int, Floats]) -> list[Floats]:
         factors = [tables[j][self.rows[:, i]][:, self.columns[:, i]] for i, j in enumerate(self.axes)]
-        return symmetric(factors, self.orders)
+        shape = len(self.rows), len(self.columns)
+        return [np.broadcast_to(term, shape) for term in symmetric(factors, self.orders)]
 
     def expand(self, table: Floats) -> Floats:
         return table[self.row_at.ravel()][:, self.column_at.ravel()]
 
 
-def _all_pairs(first: _Half, second: _Half, terms: Sequence[tuple[Floats, Floats]]) -> Floats:
-    """The sum over terms of products of tables, by one matrix product over all pairs of halves."""
-    left, right = (np.array([np.ravel(tables[side]) for tables in terms]) for side in (0, 1))
-    shape = len(first.rows), len(first.columns), len(second.rows), len(second.columns)
-    table: Floats = (left.T @ right + CONSTANT).reshape(shape).swapaxes(1, 2).reshape(shape[0] * shape[2], -1)
-    rows = first.row_at.ravel() * shape[2] + second.row_at.ravel()
-    columns = first.column_at.ravel() * shape[3] + second.column_at.ravel()
-    for axis, at in enumerate((rows, columns)):
-        if not np.array_equal(at, np.arange(table.shape[axis])):
-            table = table.take(at, axis=axis)
-    return table
+def _all_products(first: _Half, second: _Half, terms: Sequence[tuple[Floats, Floats]]) -> Floats:
+    """The sum over terms of products of tables, by a matrix product for each column over all products of halves."""
+    left, right = (
+        np.array([tables[side][:, half.column_at.ravel()] for tables in terms]).transpose(2, 1, 0)
+        for side, half in enumerate((first, second))
+    )  # columns x rows of the half x terms
+    table: Floats = (left @ right.swapaxes(1, 2)).reshape(len(left), -1).T
+    table += CONSTANT
+    rows = first.row_at.ravel() * len(second.rows) + second.row_at.ravel()
+    return table if np.array_equal(rows, np.arange(len(table))) else table[rows]
 
 
 def unrelated(levels: int) -> Floats:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from testifai.surrogates.process.evidence import maximise, posed
+from testifai.surrogates.process.grid import WholeGrid
 from testifai.surrogates.process.inputs import TERMS, Floats, Independent, Information, Ints
 from testifai.surrogates.process.integration import Bools, Widening, unwidened
 from testifai.surrogates.process.kernel import Prior
@@ -35,6 +37,8 @@ class SurfacePart:
     Values of tests are `level` + surface + noise; noise is that of single trials, `sd` times that of `information`.
     """
 
+    on_grid = True  # whether the kernel is that of the prior, whose sums over all configurations are cheap
+
     def __init__(self, prior: Prior, parameters: Floats, scatter: Scatter) -> None:
         self.prior, self.parameters, self.scatter = prior, parameters, scatter
         self.level = 0.0
@@ -58,6 +62,11 @@ class SurfacePart:
         problem = posed(self.prior, places, values - self.level, noise, seed)
         self.parameters = maximise(self.prior, problem, self.parameters, steps)
         self.widening = Widening(problem, self.parameters, seed)
+
+    @cached_property
+    def grid(self) -> WholeGrid:
+        """The prior on all configurations."""
+        return WholeGrid(self.prior)
 
     def see(self, information: Information | Independent, sd: Floats, test: Ints) -> None:
         """Take note of the trials' design and their noise."""
@@ -112,6 +121,14 @@ class SurfacePart:
         inverse = (self.root**2).sum(axis=1)
         unexplained = np.diag(self._unit) * self._sd**2 + self._off
         return self._values - self.weights / inverse, np.maximum(1 / inverse - unexplained, 0)
+
+    def spent(self, cross: Floats) -> Floats:
+        """Prior covariances with the tests' values as what squares to the variance that these explain, row by row."""
+        from scipy.linalg.blas import dtrmm
+
+        rows = np.atleast_2d(cross)
+        # The root is triangular: half of the work of a matrix product.
+        return np.asarray(dtrmm(1.0, self.root.T, rows, side=1, lower=1, trans_a=1)).reshape(cross.shape)
 
     def error_along(self, weights: Floats) -> Floats:
         """The posterior covariance of each test's value with a weighted sum of all."""

@@ -26,18 +26,19 @@ class Numbers:
         strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
         # Spaces beyond what a machine word counts need whole numbers without an end.
         self._strides = np.array(strides, np.int64 if math.prod(sizes) < 2**63 else object)
-        keys = self._keys(places)
+        keys = self.keys(places)
         self._order = np.argsort(keys, kind="stable")
         self._sorted = keys[self._order]
 
     def __call__(self, places: Ints) -> Ints:
         """The tests that configurations are; -1 where they are none."""
-        keys = self._keys(places)
+        keys = self.keys(places)
         at = np.searchsorted(self._sorted, keys, side="right") - 1
         found: Ints = np.where(self._sorted[at] == keys, self._order[at], -1)
         return found
 
-    def _keys(self, places: Ints) -> NDArray[np.generic]:
+    def keys(self, places: Ints) -> NDArray[np.generic]:
+        """Where configurations stand among all of the grid, the last axis running fastest."""
         keys: NDArray[np.generic] = places.astype(self._strides.dtype) @ self._strides
         return keys
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Self
 
@@ -11,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
 from testifai.statistics.normal import half_widths, skewed_reaches
+from testifai.support.progress import note
 from testifai.surrogates.base import Surrogate
 from testifai.surrogates.process.deviation import DeviatingPart
 from testifai.surrogates.process.evidence import maximise, posed
+from testifai.surrogates.process.grid import WholeGrid
 from testifai.surrogates.process.inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
 from testifai.surrogates.process.kernel import REMAINDER, Floats, Ints, Prior
 from testifai.surrogates.process.odd import OddTests, odd_tests
@@ -30,6 +33,7 @@ ROUNDS = 3  # of Fisher scoring
 # errors of the regions of three recorded grids were 1.1 to 1.2 times what the covariance says, with 100 as it says.
 PLUGGED = 2.0  # over the trials per test, the share to add to the covariance of several tests
 ROWS = 2_000  # configurations predicted at a time
+MOST_CELLS = 5_000_000  # of a grid that sums are taken over
 
 
 class Process(Surrogate):
@@ -219,18 +223,18 @@ class Process(Surrogate):
 
     def _condition(self, eta: Floats, *, learn: bool) -> None:
         """The posterior of every part."""
+        size = math.prod(self.prior_.sizes)
+        self._kept = np.full((2, size), np.nan) if size <= MOST_CELLS else None
         self._last: tuple[Ints, Floats, Floats] | None = None
-        self._own = np.full((2, len(eta)), np.nan)
+        self._whole: Floats | None = None
         for part, deviations in zip(self._parts, self._trials(eta), strict=True):
             sd, _ = part.scatter(self._coefficients)
             correlation = self._correlation(part, self._places, self._places)
             part.see(self._information(part, correlation), sd, self._test)
             if learn:
                 part.tune(self._places, *part.data(*deviations), STEPS, self.seed)
-            kernel, shared = (
-                part.kernel(self._places, self._places),
-                self._share * correlation * np.multiply.outer(sd, sd),
-            )
+            kernel = part.kernel(self._places, self._places)
+            shared = self._share * correlation * np.multiply.outer(sd, sd)
             part.condition(kernel, shared)
         if learn and self._read is None:
             self.parameters_ = self._parts[0].parameters
@@ -320,20 +324,45 @@ class Process(Surrogate):
             np.add.at(whole, number, weights)
             among_tests: Floats = sum((part.error_along(whole) for part in self._parts), np.zeros(len(whole)))
             return among_tests[number]
+        note(f"adding up {len(places):,} tests")
         along = np.zeros(len(places))
         for part in self._parts:
-            spent = np.zeros(part.root.shape[1])
-            for some in _chunks(len(places)):
-                # Pairs of chunks: all pairs of a large region do not fit into memory. Each stands for its mirror too.
-                for other in _chunks(some.start + 1):
-                    within = self._among(part, places[some], places[other])
-                    along[some] += within @ weights[other]
-                    if other != some:
-                        along[other] += weights[some] @ within
-                spent += (weights[some] @ self._among(part, places[some], self._places)) @ part.root
-            back = part.root @ spent
-            for some in _chunks(len(places)):
-                along[some] -= self._among(part, places[some], self._places) @ back
+            own, of_tests = self._along(part, places, weights, (places, self._places))
+            (explained,) = self._along(part, self._places, part.root @ part.spent(of_tests), (places,))
+            along += own - explained
+        return along
+
+    def _along(self, part: SurfacePart, places: Ints, weights: Floats, wanted: Sequence[Ints]) -> list[Floats]:
+        """The prior covariances of some configurations' values with a weighted sum of those of others."""
+        # Pairs of configurations are quicker where there are few of them, and all there is where no grid can be held.
+        few = len(places) * sum(map(len, wanted)) < math.prod(self.prior_.sizes)
+        if few or self._kept is None or not part.on_grid:
+            return [self._along_pairs(part, places, weights, rows) for rows in wanted]
+        whole = self._along_grid(part, places, weights)
+        return [whole[self._numbered.keys(rows)] for rows in wanted]
+
+    def _along_grid(self, part: SurfacePart, places: Ints, weights: Floats) -> Floats:
+        """The same of all configurations, through the axes instead of pairs."""
+        whole = self._scattered(places, weights)
+        along = part.grid.times(part.parameters, whole)
+        if self._share:
+            sd, rows = part.scatter(self._grid_coefficients())
+            spread = sd * whole
+            if self.same_input_ is not None and not part.scatter.first:
+                spread = self.same_input_.times(rows, spread)
+            along += self._share * sd * spread
+        return along
+
+    def _scattered(self, places: Ints, weights: Floats) -> Floats:
+        """Weights of some configurations as those of all."""
+        return np.bincount(self._numbered.keys(places), weights, math.prod(self.prior_.sizes)).astype(np.float64)
+
+    def _along_pairs(self, part: SurfacePart, places: Ints, weights: Floats, wanted: Ints) -> Floats:
+        """The same from the covariance of each pair, in chunks: all pairs of a large region do not fit into memory."""
+        along = np.zeros(len(wanted))
+        for some in _chunks(len(wanted)):
+            for other in _chunks(len(places)):
+                along[some] += self._among(part, wanted[some], places[other]) @ weights[other]
         return along
 
     def off_surface(self, features: ArrayLike) -> Floats:
@@ -352,7 +381,7 @@ class Process(Surrogate):
         slope = self._slope(places, eta)
         total: Floats = np.diag(np.maximum(own - self._values(places)[1], 0))  # of tests off the surface
         for part in self._parts:
-            spent = self._among(part, places, self._places) @ part.root
+            spent = part.spent(self._among(part, places, self._places))
             total += self._among(part, places, places) - spent @ spent.T
         return np.asarray(self._plugged * slope[:, None] * total * slope)
 
@@ -374,30 +403,31 @@ class Process(Surrogate):
     def _values(self, places: Ints) -> tuple[Floats, Floats]:
         """Estimate and variance of each eta by the surface.
 
-        Those of tests are kept, and the last of others: bounds are asked next.
+        They are kept, on a grid too large for it the last: bounds are asked next.
         """
-        number = self._numbered(places)
-        if (number >= 0).all():
-            new = np.unique(number[np.isnan(self._own[0, number])])
-            if len(new):
-                self._own[::-1, new] = self._new_values(self._places[new])[::-1]
-            return self._own[0, number], self._own[1, number]
-        if self._last is None or not np.array_equal(self._last[0], places):
-            self._last = places, *self._new_values(places)
-        return self._last[1:]
+        if self._kept is None:
+            if self._last is None or not np.array_equal(self._last[0], places):
+                self._last = places, *self._new_values(places)
+            return self._last[1:]
+        at = self._numbered.keys(places)
+        new = np.unique(at[np.isnan(self._kept[0, at])])
+        if len(new):
+            self._kept[::-1, new] = self._new_values(np.array(np.unravel_index(new, self.prior_.sizes)).T)[::-1]
+        return self._kept[0, at], self._kept[1, at]
 
     def _new_values(self, places: Ints) -> tuple[Floats, Floats]:
         eta, variance = np.zeros(len(places)), np.zeros(len(places))
         tried = self._numbered(places) >= 0
         for part in self._parts:
             for some in _chunks(len(places)):
+                note(f"estimating {len(places):,} tests" + (f", {some.start:,} done" if some.start else ""))
                 rows = places[some]
                 cross = self._among(part, rows, self._places)
                 eta[some] += part.centre(rows) + cross @ part.weights
                 own = part.own_variance(rows)
                 if self._share:
                     own = own + self._share * part.scatter(self._hermite(rows))[0] ** 2
-                own = own - ((cross @ part.root) ** 2).sum(axis=1)
+                own = own - (part.spent(cross) ** 2).sum(axis=1)
                 variance[some] += part.widening(rows, tried[some]) * own
         known, number = self._known(places)
         eta[known], variance[known] = np.arcsin(np.sqrt(self._won[number] / self._tried[number])), 0.0
@@ -450,9 +480,20 @@ class Process(Surrogate):
         number = self._numbered(places)
         if (number >= 0).all():
             return self._coefficients[:, number]
+        if self._kept is not None:
+            return self._grid_coefficients()[:, self._numbered.keys(places)]
         parameters, weights = self._rough
         eta = self._level + self.prior_.kernel(parameters, places, self._places) @ weights
         return hermite(np.sin(inside(eta)) ** 2)
+
+    def _grid_coefficients(self) -> Floats:
+        """The Hermite coefficients of all configurations."""
+        if self._whole is None:
+            parameters, weights = self._rough
+            whole = self._scattered(self._places, weights)
+            eta = self._level + WholeGrid(self.prior_).times(parameters, whole)
+            self._whole = hermite(np.sin(inside(eta)) ** 2)
+        return self._whole
 
 
 def _chunks(rows: int) -> Iterator[slice]:

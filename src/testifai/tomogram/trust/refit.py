@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
+from testifai.space import Space
 from testifai.support.bits import Bits, count_set, pack
+from testifai.support.progress import note
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import Evidence, evidence
 from testifai.tomogram.tomogram import Tomogram
@@ -46,6 +48,7 @@ def assess(tomogram: Tomogram, seed: int = 0) -> Trust:
     no test of order > 2 was tried, so nothing can be said about them; find out with strategy = { use = 'ordered', \
 extra = 50 }
     """
+    note("comparing predictions with outcomes kept from them")
     refit = _Refit(tomogram)
     if refit.surrogate is None or len(refit.ids) < FEWEST:
         return Trust()
@@ -65,6 +68,12 @@ def _off_surface(tomogram: Tomogram) -> tuple[OffSurface, ...]:
     found = ids[np.argsort(-chance, kind="stable")][: np.count_nonzero(chance > LIKELY)]
     words = [tomogram.space.words(tomogram.space.configuration(test)) for test in found.tolist()]
     return tuple(map(OffSurface, words, *(counts.tolist() for counts in tomogram.outcomes.counts(found))))
+
+
+def refits(surrogate: Surrogate, tests: int, space: Space) -> int:
+    """About how many fits an assessment of so many measured tests takes."""
+    high = tests < space.size or not surrogate.pools
+    return _folds(tests, pools=surrogate.pools) + surrogate.pools + high
 
 
 @dataclass
@@ -120,7 +129,7 @@ def _leave_out(refit: _Refit, seed: int) -> LeftOut | None:
     """Fifths of the tests from the other four; the clean one, from which all start, stays in."""
     others = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(refit.orders))
     everything, parts = np.arange(len(refit.ids)), []
-    for fold in range(_folds(refit)):
+    for fold in range(_folds(len(refit.ids), pools=refit.pools)):
         rows = np.sort(others[fold::FOLDS])
         try:
             parts.append(refit.predict(np.setdiff1d(everything, rows), rows))
@@ -141,10 +150,10 @@ def _leave_out(refit: _Refit, seed: int) -> LeftOut | None:
     )
 
 
-def _folds(refit: _Refit) -> int:
-    if not refit.pools:
+def _folds(tests: int, *, pools: bool) -> int:
+    if not pools:
         return FOLDS
-    return 1 if len(refit.ids) > MANY else POOLED_FOLDS
+    return 1 if tests > MANY else POOLED_FOLDS
 
 
 def _hold_back(refit: _Refit, seed: int) -> HeldBack | None:
