@@ -75,7 +75,8 @@ def test_more_inferences_go_to_the_tests_of_undecided_gates():
     assert outside.max() <= outside.min() + 1
     assert run.trials[chosen].min() > 3 * outside.max()
     # Evenly: outcomes do not say which of them get more, or good luck would be kept and bad luck mended.
-    assert run.trials[chosen].max() <= run.trials[chosen].min() + 4  # one for each round
+    trials = run.trials[chosen][1:]  # the clean test has its share of all that is spent
+    assert trials.max() <= trials.min() + 4  # one for each round
 
 
 def test_a_gate_at_the_truth_is_only_decided_by_every_input():

@@ -36,6 +36,7 @@ SHRINK = 3
 # trials per test nothing is kept back: where they are needed could not be told yet. Nor with many: the process then
 # does better with even ones (measured on five grids).
 EVEN_SHARE = 0.5
+THIN = 5  # inputs per test below which low orders are preferred to a little of everything
 ROUNDS = 2
 FEW, MANY = 25, 100
 
@@ -100,7 +101,7 @@ class Adaptive(Strategy):
             return Foreseen(most, 0 if spent >= most else ROUNDS)
         process = surrogate if surrogate.name == self.surrogate else fitted(progress, known)
         lacking = float(self._lacking(progress, process, known, 1 - risk(1)).sum())
-        # A round adds at most so many times what others than the clean test got; the last finds that nothing is lacking.
+        # A round adds at most so many times what all but the clean test got; the last finds that nothing is lacking.
         others = spent - int(known.counts([0])[1][0])
         rounds = math.ceil(math.log1p(lacking / max(others, 1)) / math.log1p(ADDS[1]))
         return Foreseen(min(most, round(spent + lacking)), 1 + rounds)
@@ -242,7 +243,7 @@ def even(progress: Progress, budget: int, share: Shares) -> Round:
     """
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3]))
     tests = progress.space.size
-    if budget - share.clean < min(FIRST, share.pool) * (tests - 1):
+    if budget - share.clean < min(THIN, share.pool) * (tests - 1):
         return Round(*low_first(progress.space, budget, share.pool, generator, clean=share.clean))
     return Round(*spread(tests, budget, share, generator))
 

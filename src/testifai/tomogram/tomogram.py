@@ -115,9 +115,9 @@ class Tomogram(Estimates):
         chosen, part = self.select(expression), self._part(inputs)
         answer = self._answer(chosen, part, confidence, anytime=True)
         answer = self._checked(answer, chosen, part, self._looked(confidence))
-        if answer.model_free is None or not answer.disagrees:
+        if answer.modelled is None:
             return answer
-        _, low, high = answer.model_free
+        _, low, high = answer.modelled
         return replace(answer, low=min(low, answer.low), high=max(high, answer.high))
 
     def to_pandas(self) -> Any:

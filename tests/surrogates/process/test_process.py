@@ -479,10 +479,10 @@ def test_a_region_summed_over_the_grid_is_that_of_all_pairs(scores, population):
     for region in (everything, everything[everything[:, 0] >= 2], everything[rng.permutation(180)[:90]]):
         places, weights = process.prior_.places(region), rng.normal(size=len(region))
         for part in process._parts:
-            before, shared = process._along_grid(part, places, weights)
-            slow_before, slow_shared = process._along_pairs(part, places, weights)
-            assert before == pytest.approx(slow_before, rel=1e-9)
-            np.testing.assert_allclose(shared, slow_shared, rtol=1e-9, atol=1e-12)
+            whole = process._along_grid(part, places, weights)
+            for wanted in (places, process._places):
+                pairs = process._along_pairs(part, places, weights, wanted)
+                np.testing.assert_allclose(whole[process._numbered.keys(wanted)], pairs, rtol=1e-9, atol=1e-12)
 
 
 def test_a_region_of_a_large_space_does_not_look_at_pairs(monkeypatch):
