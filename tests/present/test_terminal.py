@@ -91,7 +91,7 @@ def test_a_summary_of_predictions_ends_with_how_far_to_trust_them():
 def test_a_summary_of_measurements_alone_says_nothing_of_trust():
     assert "left out" not in printed(terminal.summary, tomogram())
     nothing = dict.fromkeys(("left_out", "held_back", "high_orders", "unknown"))
-    assert terminal.trust(tomogram()) == {**nothing, "lines": []}
+    assert terminal.trust(tomogram()) == {**nothing, "off_surface": [], "lines": []}
 
 
 def test_an_empty_run_can_be_shown():

@@ -12,6 +12,7 @@ from testifai import cli
 MADE = Path(__file__).parents[1] / "data" / "v0_1_0"
 EXPECTED = json.loads((MADE / "expected.json").read_text())
 BOUNDS = {"low", "high", "reason"}
+CLOSE = 0.005  # of rates: the surface's parameters are learned from shared inputs sooner than they were
 
 
 @pytest.fixture
@@ -29,17 +30,17 @@ def _call(capsys, *arguments):
 
 
 def _close(found, expected):
-    """Equal, numbers up to what another build of a linear algebra library may change.
+    """Equal, estimates up to what is made of the same trials today.
 
-    But for the bounds of regions and gates, which are skewed today and were not, and what is said of them.
+    But for bounds, which allow for more today: skew, and parameters that are not known; and what is said of them.
     """
     if isinstance(expected, dict):
-        others = expected.keys() - (BOUNDS if "robustness" in expected else set())
+        others = expected.keys() - (BOUNDS if "low" in expected else set())
         return set(expected) <= set(found) and all(_close(found[key], expected[key]) for key in others)
     if isinstance(expected, list):
         return len(found) == len(expected) and all(map(_close, found, expected))
     if isinstance(expected, float):
-        return found == pytest.approx(expected, abs=1e-6)
+        return found == pytest.approx(expected, abs=CLOSE)
     return found == expected
 
 
@@ -52,7 +53,7 @@ def test_it_opens_with_what_was_measured(folder):
     tomogram = ta.open(folder / "run.db")
     assert tomogram.provenance["environment"]["testifai"] == "0.1.0"
     assert tomogram.inferences == EXPECTED["show"]["inferences"]
-    assert tomogram.base == pytest.approx(EXPECTED["show"]["base"], abs=1e-6)
+    assert tomogram.base == pytest.approx(EXPECTED["show"]["base"], abs=CLOSE)
 
 
 @pytest.mark.parametrize("asked", EXPECTED["queries"], ids=lambda asked: asked["query"])
@@ -66,7 +67,9 @@ def test_a_query_has_the_answer_it_had(asked, folder, capsys):
 def test_it_shows_what_it_showed(folder, capsys):
     code, found = _call(capsys, "show", folder / "run.db", "--json")
     assert code == 0
-    assert _close(found, _counted_as_today(EXPECTED["show"]))
+    expected = {key: value for key, value in EXPECTED["show"].items() if key != "trust"}
+    assert _close(found, _counted_as_today(expected))
+    assert len(found["trust"]["lines"]) == len(EXPECTED["show"]["trust"]["lines"])
 
 
 def test_its_spec_finds_the_run_finished(folder, capsys):

@@ -44,7 +44,7 @@ def composed() -> Iterator[Console]:
     console = terminal.console()
     with status(), console.capture() as text:
         yield console
-    typer.echo(text.get(), nl=False)
+    print(text.get(), end="")  # click would write UTF-8 to a stream that takes ASCII alone
 
 
 def say_code(spec: Any) -> None:
