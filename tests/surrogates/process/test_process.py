@@ -498,3 +498,20 @@ def test_estimates_are_made_once(monkeypatch):
     monkeypatch.setattr(Process, "_new_values", lambda *_: pytest.fail("made again"))
     np.testing.assert_array_equal(process.predict(everything[::7])[0], mean[::7])
     assert process.region(everything[:100])[0] == pytest.approx(mean[:100].mean())
+
+
+def test_the_surface_is_learned_from_no_more_clean_trials_than_others_have():
+    rng = np.random.default_rng(6)
+    sigmas = grid(4, 3)
+    outcomes = population(np.linspace(0.95, 0.4, 12), 300, rng)
+    tests, places = random_design(12, 300, 20, rng)
+    missing = np.setdiff1d(np.arange(300), places[tests == 0])
+    tests, places = np.r_[tests, np.zeros(len(missing), int)], np.r_[places, missing]
+    passes, trials, single = counted(outcomes, tests, places)
+    assert trials[0] == 300
+    process = Process(seed=1).fit(sigmas, passes, trials, single=single)
+    assert process._tried.tolist() == [20] * 12
+    assert np.bincount(process._single.test).tolist() == [20] * 12
+    mean, variance = process.predict(sigmas[:1])  # known all the same
+    assert mean[0] == pytest.approx(outcomes[0].mean())
+    assert variance[0] == 0

@@ -82,6 +82,17 @@ def selected(single: Trials, used: Ints, rows: int) -> Trials:
     return Trials(test[kept], np.asarray(single.place)[kept], np.asarray(single.passed)[kept], single.inputs, value)
 
 
+def thinned(single: Trials, most: Floats) -> Trials:
+    """Of each test no more than so many trials, those of the first inputs in the run's random order."""
+    order = np.lexsort((single.place, single.test))
+    count = np.bincount(single.test, minlength=len(most))
+    rank = np.empty(len(order), np.intp)
+    rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
+    kept = rank < most[single.test]
+    value = None if single.value is None else single.value[kept]
+    return Trials(single.test[kept], np.asarray(single.place)[kept], single.passed[kept], single.inputs, value)
+
+
 def hermite(rates: Floats) -> Floats:
     """Coefficients g_n, a row each, with corr(z, z') = sum_n rho^n g_n g_n' for latent correlation rho.
 

@@ -17,7 +17,15 @@ from testifai.surrogates.base import Surrogate
 from testifai.surrogates.process.deviation import DeviatingPart
 from testifai.surrogates.process.evidence import maximise, posed
 from testifai.surrogates.process.grid import WholeGrid
-from testifai.surrogates.process.inputs import Independent, Information, SameInput, fit_same_input, hermite, selected
+from testifai.surrogates.process.inputs import (
+    Independent,
+    Information,
+    SameInput,
+    fit_same_input,
+    hermite,
+    selected,
+    thinned,
+)
 from testifai.surrogates.process.kernel import REMAINDER, Floats, Ints, Prior
 from testifai.surrogates.process.odd import OddTests, odd_tests
 from testifai.surrogates.process.part import Scatter, SurfacePart
@@ -144,23 +152,27 @@ class Process(Surrogate):
         used = np.flatnonzero(tried)
         if len(used) > LARGEST:
             used = np.sort(np.random.default_rng(self.seed).permutation(used)[:LARGEST])
-        self._places, self._won, self._tried = places[used], won[used], tried[used]
+        self._places, self._rates, self._tried = places[used], won[used] / tried[used], tried[used]
         self._numbered = Numbers(self._places, self.prior_.sizes)
-        counted = self._counted()
-        typical = float(counted @ (self._won / self._tried))
-        self._level = float(np.arcsin(np.sqrt((typical + 0.5) / (counted.sum() + 1))))
-        if single is None:
-            self._single, self._share = None, 0.0
-            self._test, self._passed = np.arange(len(used)), self._won / self._tried
-        else:
-            self._single = selected(single, used, len(rows))
-            self._share = 1 / single.inputs if self.population else 0.0
-            self._test, self._passed = self._single.test, self._single.passed.astype(np.float64)
+        self._share = 1 / single.inputs if self.population and single is not None else 0.0
         self._complete = self._tried * self._share == 1
-        self._plugged = 1 + PLUGGED / float(counted.mean())
+        self._tried = self._counted()
+        if single is None:
+            self._single, self._won = None, self._rates * self._tried
+            self._test, self._passed = np.arange(len(used)), self._rates
+        else:
+            self._single = thinned(selected(single, used, len(rows)), self._tried)
+            self._test, self._passed = self._single.test, self._single.passed.astype(np.float64)
+            self._won = np.bincount(self._test, self._passed, len(used)).astype(np.float64)
+        self._level = float(np.arcsin(np.sqrt((self._won.sum() + 0.5) / (self._tried.sum() + 1))))
+        self._plugged = 1 + PLUGGED / float(self._tried.mean())
 
     def _counted(self) -> Floats:
-        """The trials of the tests, of the clean one no more than others have: it may have more than all together."""
+        """The trials of the tests that the surface is learned from: of the clean one no more than others have.
+
+        It may have more than all together. It speaks for itself then, and a surface that goes through it is too low
+        beside it: models hardly err at first, and then at once.
+        """
         counted, others = self._tried.copy(), self._places.any(axis=1)
         if others.any():
             counted[~others] = np.minimum(counted[~others], counted[others].max())
@@ -430,7 +442,7 @@ class Process(Surrogate):
                 own = own - (part.spent(cross) ** 2).sum(axis=1)
                 variance[some] += part.widening(rows, tried[some]) * own
         known, number = self._known(places)
-        eta[known], variance[known] = np.arcsin(np.sqrt(self._won[number] / self._tried[number])), 0.0
+        eta[known], variance[known] = np.arcsin(np.sqrt(self._rates[number])), 0.0
         return np.clip(eta, 0, np.pi / 2), np.maximum(variance, 0)
 
     def _slope(self, places: Ints, eta: Floats) -> Floats:
