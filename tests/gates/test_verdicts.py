@@ -113,6 +113,11 @@ def test_the_verdict_says_what_bounds_rest_on():
     assert verdict.reason.endswith("by the surface, which the tests' own trials do not contradict")
     (verdict,) = judge([gate], tomogram(100, tests=range(7), surrogate="process"))
     assert verdict.reason.endswith("by the surface alone, as some tests have no trials of their own")
+    outcomes = tomogram(100, tests=range(1, 7)).outcomes.snapshot()
+    outcomes.record(0, np.arange(INPUTS), np.ones(INPUTS, bool))
+    run = Tomogram(SPACE, outcomes, visiting_order(INPUTS, 0), surrogate="process")
+    (verdict,) = judge([Gate(query="order == 0", at_least=0.5)], run)
+    assert verdict.reason == "between 1.000 and 1.000"  # the clean test speaks for itself
 
 
 def test_where_own_trials_contradict_the_surface_bounds_are_those_of_both(monkeypatch):

@@ -74,6 +74,6 @@ def _source(answer: Answer, tomogram: Tomogram) -> str:
         if answer.disagrees:
             return " by the surface and by the tests' own trials, which contradict it"
         return " by the surface, which the tests' own trials do not contradict"
-    if tomogram.pooling() is not None:
+    if answer.inferred and tomogram.pooling() is not None:
         return " by the surface alone, as some tests have no trials of their own"
     return ""
