@@ -6,8 +6,6 @@ import shutil
 
 import pytest
 
-from testifai import cli
-
 
 @pytest.fixture
 def folder(ready, tmp_path, monkeypatch):
@@ -23,17 +21,6 @@ def spec_text(folder):
 
 
 @pytest.fixture
-def command(capsys, folder):
-    """Run a command: exit code, standard output, standard error."""
-
-    def run(*arguments) -> tuple[int, str, str]:
-        capsys.readouterr()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("sys.argv", ["testifai", *map(str, arguments)])
-            with pytest.raises(SystemExit) as left:
-                cli.main()
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return left.value.code, printed.out, printed.err
-
-    return run
+def command(call, folder):
+    """Run a command there: exit code, standard output, standard error."""
+    return call

@@ -37,8 +37,9 @@ LARGEST = 2_000  # tests used in a fit
 FIRST_STEPS = (15, 25)  # of the optimiser: parameters need not be exact for a surface that is not
 STEPS = 60
 ROUNDS = 3  # of Fisher scoring
-# Parameters count as known; what they are off by errs on many tests in one direction. With 10 trials per test, squared
-# errors of the regions of three recorded grids were 1.1 to 1.2 times what the covariance says, with 100 as it says.
+# For several tests at once parameters count as known; what they are off by errs on many of them in one direction. With
+# 10 trials per test, squared errors of the regions of three recorded grids were 1.1 to 1.2 times what the covariance
+# says, with 100 as it says.
 PLUGGED = 2.0  # over the trials per test, the share to add to the covariance of several tests
 ROWS = 2_000  # configurations predicted at a time
 MOST_CELLS = 5_000_000  # of a grid that sums are taken over
@@ -48,7 +49,7 @@ class Process(Surrogate):
     """Pass rates as a smooth surface with smaller and smaller interactions, and the covariance of its errors.
 
     On the scale eta = arcsin sqrt(rate) a trial has variance 1/4 everywhere. The surface is the Gaussian process of
-    `process_kernel` with the parameters of highest posterior density; the trials enter by Fisher scoring. Where
+    `kernel` with the parameters of highest posterior density; the trials enter by Fisher scoring. Where
     single outcomes are given, the fit knows that tests share inputs, and with `population` it predicts the rates on
     exactly the inputs at hand: a test measured on all of them is known.
 
@@ -170,8 +171,8 @@ class Process(Surrogate):
     def _counted(self) -> Floats:
         """The trials of the tests that the surface is learned from: of the clean one no more than others have.
 
-        It may have more than all together. It speaks for itself then, and a surface that goes through it is too low
-        beside it: models hardly err at first, and then at once.
+        It may have more than all together, and speaks for itself then. With all of them, rates above .9 came out lower
+        by .011 on one recorded grid at 0.1 % of the inferences, and were covered in .83 instead of .97.
         """
         counted, others = self._tried.copy(), self._places.any(axis=1)
         if others.any():

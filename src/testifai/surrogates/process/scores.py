@@ -2,7 +2,7 @@
 
 Were the values of a test normal with mean mu and standard deviation s, then outcomes z = [value > threshold] would
 have the expansion z - r = sqrt(r (1 - r)) sum_n g_n He_n(u) / sqrt(n!), with u = (value - mu) / s and the g_n of
-`process_inputs.hermite`. Its terms are uncorrelated. The first two are what an estimate of mu and s is made of: with
+`inputs.hermite`. Its terms are uncorrelated. The first two are what an estimate of mu and s is made of: with
 e the pseudo-value of a trial on the scale of eta, e = f + (e - f), where f = (g_1 u + g_2 (u^2 - 1) / sqrt(2)) / 2
 has about two thirds of the variance of e, and the rest, e - f, is not correlated with it. The surface is then the sum
 of two, each with its own trials: the one that mu and s give, learned from the f, and a remainder, learned from the
