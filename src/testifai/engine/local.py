@@ -14,10 +14,10 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.engine.base import BatchOutcome, Executor, References
 from testifai.engine.batch_size import BatchSize, default_workers, input_bytes
+from testifai.engine.gathering import Trails
 from testifai.engine.plan import Node, Work, prefix_tree
 from testifai.engine.subject import Subject
 from testifai.engine.walk import Walk
@@ -63,8 +63,9 @@ class LocalExecutor(Executor):
             (places, work.missing(outcomes, places))
             for places in _chunks(work.union(), self._chunk_size(len(work.union()), len(work.configurations)))
         )
-        tasks = ((places, table) for places, table in tables if table.any())
-        with only_workers(self.workers), closing(self._measure(work, tree, tasks)) as results:
+        trails = Trails(tree)
+        walks = (Walk(self, work, trails, places, table) for places, table in tables if table.any())
+        with only_workers(self.workers), closing(self._measure(tree, walks)) as results:
             for measured in results:
                 if measured.reference is not None:
                     self.references.put(measured.places, measured.reference)
@@ -78,18 +79,14 @@ class LocalExecutor(Executor):
         rounds = max(1, -(-inputs // (chunk * self.workers)))
         return max(1, -(-inputs // (rounds * self.workers)))
 
-    def _measure(
-        self, work: Work, tree: Node, tasks: Iterator[tuple[Places, NDArray[np.bool_]]]
-    ) -> Generator[BatchOutcome, None, None]:
+    def _measure(self, tree: Node, walks: Iterator[Walk]) -> Generator[BatchOutcome, None, None]:
         if self.workers == 1:
-            for places, table in tasks:
-                yield from Walk(self, work, places, table).run(tree)
+            for walk in walks:
+                yield from walk.run(tree)
             return
-        yield from self._measure_in_threads(work, tree, tasks)
+        yield from self._measure_in_threads(tree, walks)
 
-    def _measure_in_threads(
-        self, work: Work, tree: Node, tasks: Iterator[tuple[Places, NDArray[np.bool_]]]
-    ) -> Iterator[BatchOutcome]:
+    def _measure_in_threads(self, tree: Node, walks: Iterator[Walk]) -> Iterator[BatchOutcome]:
         crew = _Crew()
         turn = threading.Lock()
 
@@ -97,10 +94,10 @@ class LocalExecutor(Executor):
             try:
                 while crew.goes_on():
                     with turn:
-                        task = next(tasks, None)
-                    if task is None:
+                        walk = next(walks, None)
+                    if walk is None:
                         break
-                    for bundle in _bundles(Walk(self, work, *task).run(tree)):
+                    for bundle in _bundles(walk.run(tree)):
                         crew.report(bundle)
                         if not crew.goes_on():
                             break

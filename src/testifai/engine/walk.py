@@ -4,52 +4,115 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.engine.base import BatchOutcome, Executor
+from testifai.engine.gathering import Step, Trails
 from testifai.engine.plan import Node, Work
 from testifai.oracles import predicted
-from testifai.runs.outcomes import Places
+from testifai.runs.outcomes import Ids, Places
 from testifai.support.batches import Batch, concat, take
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """Perturbed inputs that wait for the model: of which test and which place each is."""
+
+    configurations: Ids
+    places: Places
+    inputs: Batch
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def split(self, size: int) -> tuple[_Waiting, _Waiting]:
+        """The first so many, and the others."""
+        parts = (slice(size), slice(size, None))
+        first, rest = (_Waiting(self.configurations[p], self.places[p], self.inputs[p]) for p in parts)
+        return first, rest
 
 
 class Walk:
-    """One chunk's walk through the tree, collecting perturbed inputs into full batches for the model."""
+    """One chunk's walk through the tree, collecting perturbed inputs into full batches for the model.
 
-    def __init__(self, executor: Executor, work: Work, places: Places, table: NDArray[np.bool_]) -> None:
+    It goes depth first, so that a batch per depth is in memory, and takes neighbouring branches together as long as
+    their trials are no more than a chunk.
+    """
+
+    def __init__(
+        self, executor: Executor, work: Work, trails: Trails, places: Places, table: NDArray[np.bool_]
+    ) -> None:
         self.executor = executor
         self.subject = executor.subject
         self.work = work
+        self.trails = trails
         self.places = places
         self.table = table
+        self.trials = table.sum(axis=1)
         self.complete = bool(table.all())
-        self.pending: list[tuple[int, Places, Batch]] = []
+        self.pending: list[_Waiting] = []
         self.fresh: NDArray[Any] | None = None
 
     def run(self, tree: Node) -> Iterator[BatchOutcome]:
         rows = np.flatnonzero(self.table[tree.rows].any(axis=0))
-        yield from self._visit(tree, rows, self.subject.batch(self.places[rows]))
+        yield from self._visit(tree, 0, rows, self.subject.batch(self.places[rows]))
         yield from self._flush(everything=True)
 
-    def _visit(self, node: Node, rows: NDArray[np.intp], batch: Batch) -> Iterator[BatchOutcome]:
+    def _visit(self, node: Node, depth: int, rows: Rows, batch: Batch) -> Iterator[BatchOutcome]:
         for test in node.tests:
             wanted, inputs = self._narrow([test], rows, batch)
             if len(wanted):
                 configuration = int(self.work.configurations[test])
-                self.pending.append((configuration, self.places[wanted], inputs))
+                self._wait(np.full(len(wanted), test), wanted, inputs)
                 # Later tests are judged against the clean outputs of the same inputs.
                 clean_first = configuration == 0 and self.subject.oracle.needs_clean
                 yield from self._flush(everything=clean_first)
-        for (axis, severity), child in node.children.items():
-            wanted, inputs = self._narrow(child.rows, rows, batch)
-            if len(wanted):
+        for branches in self._together(node):
+            tests = [test for _, child in branches for test in child.rows]
+            wanted, inputs = self._narrow(tests, rows, batch)
+            if len(branches) > 1:
+                self._gather(node, depth, tests, wanted, inputs)
+                yield from self._flush(everything=False)
+            else:
+                (((axis, severity), child),) = branches
                 perturbed = self.subject.perturb(inputs, self.places[wanted], axis, severity)
-                yield from self._visit(child, wanted, perturbed)
+                yield from self._visit(child, depth + 1, wanted, perturbed)
 
-    def _narrow(self, tests: list[int], rows: NDArray[np.intp], batch: Batch) -> tuple[NDArray[np.intp], Batch]:
+    def _together(self, node: Node) -> Iterator[list[tuple[tuple[int, int], Node]]]:
+        """The branches with trials, as many at a time as have no more trials than a chunk has inputs, at least one."""
+        branches: list[tuple[tuple[int, int], Node]] = []
+        load = 0
+        for step, child in node.children.items():
+            own = int(self.trials[child.rows].sum())
+            if not own:
+                continue
+            if branches and load + own > self.executor.chunk:
+                yield branches
+                branches, load = [], 0
+            branches.append((step, child))
+            load += own
+        if branches:
+            yield branches
+
+    def _gather(self, node: Node, depth: int, tests: list[int], rows: Rows, batch: Batch) -> None:
+        """Perturb for all trials of some tests at once."""
+        which, column = np.nonzero(self.table[tests][:, rows])
+        test = np.array(tests)[which]
+        gathering = self.trails.gather(node, depth, test, column, len(rows))
+        places = self.places[rows]
+
+        def perturb(inputs: Batch, step: Step) -> Batch:
+            return self.subject.perturb(inputs, places[step.rows], step.axis, step.severity)
+
+        self._wait(test, rows[column], gathering.make(batch, perturb))
+
+    def _narrow(self, tests: list[int], rows: Rows, batch: Batch) -> tuple[Rows, Batch]:
         """The rows of the batch that some of the tests still need."""
         if self.complete:
             return rows, batch
@@ -58,50 +121,61 @@ class Walk:
             return rows, batch
         return rows[needed], take(batch, np.flatnonzero(needed))
 
+    def _wait(self, tests: Rows, rows: Rows, inputs: Batch) -> None:
+        self.pending.append(_Waiting(self.work.configurations[tests], self.places[rows], inputs))
+
     def _flush(self, *, everything: bool) -> Iterator[BatchOutcome]:
         """Feed the model full batches while there are enough inputs; or all that wait, the last batch as it is."""
-        waiting = sum(len(places) for _, places, _ in self.pending)
+        waiting = sum(map(len, self.pending))
         while waiting and (everything or waiting >= self.executor.batch_size.next()):
             taken = self._next_batch(self.executor.batch_size.next())
-            waiting -= sum(len(places) for _, places, _ in taken)
+            waiting -= len(taken)
             yield from self._judge(taken)
 
-    def _next_batch(self, size: int) -> list[tuple[int, Places, Batch]]:
-        taken: list[tuple[int, Places, Batch]] = []
+    def _next_batch(self, size: int) -> _Waiting:
+        taken: list[_Waiting] = []
         while size and self.pending:
-            configuration, places, batch = self.pending.pop(0)
-            if len(places) > size:
-                self.pending.insert(0, (configuration, places[size:], batch[size:]))
-                places, batch = places[:size], batch[:size]
-            taken.append((configuration, places, batch))
-            size -= len(places)
-        return taken
+            first = self.pending.pop(0)
+            if len(first) > size:
+                first, rest = first.split(size)
+                self.pending.insert(0, rest)
+            taken.append(first)
+            size -= len(first)
+        return _Waiting(
+            np.concatenate([part.configurations for part in taken]),
+            np.concatenate([part.places for part in taken]),
+            concat([part.inputs for part in taken]),
+        )
 
-    def _judge(self, taken: list[tuple[int, Places, Batch]]) -> Iterator[BatchOutcome]:
-        subject = self.subject
-        batch = concat([part for _, _, part in taken])
+    def _judge(self, asked: _Waiting) -> Iterator[BatchOutcome]:
+        subject, places = self.subject, asked.places
         begin = time.perf_counter()
-        outputs = subject.infer(batch, taken[0][0])
-        self.executor.batch_size.note(len(batch), time.perf_counter() - begin)
-        start = 0
-        for configuration, places, _ in taken:
-            own = outputs[start : start + len(places)]
-            start += len(places)
-            expected = None if subject.labels is None else subject.labels[subject.order[places]]
-            reference = clean = None
-            if subject.oracle.needs_clean:
-                if configuration == 0:
-                    reference = clean = subject.reference(own)
-                    self._remember(places, clean)
-                else:
-                    clean = self._clean(places)
-            outcome = subject.judge(own, expected, clean)
-            kept: dict[str, NDArray[np.float32]] = {}
-            if "value" in subject.keep and outcome.value is not None:
-                kept["value"] = outcome.value.astype(np.float32)
-            if "predicted" in subject.keep:
-                kept["predicted"] = predicted(own).astype(np.float32)
-            yield BatchOutcome(configuration, places, outcome.passed, kept, reference)
+        outputs = subject.infer(asked.inputs, int(asked.configurations[0]))
+        self.executor.batch_size.note(len(asked), time.perf_counter() - begin)
+        expected = None if subject.labels is None else subject.labels[subject.order[places]]
+        reference = clean = None
+        if subject.oracle.needs_clean:
+            # The clean test is in no batch with others.
+            if asked.configurations[0] == 0:
+                reference = clean = subject.reference(outputs)
+                self._remember(places, clean)
+            else:
+                clean = self._clean(places)
+        outcome = subject.judge(outputs, expected, clean)
+        kept: dict[str, NDArray[np.float32]] = {}
+        if "value" in subject.keep and outcome.value is not None:
+            kept["value"] = outcome.value.astype(np.float32)
+        if "predicted" in subject.keep:
+            kept["predicted"] = predicted(outputs).astype(np.float32)
+        ends = np.flatnonzero(np.diff(asked.configurations, append=-1)) + 1
+        for start, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
+            yield BatchOutcome(
+                int(asked.configurations[start]),
+                places[start:end],
+                outcome.passed[start:end],
+                {name: values[start:end] for name, values in kept.items()},
+                reference,
+            )
 
     def _remember(self, places: Places, clean: NDArray[Any]) -> None:
         if self.fresh is None:
