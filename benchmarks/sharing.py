@@ -34,6 +34,7 @@ AXES = {
     "brightness": "mnist_c.brightness", "zoom": "mnist_c.zoom", "blur": "mnist_c.motion_blur", "shear": "mnist_c.shear",
 }  # fmt: skip
 PARTS = ("planning", "perturbing", "inference", "recording", "fitting")
+FITTING = ("fit", "predict", "bounds")
 MOST = 2.0  # times the bare model, less fitting
 
 
@@ -83,7 +84,7 @@ class Clock:
         replaced += [(kind, "propose", self.timed("planning", kind.propose)) for kind in (Adaptive, Balanced)]
         replaced += [(Subject, "perturb", self.timed("perturbing", Subject.perturb))]
         replaced += [(Subject, "infer", self.timed("inference", Subject.infer))]
-        replaced += [(Process, name, self.timed("fitting", getattr(Process, name))) for name in ("fit", "predict")]
+        replaced += [(Process, name, self.timed("fitting", getattr(Process, name))) for name in FITTING]
         before = [(kind, name, getattr(kind, name)) for kind, name, _ in replaced]
         try:
             for kind, name, function in replaced:

@@ -27,6 +27,7 @@ from testifai.support.threads import only_workers
 # A chunk is perturbed as a whole: large enough to amortise NumPy's cost per call, small enough to hold one per depth.
 CHUNK_BYTES = 4 << 20
 CHUNK_INPUTS = 4096
+SCATTERED = 4  # times as many inputs, where each test wants a few of them: what is recorded comes in larger pieces
 CHUNK_CELLS = 64 << 20  # and what each test wants of a chunk is a byte an input
 
 HAND_OVER_EVERY = 0.05  # seconds
@@ -59,10 +60,7 @@ class LocalExecutor(Executor):
         if self.subject.oracle.needs_clean:
             work = work.with_clean()
         tree = prefix_tree(self.subject.space, work.configurations)
-        tables = (
-            (places, work.missing(outcomes, places))
-            for places in _chunks(work.union(), self._chunk_size(len(work.union()), len(work.configurations)))
-        )
+        tables = ((places, work.missing(outcomes, places)) for places in self._chunks(work))
         trails = Trails(tree)
         walks = (Walk(self, work, trails, places, table) for places, table in tables if table.any())
         with only_workers(self.workers), closing(self._measure(tree, walks)) as results:
@@ -73,11 +71,16 @@ class LocalExecutor(Executor):
                 if self.interrupted():
                     raise KeyboardInterrupt
 
-    def _chunk_size(self, inputs: int, tests: int) -> int:
+    def _chunks(self, work: Work) -> Iterator[Places]:
         """Chunks of equal size, as many for each worker as for the others: they all end together."""
-        chunk = max(1, min(self.chunk, CHUNK_CELLS // max(1, tests)))
-        rounds = max(1, -(-inputs // (chunk * self.workers)))
-        return max(1, -(-inputs // (rounds * self.workers)))
+        inputs, tests = work.union(), max(1, len(work.configurations))
+        # What a test has of a chunk may be as much as of one that all tests want whole.
+        scattered = min(SCATTERED, tests * len(inputs) / max(1, work.asked()))
+        chunk = max(1, min(int(scattered * self.chunk), CHUNK_CELLS // tests))
+        rounds = max(1, -(-len(inputs) // (chunk * self.workers)))
+        size = max(1, -(-len(inputs) // (rounds * self.workers)))
+        for start in range(0, len(inputs), size):
+            yield inputs[start : start + size]
 
     def _measure(self, tree: Node, walks: Iterator[Walk]) -> Generator[BatchOutcome, None, None]:
         if self.workers == 1:
@@ -216,8 +219,3 @@ def _joined(bundle: list[BatchOutcome]) -> list[BatchOutcome]:
             )
         )
     return joined
-
-
-def _chunks(places: Places, size: int) -> Iterator[Places]:
-    for start in range(0, len(places), size):
-        yield places[start : start + size]

@@ -54,13 +54,13 @@ class Walk:
         self.trails = trails
         self.places = places
         self.table = table
-        self.trials = table.sum(axis=1)
+        self.trials = np.count_nonzero(table, axis=1)
         self.complete = bool(table.all())
         self.pending: list[_Waiting] = []
         self.fresh: NDArray[Any] | None = None
 
     def run(self, tree: Node) -> Iterator[BatchOutcome]:
-        rows = np.flatnonzero(self.table[tree.rows].any(axis=0))
+        rows = np.flatnonzero(self.table.any(axis=0))
         yield from self._visit(tree, 0, rows, self.subject.batch(self.places[rows]))
         yield from self._flush(everything=True)
 
@@ -102,24 +102,23 @@ class Walk:
 
     def _gather(self, node: Node, depth: int, tests: list[int], rows: Rows, batch: Batch) -> None:
         """Perturb for all trials of some tests at once."""
-        which, column = np.nonzero(self.table[tests][:, rows])
+        which, wanted = np.nonzero(self.table[tests])
         test = np.array(tests)[which]
-        gathering = self.trails.gather(node, depth, test, column, len(rows))
+        gathering = self.trails.gather(node, depth, test, np.searchsorted(rows, wanted), len(rows))
         places = self.places[rows]
 
         def perturb(inputs: Batch, step: Step) -> Batch:
             return self.subject.perturb(inputs, places[step.rows], step.axis, step.severity)
 
-        self._wait(test, rows[column], gathering.make(batch, perturb))
+        self._wait(test, wanted, gathering.make(batch, perturb))
 
     def _narrow(self, tests: list[int], rows: Rows, batch: Batch) -> tuple[Rows, Batch]:
         """The rows of the batch that some of the tests still need."""
         if self.complete:
             return rows, batch
-        needed = self.table[tests][:, rows].any(axis=0) if len(tests) > 1 else self.table[tests[0], rows]
-        if needed.all():
-            return rows, batch
-        return rows[needed], take(batch, np.flatnonzero(needed))
+        asked = self.table[tests[0]] if len(tests) == 1 else self.table[tests].any(axis=0)
+        wanted = np.flatnonzero(asked)
+        return (rows, batch) if len(wanted) == len(rows) else (wanted, take(batch, np.searchsorted(rows, wanted)))
 
     def _wait(self, tests: Rows, rows: Rows, inputs: Batch) -> None:
         self.pending.append(_Waiting(self.work.configurations[tests], self.places[rows], inputs))
@@ -151,7 +150,6 @@ class Walk:
         subject, places = self.subject, asked.places
         begin = time.perf_counter()
         outputs = subject.infer(asked.inputs, int(asked.configurations[0]))
-        self.executor.batch_size.note(len(asked), time.perf_counter() - begin)
         expected = None if subject.labels is None else subject.labels[subject.order[places]]
         reference = clean = None
         if subject.oracle.needs_clean:
@@ -167,6 +165,8 @@ class Walk:
             kept["value"] = outcome.value.astype(np.float32)
         if "predicted" in subject.keep:
             kept["predicted"] = predicted(outputs).astype(np.float32)
+        # What comes with every batch counts too: the smaller batches are, the more of it there is.
+        self.executor.batch_size.note(len(asked), time.perf_counter() - begin)
         ends = np.flatnonzero(np.diff(asked.configurations, append=-1)) + 1
         for start, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
             yield BatchOutcome(
