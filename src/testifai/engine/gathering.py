@@ -72,8 +72,8 @@ class Trails:
     def gather(self, node: Node, depth: int, tests: Numbers, rows: Numbers, inputs: int) -> Gathering:
         """How to come from a node's composites to those of trials beneath it: each a test on one of so many inputs."""
         ways = self._ways[tests, depth:]
-        keys = ways * inputs + rows[:, None]
-        keys = np.unique(keys[ways >= 0])
+        keys = np.sort((ways * inputs + rows[:, None])[ways >= 0])
+        keys = keys[np.append(True, keys[1:] != keys[:-1])]
         nodes, of = np.divmod(keys, inputs)
         sources = np.searchsorted(keys, self._parents[nodes] * inputs + of)
         given = int(np.searchsorted(nodes, self._number[id(node)], side="right"))
