@@ -26,6 +26,7 @@ from testifai.models.onnx_session import (
 )
 from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale, guess
 from testifai.models.texts.onnx import OnnxTextModel
+from testifai.models.torch import TorchModel, import_torch
 from testifai.models.traces import as_rows
 from testifai.support.batches import Batch
 from testifai.support.fields import Count, File, Megabytes
@@ -137,6 +138,16 @@ class OnnxModel(Model):
         if key not in self._prepared:
             self._prepared[key] = self._prepare(batch)
         return self._prepared[key]
+
+    def on(self, device: str) -> TorchModel:
+        """This model's twin on a device of torch's: the same graph run by torch, its inputs prepared alike.
+
+        An InputError says which operators of the graph torch has no twin of.
+        """
+        import_torch()
+        from testifai.models.onnx_torch import OnnxTwin, onnx_as_torch
+
+        return OnnxTwin(self, onnx_as_torch(self.path, self.output), device, self.preprocess_for)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A session of onnxruntime cannot be copied to another process; the file can be opened again there.
