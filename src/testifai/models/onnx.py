@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import model_validator
 
 from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
@@ -30,6 +29,7 @@ from testifai.models.torch import TorchModel, import_torch
 from testifai.models.traces import as_rows
 from testifai.support.batches import Batch
 from testifai.support.fields import Count, File, Megabytes
+from testifai.support.schema import model_validator
 
 _DTYPES = {
     "tensor(float)": np.float32,
