@@ -1,4 +1,4 @@
-"""A machine with torch, NumPy, SciPy and scikit-learn and nothing else: the package imports, perturbs tensors, scans."""
+"""With torch, NumPy, SciPy and scikit-learn and nothing else, the package imports, perturbs tensors and scans."""
 
 from __future__ import annotations
 

@@ -315,7 +315,8 @@ def test_an_onnx_models_twin_is_the_same_model():
     images = np.asarray(demo_data().inputs[np.arange(100)])
     for told in ({}, {"scale": "signed", "mean": 0.1, "std": 0.3}):
         model = OnnxModel(demo_model_path(), **told)
-        twin = model.on("cpu")
+        twin = model.placed("cpu")
+        assert model.placed(None) is model
         np.testing.assert_allclose(twin(images), model(images), rtol=1e-4, atol=1e-4)
         assert np.array_equal(twin(images).argmax(1), model(images).argmax(1))
         for name in ("name", "fingerprint", "former_fingerprint", "outputs", "classes", "repeatable", "preprocessing"):
@@ -323,16 +324,24 @@ def test_an_onnx_models_twin_is_the_same_model():
         assert (twin.untold, twin.device.type) == (None, "cpu")
 
 
+@pytest.mark.skipif(not hasattr(models.Model, "on_tensors"), reason="models are not asked about tensors")
+def test_a_twin_on_tensors():
+    images = np.asarray(demo_data().inputs[np.arange(100)])
+    twin = OnnxModel(demo_model_path(), scale="signed", mean=0.1, std=0.3).placed("cpu")
+    with twin.answering():
+        np.testing.assert_allclose(twin.on_tensors(torch.from_numpy(images)), twin(images), rtol=1e-4, atol=1e-4)
+
+
 def test_a_twin_of_a_model_of_labels(tmp_path):
     nodes = [helper.make_node("ArgMax", ["x"], ["label"], axis=1)]
     path = save(tmp_path / "m.onnx", nodes, [None, 4], kind=I64, outputs=("label",))
     table = floats(6, 4)
-    assert OnnxModel(path).on("cpu")(table).tolist() == table.argmax(1).tolist()
+    assert OnnxModel(path).placed("cpu")(table).tolist() == table.argmax(1).tolist()
 
 
 def test_a_device_that_is_not_there():
     with pytest.raises(InputError, match="device 'cuda:99' cannot be used"):
-        OnnxModel(demo_model_path()).on("cuda:99")
+        OnnxModel(demo_model_path()).placed("cuda:99")
 
 
 def test_neither_onnx_nor_onnxruntime_is_needed():

@@ -16,6 +16,7 @@ from testifai.models.foreign import ForeignModel, is_adapter, is_estimator
 from testifai.models.outputs import align_labels, check_outputs
 from testifai.models.preprocess import Guess, Preprocess, guess
 from testifai.models.python import PythonModel
+from testifai.support import libraries
 from testifai.support.fields import make_part
 from testifai.support.registry import Registry
 
@@ -59,9 +60,7 @@ def onnx_as_torch(path: str | Path, output: str | None = None) -> Any:
     It gives the model's scores, or the output that is named, for tensors as the graph wants them, on the device
     that `.to(device)` takes it to. An InputError names the operators that are not known here, if there are any.
     """
-    from testifai.models.torch import import_torch
-
-    import_torch()
+    libraries.load("torch", extra="torch")
     from testifai.models import onnx_torch
 
     return onnx_torch.onnx_as_torch(path, output)

@@ -25,8 +25,8 @@ from testifai.models.onnx_session import (
 )
 from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale, guess
 from testifai.models.texts.onnx import OnnxTextModel
-from testifai.models.torch import TorchModel, import_torch
 from testifai.models.traces import as_rows
+from testifai.support import libraries
 from testifai.support.batches import Batch
 from testifai.support.fields import Count, File, Megabytes
 from testifai.support.schema import model_validator
@@ -139,12 +139,14 @@ class OnnxModel(Model):
             self._prepared[key] = self._prepare(batch)
         return self._prepared[key]
 
-    def on(self, device: str) -> TorchModel:
-        """This model's twin on a device of torch's: the same graph run by torch, its inputs prepared alike.
+    def placed(self, device: str | None) -> Model:
+        """This model on a device of torch's, None for where it is: the same graph run by torch, inputs prepared alike.
 
-        An InputError says which operators of the graph torch has no twin of.
+        An InputError says which operators of the graph are not known to run there.
         """
-        import_torch()
+        if device is None:
+            return self
+        libraries.load("torch", extra="torch")
         from testifai.models.onnx_torch import OnnxTwin, onnx_as_torch
 
         return OnnxTwin(self, onnx_as_torch(self.path, self.output), device, self.preprocess_for)

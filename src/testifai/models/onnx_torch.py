@@ -19,10 +19,9 @@ from testifai.models.base import Model
 from testifai.models.onnx_nodes import Graph, Node, read
 from testifai.models.onnx_operators import Operator, find
 from testifai.models.onnx_session import find_output
-from testifai.models.preprocess import Preprocess
 from testifai.models.torch import TorchModel
 
-Prepare = Callable[[NDArray[Any]], Preprocess]
+Prepare = Callable[[NDArray[Any]], Any]
 
 # Operators whose constants are numbers to be read, not to be computed with: reading them must not wait for a device.
 _TOLD = ("Pad", "Resize")
@@ -103,7 +102,7 @@ class OnnxModule(torch.nn.Module):  # type: ignore[misc]
 class OnnxTwin(TorchModel):
     """An ONNX model on a device of torch's: the same graph, name and fingerprint, its inputs prepared alike.
 
-    `prepare` tells how a batch of some shape and dtype is prepared.
+    `prepare` tells how a batch of some shape and dtype is prepared, as an array and as a tensor.
     """
 
     untold = None
@@ -114,7 +113,7 @@ class OnnxTwin(TorchModel):
         super().__init__(module, device=device, outputs=original.outputs, batch_size=original.batch_size)
         self.name, self.classes, self.repeatable = original.name, original.classes, original.repeatable
         self.preprocessing = original.preprocessing
-        self._told = original.fingerprint, original.former_fingerprint
+        self._told = original.fingerprint, original.former_fingerprint or original.fingerprint
         self._prepare = prepare
 
     @property
@@ -122,11 +121,16 @@ class OnnxTwin(TorchModel):
         return self._told[0]
 
     @property
-    def former_fingerprint(self) -> str | None:
+    def former_fingerprint(self) -> str:
         return self._told[1]
 
-    def preprocess_for(self, batch: NDArray[Any]) -> Preprocess:
-        return self._prepare(batch)
+    def _ready(self, batch: NDArray[Any]) -> NDArray[Any]:
+        # The module may write into what it is given.
+        return np.array(self._prepare(batch)(batch))
+
+    def _ready_tensor(self, batch: Tensor) -> Any:
+        like = np.empty((0, *batch.shape[1:]), dtype=str(batch.dtype).removeprefix("torch."))
+        return self._prepare(like).on_tensors(batch)
 
 
 def onnx_as_torch(path: str | Path, output: str | None = None) -> OnnxModule:

@@ -50,7 +50,7 @@ class TorchModel(Model):
         batch_size: int | None = None,
         version: str | None = None,
     ) -> None:
-        torch = import_torch()
+        torch = _import_torch()
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"model: {type(module).__name__} is not a torch.nn.Module")
         if threads is not None:
@@ -70,15 +70,11 @@ class TorchModel(Model):
     @cached_property
     def fingerprint(self) -> str:
         """The module's class, structure and weights; of the user's own classes the source, and what they reach."""
-        texts = [self._built, self._reached[0] or "", "" if self.version is None else self.version]
+        texts = [self.former_fingerprint, self._reached[0] or "", "" if self.version is None else self.version]
         return hashlib.sha256("\0".join(texts).encode()).hexdigest() if any(texts[1:]) else texts[0]
 
     @cached_property
-    def former_fingerprint(self) -> str | None:
-        return self._built
-
-    @cached_property
-    def _built(self) -> str:
+    def former_fingerprint(self) -> str:
         digest = hashlib.sha256(repr(self.module).encode())
         for name, value in sorted(self.module.state_dict().items()):
             digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
@@ -97,7 +93,7 @@ class TorchModel(Model):
             return reached(self.module) if own else (None, None)
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
-        torch = import_torch()
+        torch = _import_torch()
         inputs: Any = batch
         if not isinstance(batch, list):
             inputs = torch.from_numpy(self._ready(batch)).to(self.device)
@@ -113,7 +109,7 @@ class TorchModel(Model):
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
         """Outputs and, from the same pass, the activation traces of a submodule by its name, such as "features.3"."""
-        torch = import_torch()
+        torch = _import_torch()
         modules = {name: module for name, module in self.module.named_modules() if name}
         if layer is None or layer not in modules:
             raise InputError(f"layer: {layer!r} is not a submodule of {self.name}; {suggest(layer, modules)}")
@@ -130,17 +126,13 @@ class TorchModel(Model):
         activations = made.float() if made.is_floating_point() else made
         return outputs, as_rows(activations.cpu().numpy(), len(batch), layer)
 
-    def preprocess_for(self, batch: NDArray[Any]) -> Preprocess:
-        """How batches of this shape and dtype are turned into the module's input."""
+    def _ready(self, batch: NDArray[Any]) -> NDArray[Any]:
         is_images = batch.dtype.kind in "iu" and batch.ndim in (3, 4)
         if is_images:
-            return self._images
-        return self._others or Preprocess(dtype=np.float32 if batch.dtype.kind == "f" else batch.dtype)
-
-    def _ready(self, batch: NDArray[Any]) -> NDArray[Any]:
-        ready = np.asarray(self.preprocess_for(batch)(batch))
-        # A module may write into what it is given.
-        return ready.copy() if np.may_share_memory(ready, batch) else ready
+            return np.asarray(self._images(batch))
+        if self._others is not None:
+            return np.asarray(self._others(batch))
+        return np.array(batch, dtype=np.float32 if batch.dtype.kind == "f" else batch.dtype)
 
 
 class TorchPart(ImagePart):
@@ -170,7 +162,7 @@ def load_torch(
     Weights are read with `weights_only=True`: a file can hold tensors, never code. Options are those of
     `TorchModel`.
     """
-    torch = import_torch()
+    torch = _import_torch()
     made = import_object(path, folder=folder, field="model.torch")
     module = made if isinstance(made, torch.nn.Module) else _make(path, made)
     if not isinstance(module, torch.nn.Module):
@@ -194,7 +186,7 @@ def _make(path: str, factory: Any) -> Any:
 
 
 def _read_weights(file: Path) -> Any:
-    torch = import_torch()
+    torch = _import_torch()
     if not file.is_file():
         raise InputError(
             f"model.weights: {file} does not exist" if not file.exists() else f"model.weights: {file} is not a file"
@@ -233,8 +225,7 @@ def _move(module: Any, device: str) -> Any:
         raise InputError(f"model: device {device!r} cannot be used ({' '.join(str(error).split())[:120]})") from None
 
 
-def import_torch() -> Any:
-    """The library, or an InputError that says how to get it."""
+def _import_torch() -> Any:
     try:
         import torch
     except ImportError:
