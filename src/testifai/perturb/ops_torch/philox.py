@@ -5,13 +5,11 @@ On an NVIDIA card one Triton kernel makes them, elsewhere whole-tensor operation
 
 from __future__ import annotations
 
-import logging
-from functools import cache
 from typing import Any
 
 import torch
 
-log = logging.getLogger(__name__)
+from testifai.perturb.ops_torch.cards import kernels_for
 
 _MASK = 0xFFFFFFFF
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -20,17 +18,17 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 
 def words(indices: Any, key: tuple[int, int], call: int, count: int, rounds: int) -> Any:
     """The bits of 32-bit words as int32 of shape (inputs, count)."""
-    kernel = _kernel() if indices.device.type == "cuda" else None
-    if kernel is not None:
-        return kernel(indices, key, call, count, rounds, halves=False)
+    kernels = kernels_for(indices)
+    if kernels is not None:
+        return kernels.draw(indices, key, call, count, rounds, halves=False)
     return _plain(indices, key, call, (count + 3) // 4, rounds)[:, :count]
 
 
 def halves(indices: Any, key: tuple[int, int], call: int, count: int, rounds: int) -> Any:
     """16-bit words as int32 of shape (inputs, count): the lower and then the upper half of each 32-bit word."""
-    kernel = _kernel() if indices.device.type == "cuda" else None
-    if kernel is not None:
-        return kernel(indices, key, call, count, rounds, halves=True)
+    kernels = kernels_for(indices)
+    if kernels is not None:
+        return kernels.draw(indices, key, call, count, rounds, halves=True)
     pairs = _plain(indices, key, call, (count + 7) // 8, rounds).view(torch.int16)[:, :count]
     return pairs.to(torch.int32).bitwise_and_(0xFFFF)
 
@@ -61,19 +59,6 @@ def _plain(indices: Any, key: tuple[int, int], call: int, blocks: int, rounds: i
     counter[2] = (indices & _MASK)[:, None]
     counter[3] = (indices >> 32)[:, None]
     return torch.stack(philox4x32(counter, key, rounds), dim=-1).reshape(len(indices), 4 * blocks)
-
-
-@cache
-def _kernel() -> Any:
-    """What makes words on a card in one pass; None where Triton is not there or cannot build it."""
-    try:
-        from testifai.perturb.ops_torch.kernels import draw
-
-        draw(torch.zeros(1, dtype=torch.int64, device="cuda"), (0, 0), 0, 1, 1, halves=False)
-    except Exception as error:  # whatever is missing (a compiler, a driver), the words are made without it
-        log.info("random words are made without Triton: %s", " ".join(str(error).split())[:200])
-        return None
-    return draw
 
 
 def _low(words: Any) -> Any:
