@@ -115,7 +115,6 @@ def _sent(indices: NDArray[np.int64], device: torch.device) -> Any:
     ours = torch.from_numpy(indices)
     if device.type != "cuda":
         return ours.to(device)
-    first, count = int(indices[0]), len(indices)
-    if count > 1 and (np.diff(indices) == 1).all():
-        return torch.arange(first, first + count, device=device)
+    if len(indices) > 1 and (np.diff(indices) == 1).all():
+        return torch.arange(int(indices[0]), int(indices[-1]) + 1, device=device)
     return ours.pin_memory().to(device, non_blocking=True)
