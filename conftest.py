@@ -12,7 +12,12 @@ atexit.register(shutil.rmtree, os.environ["TESTIFAI_STATE"], ignore_errors=True)
 
 NEED = {
     "dash": ["src/testifai/app/*"],
-    "torch": ["src/testifai/perturb/ops_torch/*"],
+    "torch": [
+        "src/testifai/perturb/ops_torch/*",
+        "src/testifai/models/onnx_torch.py",
+        "src/testifai/models/onnx_operators.py",
+    ],
+    "triton": ["src/testifai/perturb/ops_torch/kernels.py"],
     "pyagrum": ["src/testifai/locality/network.py", "src/testifai/locality/inference.py"],
 }
 
