@@ -223,7 +223,7 @@ def _size(space: Space) -> int:
 
 def _scores(outcomes: Outcomes, test: int, places: Places) -> dict[str, NDArray[np.float32]]:
     """The oracle's values of some trials, where the run keeps them."""
-    return {SCORE: outcomes.kept(test, SCORE)[places]} if SCORE in outcomes.kept_names() else {}
+    return {SCORE: outcomes.kept_at(test, SCORE, places)} if SCORE in outcomes.kept_names() else {}
 
 
 def fitted(progress: Progress, known: Outcomes) -> Surrogate:
@@ -265,7 +265,9 @@ def _where_needed(
     chosen = generator.permutation(np.flatnonzero(added))
     places = []
     for test in chosen.tolist():
-        unseen = np.flatnonzero(~known.attempted(test, np.arange(reach)))
+        # As many places as surely hold enough that were not seen; there may be millions.
+        looked_at = np.arange(min(reach, pool + int(trials[test] + added[test])))
+        unseen = np.flatnonzero(~known.attempted(test, looked_at))
         within = unseen < pool
         order = np.concatenate([generator.permutation(unseen[within]), unseen[~within]])
         places.append(order[: added[test]])
