@@ -1,4 +1,4 @@
-"""Data sets too large to be read before a run begins: some of their contents tell them, and each input as it is read."""
+"""Data sets too large to be read before a run: some of their contents tell them, and each input as it is read."""
 
 from __future__ import annotations
 

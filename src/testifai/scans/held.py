@@ -1,4 +1,4 @@
-"""What the inputs of a run held when they were measured, where data are too large to be told by all of their contents."""
+"""What the inputs of a run held when they were measured, where data are too large to be told by all contents."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Held:
         changed = rows[(self._inputs.hashes(rows) != known).any(axis=1)]
         if len(changed):
             raise InputError(
-                f"run file: {store.path} was measured on {len(rows):,} inputs, and {len(changed):,} of them have changed "
-                f"since, such as {self._inputs.called(int(changed[0]))}; undo the change, or start a new run with "
+                f"run file: {store.path} was measured on {len(rows):,} inputs, and {len(changed):,} of them have "
+                f"changed since, such as {self._inputs.called(int(changed[0]))}; undo the change, or start a new run with "
                 "another --out"
             )
         self.hashes = stored
