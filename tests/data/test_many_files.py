@@ -90,7 +90,7 @@ def measured(store):
 
 
 def change(data, places):
-    """Other content under the same name and of the same size, of the first of the inputs at places that is no sample."""
+    """Other content under the same name and of the same size, of the first input at these places that is no sample."""
     rows = visiting_order(len(data), 0)[places]
     file = data.inputs.files[int(rows[~np.isin(rows, contents.sampled(len(data)))][0])]
     cv2.imwrite(str(file), cv2.imread(str(file)) + 1)
@@ -141,7 +141,8 @@ def test_names_and_some_contents_tell_a_large_one(many):
 def test_a_run_file_knows_what_its_inputs_held(many, tmp_path):
     scan(many, tmp_path / "run.db")
     held, tried = measured(tmp_path / "run.db")
-    assert held.tolist() == tried.tolist() and len(tried) < 200
+    assert held.tolist() == tried.tolist()
+    assert len(tried) < 200
 
 
 def test_a_run_is_not_continued_where_a_measured_input_changed(many, tmp_path):
@@ -188,7 +189,8 @@ def test_a_run_of_a_version_that_looked_at_all_contents_goes_on(many, tmp_path, 
         patch.setattr(folder, "MOST_BYTES", 1 << 30)
         scan(many, tmp_path / "run.db")
     data, made = scan(many, tmp_path / "run.db", budget=120)
-    assert made.inferences == 120 and data.inputs.contents is None
+    assert made.inferences == 120
+    assert data.inputs.contents is None
 
 
 def test_parts_measured_on_other_contents_are_not_merged(many, tmp_path):
@@ -225,7 +227,8 @@ def test_a_mapped_array_stays_in_its_file(many, tmp_path):
     rows = np.arange(12_000.0).reshape(600, 20)
     np.save(tmp_path / "rows.npy", rows)
     data = wrap(np.load(tmp_path / "rows.npy", mmap_mode="r"))
-    assert isinstance(data.inputs, MappedInputs) and data.inputs.contents is not None
+    assert isinstance(data.inputs, MappedInputs)
+    assert data.inputs.contents is not None
     assert np.array_equal(data.inputs[np.array([5, 599])], rows[[5, 599]])
     part = wrap(np.load(tmp_path / "rows.npy", mmap_mode="r")[10:]).inputs
     assert np.array_equal(part[:2], rows[10:12])

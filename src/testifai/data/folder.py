@@ -201,10 +201,13 @@ def _imdecode(data: NDArray[np.uint8], flag: int) -> Any:
     """What OpenCV makes of an image; None where it is none."""
     import cv2
 
+    level = cv2.utils.logging.setLogLevel(0)  # what is wrong with a file is said once, by us
     try:
         return cv2.imdecode(data, flag) if data.size else None
     except cv2.error:
         return None
+    finally:
+        cv2.utils.logging.setLogLevel(level)
 
 
 def _is_grey(file: Path) -> bool:
@@ -219,7 +222,8 @@ def _decode(file: Path, content: NDArray[np.uint8], color: str) -> NDArray[np.ui
 
     image = _imdecode(content, cv2.IMREAD_COLOR if color == "rgb" else cv2.IMREAD_GRAYSCALE)
     if image is None:
-        raise InputError(f"data: {file} is not a readable image")
+        what = "is not a readable image" if content.size else "is empty, not a readable image"
+        raise InputError(f"data: {file} {what}; put a readable one in its place, or remove it and start a new run")
     if color == "rgb":
         image = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
     pixels: NDArray[np.uint8] = np.asarray(image, dtype=np.uint8)

@@ -31,8 +31,8 @@ class Held:
         if len(changed):
             raise InputError(
                 f"run file: {store.path} was measured on {len(rows):,} inputs, and {len(changed):,} of them have "
-                f"changed since, such as {self._inputs.called(int(changed[0]))}; undo the change, or start a new run with "
-                "another --out"
+                f"changed since, such as {self._inputs.called(int(changed[0]))}; undo the change, or start a new run "
+                "with another --out"
             )
         self.hashes = stored
 
