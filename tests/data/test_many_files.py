@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import threading
 import time
@@ -98,8 +99,9 @@ def change(data, places):
 
 
 @pytest.mark.parametrize("number", [20_100, pytest.param(1_000_000, marks=pytest.mark.slow)])
-def test_a_run_over_very_many_images_reads_what_it_uses_and_starts_at_once(tmp_path, opened, number):
+def test_a_run_over_very_many_images_reads_what_it_uses_and_starts_at_once(tmp_path, opened, request, number):
     images = link(tmp_path, number)
+    request.addfinalizer(lambda: shutil.rmtree(tmp_path))  # pytest would leave a million files behind
     first = []
 
     def model(batch):
