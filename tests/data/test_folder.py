@@ -96,7 +96,7 @@ def test_refused(pets, tmp_path):
     with pytest.raises(InputError, match=r"0\.png is not a readable image"):
         data.load("folder", path)
     (path / "cat" / "0.png").write_bytes(b"")
-    with pytest.raises(InputError, match=r"0\.png is not a readable image"):
+    with pytest.raises(InputError, match=r"0\.png is empty, not a readable image; put a readable one in its place"):
         data.load("folder", path)
     (path / "cat" / "0.png").unlink()
     for size in ([3], [0, 4], "big", [2.5, 3]):
@@ -111,3 +111,30 @@ def test_refused(pets, tmp_path):
         data.load("folder", path / "empty")
     with pytest.raises(InputError, match="does not exist"):
         data.load("folder", path / "none")
+
+
+def test_what_opencv_says_of_a_broken_file_is_not_added_to_the_one_line(pets, capfd):
+    path, _ = pets
+    file = path / "cat" / "1.png"
+    file.write_bytes(file.read_bytes()[:60])
+    with pytest.raises(InputError, match=r"1\.png is not a readable image"):
+        data.load("folder", path)
+    assert capfd.readouterr().err == ""
+
+
+def test_odd_entries_of_a_folder(pets):
+    path, images = pets
+    (path / "cat" / "round").symlink_to(".")  # links within a class folder are not followed
+    (path / "cat" / "self.png").symlink_to("self.png")
+    (path / "cat" / "gone.png").symlink_to("nowhere.png")
+    (path / "dog" / "sub").mkdir()
+    write(path / "dog" / "sub" / "ö.png", images[0])
+    with open(bytes(path / "dog") + b"/z\xff.png", "wb") as file:  # a name that is no text
+        file.write((path / "cat" / "1.png").read_bytes())
+    read = data.load("folder", path)
+    assert [file.name for file in read.inputs.files][:4] == ["1.png", "2.bmp", "1.PNG", "ö.png"]
+    assert len(read) == 5
+    assert read.fingerprint
+    (path / "up").symlink_to("..")
+    with pytest.raises(InputError, match="up is a link to a folder that it lies in itself; remove it"):
+        data.load("folder", path)

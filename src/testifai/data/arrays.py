@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from mmap import mmap
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from testifai.data.fingerprint import chunks, fingerprint
 from testifai.data.labels import read_labels
 from testifai.data.lazy import LazyInputs
+from testifai.data.mapped import MappedInputs
 from testifai.errors import InputError
 from testifai.support import checks
 from testifai.support.batches import SIDES, Pair, Side, are_pairs
@@ -77,8 +80,10 @@ def from_arrays(
 
 
 def _read_inputs(inputs: Any) -> Inputs:
+    if _is_file(inputs):
+        inputs = MappedInputs.of(inputs)
     if isinstance(inputs, LazyInputs):
-        if inputs.dtype.kind == "f":
+        if inputs.dtype.kind == "f" and inputs.contents is None:  # else each is looked at when it is read
             _check_finite(inputs)
         return inputs
     if isinstance(inputs, str | bytes | dict | set | frozenset):
@@ -101,6 +106,15 @@ def _read_inputs(inputs: Any) -> Inputs:
     if array.dtype.kind == "f":
         _check_finite(array)
     return array
+
+
+def _is_file(inputs: Any) -> bool:
+    """Whether this is a whole array in a file, as `np.load(…, mmap_mode="r")` gives it."""
+    if not isinstance(inputs, np.memmap) or inputs.mode != "r":
+        return False
+    base: Any = inputs.base  # of a part of an array, the array
+    there = isinstance(base, mmap) and inputs.filename is not None and os.path.isfile(inputs.filename)
+    return there and inputs.size > 0 and inputs.dtype.kind in "biuf"
 
 
 def _holds_text(row: Any) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from testifai.data.listing import has_images
 from testifai.errors import InputError
 
-IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp"})
 _SUFFIXES = {".npz": "npz", ".bin": "cifar", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _ACCEPTED = (
     ".npz, MNIST IDX (also .gz), CIFAR .bin, a folder of class folders of images, or texts in .csv, .tsv or .jsonl"
@@ -30,19 +30,14 @@ def _detect_file(path: Path) -> str | None:
 
 
 def _detect_folder(folder: Path) -> str | None:
-    entries = [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith(".")]
-    if any(is_image(entry) or (entry.is_dir() and any(map(is_image, entry.iterdir()))) for entry in entries):
+    if has_images(folder):
         return "folder"
+    entries = [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith(".")]
     if any(entry.suffix == ".bin" for entry in entries):
         return "cifar"
     if any(entry.is_file() and is_idx(entry) for entry in entries):
         return "idx"
     return None
-
-
-def is_image(path: Path) -> bool:
-    """Whether a path is named like an image."""
-    return path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith(".") and path.is_file()
 
 
 def is_idx(path: Path) -> bool:

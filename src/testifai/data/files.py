@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from testifai.data.contents import HASH_BYTES
 from testifai.data.lazy import Digests
 from testifai.errors import InputError
 
-HASH_BYTES = 16
 _STAT, _MASK = 4, (1 << 64) - 1
 # A file changed so lately may change again without its times telling: clocks of file systems are coarse.
 _SETTLED = 2_000_000_000  # nanoseconds
@@ -39,7 +39,7 @@ class FileDigests:
 
     def of(self, files: Sequence[Path]) -> list[bytes]:
         """The hash of each file's content."""
-        stats = [_stat(file) for file in files]
+        stats = [stat_of(file) for file in files]
         unknown = [place for place, stat in enumerate(stats) if stat not in self._known]
         found = [self._known.get(stat, b"") for stat in stats]
         if unknown:
@@ -47,20 +47,21 @@ class FileDigests:
                 hashes = pool.map(_hash, [files[place] for place in unknown])
                 for place, digest in zip(unknown, hashes, strict=True):
                     found[place] = digest
-                    self._learn(stats[place], digest)
+                    self.learn(stats[place], digest)
         return found
 
     def table(self, files: Sequence[Path]) -> Digests:
         """What is worth knowing of these files another time."""
         rows = []
         for file in files:
-            stat = _stat(file)
+            stat = stat_of(file)
             known = None if stat in self._lately else self._known.get(stat)
             if known is not None:
                 rows.append([*stat, *np.frombuffer(known, "<u8").tolist()])
         return np.array(rows, np.uint64).reshape(len(rows), _STAT + HASH_BYTES // 8)
 
-    def _learn(self, stat: Stat, digest: bytes) -> None:
+    def learn(self, stat: Stat, digest: bytes) -> None:
+        """Take in the hash of a file that was read, and how the file looked from outside before."""
         self.read += 1
         if stat[-1] == 0:  # a file system without inodes: two files could look the same from outside
             return
@@ -69,7 +70,8 @@ class FileDigests:
             self._lately.add(stat)
 
 
-def _stat(file: Path) -> Stat:
+def stat_of(file: Path | str) -> Stat:
+    """How a file looks from outside."""
     try:
         found = os.stat(file)
     except OSError as error:

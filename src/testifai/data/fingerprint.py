@@ -30,10 +30,11 @@ def fingerprint(
     side: Side = "both",
     *,
     former: bool = False,
+    whole: bool = False,
 ) -> str:
     """BLAKE2b over dtype, shape and contents of inputs and labels, little-endian; and the side, for pairs of texts.
 
-    `former` asks for what version 0.1.0 found.
+    `former` asks for what version 0.1.0 found, `whole` for all contents also of data too large to be told by them.
 
     >>> fingerprint(["a", "bc"]) == fingerprint(["ab", "c"])
     False
@@ -48,7 +49,7 @@ def fingerprint(
         digest.update(f"texts {len(inputs)}\n".encode())
         for text in cast(list[str], inputs):
             _add_text(digest, text)
-    elif isinstance(inputs, LazyInputs) and (identity := _identity(inputs, former)) is not None:
+    elif isinstance(inputs, LazyInputs) and (identity := _identity(inputs, former, whole)) is not None:
         digest.update(identity)
     else:
         _add_array(digest, inputs)
@@ -60,8 +61,10 @@ def fingerprint(
     return digest.hexdigest()
 
 
-def _identity(inputs: LazyInputs, former: bool) -> bytes | None:
-    return inputs.former_identity() if former else inputs.identity()
+def _identity(inputs: LazyInputs, former: bool, whole: bool) -> bytes | None:
+    if former:
+        return inputs.former_identity()
+    return inputs.whole_identity() if whole and inputs.contents is not None else inputs.identity()
 
 
 def _add_text(digest: hashlib.blake2b, text: str) -> None:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from testifai.data.arrays import Data, from_arrays
 from testifai.data.base import DataPart
-from testifai.data.detect import is_image
-from testifai.data.files import FileDigests
+from testifai.data.contents import MOST_BYTES, MOST_FILES, Contents, Hashes, Rows, as_numbers, hashed, sampled
+from testifai.data.files import FileDigests, stat_of
 from testifai.data.lazy import Digests, LazyInputs
+from testifai.data.listing import Listed, images
 from testifai.errors import InputError
 from testifai.support import checks, image_sizes
 from testifai.support.fields import File
@@ -28,45 +29,92 @@ HEAD = 1 << 20  # bytes in which a file says how large its image is; photographs
 class ImageFiles(LazyInputs):
     """Image files as a stack (N, H, W, 3) of RGB or (N, H, W) of grey images, uint8."""
 
-    def __init__(self, folder: Path, files: Sequence[Path], size: tuple[int, int] | None, color: str) -> None:
-        self.folder, self.files, self.size, self.color = folder, tuple(files), size, color
-        first = _decode(self.files[0], color)
+    def __init__(self, folder: Path, names: Sequence[str], size: tuple[int, int] | None, color: str) -> None:
+        self.folder, self.files, self.size, self.color = folder, Listed(folder, names), size, color
+        first = _decode(self.files[0], _bytes(self.files[0]), color)
         height, width = size or first.shape[:2]
         self.shape = (len(self.files), height, width, *first.shape[2:])
         self.dtype = np.dtype(np.uint8)
         self._digests = FileDigests()
+        self.contents = Contents(len(self)) if self._are_many() else None
         self._identity: bytes | None = None
 
-    def read(self, rows: NDArray[np.intp]) -> NDArray[np.uint8]:
+    def read(self, rows: Rows) -> NDArray[np.uint8]:
         batch = np.empty((len(rows), *self.shape[1:]), dtype=np.uint8)
-        for position, row in enumerate(rows):
-            batch[position] = self._fit(self.files[row])
+        found = []
+        for position, row in enumerate(rows.tolist()):
+            file = self.files[row]
+            content = self._content(file)
+            batch[position] = self._fit(file, content[0])
+            found.append(content[1])
+        if self.contents is not None:
+            self.note(rows, as_numbers(found))
         return batch
 
     def identity(self) -> bytes:
-        """Names and contents of the files, in hashes: decoding every image to start a run would take far longer."""
+        """Names and contents of the files, in hashes: decoding every image to start a run would take far longer.
+
+        Of very many files, all names and some contents.
+        """
         if self._identity is None:
-            told = (digest.hex() for digest in self._digests.of(self.files))
-            self._identity = self._told("image contents", told)
+            self._identity = self.whole_identity() if self.contents is None else self._partly()
         return self._identity
 
+    def whole_identity(self) -> bytes:
+        return self._told("image contents", (digest.hex() for digest in self._digests.of(self.files)))
+
     def former_identity(self) -> bytes:
-        return self._told("images", (str(file.stat().st_size) for file in self.files))
+        return self._told("images", (str(stat_of(file)[0]) for file in self.files))
 
     def recall(self, digests: Digests) -> None:
         self._digests.recall(digests)
 
     def digests(self) -> Digests | None:
-        return None if self._identity is None else self._digests.table(self.files)
+        if self._identity is None:
+            return None
+        looked_at: Sequence[Path] = self.files
+        if self.contents is not None:
+            rows = np.union1d(self.contents.rows(), sampled(len(self)))
+            looked_at = [self.files[row] for row in rows.tolist()]
+        return self._digests.table(looked_at)
+
+    def hashes(self, rows: Rows) -> Hashes:
+        return as_numbers(self._digests.of([self.files[row] for row in rows.tolist()]))
+
+    def called(self, row: int) -> str:
+        return str(self.files[row])
+
+    def _are_many(self) -> bool:
+        """Whether reading all files would take long."""
+        if len(self) > MOST_FILES:
+            return True
+        return sum(stat_of(file)[0] for file in self.files) > MOST_BYTES
+
+    def _begun(self, what: str, more: bytes = b"") -> hashlib.blake2b:
+        return hashlib.blake2b(f"{what} {self.shape} {self.size} {self.color}\n".encode() + more)
+
+    def _partly(self) -> bytes:
+        names = "\0".join(self.files.names).encode(errors="surrogateescape")
+        return self._begun("some image contents", names + self.sample()).digest()
 
     def _told(self, what: str, each: Iterable[str]) -> bytes:
-        digest = hashlib.blake2b(f"{what} {self.shape} {self.size} {self.color}\n".encode())
-        for file, text in zip(self.files, each, strict=True):
-            digest.update(f"{file.relative_to(self.folder).as_posix()} {text}\n".encode())
+        digest = self._begun(what)
+        for name, text in zip(self.files.names, each, strict=True):
+            digest.update(f"{name} {text}\n".encode(errors="surrogateescape"))
         return digest.digest()
 
-    def _fit(self, file: Path) -> NDArray[np.uint8]:
-        image = _decode(file, self.color)
+    def _content(self, file: Path) -> tuple[NDArray[np.uint8], bytes]:
+        """What is in a file, and its hash where that is not known yet."""
+        if self.contents is None:
+            return _bytes(file), b""
+        stat = stat_of(file)
+        content = _bytes(file)
+        digest = hashed(content.data)
+        self._digests.learn(stat, digest)
+        return content, digest
+
+    def _fit(self, file: Path, content: NDArray[np.uint8]) -> NDArray[np.uint8]:
+            image = _decode(file, content, self.color)
         height, width = self.shape[1:3]
         if image.shape[:2] == (height, width):
             return image
@@ -103,23 +151,20 @@ def load_folder(path: Path, size: Sequence[int] | None = None, color: str | None
     path = Path(path)
     if not path.is_dir():
         raise InputError(f"data: {path} is not a folder" if path.exists() else f"data: {path} does not exist")
-    files, labels, classes = _list(path)
+    names, labels, classes = _list(path)
     if color is None:
-        color = "grey" if _is_grey(files[0]) else "rgb"
+        color = "grey" if _is_grey(path / names[0]) else "rgb"
     checks.choice("data: color", color, get_args(Color))
-    images = ImageFiles(path, files, _check_size(size), color)
+    files = ImageFiles(path, names, _check_size(size), color)
     if labels is not None:  # images of one class are often alike: a look at one of each finds a missing size early
-        images.read(np.unique(labels, return_index=True)[1].astype(np.intp))
-    return from_arrays(images, labels, classes, name=path.name)
+        files.read(np.unique(labels, return_index=True)[1].astype(np.intp))
+    return from_arrays(files, labels, classes, name=path.name)
 
 
-def _list(path: Path) -> tuple[list[Path], NDArray[np.int64] | None, tuple[str, ...] | None]:
-    loose = sorted(file for file in path.iterdir() if is_image(file))
-    folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-    by_class = {folder.name: sorted(filter(is_image, folder.rglob("*"))) for folder in folders}
-    by_class = {name: files for name, files in by_class.items() if files}
+def _list(path: Path) -> tuple[list[str], NDArray[np.int64] | None, tuple[str, ...] | None]:
+    loose, by_class = images(path)
     if loose and by_class:
-        raise InputError(f"data: {path} holds images beside class folders ({loose[0].name}); move or remove them")
+        raise InputError(f"data: {path} holds images beside class folders ({loose[0]}); move or remove them")
     if loose:
         return loose, None, None
     if not by_class:
@@ -153,10 +198,13 @@ def _bytes(file: Path) -> NDArray[np.uint8]:
 
 def _imdecode(data: NDArray[np.uint8], flag: int) -> Any:
     """What OpenCV makes of an image; None where it is none."""
+    level = cv2.utils.logging.setLogLevel(0)  # what is wrong with a file is said once, by us
     try:
         return cv2.imdecode(data, flag) if data.size else None
     except cv2.error:
         return None
+    finally:
+        cv2.utils.logging.setLogLevel(level)
 
 
 def _is_grey(file: Path) -> bool:
@@ -164,10 +212,11 @@ def _is_grey(file: Path) -> bool:
     return image is not None and (image.ndim == 2 or image.shape[2] == 1)
 
 
-def _decode(file: Path, color: str) -> NDArray[np.uint8]:
-    image = _imdecode(_bytes(file), cv2.IMREAD_COLOR if color == "rgb" else cv2.IMREAD_GRAYSCALE)
+def _decode(file: Path, content: NDArray[np.uint8], color: str) -> NDArray[np.uint8]:
+    image = _imdecode(content, cv2.IMREAD_COLOR if color == "rgb" else cv2.IMREAD_GRAYSCALE)
     if image is None:
-        raise InputError(f"data: {file} is not a readable image")
+        what = "is not a readable image" if content.size else "is empty, not a readable image"
+        raise InputError(f"data: {file} {what}; put a readable one in its place, or remove it and start a new run")
     if color == "rgb":
         image = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
     pixels: NDArray[np.uint8] = np.asarray(image, dtype=np.uint8)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from testifai.data.contents import Contents, Hashes, Rows, as_numbers, hashed, sampled
+from testifai.errors import InputError
 
 # A row for each file: size, times of change of content and of the entry, inode, and a hash of its content in two parts.
 Digests = NDArray[np.uint64]
@@ -15,11 +19,13 @@ Digests = NDArray[np.uint64]
 class LazyInputs(ABC):
     """A read-only stack of equally shaped inputs; indexing it with rows reads those rows.
 
-    Subclasses set `shape` and `dtype` and say how rows are read.
+    Subclasses set `shape` and `dtype` and say how rows are read. Those that may be too large to look at all contents
+    beforehand set `contents` then, and `note` what is in the rows they read.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    contents: Contents | None = None  # None: all contents tell the data set
 
     @abstractmethod
     def read(self, rows: NDArray[np.intp]) -> NDArray[Any]:
@@ -27,6 +33,12 @@ class LazyInputs(ABC):
 
     def identity(self) -> bytes | None:
         """What tells this data set from another without reading all of it; None: its contents."""
+        if self.contents is None:
+            return self.whole_identity()
+        return hashlib.blake2b(f"some of {self.shape} {self.dtype.str}\n".encode() + self.sample()).digest()
+
+    def whole_identity(self) -> bytes | None:
+        """What tells it by all contents, however large it is; None: they themselves."""
         return None
 
     def former_identity(self) -> bytes | None:
@@ -40,6 +52,28 @@ class LazyInputs(ABC):
         """What to know of the files another time; None where their contents were not looked at."""
         return None
 
+    def hashes(self, rows: Rows) -> Hashes:
+        """What is in these rows now."""
+        return as_numbers(hashed(self.read(row).data) for row in rows[:, None])
+
+    def sample(self) -> bytes:
+        """Hashes of rows that stand for all."""
+        return self.hashes(sampled(len(self))).astype("<u8").tobytes()
+
+    def called(self, row: int) -> str:
+        """One of the inputs, in words."""
+        return f"row {row}"
+
+    def note(self, rows: Rows, found: Hashes) -> None:
+        """Refuse rows that held something else when they were read before."""
+        assert self.contents is not None
+        changed = self.contents.note(rows, found)
+        if len(changed):
+            raise InputError(
+                f"data: {self.called(int(changed[0]))} is not what it was when it was read before; "
+                "do not change the data of a run"
+            )
+
     @property
     def ndim(self) -> int:
         return len(self.shape)
@@ -48,8 +82,17 @@ class LazyInputs(ABC):
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
+        if isinstance(key, np.ndarray) and key.dtype.kind in "iu" and key.ndim == 1:
+            return self.read(self._within(key))
         rows = np.arange(len(self), dtype=np.intp)[key]
         if rows.ndim == 0:
             row: NDArray[Any] = self.read(rows.reshape(1))[0]
             return row
         return self.read(rows)
+
+    def _within(self, key: NDArray[Any]) -> Rows:
+        """Rows as they are numbered from 0; those of a batch, without a look at all others."""
+        rows = np.where(key < 0, key.astype(np.intp) + len(self), key).astype(np.intp)
+        if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
+            raise IndexError(f"row {key[(rows < 0) | (rows >= len(self))][0]} is out of bounds for {len(self)} rows")
+        return rows

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.data.contents import MOST_BYTES, Contents, Hashes, Rows, as_numbers, hashed
 from testifai.data.lazy import LazyInputs
 from testifai.errors import InputError
 
@@ -44,15 +45,44 @@ class MappedInputs(LazyInputs):
         self.shape, self.dtype = shape, dtype
         self._array = np.asarray(np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C"))
 
-    def read(self, rows: NDArray[np.intp]) -> NDArray[Any]:
-        return self[rows]
+        if self._array.nbytes > MOST_BYTES:
+            self.contents = Contents(len(self))
+
+    @classmethod
+    def of(cls, array: np.memmap[Any, Any]) -> MappedInputs:
+        """A whole array in a file that NumPy has mapped."""
+        fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+        return cls(Path(str(array.filename)), array.dtype, array.offset, array.shape, fortran=fortran)
+
+    def read(self, rows: Rows) -> NDArray[Any]:
+        self.file.check()
+        part = np.ascontiguousarray(self._array[rows])
+        if self.contents is not None:
+            self.note(rows, _hashes(part))
+            self._check_finite(rows, part)
+        return part
+
+    def hashes(self, rows: Rows) -> Hashes:
+        self.file.check()
+        return as_numbers(hashed(np.ascontiguousarray(self._array[row]).data) for row in rows.tolist())
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
+        if isinstance(key, np.ndarray):
+            return super().__getitem__(key)
         self.file.check()
-        part = self._array[key]
-        # Rows picked one by one are a copy already; a slice would look into the file later.
-        return np.ascontiguousarray(part) if isinstance(key, np.ndarray) else np.array(part, order="C")
+        # A copy: a slice would look into the file later.
+        return np.array(self._array[key], order="C")
+
+    def _check_finite(self, rows: Rows, part: NDArray[Any]) -> None:
+        if self.dtype.kind == "f":
+            finite = np.isfinite(part).reshape(len(part), -1).all(axis=1)
+            if not finite.all():
+                raise InputError(f"inputs: row {rows[np.argmin(finite)]} holds NaN or infinity")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         whole = self[:]
         return whole if dtype is None else whole.astype(dtype, copy=False)
+
+
+def _hashes(part: NDArray[Any]) -> Hashes:
+    return as_numbers(hashed(np.ascontiguousarray(row).data) for row in part)

@@ -247,4 +247,4 @@ def check_names(names: tuple[str, ...] | None, count: int | None, *, exactly: bo
 
 def data_fingerprint(data: Data) -> str:
     """Of the inputs alone: labels that turn up later change nothing."""
-    return fingerprint(data.inputs)
+    return fingerprint(data.inputs, whole=True)

@@ -164,6 +164,7 @@ _CHECKS: dict[str, Check] = {
     keys.ENVIRONMENTS: each(table_of(text), 100_000),
     keys.ASKED_TWICE: table(inputs=whole(0), differ=whole(0), decisions=maybe(whole(0))),
     keys.INPUTS: whole(1, MOST_INPUTS),
+    keys.PARTLY: maybe(flag),
     keys.CLASSES: each(text),
     keys.STOPPED_EARLY: flag,
     keys.SPEC: table(),

@@ -10,6 +10,7 @@ ENVIRONMENT = "environment"  # versions of what it was made with
 ENVIRONMENTS = "environments"  # where other versions contributed too: all of them, the first among them
 ASKED_TWICE = "asked_twice"  # whether the model gave the same answers twice, and of how many inputs that is known
 INPUTS = "inputs"  # how many there are
+PARTLY = "partly"  # whether names and some contents tell the data, and CONTENTS each input that was measured
 CLASSES = "classes"  # their names, in the order of their numbers
 STOPPED_EARLY = "stopped_early"  # whether a rule may have ended tests, which widens their bounds
 SPEC = "spec"  # the spec it was made from, as plain data
@@ -26,11 +27,12 @@ ENDED = "ended"  # under which terms a cached run ended, and its verdicts
 LABELS = "labels"  # as in the data
 FILES = "files"  # what is known of unchanged data files, so that they are not read again: sizes, times, hashes
 REFERENCE = "reference"  # what the oracle remembers of clean outputs, in blocks of places
+CONTENTS = "contents"  # hashes of what measured inputs held, in blocks of places
 SCORES = "quality/"  # and a digest of the measure: scores in blocks of one test, and as plain data what they cost
 SWEEPS = "sweep/"  # and a perturbation's name and /: batches by level, and as plain data what was found
 
 # What parts of one run have in common: a merged run takes it from the first of them.
-SHARED = (IDENTITY, ENVIRONMENT, SPEC, GATES, INPUTS, CLASSES, FOLDER, STOPPED_EARLY)
+SHARED = (IDENTITY, ENVIRONMENT, SPEC, GATES, INPUTS, PARTLY, CLASSES, FOLDER, STOPPED_EARLY)
 
 
 def scores(digest: str) -> str:

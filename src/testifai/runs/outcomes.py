@@ -115,10 +115,7 @@ class Outcomes:
             own[1] |= passed
             return
         tried = packed.places_of(attempted, 8 * len(attempted))
-        few = Few.of(tried + start, packed.get(passed, tried), None, self._codes)
-        if row is not None:
-            _refuse(configuration, row.clashes(few))
-        self._rows[configuration] = few if row is None else row.joined(few)
+        self._join(configuration, row, Few.of(tried + start, packed.get(passed, tried), None, self._codes))
 
     def load_kept(self, configuration: int, name: str, places: Places, values: NDArray[np.float32]) -> None:
         """Keep a value of each of these places; of those that were tried it says something."""
@@ -141,6 +138,13 @@ class Outcomes:
         if isinstance(row, Few):
             values[row.places] = row.kept(name, 0, self.inputs)
         return values
+
+    def kept_at(self, configuration: int, name: str, places: Places) -> NDArray[np.float32]:
+        """The values kept of these inputs, NaN where there is none."""
+        row = self._rows.get(configuration)
+        if isinstance(row, Few):
+            return row.kept_at(name, places)
+        return self.kept(configuration, name)[places]
 
     def kept_span(self, configuration: int, name: str, start: int, stop: int) -> NDArray[np.float32]:
         """The values kept of those inputs tried among the places from `start`, a multiple of eight, up to `stop`."""
@@ -176,7 +180,7 @@ class Outcomes:
             places.append(tried)
             passed.append(outcomes)
             if name is not None:
-                values.append(self._kept_at(configuration, name, tried))
+                values.append(self.kept_at(configuration, name, tried))
         test = np.repeat(np.arange(len(places)), [len(tried) for tried in places])
         place, inputs = np.concatenate(places), self.inputs
         if among is not None:
@@ -194,12 +198,22 @@ class Outcomes:
         if other.inputs != self.inputs:
             raise InputError(f"runs of {self.inputs} and {other.inputs} inputs cannot be merged")
         for configuration, row in other._rows.items():
-            self.load(configuration, 0, *row.span(0, self.inputs))
+            own = self._rows.get(configuration)
+            if isinstance(row, Few) and not isinstance(own, Many) and not self._are_many(own, len(row), False):
+                self._join(configuration, own, Few(row.codes))
+            else:
+                self.load(configuration, 0, *row.span(0, self.inputs))
             tried, _ = row.trials(None)
             for name in other.kept_names():
                 theirs = row.kept(name, 0, self.inputs)
                 known = ~np.isnan(theirs)
                 self.load_kept(configuration, name, tried[known], theirs[known])
+
+    def _join(self, configuration: int, row: Few | None, few: Few) -> None:
+        """Add a few outcomes to few; refuse a contradiction."""
+        if row is not None:
+            _refuse(configuration, row.clashes(few))
+        self._rows[configuration] = few if row is None else row.joined(few)
 
     def _are_many(self, row: Few | None, more: int, kept: bool) -> bool:
         """Whether a row is better off as bits once it holds so many more."""
@@ -215,13 +229,6 @@ class Outcomes:
             return row
         made = self._rows[configuration] = Many.of(row, self.inputs, self._owner)
         return made
-
-    def _kept_at(self, configuration: int, name: str, places: Places) -> NDArray[np.float32]:
-        row = self._rows[configuration]
-        if isinstance(row, Few):
-            own = row.kept(name, 0, self.inputs)
-            return own if len(places) == len(own) else own[np.isin(row.places, places, assume_unique=True)]
-        return self.kept(configuration, name)[places]
 
 
 def _refuse(configuration: int, clashes: int) -> None:

@@ -108,10 +108,10 @@ class Few:
     def span(self, start: int, stop: int) -> tuple[Bits, Bits]:
         """Attempted and passed bits of the places from `start`, a multiple of eight, up to `stop`."""
         codes = self.codes[self._within(start, stop)]
-        flags = np.zeros((2, stop - start), bool)
-        flags[0, (codes >> 1).astype(np.intp) - start] = True
-        flags[1, (codes[codes & 1 == 1] >> 1).astype(np.intp) - start] = True
-        attempted, passed = packed.pack(flags)
+        places = (codes >> 1).astype(np.intp) - start
+        attempted, passed = np.zeros((2, packed.size(stop - start)), np.uint8)
+        packed.put(attempted, places)
+        packed.put(passed, places, codes & 1 == 1)
         return attempted, passed
 
     def kept(self, name: str, start: int, stop: int) -> Floats:
@@ -122,6 +122,15 @@ class Few:
         """What was kept of each place."""
         own = (self.values or {}).get(name)
         return np.full(len(self), np.nan, np.float32) if own is None else own
+
+    def kept_at(self, name: str, places: Places) -> Floats:
+        """What was kept of these places, NaN where nothing was."""
+        values = np.full(len(places), np.nan, np.float32)
+        own = (self.values or {}).get(name)
+        if own is not None:
+            tried, position = self._at(places)
+            values[tried] = own[position[tried]]
+        return values
 
     def _within(self, start: int, stop: int) -> slice:
         # Not beyond what the codes can say: `stop` may be the number of inputs.

@@ -71,7 +71,7 @@ class Store:
         self._lock = lock
         self._watch = watch  # of readers
         self._dirty: set[tuple[int, int]] = set()
-        self._dirty_references: set[int] = set()
+        self._dirty_arrays: set[tuple[str, int]] = set()
         # Which file it is, whatever becomes of its name; a model may change the current folder.
         self._absolute = path.absolute()
         self._file = self._absolute.stat()
@@ -251,15 +251,18 @@ class Store:
 
     # -- outcomes -----------------------------------------------------------------------------------------------
 
-    def touch(self, configuration: int, places: Places, *, reference: bool = False) -> None:
+    def touch(self, configuration: int, places: Places, *, reference: bool = False, contents: bool = False) -> None:
         """Note what the next save has to write."""
         first, last = int(places.min()) // BLOCK, int(places.max()) // BLOCK
         blocks = [first] if first == last else np.unique(places // BLOCK).tolist()
         self._dirty.update((configuration, block) for block in blocks)
-        if reference:
-            self._dirty_references.update(blocks)
+        for name, touched in ((keys.REFERENCE, reference), (keys.CONTENTS, contents)):
+            if touched:
+                self._dirty_arrays.update((name, block) for block in blocks)
 
-    def save(self, outcomes: Outcomes, references: NDArray[Any] | None = None) -> None:
+    def save(
+        self, outcomes: Outcomes, references: NDArray[Any] | None = None, contents: NDArray[Any] | None = None
+    ) -> None:
         """Write everything touched since the last save, in one transaction."""
         if not self._dirty:
             return
@@ -282,11 +285,12 @@ class Store:
                 rows,
             )
             self._connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", kept)
-            if references is not None:
-                for block in self._dirty_references:
-                    self._write_array(keys.REFERENCE, block, references[slice(*_places(block))])
+            by_place = {keys.REFERENCE: references, keys.CONTENTS: contents}
+            for name, block in sorted(self._dirty_arrays):
+                if (values := by_place[name]) is not None:
+                    self._write_array(name, block, values[slice(*_places(block))])
         self._dirty.clear()
-        self._dirty_references.clear()
+        self._dirty_arrays.clear()
 
     def load(self, inputs: int, tests: int | None = None) -> Outcomes:
         """All outcomes of the run; `tests`, where it is known, says how many there can be."""
@@ -329,33 +333,42 @@ class Store:
         return damaged(self.path, f"{what} of configuration {_short(configuration)} {why}")
 
     def load_references(self, inputs: int) -> NDArray[Any] | None:
-        """What the oracle remembered of the clean outputs, by place; zeros where nothing was measured."""
+        """What the oracle remembered of the clean outputs, by place."""
+        return self.load_by_place(keys.REFERENCE, inputs)
+
+    def load_by_place(self, name: str, inputs: int) -> NDArray[Any] | None:
+        """What is known of each input (`keys.REFERENCE`, `keys.CONTENTS`); zeros where nothing was measured."""
         values: NDArray[Any] | None = None
-        for block, rows in self._array_blocks(keys.REFERENCE):
+        for block, rows in self._array_blocks(name):
             if values is None:
                 values = np.zeros((inputs, *rows.shape[1:]), rows.dtype)
             part = slice(*_places(block))
             if block < 0 or values[part].shape != rows.shape or values.dtype != rows.dtype:
-                raise damaged(self.path, f"the array {keys.REFERENCE!r} is not of {inputs:,} inputs")
+                raise damaged(self.path, f"the array {name!r} is not of {inputs:,} inputs")
             values[part] = rows
         return values
 
     def import_run(self, other: Store, outcomes: Outcomes) -> None:
         """Merge another run of the same identity into these outcomes and save them."""
-        theirs = other.load(outcomes.inputs)
-        mine = self.load_references(outcomes.inputs)
-        added = other.load_references(outcomes.inputs)
+        inputs = outcomes.inputs
+        theirs = other.load(inputs)
+        mine, held = (self.load_by_place(name, inputs) for name in (keys.REFERENCE, keys.CONTENTS))
+        added, other_held = (other.load_by_place(name, inputs) for name in (keys.REFERENCE, keys.CONTENTS))
         if added is not None:
-            places = np.arange(outcomes.inputs)
-            known = theirs.attempted(0, places)
-            mine = np.zeros_like(added) if mine is None else mine
-            mine[known] = added[known]
+            mine = _joined(mine, added, theirs.attempted(0, np.arange(inputs)))
+        if other_held is not None:
+            known: NDArray[np.bool_] = np.asarray(other_held.any(axis=1))
+            if held is not None and (held[known] != other_held[known])[held[known].any(axis=1)].any():
+                raise InputError(
+                    f"merge: {other.path} was measured on other contents of the data than the parts before"
+                )
+            held = _joined(held, other_held, known)
         outcomes.merge(theirs)
         for configuration in theirs:
             tried, _ = theirs.trials(configuration)
             if len(tried):
-                self.touch(configuration, tried, reference=configuration == 0)
-        self.save(outcomes, mine)
+                self.touch(configuration, tried, reference=configuration == 0, contents=held is not None)
+        self.save(outcomes, mine, held)
 
     def _array_blocks(self, name: str) -> Iterator[tuple[int, NDArray[Any]]]:
         with self._plain_errors():
@@ -401,6 +414,13 @@ class Store:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+
+def _joined(mine: NDArray[Any] | None, theirs: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
+    """Values by place, with those of the others where they are known."""
+    mine = np.zeros_like(theirs) if mine is None else mine
+    mine[known] = theirs[known]
+    return mine
 
 
 def _places(block: int) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from testifai.oracles import Oracle
 from testifai.perturb import Perturbation
 from testifai.runs import keys
 from testifai.runs.store import Store, identity_changes
+from testifai.scans.held import recall_contents
 from testifai.support.reachable import tell
 
 CODE = "code"  # of an identity: absent where nothing but parts of this package decides the outcomes
@@ -64,6 +65,7 @@ def recall_files(data: Data, run_file: str | os.PathLike[str]) -> None:
     if not isinstance(data.inputs, LazyInputs) or not Path(run_file).is_file():
         return
     with suppress(InputError), Store.open(run_file) as store:
+        recall_contents(data, store)
         known = store.get_array(keys.FILES)
         if known is not None and known.ndim == 2 and known.dtype == np.uint64:
             data.inputs.recall(known)

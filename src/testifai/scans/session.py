@@ -30,6 +30,7 @@ from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.runs.store import Store
 from testifai.scans.chance import ENOUGH, near_chance
 from testifai.scans.environment import differences, environment, recorded
+from testifai.scans.held import Held, contents_of
 from testifai.scans.identity import CODE, another_run, changes, keep_files, own_code, recall_files
 from testifai.scans.options import ScanKeywords, ScanOptions, choose, with_options
 from testifai.space import Space
@@ -107,6 +108,7 @@ class Session:
             interrupted=self._interrupted,
         )
         self.outcomes = Outcomes(inputs)
+        self._held: Held | None = None  # what a run file is told of the inputs
         self._decided: dict[Any, Any] = {}
 
     def _assessment(self, quality: Any) -> Assessment:
@@ -164,6 +166,7 @@ class Session:
             with self._interrupts_wait():
                 self._assess(opened, progress)
                 self._run(opened, progress)
+            keep_files(self.data, opened)
         made = self.tomogram()
         return replace(made, provenance={**made.provenance, "path": str(store)})
 
@@ -238,6 +241,7 @@ class Session:
                 self.model.untold,
             )
         recall_files(self.data, store.path)
+        self._held = Held(self.data, self.subject.order)
         identity = self.identity()
         stored = store.get(keys.IDENTITY)
         changed = [] if stored is None else changes(stored, identity)
@@ -251,6 +255,7 @@ class Session:
                 store.put_array(keys.LABELS, np.asarray(labels))
             about = {
                 keys.INPUTS: len(self.data.inputs),
+                **({keys.PARTLY: True} if contents_of(self.data) is not None else {}),
                 keys.CLASSES: self.data.classes,
                 keys.ENVIRONMENT: environment(),
                 keys.IDENTITY: identity,
@@ -265,6 +270,7 @@ class Session:
             log.warning("run file: %s does not say what your own code was when it was made; taken to be the same",
                         store.path)  # fmt: skip
             store.put(**{keys.IDENTITY: identity})
+        self._held.take_up(store)
         keep_files(self.data, store)
         known = {key: store.get(key) for key in (keys.ENVIRONMENT, keys.ENVIRONMENTS)}
         self._environments = recorded(known) if not store.is_empty() else [environment()]
@@ -319,13 +325,16 @@ class Session:
         def hand_over(measured: BatchOutcome) -> None:
             nonlocal done, saved
             self._contribute(store)
-            if store is not None:
+            if store is not None and self._held is not None:
                 # Before the outcomes are there: an interrupt in between must not save them without their reference.
-                store.touch(measured.configuration, measured.places, reference=measured.reference is not None)
+                new = self._held.note(measured.places)
+                store.touch(
+                    measured.configuration, measured.places, reference=measured.reference is not None, contents=new
+                )
             self.outcomes.record(measured.configuration, measured.places, measured.passed, measured.kept)
             done += len(measured.places)
             if store is not None and time.monotonic() - saved > SAVE_EVERY:
-                store.save(self.outcomes, self.executor.references.values)
+                self._save(store)
                 saved = time.monotonic()
             if progress is not None:
                 progress(Step(done, most, len(self.outcomes)))
@@ -342,7 +351,11 @@ class Session:
             self._warn_near_chance()
         finally:
             if store is not None:
-                store.save(self.outcomes, self.executor.references.values)
+                self._save(store)
+
+    def _save(self, store: Store) -> None:
+        held = None if self._held is None else self._held.hashes
+        store.save(self.outcomes, self.executor.references.values, held)
 
     def near_chance(self, outcomes: Outcomes) -> str | None:
         """One line where these outcomes of the clean test are hardly better than guessing."""

@@ -228,7 +228,7 @@ def _size(space: Space) -> int:
 
 def _scores(outcomes: Outcomes, test: int, places: Places) -> dict[str, NDArray[np.float32]]:
     """The oracle's values of some trials, where the run keeps them."""
-    return {SCORE: outcomes.kept(test, SCORE)[places]} if SCORE in outcomes.kept_names() else {}
+    return {SCORE: outcomes.kept_at(test, SCORE, places)} if SCORE in outcomes.kept_names() else {}
 
 
 def fitted(progress: Progress, known: Outcomes) -> Surrogate:
@@ -270,9 +270,10 @@ def _where_needed(
     chosen = generator.permutation(np.flatnonzero(added))
     places = []
     for test in chosen.tolist():
-        fresh = np.ones(reach, bool)
+        # As many places as surely hold enough that were not seen; there may be millions.
+        fresh = np.ones(min(reach, pool + int(trials[test] + added[test])), bool)
         tried, _ = known.trials(test)
-        fresh[tried[tried < reach]] = False
+        fresh[tried[tried < len(fresh)]] = False
         unseen = np.flatnonzero(fresh)
         within = int(np.searchsorted(unseen, pool))
         chance = generator.choice(within, min(within, int(added[test])), replace=False)

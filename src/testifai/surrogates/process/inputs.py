@@ -252,8 +252,9 @@ class Information:
         """One mean per test; means of two tests share the inputs that both were tried on."""
         from scipy.linalg import inv
 
-        table = np.zeros((self._tests, single.inputs), np.float32)
-        table[single.test, single.place] = 1
+        tried, column = np.unique(single.place, return_inverse=True)
+        table = np.zeros((self._tests, len(tried)), np.float32)
+        table[single.test, column] = 1
         used = np.flatnonzero(self.trials)
         trials = self.trials[used]
         shared = (table[used] @ table[used].T).astype(np.float64)
