@@ -134,7 +134,7 @@ def _elsewhere(workers: str) -> str:
     """Workers that are not a number."""
     if workers != "ray" and not workers.startswith("ray:"):
         raise InputError(
-            f"workers: must be a whole number, 'ray', 'ray:HOST:6379', 'ray://HOST:10001' or 'ray:auto', got {workers!r}"
+            f"workers: must be a number, 'ray', 'ray:auto', 'ray:HOST:6379' or 'ray://HOST:10001', got {workers!r}"
         )
     return workers
 

@@ -5,23 +5,29 @@ Ray is imported here and nowhere else in the package.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
+import secrets
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
+from testifai.engine.inference import one_line
 from testifai.errors import InputError
 from testifai.support import libraries
 
 CLIENT = "ray://"
 REACHED_WITHIN = 5.0  # seconds
+START = "start one with: ray start --head"
 SPECIAL = ("auto", "local")  # a cluster that runs on this machine; one of its own for this run
 
 log = logging.getLogger(__name__)
@@ -31,7 +37,8 @@ class Cluster:
     """A connection to a cluster; what it began, it ends."""
 
     def __init__(self, address: str | None) -> None:
-        self.ray: Any = libraries.load("ray", extra="ray")
+        libraries.load("ray.exceptions", extra="ray")  # a folder called ray could pass for the package
+        self.ray: Any = importlib.import_module("ray")
         self.ours = not self.ray.is_initialized()
         self._folder: str | None = None
         if self.ours:
@@ -39,21 +46,22 @@ class Cluster:
 
     def _connect(self, address: str | None) -> None:
         """To the address; without one to a cluster that runs here, else to one started for this run."""
-        if address is None:
+        try:
+            if address is not None:
+                _reach(address)
+                self._init(address)
+                return
             try:
                 self._init("auto")
             except ConnectionError:
                 self._init("local")
-            return
-        _reach(address)
-        try:
-            self._init(address)
         except InputError:
             raise
         except Exception as error:  # whatever stands between this machine and the cluster, versions included
             log.debug("ray.init failed", exc_info=True)
-            start = "start one with: ray start --head" if address == "auto" else "is it a Ray cluster of this version?"
-            raise InputError(f"workers: no Ray cluster at {address!r} ({_first_line(error)}); {start}") from None
+            other = "does it run this version of Ray, and is its token known here (RAY_AUTH_MODE=token)?"
+            hint = START if address in (None, *SPECIAL) else other
+            raise InputError(f"workers: no Ray cluster at {address or 'this machine'} ({one_line(error)}); {hint}") from None
 
     def _init(self, address: str) -> None:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
@@ -63,8 +71,10 @@ class Cluster:
             # Short: sockets live there, and their paths may have a hundred characters.
             self._folder = tempfile.mkdtemp(prefix="ta-ray-")
             quiet |= {"include_dashboard": False, "_temp_dir": self._folder}
+        # A cluster of this run's own tells nobody of itself and has its own secret; Ray would write one to the home.
+        alone = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": _secret()} if address == "local" else {}
         try:
-            with _own_signals(), _no_reports():
+            with _own_signals(), _environment(**alone), _no_stderr():
                 self.ray.init(address, **quiet)
         except BaseException:
             self.close()
@@ -99,7 +109,7 @@ def _reach(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=REACHED_WITHIN).close()
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"workers: no Ray cluster at {address} ({reason}); start one with: ray start --head") from None
+        raise InputError(f"workers: no Ray cluster at {address} ({reason}); {START}") from None
 
 
 @contextmanager
@@ -117,19 +127,39 @@ def _own_signals() -> Iterator[None]:
 
 
 @contextmanager
-def _no_reports() -> Iterator[None]:
-    """Nothing of a cluster started here is told to anybody."""
-    before = os.environ.get("RAY_USAGE_STATS_ENABLED")
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+def _no_stderr() -> Iterator[None]:
+    """Drop what is written to standard error below Python: Ray repeats there every second what it then raises."""
+    try:
+        sys.stderr.flush()
+        kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    except (OSError, ValueError, AttributeError):  # there is none
+        yield
+        return
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Variables of the environment for as long as this lasts, for what is started in the meantime."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["RAY_USAGE_STATS_ENABLED"]
-        else:
-            os.environ["RAY_USAGE_STATS_ENABLED"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__
+@cache
+def _secret() -> str:
+    """What lets processes into a cluster of this process's own; Ray reads it once in a process."""
+    return os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32)

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,7 +85,7 @@ class Crew:
 
     def run(
         self, cut: Callable[[int], Task | None], interrupted: Callable[[], bool]
-    ) -> Iterator[tuple[Task, Measured]]:
+    ) -> Generator[tuple[Task, Measured], None, None]:
         """What becomes of all tasks, as they arrive; `cut` makes the next one for so many actors.
 
         After a task failed, those in hand are waited for, and then its error is raised.
@@ -196,7 +196,7 @@ class Crew:
         for task in seat.tasks.values():
             again.append(task)
         if not started and (reason := _broken(error)) is not None:
-            raise InputError(f"workers: an actor cannot start: {reason}; is testifai {VERSION} installed on every node?")
+            raise InputError(f"workers: an actor cannot start: {reason}; is testifai {VERSION} on every node?")
         first = next(iter(seat.tasks.values()), None)  # the one that it was at
         if first is not None:
             self._losses[id(first)] = self._losses.get(id(first), 0) + 1

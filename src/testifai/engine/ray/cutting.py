@@ -37,7 +37,7 @@ class Cutting:
         self._row = tests  # the first test of the block that is in no task yet
 
     def left(self) -> int:
-        """How many trials are in no task yet, at the most."""
+        """How many trials are in no task yet, about: of inputs not looked at, all that is asked for counts."""
         of_block = self._ends[-1] - self._done() if self._row < len(self._ends) else 0
         return int(of_block + self._of_an_input * (len(self._inputs) - self._cut))
 
