@@ -1,5 +1,6 @@
 """What can be said of a cluster without one: options, addresses, room, and lines for what is wrong."""
 
+import os
 import socket
 import sys
 
@@ -31,7 +32,7 @@ def test_workers_that_are_a_number_stay_one():
 
 @pytest.mark.parametrize("workers", ["dask", "rays", "2", ""])
 def test_other_words_are_refused(workers):
-    with pytest.raises(InputError, match="workers: must be a number, 'ray', 'ray:auto', .* got"):
+    with pytest.raises(InputError, match=r"workers: must be a number, 'ray', 'ray:auto', .* got"):
         ScanOptions.of({"workers": workers})
 
 
@@ -83,8 +84,6 @@ def test_too_little_room_is_one_line(wanted, said):
 
 
 def test_what_is_said_below_python_is_dropped_for_a_while(capfd):
-    import os
-
     with _no_stderr():
         os.write(2, b"noise")
     os.write(2, b"news")

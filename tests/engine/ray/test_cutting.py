@@ -1,4 +1,4 @@
-"""Work becomes tasks: all of it, once, of the size asked for, neighbours together; and results come back as they were."""
+"""Work becomes tasks: all of it, once, of the size asked for, neighbours together; results come back as they were."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 
 FADE = Perturbation("fade", lambda batch, by, rng: batch, (0, 1, 2, 3))
-SPACE = Space({name: FADE for name in "abc"})
+SPACE = Space(dict.fromkeys("abc", FADE))
 INPUTS = 600
 
 

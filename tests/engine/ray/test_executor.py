@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.engine.ray.nodes import Nodes, descendants
 
 from testifai.engine.ray.executor import RayExecutor
 from testifai.errors import InputError
@@ -18,7 +19,6 @@ from testifai.scans.session import scan
 from testifai.scans.stored import open_measured, open_run
 from testifai.space import Space
 from testifai.testing import check_executor
-from tests.engine.ray.nodes import Nodes, descendants
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
@@ -102,7 +102,7 @@ def finish(process: subprocess.Popen[str]) -> None:
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert [line for line in err.splitlines() if not line.startswith("note: runs your own code")] == []
-    assert "ray" not in out.lower().replace(str(Path(sys.prefix)), "")
+    assert "ray" not in out.lower()
 
 
 def calls(folder: Path) -> int:
@@ -208,7 +208,7 @@ def test_gpus_are_asked_for_and_not_needed(here):
     assert seen[-1].where.startswith("2 nodes, ")
     near = scan(module, (rows, labels), space(), workers=1, **options)
     assert there.estimate.tolist() == near.estimate.tolist()
-    with pytest.raises(InputError, match="too little for 5 actors, each with 0.25 CPU and 0.5 GPU"):
+    with pytest.raises(InputError, match="too little for 5 actors, each with"):
         scan(module, (rows, labels), space(), executor={**executor, "actors": 5}, **options)
 
 

@@ -61,7 +61,9 @@ class Cluster:
             log.debug("ray.init failed", exc_info=True)
             other = "does it run this version of Ray, and is its token known here (RAY_AUTH_MODE=token)?"
             hint = START if address in (None, *SPECIAL) else other
-            raise InputError(f"workers: no Ray cluster at {address or 'this machine'} ({one_line(error)}); {hint}") from None
+            raise InputError(
+                f"workers: no Ray cluster at {address or 'this machine'} ({one_line(error)}); {hint}"
+            ) from None
 
     def _init(self, address: str) -> None:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
@@ -76,9 +78,15 @@ class Cluster:
         try:
             with _own_signals(), _environment(**alone), _no_stderr():
                 self.ray.init(address, **quiet)
+            self._tell_of_losses(False)
         except BaseException:
             self.close()
             raise
+
+    def _tell_of_losses(self, on: bool) -> None:
+        """Whether Ray prints what it hears of lost nodes; no option covers this, and nothing breaks if it moved."""
+        with suppress(ImportError):
+            importlib.import_module("ray._private.worker")._worker_logs_enabled = on  # type: ignore[attr-defined]
 
     def resources(self) -> dict[str, float]:
         """What the cluster has in all, whoever uses it now."""
@@ -93,6 +101,7 @@ class Cluster:
         if self.ours:
             with suppress(Exception):  # it may be gone already
                 self.ray.shutdown()
+            self._tell_of_losses(True)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
