@@ -44,8 +44,8 @@ def main() -> None:
     inferences = chosen.inputs * space.size
     print(f"{inferences:,} inferences, {chosen.turns} turns; load of the machine {os.getloadavg()[0]:.1f}")
     for name in kinds:
-        seconds = [turn[name] for turn in turns]
-        print(f"{name:15} {statistics.median(seconds):7.1f} s ({inferences / statistics.median(seconds):,.0f} a second)")
+        seconds = statistics.median(turn[name] for turn in turns)
+        print(f"{name:15} {seconds:7.1f} s ({inferences / seconds:,.0f} a second)")
     show("two workers are faster than one by", [turn["one worker"] / turn["two workers"] for turn in turns])
     show("Ray takes, of two workers' time,", [turn["Ray, two nodes"] / turn["two workers"] for turn in turns])
 
