@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from testifai.engine.base import BatchOutcome, Executor
+from testifai.engine.batch_size import default_workers
 from testifai.engine.local import LocalExecutor
 from testifai.engine.plan import Work
 from testifai.engine.ray.cluster import Cluster
@@ -54,7 +55,7 @@ class RayExecutor(Executor):
         here = LocalExecutor(subject, batch_size=batch_size, workers=1)
         self.subject, self.batch_size, self.chunk = subject, here.batch_size, here.chunk
         self.references, self.interrupted = here.references, interrupted
-        self.workers = told or 1
+        self.workers = told or default_workers(subject.model)  # until the cluster is asked
         self._told_batch_size, self._address = batch_size, address
         self._pace = Pace()
         self._crew: Crew | None = None
