@@ -11,12 +11,19 @@ import argparse
 import os
 import statistics
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
 import testifai as ta
+from testifai.engine.plan import Work
+from testifai.engine.ray.cutting import Cutting
+from testifai.engine.ray.tasks import Measured
+from testifai.runs.outcomes import Outcomes
+from testifai.runs.store import Store
+from testifai.scans.session import SAVE_EVERY
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("TESTIFAI_DATA", ROOT.parent / "shared"))
@@ -26,8 +33,11 @@ AXES = {"brightness": "mnist_c.brightness", "shear": "mnist_c.shear", "motion_bl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=10_000, help="of the 10,000; the time grows with them")
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=3, help="0: only what the driver can take")
     chosen = parser.parse_args()
+    print(f"the driver alone cuts, unpacks, records and saves {driver_rate(ta.Space(AXES)):,.0f} outcomes a second")
+    if not chosen.turns:
+        return
     sys.path.insert(0, str(ROOT))
     from tests.engine.ray.nodes import Nodes
 
@@ -48,6 +58,26 @@ def main() -> None:
         print(f"{name:15} {seconds:7.1f} s ({inferences / seconds:,.0f} a second)")
     show("two workers are faster than one by", [turn["one worker"] / turn["two workers"] for turn in turns])
     show("Ray takes, of two workers' time,", [turn["Ray, two nodes"] / turn["two workers"] for turn in turns])
+
+
+def driver_rate(space: ta.Space, inputs: int = 20_000, trials: int = 4000) -> float:
+    """Outcomes a second, each with a value kept, if actors took no time for tasks of so many trials."""
+    work, outcomes = Work(np.arange(space.size), np.arange(inputs)), Outcomes(inputs)
+    values = np.random.default_rng(0).random(trials * 4).astype(np.float32)
+    with tempfile.TemporaryDirectory() as folder, Store.create_or_open(Path(folder, "run.db")) as store:
+        begin = saved = time.perf_counter()
+        cutting = Cutting(space, work, outcomes, most_inputs=4096)
+        while (task := cutting.next(trials)) is not None:
+            count = task.trials()
+            answer = Measured(np.zeros(-(-count // 8), np.uint8), {"value": values[:count]}, None, 1.0)
+            for one in answer.outcomes(task):
+                store.touch(one.configuration, one.places)
+                outcomes.record(one.configuration, one.places, one.passed, one.kept)
+            if time.perf_counter() - saved > SAVE_EVERY:
+                store.save(outcomes)
+                saved = time.perf_counter()
+        store.save(outcomes)
+        return space.size * inputs / (time.perf_counter() - begin)
 
 
 def timed(data: tuple[np.ndarray, np.ndarray], space: ta.Space, workers: int | str) -> float:
