@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from testifai.support.registry import Registry
 
-EXECUTORS = Registry("executor", "testifai.executors", {"local": "testifai.engine.local:LocalExecutor"})
+EXECUTORS = Registry(
+    "executor",
+    "testifai.executors",
+    {"local": "testifai.engine.local:LocalExecutor", "ray": "testifai.engine.ray.executor:RayExecutor"},
+)
 
 __all__ = ["EXECUTORS"]

@@ -55,7 +55,11 @@ class Executor(ABC):
     chunk: int  # inputs perturbed together
     references: References
     interrupted: Callable[[], bool]  # asked after every batch; where it says yes, `run` raises KeyboardInterrupt
+    where: str = ""  # the work is done, in words, for whoever looks on; nothing where that is here
 
     @abstractmethod
     def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
         """Measure what is missing of the work. What was handed over before an error or interrupt stays valid."""
+
+    def close(self) -> None:  # noqa: B027  most hold nothing
+        """Let go of whatever is held between runs, on this machine and on others; another run may follow."""

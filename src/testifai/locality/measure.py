@@ -42,7 +42,7 @@ def local(
     exclude: ArrayLike | None = None,
     inputs: ArrayLike | None = None,
     batch_size: int | None = None,
-    workers: int | None = None,
+    workers: int | str | None = None,
     progress: bool | Callable[[Step], None] = False,
 ) -> Local:
     """The local robustness of every class under every property and severity, with Wilson intervals.

@@ -60,7 +60,7 @@ def composed(
     seed: int = 0,
     store: str | os.PathLike[str] | None = None,
     batch_size: int | None = None,
-    workers: int | None = None,
+    workers: int | str | None = None,
     progress: bool | Callable[[Step], None] = False,
 ) -> Measurement:
     """Perturb real inputs, combine the model's answers on them, and count how often the system is right.

@@ -153,7 +153,7 @@ class OnnxModel(Model):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A session of onnxruntime cannot be copied to another process; the file can be opened again there.
-        return _reopen, (self.path, self._options)
+        return _reopen, (self.path.absolute(), self._options)
 
     def _prepare(self, batch: NDArray[Any]) -> Preprocess:
         layout, scale = self._options["layout"], self._options["scale"]

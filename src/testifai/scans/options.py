@@ -42,7 +42,7 @@ class ScanOptions(Fields):
     oracle: Any = "label"
     batch_size: int | None = None
     seed: int = 0
-    workers: int | None = None
+    workers: int | str | None = None  # so many here, or "ray" and an address
     keep: tuple[str, ...] | None = None
     quality: Any = None
     executor: Any = None  # None: on this machine
@@ -56,10 +56,12 @@ class ScanOptions(Fields):
 
     @field_validator(*LEAST, mode="before")
     @classmethod
-    def _whole(cls, value: Any, info: ValidationInfo) -> int | None:
+    def _whole(cls, value: Any, info: ValidationInfo) -> int | str | None:
         field = info.field_name or ""
         if value is None and field != "seed":
             return None
+        if field == "workers" and isinstance(value, str):
+            return _elsewhere(value)
         number = checks.whole(field, value, least=LEAST[field])
         return checks.whole(field, number, most=MOST[field]) if field in MOST else number
 
@@ -81,6 +83,15 @@ class ScanOptions(Fields):
         if not isinstance(value, list | tuple):
             raise InputError(f"keep: must be a list of {', '.join(KEEP)}, got {value!r}")
         return tuple(str(checks.choice("keep", name, KEEP)) for name in value)
+
+    def placed(self) -> tuple[Any, int | None]:
+        """The executor as it is named or as `workers` names it, and how many workers it was told to have."""
+        if not isinstance(self.workers, str):
+            return self.executor or "local", self.workers
+        if self.executor is not None:
+            raise InputError(f"workers: {self.workers!r} names an executor, and so does executor; give one of them")
+        address = self.workers if self.workers.startswith("ray://") else self.workers.removeprefix("ray").lstrip(":")
+        return {"use": "ray", **({"address": address} if address else {})}, None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ScanOptions:
@@ -116,6 +127,15 @@ class Methods:
     told_rule: StoppingRule | None
     stopping: StoppingRule | None  # the rule told, or the one that a target asks for
     keep: tuple[str, ...]
+
+
+def _elsewhere(workers: str) -> str:
+    """Workers that are not a number."""
+    if workers != "ray" and not workers.startswith("ray:"):
+        raise InputError(
+            f"workers: must be a number, 'ray', 'ray:auto', 'ray:HOST:6379' or 'ray://HOST:10001', got {workers!r}"
+        )
+    return workers
 
 
 def choose(options: ScanOptions, space: Space, *, parts: bool = False) -> Methods:

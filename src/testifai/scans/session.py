@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -100,11 +100,12 @@ class Session:
         self._warned = False
         # Not a method of this session: a cycle would keep the model's memory until the collector comes by.
         self._interrupted = _Interrupted()
+        executor, workers = chosen.placed()
         self.executor: Executor = EXECUTORS.make(
-            chosen.executor or "local",
+            executor,
             subject=self.subject,
             batch_size=chosen.batch_size,
-            workers=chosen.workers,
+            workers=workers,
             interrupted=self._interrupted,
         )
         self.outcomes = Outcomes(inputs)
@@ -337,17 +338,18 @@ class Session:
                 self._save(store)
                 saved = time.monotonic()
             if progress is not None:
-                progress(Step(done, most, len(self.outcomes)))
+                progress(Step(done, most, len(self.outcomes), where=self.executor.where))
             if measured.configuration == 0 and self.outcomes.counts([0])[1][0] >= ENOUGH:
                 self._warn_near_chance()
 
         try:
-            while (work := self.strategy.propose(self.progress())) is not None:
-                before = done
-                self._ask_twice(store)
-                self.executor.run(self._own_part(work), self.outcomes, hand_over)
-                if self.part is not None or done == before:
-                    break
+            with closing(self.executor):
+                while (work := self.strategy.propose(self.progress())) is not None:
+                    before = done
+                    self._ask_twice(store)
+                    self.executor.run(self._own_part(work), self.outcomes, hand_over)
+                    if self.part is not None or done == before:
+                        break
             self._warn_near_chance()
         finally:
             if store is not None:

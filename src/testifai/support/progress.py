@@ -14,13 +14,15 @@ _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", def
 class Step:
     """How far a session is: inferences done of at most `most`, and how many tests have outcomes.
 
-    While quality is measured, `scored` says of how many tests, and of how many it will be.
+    While quality is measured, `scored` says of how many tests, and of how many it will be. `where` says on which
+    machines the work is done, where that is not this one.
     """
 
     done: int
     most: int
     tests: int
     scored: tuple[int, int] | None = None
+    where: str = ""
 
 
 def note(doing: str) -> None:
@@ -82,6 +84,7 @@ def bar() -> Iterator[Callable[[Step], None]]:
                 first.append(step.done)
             elapsed = progress.tasks[0].elapsed or 0
             rate = f"{(step.done - first[0]) / elapsed:,.0f}/s" if elapsed > 0.5 else ""
+            rate = ", ".join(filter(None, [rate, step.where]))
             if step.scored is not None:
                 rate = "quality of {:,} of {:,} tests".format(*step.scored)
             progress.update(task, completed=step.done, total=step.most, tests=step.tests, rate=rate)

@@ -62,7 +62,7 @@ def calibrate(
     oracle: Any = "label",
     batch_size: int | None = None,
     seed: int = 0,
-    workers: int | None = None,
+    workers: int | str | None = None,
     recorded: Iterable[SweepBatch] = (),
     on_batch: Callable[[SweepBatch], None] | None = None,
 ) -> Calibrated:

@@ -42,7 +42,7 @@ def sweep_model(
     batch_size: int | None = None,
     seed: int = 0,
     repetitions: int = 1,
-    workers: int | None = None,
+    workers: int | str | None = None,
     recorded: Iterable[SweepBatch] = (),
     on_batch: Callable[[SweepBatch], None] | None = None,
 ) -> Any:

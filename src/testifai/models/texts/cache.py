@@ -38,6 +38,9 @@ class RowCache:
         self._rows: OrderedDict[Key, NDArray[Any]] = OrderedDict()
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RowCache, (self.limit / 2**20,)  # in another process it begins empty
+
     def __len__(self) -> int:
         return len(self._rows)
 

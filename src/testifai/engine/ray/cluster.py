@@ -1,0 +1,174 @@
+"""A Ray cluster: found or started, asked for what it has, and left as it was found.
+
+Ray is imported here and nowhere else in the package.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import secrets
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from testifai.engine.inference import one_line
+from testifai.errors import InputError
+from testifai.support import libraries
+
+CLIENT = "ray://"
+REACHED_WITHIN = 5.0  # seconds
+START = "start one with: ray start --head"
+SPECIAL = ("auto", "local")  # a cluster that runs on this machine; one of its own for this run
+
+log = logging.getLogger(__name__)
+
+
+class Cluster:
+    """A connection to a cluster; what it began, it ends."""
+
+    def __init__(self, address: str | None) -> None:
+        libraries.load("ray.exceptions", extra="ray")  # a folder called ray could pass for the package
+        self.ray: Any = importlib.import_module("ray")
+        self.ours = not self.ray.is_initialized()
+        self._folder: str | None = None
+        if self.ours:
+            self._connect(address or os.environ.get("RAY_ADDRESS"))
+
+    def _connect(self, address: str | None) -> None:
+        """To the address; without one to a cluster that runs here, else to one started for this run."""
+        try:
+            if address is not None:
+                _reach(address)
+                self._init(address)
+                return
+            try:
+                self._init("auto")
+            except ConnectionError:
+                self._init("local")
+        except InputError:
+            raise
+        except Exception as error:  # whatever stands between this machine and the cluster, versions included
+            log.debug("ray.init failed", exc_info=True)
+            other = "does it run this version of Ray, and is its token known here (RAY_AUTH_MODE=token)?"
+            hint = START if address in (None, *SPECIAL) else other
+            raise InputError(
+                f"workers: no Ray cluster at {address or 'this machine'} ({one_line(error)}); {hint}"
+            ) from None
+
+    def _init(self, address: str) -> None:
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+        if address.startswith(CLIENT) and find_spec("grpc") is None:
+            raise InputError(f"workers: {address} needs grpcio; install it with: pip install 'ray[client]'")
+        if address == "local":
+            # Short: sockets live there, and their paths may have a hundred characters.
+            self._folder = tempfile.mkdtemp(prefix="ta-ray-")
+            quiet |= {"include_dashboard": False, "_temp_dir": self._folder}
+        # A cluster of this run's own tells nobody of itself and has its own secret; Ray would write one to the home.
+        alone = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": _secret()} if address == "local" else {}
+        try:
+            with _own_signals(), _environment(**alone), _no_stderr():
+                self.ray.init(address, **quiet)
+            self._tell_of_losses(False)
+        except BaseException:
+            self.close()
+            raise
+
+    def _tell_of_losses(self, on: bool) -> None:
+        """Whether Ray prints what it hears of lost nodes; no option covers this, and nothing breaks if it moved."""
+        with suppress(ImportError):
+            importlib.import_module("ray._private.worker")._worker_logs_enabled = on  # type: ignore[attr-defined]
+
+    def resources(self) -> dict[str, float]:
+        """What the cluster has in all, whoever uses it now."""
+        return dict(self.ray.cluster_resources())
+
+    def nodes(self) -> int:
+        """How many nodes are alive."""
+        return sum(bool(node["Alive"]) for node in self.ray.nodes())
+
+    def close(self) -> None:
+        """Leave; a cluster that was started for this run ends."""
+        if self.ours:
+            with suppress(Exception):  # it may be gone already
+                self.ray.shutdown()
+            self._tell_of_losses(True)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+
+def _reach(address: str) -> None:
+    """Refuse an address where nobody listens; Ray itself would wait for a minute."""
+    if address in SPECIAL:
+        return
+    host, _, port = address.removeprefix(CLIENT).rpartition(":")
+    if not host or not port.isdigit():
+        raise InputError(f"workers: {address!r} is not an address of Ray; HOST:6379, ray://HOST:10001 and auto are")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACHED_WITHIN).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"workers: no Ray cluster at {address} ({reason}); {START}") from None
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep this process's answers to signals; Ray puts its own in their place."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, answer in before.items():
+            signal.signal(number, answer)
+
+
+@contextmanager
+def _no_stderr() -> Iterator[None]:
+    """Drop what is written to standard error below Python: Ray repeats there every second what it then raises."""
+    try:
+        sys.stderr.flush()
+        kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    except (OSError, ValueError, AttributeError):  # there is none
+        yield
+        return
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Variables of the environment for as long as this lasts, for what is started in the meantime."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@cache
+def _secret() -> str:
+    """What lets processes into a cluster of this process's own; Ray reads it once in a process."""
+    return os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32)
