@@ -114,7 +114,7 @@ class ImageFiles(LazyInputs):
         return content, digest
 
     def _fit(self, file: Path, content: NDArray[np.uint8]) -> NDArray[np.uint8]:
-            image = _decode(file, content, self.color)
+        image = _decode(file, content, self.color)
         height, width = self.shape[1:3]
         if image.shape[:2] == (height, width):
             return image
