@@ -13,7 +13,7 @@ from testifai.errors import InputError
 from testifai.runs.trials import Trials
 from testifai.statistics.normal import half_widths, skewed_reaches
 from testifai.support.progress import note
-from testifai.surrogates.base import Surrogate
+from testifai.surrogates.base import Surrogate, drawn_from
 from testifai.surrogates.process.deviation import DeviatingPart
 from testifai.surrogates.process.evidence import maximise, posed
 from testifai.surrogates.process.grid import WholeGrid
@@ -305,7 +305,9 @@ class Process(Surrogate):
             low[at], high[at] = (self._odd.quantile(tests, eta[at], variance[at], q) for q in (tail, 1 - tail))
         return rate(low), rate(high)
 
-    def region(self, features: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
+    def region(
+        self, features: ArrayLike, confidence: float = 0.95, of: int | None = None
+    ) -> tuple[float, float, float]:
         """The mean rate over these configurations, with bounds from the covariance of all their errors.
 
         A mean that is too high because inputs that fail were drawn too seldom has more variance than it seems: as in
@@ -313,20 +315,22 @@ class Process(Surrogate):
         """
         places = known_places(self.prior_, severities(features))
         eta, own = self._moments(places)
-        estimate = float(moments(eta, own)[0].mean())
+        rates = moments(eta, own)[0]
+        estimate = float(rates.mean())
         slope = self._slope(places, eta) / len(places)
         off = np.maximum(own - self._values(places)[1], 0)  # of tests off the surface
         along = self._plugged * (self._error_along(places, slope) + off * slope)
         variance = float(slope @ along)
         if variance <= 0:
-            return estimate, estimate, estimate
+            return drawn_from(rates, (estimate, estimate, estimate), of, confidence)
         # By how much the variance grows with the mean: rates sin^2 eta have slopes sin 2 eta, which change by 2 cos 2
         # eta, and a mean that is off by 1 is so most probably by along / variance.
         growth = 4 * float(np.cos(2 * eta) @ along**2) / (len(places) * variance)
         below, above = skewed_reaches(variance, growth, half_widths(confidence))
         # They reach from the surface itself: the mean over what it may be is drawn away from 0 and 1.
         centre = float(rate(eta).mean())
-        return estimate, max(min(centre - below, estimate), 0.0), min(max(centre + above, estimate), 1.0)
+        low, high = max(min(centre - below, estimate), 0.0), min(max(centre + above, estimate), 1.0)
+        return drawn_from(rates, (estimate, low, high), of, confidence)
 
     def _error_along(self, places: Ints, weights: Floats) -> Floats:
         """The posterior covariance of each eta with a weighted sum of them, of any configurations."""
