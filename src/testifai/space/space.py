@@ -20,7 +20,7 @@ from testifai.space.numbering import Ints, Numbering, Whole, first_ranks, mixed_
 from testifai.support.plain import plain
 
 ENUMERABLE = 50_000_000
-LISTED = 1_000_000  # tests up to which a result has an estimate of each; beyond, it answers from samples
+LISTED = 200_000  # tests up to which a result has an estimate of each; beyond, it answers from samples
 LARGEST_TABLE = 100_000  # a damaged description must not fill the memory
 RESERVED = frozenset({"order", "severity", "quality", "label", "off"})
 LOGICAL = frozenset({"and", "or", "not", "in"})  # queries take these words in any case

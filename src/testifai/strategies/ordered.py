@@ -9,6 +9,7 @@ import numpy as np
 
 from testifai.runs.outcomes import Ids
 from testifai.strategies.base import Listed, Progress
+from testifai.strategies.draws import MOST_LISTED as MOST_LISTED
 from testifai.strategies.draws import drawn, equal_shares
 from testifai.support.checks import whole
 
