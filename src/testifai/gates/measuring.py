@@ -83,7 +83,13 @@ def prepare(spec: Spec, folder: Path, *, sharing: int | None = None) -> Session:
     # The strategy looks at what its own session knows; a plain reference would be a cycle that keeps the model alive.
     own: list[weakref.ref[Session]] = []
     if type(strategy) is Adaptive and spec.gate:
-        strategy = TowardsGates(strategy.for_queries, tuple(spec.gate), lambda: _tomogram(own), sharing)
+        strategy = TowardsGates(
+            strategy.for_queries,
+            strategy.weights,
+            gates=tuple(spec.gate),
+            blank=lambda: _tomogram(own),
+            sharing=sharing,
+        )
     session = Session(model, data, space, **{**options, "strategy": strategy})
     own.append(weakref.ref(session))
     blank = session.tomogram()

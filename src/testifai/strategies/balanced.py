@@ -13,6 +13,7 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.strategies.base import Progress, Strategy
 from testifai.strategies.clean import clean_trials
+from testifai.strategies.draws import blocks
 from testifai.strategies.full import MOST_TESTS
 
 SMALL_POOL = 1500  # up to here half of a budget may go to different inputs
@@ -140,21 +141,6 @@ def _random_order(tests: int, wanted: int, generator: np.random.Generator) -> Id
     while len(drawn) < wanted:
         drawn |= dict.fromkeys(generator.integers(1, tests, wanted - len(drawn)).tolist())
     return np.array(list(drawn), np.int64)
-
-
-def blocks(counts: Counts, pool: int, generator: np.random.Generator) -> list[Places]:
-    """Consecutive blocks of successive permutations of the pool, no place twice in a block."""
-    # Places stand in the run's random order, so the first of them are a random sample of the inputs.
-    blocks, current = [], generator.permutation(pool)
-    for share in counts.tolist():
-        block, current = current[:share], current[share:]
-        if len(block) < share:
-            fresh = generator.permutation(pool)
-            # What the block holds from the last permutation waits until after it.
-            chosen = np.flatnonzero(~np.isin(fresh, block))[: share - len(block)]
-            block, current = np.concatenate([block, fresh[chosen]]), np.delete(fresh, chosen)
-        blocks.append(block)
-    return blocks
 
 
 def _missing(outcomes: Outcomes, test: int, block: Places, *, exactly: bool) -> Places:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from testifai.runs.outcomes import Ids, Places
 from testifai.space import Space
-from testifai.strategies.balanced import blocks
+from testifai.strategies.draws import WEIGHTS, blocks, by_weight, in_order
 
 FEWEST = 10  # trials of a test that is run at all
 # Tests at the most, of which a larger budget buys more trials each: a fit takes the cube of their number. With 6,000
@@ -22,29 +22,23 @@ IN_ORDER = 0.5
 
 
 def low_first(
-    space: Space, budget: int, pool: int, generator: np.random.Generator, *, clean: int = 0
+    space: Space, budget: int, pool: int, generator: np.random.Generator, *, clean: int = 0, weights: str = WEIGHTS[0]
 ) -> tuple[Ids, list[Places]]:
     """Tests, the clean one first, and the places of the inputs each gets; the budget is spent to the last inference.
 
-    The clean test gets `clean` inputs, or as many as any other where that is more.
+    The clean test gets `clean` inputs, or as many as any other where that is more. What is drawn at random is drawn by
+    `weights`.
     """
     each = min(pool, max(FEWEST, -(-budget // MOST)))
     first = min(budget, pool, max(each, clean))
     shares = np.concatenate([[first], _shares(budget - first, each)])[: space.size]
-    tests = _chosen(space, len(shares), generator)
-    return tests, blocks(shares, pool, generator)
+    ahead = in_order(space, max(1, round(IN_ORDER * len(shares))), generator)
+    in_front = np.concatenate(ahead)
+    others = by_weight(space, len(shares) - len(in_front), weights, generator, ahead)
+    return np.concatenate([in_front, others]), blocks(shares, pool, generator)
 
 
 def _shares(budget: int, each: int) -> NDArray[np.int64]:
     """So many trials for each test, and what is left to one more."""
     whole, rest = divmod(budget, each)
     return np.array([each] * whole + [rest] * bool(rest), np.int64)
-
-
-def _chosen(space: Space, count: int, generator: np.random.Generator) -> Ids:
-    """The first tests by order and sum of severities, ties at random, and a random part of the others."""
-    columns = space.columns()
-    order, severity = (np.broadcast_to(columns[name], space.shape).reshape(-1) for name in ("order", "severity"))
-    ranked = np.lexsort((generator.random(space.size), severity, order))
-    ahead = max(1, round(IN_ORDER * count))
-    return np.concatenate([ranked[:ahead], generator.permutation(ranked[ahead:])[: count - ahead]]).astype(np.int64)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
+from testifai.space import LISTED
 from testifai.statistics.normal import half_widths, skewed_reaches
 from testifai.support.progress import note
 from testifai.surrogates.base import Surrogate, drawn_from
@@ -42,7 +43,6 @@ ROUNDS = 3  # of Fisher scoring
 # says, with 100 as it says.
 PLUGGED = 2.0  # over the trials per test, the share to add to the covariance of several tests
 ROWS = 2_000  # configurations predicted at a time
-MOST_CELLS = 5_000_000  # of a grid that sums are taken over
 
 
 class Process(Surrogate):
@@ -237,7 +237,7 @@ class Process(Surrogate):
     def _condition(self, eta: Floats, *, learn: bool) -> None:
         """The posterior of every part."""
         size = math.prod(self.prior_.sizes)
-        self._kept = np.full((2, size), np.nan) if size <= MOST_CELLS else None
+        self._kept = np.full((2, size), np.nan) if size <= LISTED else None
         self._last: tuple[Ints, Floats, Floats] | None = None
         self._whole: Floats | None = None
         for part, deviations in zip(self._parts, self._trials(eta), strict=True):
