@@ -56,10 +56,6 @@ class Answering(Estimates):
             worst=self._worst(ids, view.estimate, view.low, view.high),
         )
 
-    def predicts(self, among: Bits | None = None) -> bool:
-        """Whether tests without trials have an estimate."""
-        return len(self.measured_ids) > 0 and self._fitted(among) is not None
-
     def _from_trials(self, chosen: Chosen, among: Bits | None, confidence: float) -> Answer:
         """The mean over those tests of a region that were tried, from their own trials; nothing is said of others."""
         ids = self.measured_ids[chosen.contains(self.measured_ids)]
