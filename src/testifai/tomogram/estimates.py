@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
@@ -25,6 +26,8 @@ from testifai.surrogates.fitting import Evidence, evidence
 Floats = NDArray[np.float64]
 
 LOOKS = 10  # at a run that is decided upon as it grows, each with an equal part of the risk
+PATIENCE = 20.0  # seconds that the answers of one kind may take before they come from raw trials
+FEWEST = 30  # tests below which a sample says too little about a region
 SAMPLED = 4_000  # tests that stand for a space with more than are listed
 BESIDE = 4_000  # tests of a space up to which a part of the inputs is fitted beside the others; beyond, by itself
 
@@ -183,10 +186,31 @@ class Estimates:
         if self.space.listed:
             return np.arange(self.space.size), self._whole
         note("estimating a sample of the tests")
-        if not self.predicts():
+        if not (drawn := self.affordable(SAMPLED)):
             return self.measured_ids, self.view(self.measured_ids)
-        ids = Selection(self.space).sample(SAMPLED, np.random.default_rng([self.seed, 1]))
+        ids = Selection(self.space).sample(drawn, np.random.default_rng([self.seed, 1]))
         return ids, self.view(ids)
+
+    def affordable(self, most: int, regions: int = 1) -> int:
+        """How many tests, at most so many, may stand for each of some regions if nobody is to wait long for them.
+
+        0 where none may, or nothing is predicted: then those that were tried speak for themselves.
+        """
+        if not self.predicts():
+            return 0
+        found = int(PATIENCE / (self._pace * regions))
+        return 0 if found < FEWEST else min(most, found)
+
+    @cached_property
+    def _pace(self) -> float:
+        """Seconds that a test adds to the mean over a region."""
+        surrogate = self._fitted(None)
+        assert surrogate is not None
+        rows = Selection(self.space).rows(FEWEST, np.random.default_rng(self.seed))
+        surrogate.region(rows)  # what is made for the first is there for all others
+        begin = time.perf_counter()
+        surrogate.region(rows)
+        return max((time.perf_counter() - begin) / FEWEST, 1e-9)
 
     def predicts(self, among: Bits | None = None) -> bool:
         """Whether tests without trials have an estimate."""
