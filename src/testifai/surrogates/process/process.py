@@ -43,6 +43,7 @@ ROUNDS = 3  # of Fisher scoring
 # says, with 100 as it says.
 PLUGGED = 2.0  # over the trials per test, the share to add to the covariance of several tests
 ROWS = 2_000  # configurations predicted at a time
+REMEMBERED = 4  # times so many configurations whose coefficients are kept, as they are asked for several times
 
 
 class Process(Surrogate):
@@ -240,6 +241,7 @@ class Process(Surrogate):
         self._kept = np.full((2, size), np.nan) if size <= LISTED else None
         self._last: tuple[Ints, Floats, Floats] | None = None
         self._whole: Floats | None = None
+        self._asked: dict[bytes, Floats] = {}  # Hermite coefficients of configurations asked for last
         for part, deviations in zip(self._parts, self._trials(eta), strict=True):
             sd, _ = part.scatter(self._coefficients)
             correlation = self._correlation(part, self._places, self._places)
@@ -499,9 +501,13 @@ class Process(Surrogate):
             return self._coefficients[:, number]
         if self._kept is not None:
             return self._grid_coefficients()[:, self._numbered.keys(places)]
-        parameters, weights = self._rough
-        eta = self._level + self.prior_.kernel(parameters, places, self._places) @ weights
-        return hermite(np.sin(inside(eta)) ** 2)
+        if (key := places.tobytes()) not in self._asked:
+            parameters, weights = self._rough
+            eta = self._level + self.prior_.kernel(parameters, places, self._places) @ weights
+            if len(self._asked) >= REMEMBERED:
+                self._asked.clear()
+            self._asked[key] = hermite(np.sin(inside(eta)) ** 2)
+        return self._asked[key]
 
     def _grid_coefficients(self) -> Floats:
         """The Hermite coefficients of all configurations."""
