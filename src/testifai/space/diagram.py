@@ -152,8 +152,8 @@ class Diagram:
     def _value(self, node: _Tree | int, states: States) -> NDArray[np.int8]:
         """What each state says of a part of the condition; once that is decided, its comparisons do not matter."""
         if isinstance(node, int):
-            held, failed = (states[:, node] == decided for decided in (_HELD, _FAILED))
-            return held.astype(np.int8) - failed.astype(np.int8)
+            held, failed = ((states[:, node] == decided).astype(np.int8) for decided in (_HELD, _FAILED))
+            return np.asarray(held - failed)
         nothing = np.full(len(states), TRUE, np.int8)
         value = reduce(node.combine, [self._value(part, states) for part in node.parts]) if node.parts else nothing
         states[value == TRUE, node.span] = _HELD

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.errors import InputError
 from testifai.quality.scores import Scores
 from testifai.runs.outcomes import Ids, Outcomes
-from testifai.space import Space
+from testifai.space import LISTED, Space
 from testifai.statistics.intervals import confidence_sequence, exact, fixed_width, wilson
 from testifai.strategies.clean import clean_trials
 from testifai.support.bits import Bits, count_set, pack
@@ -28,7 +29,7 @@ BESIDE = 4_000  # tests of a space up to which a part of the inputs is fitted be
 
 @dataclass(frozen=True)
 class RateTable:
-    """Estimates over the whole space, flat by configuration id, for all inputs or a part of them."""
+    """Estimates of some tests, or of the whole space by configuration id, for all inputs or a part of them."""
 
     estimate: Floats
     low: Floats
@@ -36,6 +37,14 @@ class RateTable:
     passes: Ids
     trials: Ids
     alone: NDArray[np.bool_]  # whether the estimate rests on the test's own trials alone
+
+    def at(self, places: Any) -> RateTable:
+        """Those at some places."""
+        return RateTable(*(getattr(self, one.name)[places] for one in fields(self)))
+
+    def and_(self, other: RateTable) -> RateTable:
+        """These and then others."""
+        return RateTable(*(np.concatenate([getattr(one, part.name) for one in (self, other)]) for part in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -118,7 +127,8 @@ class Estimates:
     @cached_property
     def rests_on_own_trials(self) -> NDArray[np.bool_]:
         """Which tests' estimates rest on their own trials alone, flat by configuration id."""
-        return self.alone(np.arange(self.space.size), self._counts[1], self.outcomes.inputs)
+        _, trials = self._counts
+        return self.alone(np.arange(self.space.size), trials, self.outcomes.inputs)
 
     @cached_property
     def measured(self) -> int:
@@ -130,7 +140,11 @@ class Estimates:
 
     @property
     def estimate(self) -> Floats:
-        """The pass rate of every test, from its own trials alone where it is measured, else predicted."""
+        """The pass rate of every test, from its own trials alone where it is measured, else predicted.
+
+        Of a space with more tests than are listed there is no such array: `predict` gives those of chosen ones, `query`
+        the mean over a region.
+        """
         return self._whole.estimate.reshape(self.space.shape)
 
     @property
@@ -174,8 +188,8 @@ class Estimates:
         With `chosen`, only these of the tests without trials are predicted.
         """
         if ids is None:
-            size = self.space.size
             passes, trials = self._counts if among is None else self._counted(among)
+            size = self.space.size
         else:
             size = len(ids)
             passes, trials = self.outcomes.counts(ids, among)
@@ -221,11 +235,19 @@ class Estimates:
 
     def _counted(self, among: Bits | None) -> tuple[Ids, Ids]:
         """Passes and trials of every test of the space."""
-        self.space.columns()  # refuses what cannot be enumerated
         known, size = self.measured_ids, self.space.size
+        if not self.space.listed:
+            raise self.not_listed("estimate")
         passes, trials = np.zeros(size, np.int64), np.zeros(size, np.int64)
         passes[known], trials[known] = self.outcomes.counts(known, among)
         return passes, trials
+
+    def not_listed(self, what: str) -> InputError:
+        """Why there is no array over all tests, and what there is instead."""
+        return InputError(
+            f"{what}: an array over {self.space.size:,} tests would be too large (at most {LISTED:,}); "
+            "predict(configurations) gives the estimates of chosen tests, query(expression) the mean over a region"
+        )
 
     def fitted(self) -> Surrogate | None:
         """The surrogate on all inputs; None where there is none."""
