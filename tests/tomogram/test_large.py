@@ -14,8 +14,9 @@ from testifai.runs.outcomes import Outcomes
 from testifai.space import LISTED, Selection, Space
 from testifai.space import query as queries
 from testifai.surrogates import Surrogate
-from testifai.tomogram import Tomogram, compare, estimates
+from testifai.tomogram import Tomogram, estimates
 from testifai.tomogram.answering import DRAWN
+from testifai.tomogram.comparison import compare
 from testifai.tomogram.regions import standard_queries, worst_regions
 
 LADDER = Perturbation("ladder", lambda batch, parameter, rng: batch, tuple(range(6)))
