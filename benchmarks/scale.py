@@ -2,7 +2,7 @@
 
     python benchmarks/scale.py [--axes 2 4 6 8 10 12 15] [--budget 5000] [--strategy adaptive] [--surrogate process]
 
-For each space: the run, a query, the summary (`show`) and the peak of memory; then, over 15 axes, how long queries of
+For each space: the processor's seconds for the run, a query, the summary (`show`), and the peak of memory; then, over 15 axes, how long queries of
 20 comparisons take to compile, count and draw from, with no surrogate in the way. The model is a comparison, so that
 what is timed is ours. Errors against the truth are those of benchmarks/scale_truth.py.
 """
@@ -66,8 +66,8 @@ def one(axes: int, budget: int, strategy: str, surrogate: str) -> dict[str, floa
     from testifai.present.terminal import console, summary
 
     def timed(task):
-        begin = time.perf_counter()
-        return task(), time.perf_counter() - begin
+        begin = time.process_time()
+        return task(), time.process_time() - begin
 
     inputs = data(axes)
     tomogram, run = timed(

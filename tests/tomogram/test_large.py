@@ -47,7 +47,7 @@ class Knowing(Surrogate):
 
 def tomogram(surrogate=None, axes=AXES, tests=60, **options):
     space, outcomes = Space({f"a{number}": LADDER for number in range(axes)}, **options), Outcomes(100)
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(7)
     for test in [0, *Selection(space, "order >= 1").sample(tests, generator).tolist()]:
         rate = truth(space.matrix([test]))[0] if axes <= AXES else 0.5
         outcomes.record(test, np.arange(20), generator.random(20) < rate)

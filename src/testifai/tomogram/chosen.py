@@ -28,7 +28,7 @@ class Chosen:
     @classmethod
     def some_of(cls, selection: Selection, most: int, seed: int) -> Chosen:
         """So many of what is selected, the same ones each time; all where there are no more."""
-        ids = selection.sample(most, np.random.default_rng(seed))
+        ids = selection.sample(most, np.random.default_rng([seed, 2]))
         return cls(ids, selection.count, selection if len(ids) < selection.count else None, seed)
 
     def grown(self, most: int) -> Chosen:
