@@ -2,9 +2,9 @@
 
     python benchmarks/scale.py [--axes 2 4 6 8 10 12 15] [--budget 5000] [--strategy adaptive] [--surrogate process]
 
-For each space: the processor's seconds for the run, a query and the summary (`show`), and the peak of memory. Then, over
-15 axes, how long queries of 20 comparisons take to compile, count and draw from, with no surrogate in the way. The model
-is a comparison, so that what is timed is ours. Errors against the truth are those of benchmarks/scale_truth.py.
+For each space: the processor's seconds for the run, a query and the summary (`show`), and the peak of memory. Then,
+over 15 axes, how long queries of 20 comparisons take to compile, count and draw from, with no surrogate in the way. The
+model is a comparison, so that what is timed is ours. Errors against the truth are those of benchmarks/scale_truth.py.
 """
 
 from __future__ import annotations
