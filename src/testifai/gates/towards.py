@@ -74,8 +74,8 @@ class TowardsGates(Adaptive):
         need = np.zeros(len(watch.ids))
         for verdict in judge(self.gates, tomogram, self.sharing):
             if not settled(verdict, progress.target or TARGET):
-                chosen = tomogram.select(verdict.gate.query).reshape(-1)[watch.ids]
-                need[chosen] += 1 / chosen.sum()
+                chosen = tomogram.chosen(verdict.gate.query).contains(watch.ids)
+                need[chosen] += 1 / max(1, int(np.count_nonzero(chosen)))
         if progress.target is not None:
             lacking = self._lacking(progress, fitted(progress, known), known, watch, 1 - risk(number))
             need += lacking / max(lacking.sum(), 1)

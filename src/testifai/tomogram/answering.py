@@ -33,12 +33,13 @@ class Answering(Estimates):
 
     def _answer(self, chosen: Chosen, among: Bits | None, confidence: float, *, anytime: bool = False) -> Answer:
         held = self._looked(confidence) if anytime else confidence
-        if not self.space.listed and not self.predicts(among):
+        if not self.space.listed and not (len(chosen.ids) and self.predicts(among)):
             return self._from_trials(chosen, among, held)
         view, clean = self._rates(chosen, among, confidence, anytime=anytime)
         low, high = self._bounds(chosen, view, clean, among, held)
-        if (more := _wanted(chosen, view.estimate, low, high, held)) is not None:
-            return self._answer(more, among, confidence, anytime=anytime)
+        wanted = 0 if chosen.drawn_from is None else _wanted(chosen, view.estimate, low, high, held)
+        if wanted and (size := self.affordable(wanted)) > len(chosen.ids):
+            return self._answer(chosen.grown(size), among, confidence, anytime=anytime)
         robustness, ids = float(view.estimate.mean()), chosen.ids
         measured = int(np.count_nonzero(view.alone))
         if chosen.drawn_from is not None:
@@ -55,10 +56,6 @@ class Answering(Estimates):
             inferred=chosen.tests - measured,
             worst=self._worst(ids, view.estimate, view.low, view.high),
         )
-
-    def predicts(self, among: Bits | None = None) -> bool:
-        """Whether tests without trials have an estimate."""
-        return len(self.measured_ids) > 0 and self._fitted(among) is not None
 
     def _from_trials(self, chosen: Chosen, among: Bits | None, confidence: float) -> Answer:
         """The mean over those tests of a region that were tried, from their own trials; nothing is said of others."""
@@ -144,13 +141,12 @@ class Answering(Estimates):
         )
 
 
-def _wanted(chosen: Chosen, rates: Floats, low: float, high: float, confidence: float) -> Chosen | None:
-    """A larger sample, where the draw adds too much to the interval and there may be more."""
-    if chosen.drawn_from is None or not DRAWN <= len(rates) < MOST_DRAWN or math.isnan(low):
-        return None
+def _wanted(chosen: Chosen, rates: Floats, low: float, high: float, confidence: float) -> int:
+    """The size of a larger sample, where the draw adds too much to the interval and there may be more; else 0."""
+    if not DRAWN <= len(rates) < MOST_DRAWN or math.isnan(low):
+        return 0
     drawn = float(half_widths(confidence)) * math.sqrt(sampling_variance(rates, chosen.tests))
     rest = math.sqrt(max(((high - low) / 2) ** 2 - drawn**2, 0.0))
     if drawn <= SMALL * rest:
-        return None
-    size = MOST_DRAWN if not rest else min(MOST_DRAWN, math.ceil(len(rates) * (drawn / (SMALL * rest)) ** 2))
-    return chosen.grown(size)
+        return 0
+    return MOST_DRAWN if not rest else min(MOST_DRAWN, math.ceil(len(rates) * (drawn / (SMALL * rest)) ** 2))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.space import Axis, Selection, Space
+from testifai.space import Axis, Space
 from testifai.space import query as queries
 from testifai.statistics.corrections import confidence_each
 from testifai.support.progress import note
@@ -20,7 +20,6 @@ from testifai.tomogram.tomogram import Tomogram
 
 MOST_AXES = 3  # with a condition in a region that is searched for
 MOST_AXES_SAMPLED = 2  # where it is searched for in a sample of more tests than are listed
-SAMPLED = 4_000
 MOST_OCTANTS = 32
 MOST_LEVELS = 12  # of an axis, up to which all its ranges are tried and not only those from an end
 OVERLAP = 1 / 3  # the most that two regions of the list may share, as a part of their union
@@ -98,7 +97,8 @@ def worst_regions(tomogram: Tomogram, count: int = 5) -> RegionSearch:
     """
     space = tomogram.space
     note("searching for the worst regions")
-    rows, estimate = _surface(tomogram)
+    ids, seen = tomogram.sample
+    rows, estimate = space.matrix(ids), seen.estimate
     known = ~np.isnan(estimate)
     if not known.any():
         return RegionSearch((), 0)
@@ -121,18 +121,6 @@ def worst_regions(tomogram: Tomogram, count: int = 5) -> RegionSearch:
         if len(found) == count:
             break
     return RegionSearch(tuple(found), searched)
-
-
-def _surface(tomogram: Tomogram) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The tests to search among, a row each, and their estimates: all of them, or a sample of more than are listed."""
-    space = tomogram.space
-    if space.listed:
-        return space.matrix(np.arange(space.size)), tomogram.estimate.reshape(-1)
-    if not tomogram.predicts():
-        ids = tomogram.measured_ids
-    else:
-        ids = Selection(space).sample(SAMPLED, np.random.default_rng([tomogram.seed, 1]))
-    return space.matrix(ids), tomogram.view(ids).estimate
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class Tomogram(Answering):
         """The tests that an expression selects, or a sample of them where they are more than are listed."""
         if self.space.listed:
             return Chosen.all_of(np.flatnonzero(self.select(expression)))
-        return Chosen.some_of(self.selection(expression), DRAWN, self.seed)
+        return Chosen.some_of(self.selection(expression), self.affordable(DRAWN), self.seed)
 
     def _selects_none(self, compiled: Query) -> InputError:
         ranges = "; ".join(f"{a.name}: {', '.join(map(str, a.severities))}" for a in self.space.axes)
@@ -190,7 +190,7 @@ class Tomogram(Answering):
 
     def by_severity(self) -> dict[str, dict[int, Answer]]:
         """For each axis and severity, the mean robustness over its tests."""
-        return {axis.name: self._by(axis.name) for axis in self.space.axes}
+        return {axis.name: self._by(axis.name, len(self.space.axes)) for axis in self.space.axes}
 
     def by_severity_sum(self) -> dict[int, Answer]:
         """For each sum of severities, the mean robustness over its tests."""
@@ -198,15 +198,15 @@ class Tomogram(Answering):
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _by(self, column: str) -> dict[int, Answer]:
-        """For each value of a column, the mean robustness over its tests."""
+    def _by(self, column: str, columns: int = 1) -> dict[int, Answer]:
+        """For each value of a column, of so many that are asked for, the mean robustness over its tests."""
         if not self.space.listed:
             note(f"estimating the means for each value of {column}")
             whole = Selection(self.space)
             parts = {value: whole.narrowed(f"{column} == {value}") for value in values_of(self.space, column)}
+            drawn = self.affordable(DRAWN_EACH, len(parts) * columns)
             return {
-                value: self._answer(Chosen.some_of(part, DRAWN_EACH, self.seed), None, 0.95)
-                for value, part in parts.items()
+                value: self._answer(Chosen.some_of(part, drawn, self.seed), None, 0.95) for value, part in parts.items()
             }
         values = np.broadcast_to(self.space.columns()[column], self.space.shape).reshape(-1)
         return {
