@@ -62,7 +62,7 @@ class Adaptive(Strategy):
     """
 
     for_queries: Sequence[str] = ()
-    weights: str = WEIGHTS[0]
+    weights: str | None = None  # of tests drawn at random
     name = "adaptive"
     surrogate = "process"
     uses_target = True
@@ -73,7 +73,8 @@ class Adaptive(Strategy):
         if not listed or not all(isinstance(one, str) for one in self.for_queries):
             raise InputError(f"strategy: for_queries must be a list of queries, got {self.for_queries!r}")
         object.__setattr__(self, "for_queries", tuple(self.for_queries))
-        choice("strategy: weights", self.weights, WEIGHTS)
+        if self.weights is not None:
+            choice("strategy: weights", self.weights, WEIGHTS)
 
     def propose(self, progress: Progress) -> Work | None:
         self._chosen(progress)  # which refuses queries that select no test
@@ -115,8 +116,8 @@ class Adaptive(Strategy):
         return Foreseen(min(most, round(spent + lacking)), 1 + rounds)
 
     def describe(self) -> dict[str, Any]:
-        # Left out where it is the usual one: runs made before it existed keep their identity.
-        drawn = {} if self.weights == WEIGHTS[0] else {"weights": self.weights}
+        # Left out where none is given: runs made before it existed keep their identity.
+        drawn = {} if self.weights is None else {"weights": self.weights}
         return {"use": self.name, "for_queries": list(self.for_queries), **drawn}
 
     def _chosen(self, progress: Progress) -> list[Selection]:
@@ -247,7 +248,7 @@ def fitted(progress: Progress, known: Outcomes) -> Surrogate:
     return evidence(process, known, tests, space.matrix(tests), most_single=None).fit(process)
 
 
-def even(progress: Progress, budget: int, share: Shares, weights: str = WEIGHTS[0]) -> Round:
+def even(progress: Progress, budget: int, share: Shares, weights: str | None = None) -> Round:
     """The clean test's share, and what is left of the budget spread evenly over all others, on inputs of the pool.
 
     Where that is less than a few inputs each, it goes to low orders first.

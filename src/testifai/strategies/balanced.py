@@ -15,6 +15,7 @@ from testifai.strategies.base import Progress, Strategy
 from testifai.strategies.clean import clean_trials
 from testifai.strategies.draws import blocks
 from testifai.strategies.full import MOST_TESTS
+from testifai.strategies.sparse import low_first
 
 SMALL_POOL = 1500  # up to here half of a budget may go to different inputs
 REUSE = 6  # beyond, an input serves this many tests
@@ -71,11 +72,15 @@ def pool_size(budget: int, inputs: int, tests: int) -> int:
 def design(progress: Progress) -> tuple[Ids, list[Places]]:
     """The tests in their random order, the clean one first, and the places of the inputs each of them gets.
 
-    It depends on the space, the number of inputs, the budget and the seed alone.
+    It depends on the space, the number of inputs, the budget and the seed alone. Of a space too large to list only some
+    tests are run, low orders first, each on a few inputs.
     """
-    budget = _affordable(progress)
+    budget, space = _affordable(progress), progress.space
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 2]))
-    return spread(progress.space.size, budget, shares(progress, budget), generator)
+    share = shares(progress, budget)
+    if not space.listed and budget < space.size:
+        return low_first(space, budget, share.pool, generator, clean=share.clean)
+    return spread(space.size, budget, share, generator)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from testifai.space.numbering import Numbering
 
 # Up to here the tests of an order are listed; beyond, repeats are rare and drawing again costs nothing.
 MOST_LISTED = 1_000_000
-WEIGHTS = ("mixed", "tests", "orders")  # half by either; every test alike; every order alike
+WEIGHTS = ("tests", "orders", "mixed")  # every test alike; every order alike; half by either
 
 Counts = NDArray[np.int64]
 
@@ -73,9 +73,14 @@ def in_order(space: Space, wanted: int, generator: np.random.Generator) -> list[
 
 
 def by_weight(
-    space: Space, wanted: int, weights: str, generator: np.random.Generator, taken: Sequence[Ids] = ()
+    space: Space, wanted: int, weights: str | None, generator: np.random.Generator, taken: Sequence[Ids] = ()
 ) -> Ids:
-    """Tests drawn at random without repeats, every test or every order alike, none of those taken (by order)."""
+    """Tests drawn at random without repeats, none of those taken (by order).
+
+    Without `weights`, every test is as likely, but in a space too large to list half go to every order alike: low and
+    middle orders would not be seen at all.
+    """
+    weights = weights or ("tests" if space.listed else "mixed")
     taken = [*taken, *[np.empty(0, np.int64)] * (len(space.axes) + 1 - len(taken))]
     room = [space.count(order) - len(ids) for order, ids in enumerate(taken)]
     by_order = {"tests": 0, "orders": wanted, "mixed": wanted // 2}[weights]

@@ -31,7 +31,9 @@ class Watched:
     weights: Floats
 
 
-def watched(progress: Progress, known: Outcomes, number: int, chosen: Sequence[Selection], weights: str) -> Watched:
+def watched(
+    progress: Progress, known: Outcomes, number: int, chosen: Sequence[Selection], weights: str | None
+) -> Watched:
     """All tests; of a space too large for that those measured, and others drawn for the round of this number.
 
     Tests count alike, or by their share in what the queries select.
@@ -44,7 +46,7 @@ def watched(progress: Progress, known: Outcomes, number: int, chosen: Sequence[S
     return Watched(ids, counts)
 
 
-def _ids(progress: Progress, known: Outcomes, number: int, chosen: Sequence[Selection], weights: str) -> Ids:
+def _ids(progress: Progress, known: Outcomes, number: int, chosen: Sequence[Selection], weights: str | None) -> Ids:
     space = progress.space
     if space.listed:
         return np.arange(space.size)
