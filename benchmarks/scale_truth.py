@@ -1,6 +1,6 @@
 """Estimates in spaces too large to list, against the truth.
 
-    python benchmarks/scale_truth.py simulated [--axes 8 15] [--seeds 20] [--budget 50000]
+    python benchmarks/scale_truth.py simulated [--axes 8 15] [--seeds 20] [--regions 10] [--budget 50000]
     python benchmarks/scale_truth.py cifar [--configurations 60] [--inputs 1000] [--budget 50000]
     python benchmarks/scale_truth.py fits [--axes 8 15]
 
@@ -84,7 +84,7 @@ def queries(random: np.random.Generator, names: tuple[str, ...], count: int) -> 
             yield " and ".join(f"{name} {random.choice(['<=', '>='])} {random.integers(1, 5)}" for name in chosen)
 
 
-def simulated(axes: int, seeds: int, budget: int, regions: int = 10) -> None:
+def simulated(axes: int, seeds: int, budget: int, regions: int) -> None:
     errors, low_errors, covered, low_covered, held, off, clock = [], [], [], [], [], [], []
     for seed in range(seeds):
         random = np.random.default_rng(seed + 1000)
@@ -189,6 +189,7 @@ def main() -> None:
     parser.add_argument("what", choices=["simulated", "cifar", "fits"])
     parser.add_argument("--axes", type=int, nargs="+", default=[8, 15])
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--regions", type=int, default=10)
     parser.add_argument("--budget", type=int, default=50_000)
     parser.add_argument("--configurations", type=int, default=60)
     parser.add_argument("--inputs", type=int, default=1000)
@@ -199,7 +200,7 @@ def main() -> None:
         fits(given.axes)
     else:
         for axes in given.axes:
-            simulated(axes, given.seeds, given.budget)
+            simulated(axes, given.seeds, given.budget, given.regions)
 
 
 if __name__ == "__main__":
