@@ -191,7 +191,7 @@ def _check(spec: Spec, folder: Path) -> None:
     """Find mistakes that need no model and no data to be loaded, and files that are not there."""
     from testifai.gates.measuring import check_modules, naming
     from testifai.scans import loading
-    from testifai.strategies.adaptive import selections
+    from testifai.strategies.watched import selections
 
     check_modules(spec, folder)
     space = loading.space(spec, folder)

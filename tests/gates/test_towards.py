@@ -53,7 +53,7 @@ def session(gates, *, seed=0, sharing=None, population="data", **options):
         surrogate="process",
         seed=seed,
     )
-    strategy = TowardsGates((), tuple(gates), lambda: blank, sharing)
+    strategy = TowardsGates((), gates=tuple(gates), blank=lambda: blank, sharing=sharing)
     return Session(model, data(seed), SPACE, strategy=strategy, seed=seed, population=population, **options)
 
 

@@ -87,3 +87,60 @@ def test_single_perturbations_are_known_well_and_intervals_hold():
         truth = passed.mean(axis=1)
         covered.append(((tomogram.low.ravel() <= truth) & (truth <= tomogram.high.ravel())).mean())
     assert np.mean(covered) >= 0.93
+
+
+def orders_of(made, tests):
+    return np.bincount(np.count_nonzero(made.matrix(tests), axis=1), minlength=len(made.axes) + 1)
+
+
+@pytest.mark.parametrize("budget", [3_000, 50_000])
+def test_a_space_that_cannot_be_listed_is_planned_in_a_moment(budget):
+    made = space(axes=15)
+    tests, trials = planned(budget, made=made)
+    assert trials.sum() == budget
+    assert len(np.unique(tests)) == len(tests)
+    assert tests[0] == 0
+    orders = orders_of(made, tests)
+    assert orders[1] == 75, "every single perturbation"
+    assert (orders[2:] > 0).sum() >= 12, "and most higher orders"
+
+
+def test_what_is_drawn_at_random_goes_by_tests_or_by_orders():
+    made = space(axes=15)
+    drawn = {}
+    for weights in ("tests", "orders", "mixed"):
+        progress = Progress(made, Outcomes(5000), budget=50_000)
+        tests = Adaptive(weights=weights).propose(progress).configurations
+        drawn[weights] = orders_of(made, tests)[3:]
+    assert drawn["tests"][:4].sum() == 0, "tests of order 3 to 6 are rare among 4.7e11"
+    assert np.ptp(drawn["orders"]) <= 1
+    assert (drawn["mixed"][:4] > 5).all()
+    assert Adaptive(weights="orders").describe()["weights"] == "orders"
+    assert "weights" not in Adaptive().describe(), "older runs keep their identity"
+    with pytest.raises(ta.InputError, match="weights"):
+        Adaptive(weights="rare")
+
+
+def test_a_large_space_without_a_budget_gets_one_and_a_target_must_say_of_what():
+    made = space(axes=15)
+    assert Adaptive().expected(Progress(made, Outcomes(5000))) == 100_000
+    with pytest.raises(ta.InputError, match="for_queries"):
+        Adaptive().propose(Progress(made, Outcomes(5000), target=0.02))
+    queries = Adaptive(for_queries=["order <= 2"])
+    assert len(queries.propose(Progress(made, Outcomes(5000), target=0.02)).configurations) > 500
+
+
+@pytest.mark.slow
+def test_rounds_of_a_large_space_go_to_measured_tests_and_to_fresh_ones():
+    made, inputs = space(axes=8), 2000
+    strength = np.random.default_rng(0).normal(4, 1.5, inputs)
+    progress = Progress(made, Outcomes(inputs), target=0.02, seed=1)
+    strategy, rounds, tests = Adaptive(for_queries=["order <= 2", "axis_0 >= 3"]), 0, []
+    while (work := strategy.propose(progress)) is not None and rounds < 3:
+        severity = made.matrix(work.configurations).sum(axis=1)
+        for test, total, places in zip(work.configurations.tolist(), severity, work.places, strict=True):
+            progress.outcomes.record(test, places, strength[places] > 0.2 * total)
+        rounds += 1
+        tests.append(len(progress.outcomes))
+    assert rounds > 1
+    assert tests[-1] > tests[0]

@@ -8,6 +8,7 @@ from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
+from testifai.surrogates import Surrogate
 from testifai.tomogram import Tomogram
 from testifai.tomogram import profile as profiles
 from testifai.tomogram.context import Profile
@@ -178,10 +179,32 @@ def test_mistakes_are_told_in_one_line(profile, given, line):
         expected(tomogram(), profile, given)
 
 
-def test_too_many_configurations_are_refused():
+def test_very_many_configurations_are_drawn_by_their_probability():
+    """Rates fall by a hundredth for each level: the mean is known."""
     space = Space({f"axis_{i}": FADE for i in range(20)})
     outcomes = Outcomes(2)
     outcomes.record(0, np.arange(2), np.ones(2, bool))
     third = {0: 0.5, 1: 0.25, 2: 0.25}
-    with pytest.raises(InputError, match="3,486,784,401 configurations have a probability"):
-        expected(Tomogram(space, outcomes, np.arange(2), surrogate=None), dict.fromkeys(space.names, third))
+
+    class Falling(Surrogate):
+        name = "falling"
+
+        def fit(self, features, passes, trials, *, single=None):
+            return self
+
+        def predict(self, features):
+            rates = 1 - np.asarray(features).sum(axis=1) / 100
+            return rates, np.zeros(len(rates))
+
+    tomogram = Tomogram(space, outcomes, np.arange(2), surrogate=Falling())
+    found = expected(tomogram, dict.fromkeys(space.names, third))
+    assert found.tests == 3**20
+    assert found.low < 1 - 20 * 0.75 / 100 < found.high
+    assert 0 < found.high - found.low < 0.01
+    weather = {"weather": {"good": 0.9, "bad": 0.1}}
+    worse = {name: {"given": "weather", "good": third, "bad": {2: 1.0}} for name in space.names[:1]}
+    asked = {**dict.fromkeys(space.names, third), **weather, **worse}
+    bad = expected(tomogram, asked, {"weather": "bad"})
+    assert bad.low < 1 - (2 + 19 * 0.75) / 100 < bad.high
+    without = expected(Tomogram(space, outcomes, np.arange(2), surrogate=None), dict.fromkeys(space.names, third))
+    assert np.isnan(without.robustness)

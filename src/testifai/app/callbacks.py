@@ -105,7 +105,7 @@ def checked(runs: Runs, text: Any) -> dict[str, ranges.Range]:
     """The ranges a query asks for, once it is known to select something."""
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"query: nothing was typed; accepted: text such as {runs.space.names[0]} >= 1")
-    runs.tomograms[0].select(text)
+    runs.tomograms[0].chosen(text)
     return ranges.read(text, runs.space)[0]
 
 

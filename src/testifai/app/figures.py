@@ -80,7 +80,11 @@ def _dressed(figure: dict[str, Any], dark: bool) -> dict[str, Any]:
 
 def _chosen(runs: Runs, wanted: Wanted) -> Any:
     """The selected tests; None for all of them."""
-    chosen = runs.tomogram(wanted.run).select(wanted.query)
+    tomogram = runs.tomogram(wanted.run)
+    if not tomogram.space.listed:
+        selection = tomogram.selection(wanted.query)
+        return None if selection.count == tomogram.space.size else selection
+    chosen = tomogram.select(wanted.query)
     return None if chosen.all() else chosen
 
 
@@ -129,7 +133,7 @@ def _curves(runs: Runs, wanted: Wanted) -> dict[str, Any]:
 def _tests(runs: Runs, wanted: Wanted) -> dict[str, Any]:
     run, tomogram = wanted.run, runs.tomogram(wanted.run)
     return {
-        "worst": dots.worst_tests(tomogram, chosen=tomogram.select(wanted.query)),
+        "worst": dots.worst_tests(tomogram, chosen=_chosen(runs, wanted)),
         "classes": runs.answers.get(("classes", run), lambda: dots.classes(tomogram)),
         "class and axis": runs.answers.get(("class and axis", run), lambda: classes.heatmap(tomogram)),
     }

@@ -96,7 +96,7 @@ class Runs:
         """A run's tomogram, its estimates made."""
         if not self.ready(run):
             with self._opening:
-                _ = self.tomograms[run].estimate
+                _ = self.tomograms[run].sample
         return self.tomograms[run]
 
     def answer(self, run: int, query: str) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,15 +40,23 @@ def export(
     elif out.suffix == ".parquet":
         from testifai.present.dataframes import write_parquet
 
-        write_parquet(open_measured(run_file), out)
-        message = f"Wrote the table to {out}"
+        tomogram = open_measured(run_file)
+        write_parquet(tomogram, out)
+        message = f"Wrote the table to {out}{_left_out(tomogram)}"
     else:
-        files.write_table(open_measured(run_file), out)
-        message = f"Wrote the table to {out}"
+        tomogram = open_measured(run_file)
+        files.write_table(tomogram, out)
+        message = f"Wrote the table to {out}{_left_out(tomogram)}"
     if as_json:
         print_json({"out": str(out)})
     else:
         say(message)
+
+
+def _left_out(tomogram: Any) -> str:
+    """That a table has not all tests in it, where there are too many."""
+    space, tried = tomogram.space, len(tomogram.measured_ids)
+    return "" if space.listed else f": the {tried:,} tests that were tried, of {space.size:,}"
 
 
 def _sigma(text: str) -> tuple[int, ...]:

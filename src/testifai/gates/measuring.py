@@ -58,9 +58,9 @@ class GatedRun:
 
         A bound comes nearer with the square root of the trials, so the first is a guess.
         """
-        chosen = np.flatnonzero(self.tomogram.select(verdict.gate.query))
-        trials = int(self.tomogram.outcomes.counts(chosen)[1].sum())
-        room = len(chosen) * self.tomogram.outcomes.inputs - trials
+        chosen, known = self.tomogram.chosen(verdict.gate.query), self.tomogram.measured_ids
+        trials = int(self.tomogram.outcomes.counts(known[chosen.contains(known)])[1].sum())
+        room = chosen.tests * self.tomogram.outcomes.inputs - trials
         answer = verdict.answer
         apart = abs(answer.robustness - verdict.gate.at_least)
         bound = answer.low if answer.robustness >= verdict.gate.at_least else answer.high
@@ -83,7 +83,13 @@ def prepare(spec: Spec, folder: Path, *, sharing: int | None = None) -> Session:
     # The strategy looks at what its own session knows; a plain reference would be a cycle that keeps the model alive.
     own: list[weakref.ref[Session]] = []
     if type(strategy) is Adaptive and spec.gate:
-        strategy = TowardsGates(strategy.for_queries, tuple(spec.gate), lambda: _tomogram(own), sharing)
+        strategy = TowardsGates(
+            strategy.for_queries,
+            strategy.weights,
+            gates=tuple(spec.gate),
+            blank=lambda: _tomogram(own),
+            sharing=sharing,
+        )
     session = Session(model, data, space, **{**options, "strategy": strategy})
     own.append(weakref.ref(session))
     blank = session.tomogram()

@@ -65,10 +65,10 @@ class Failures:
 def telling_tests(tomogram: Tomogram, count: int = 3) -> list[tuple[int, str]]:
     """Tests whose failures say most, with why: the worst that have failures, and the mildest that have any."""
     ids = tomogram.measured_ids
-    failed = tomogram.trials.reshape(-1)[ids] - tomogram.passes.reshape(-1)[ids]
-    ids = ids[(failed > 0) & (ids > 0)]
-    estimate = tomogram.estimate.reshape(-1)[ids]
-    total = np.sum([tomogram.space.severities(name)[ids] for name in tomogram.space.names], axis=0)
+    passes, trials = tomogram.outcomes.counts(ids)
+    ids = ids[(trials > passes) & (ids > 0)]
+    estimate = tomogram.table(ids).estimate
+    total = tomogram.space.matrix(ids)[:, : len(tomogram.space.axes)].sum(axis=1)
     worst = ids[np.argsort(estimate, kind="stable")][:count].tolist()
     mild = [test for test in ids[np.lexsort((estimate, total))].tolist() if test not in worst][:count]
     return [

@@ -23,20 +23,22 @@ from testifai.tomogram import Tomogram
 
 
 def table(tomogram: Tomogram) -> tuple[list[str], list[list[Any]]]:
-    """Header and one row per test: severities, order, counts, estimate, bounds, whether measured or predicted."""
+    """Header and one row per test: severities, order, counts, estimate, bounds, whether measured or predicted.
+
+    Of a space with more tests than are listed, those that were tried.
+    """
     space = tomogram.space
     places = [f"{name}_place" for name in space.names] if space.order_sensitive else []
     header = [*space.names, *places, "order", "passes", "trials", "estimate", "low", "high", "source"]
     scores = tomogram.quality
     header += [] if scores is None else ["quality", "quality_low", "quality_high", "quality_source"]
-    ids = np.arange(space.size)
+    ids = np.arange(space.size) if space.listed else tomogram.measured_ids
+    found = tomogram.table(ids)
     sigmas = space.matrix(ids)
     orders = (sigmas[:, : len(space.names)] > 0).sum(axis=1)
-    columns = [array.reshape(-1).tolist() for array in (
-        tomogram.passes, tomogram.trials, tomogram.estimate, tomogram.low, tomogram.high
-    )]  # fmt: skip
+    columns = [one.tolist() for one in (found.passes, found.trials, found.estimate, found.low, found.high)]
     rows = []
-    own = tomogram.rests_on_own_trials.tolist()
+    own = found.alone.tolist()
     for sigma, order, alone, passes, trials, *numbers in zip(
         sigmas.tolist(), orders.tolist(), own, *columns, strict=True
     ):
@@ -44,7 +46,7 @@ def table(tomogram: Tomogram) -> tuple[list[str], list[list[Any]]]:
         rows.append([*sigma, order, passes, trials, *(None if np.isnan(x) else x for x in numbers), source])
     if scores is not None:
         known = np.isin(ids, scores.measured)
-        bounds = [array.reshape(-1).tolist() for array in (scores.estimate, scores.low, scores.high)]
+        bounds = [array.reshape(-1)[ids].tolist() for array in (scores.estimate, scores.low, scores.high)]
         for row, alone, *numbers in zip(rows, known.tolist(), *bounds, strict=True):
             row += [*(None if np.isnan(x) else x for x in numbers), "measured" if alone else "predicted"]
     return header, rows

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.errors import MarkupError
 from rich.markup import escape
@@ -89,14 +88,19 @@ def answer(out: Console, space: Space, expression: str, found: Answer) -> None:
     """One query's answer."""
     out.print(f"[bold]{rate(found.robustness)}[/bold]  ({interval(found.low, found.high)})  for {_escape(expression)}")
     out.print(
-        f"{signed(found.drop)} against clean inputs; {found.tests} tests: "
-        f"{found.measured} measured, {found.inferred} predicted"
+        f"{signed(found.drop)} against clean inputs; {found.tests:,} tests: "
+        f"{found.measured:,} measured, {found.inferred:,} predicted{_left_out(found)}"
     )
     if found.excluded is not None:
         out.print(excluded(found.excluded))
     if found.model_free is not None:
         out.print(second_opinion(found))
     out.print(worst(space, found))
+
+
+def _left_out(found: Answer) -> str:
+    left = found.tests - found.measured - found.inferred
+    return f", {left:,} left out, of which nothing is known" if left else ""
 
 
 def second_opinion(found: Answer) -> str:
@@ -150,9 +154,9 @@ def by_order(tomogram: Tomogram) -> Table:
     """Robustness by the number of perturbations at once."""
     rests = _rests_on(tomogram)
     table = table_of("by order (perturbations at once)", "order", "tests", rests, "robustness", "95 % interval")
-    orders = np.broadcast_to(tomogram.space.columns()["order"], tomogram.space.shape)
+    tried = _tried(tomogram, "order")
     for order, found in tomogram.by_order().items():
-        bounds, basis = interval(found.low, found.high), _basis(tomogram, found, orders == order)
+        bounds, basis = interval(found.low, found.high), _basis(tomogram, found, tried.get(order, 0))
         table.add_row(str(order), f"{found.tests:,}", basis, rate(found.robustness), bounds)
     return table
 
@@ -162,8 +166,16 @@ def _rests_on(tomogram: Tomogram) -> str:
     return "own trials" if tomogram.pooled else "measured"
 
 
-def _basis(tomogram: Tomogram, found: Answer, chosen: NDArray[np.bool_]) -> str:
-    return f"{int(tomogram.trials[chosen].sum()) if tomogram.pooled else found.measured:,}"
+def _tried(tomogram: Tomogram, column: str) -> dict[int, int]:
+    """The trials of all tests with each value of a column."""
+    ids = tomogram.measured_ids
+    values = tomogram.space.columns_of(tomogram.space.matrix(ids))[column]
+    _, trials = tomogram.outcomes.counts(ids)
+    return {int(value): int(trials[values == value].sum()) for value in np.unique(values)}
+
+
+def _basis(tomogram: Tomogram, found: Answer, trials: int) -> str:
+    return f"{trials if tomogram.pooled else found.measured:,}"
 
 
 def by_axis(tomogram: Tomogram) -> Table:
@@ -189,9 +201,10 @@ def by_severity_sum(tomogram: Tomogram) -> Table:
     named = [] if scores is None else [_escape(scores.name), "its range"]
     rests = _rests_on(tomogram)
     table = table_of("by severity sum", "sum", "tests", rests, "robustness", "95 % interval", "drop", *named)
-    sums = np.broadcast_to(tomogram.space.columns()["severity"], tomogram.space.shape)
+    tried = _tried(tomogram, "severity")
+    sums = None if scores is None else np.broadcast_to(tomogram.space.columns()["severity"], tomogram.space.shape)
     for total, found in tomogram.by_severity_sum().items():
-        row = [str(total), f"{found.tests:,}", _basis(tomogram, found, sums == total), rate(found.robustness)]
+        row = [str(total), f"{found.tests:,}", _basis(tomogram, found, tried.get(total, 0)), rate(found.robustness)]
         row += [interval(found.low, found.high), signed(found.drop)]
         if scores is not None:
             values = scores.estimate[sums == total]

@@ -132,11 +132,11 @@ def _errors(tomogram: Tomogram) -> Explanation | None:
 
 
 def _worst(tomogram: Tomogram) -> tuple[WorstTest, ...]:
-    arrays = (tomogram.estimate, tomogram.low, tomogram.high, tomogram.trials)
-    ids = lowest(tomogram, WORST)
+    ids, found = lowest(tomogram, WORST)
+    columns = (found.estimate, found.low, found.high, found.trials)
     return tuple(
-        WorstTest(tomogram.space.configuration(i), float(e), float(lo), float(hi), int(tried))
-        for i, e, lo, hi, tried in zip(ids.tolist(), *(array.reshape(-1)[ids] for array in arrays), strict=True)
+        WorstTest(tomogram.space.configuration(test), *numbers)
+        for test, *numbers in zip(ids.tolist(), *(column.tolist() for column in columns), strict=True)
     )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_CUBES = 2000  # in all voxel views, and cells in all heat maps: what a page of 8 MB has room for
 MOST_CELLS = 6000
+MOST_SAMPLED = 15  # choices of axes that are drawn of a space with more tests than are listed
 FIRST_TRENDS = 5  # described in words; of the others the table tells
 SIDE_BY_SIDE = 6  # heat maps; of more, one at a time is shown
 
@@ -49,7 +50,7 @@ def figures(contents: Contents) -> dict[str, list[Drawing]]:
     """Every figure of the page by the part it belongs to."""
     tomogram, names = contents.tomogram, contents.tomogram.space.names
     # Means over many tests are not known where nothing was predicted.
-    means = len(names) > 1 and not np.isnan(tomogram.estimate).any()
+    means = len(names) > 1 and not np.isnan(tomogram.sample[1].estimate).any()
     groups: dict[str, list[tuple[str, Figure | None]]] = {
         "orders": [("by order", distribution.by_order(tomogram))],
         "curves": [
@@ -101,8 +102,10 @@ def _voxel_views(contents: Contents) -> list[tuple[str, Figure | None]]:
 
 def _affordable(contents: Contents, size: int, most: int) -> Iterator[tuple[str, ...]]:
     """Choices of so many axes, as long as there is room for their cells."""
-    levels = {axis.name: len(axis.severities) for axis in contents.tomogram.space.axes}
-    for chosen in itertools.combinations(levels, size):
+    space = contents.tomogram.space
+    levels = {axis.name: len(axis.severities) for axis in space.axes}
+    choices = itertools.combinations(levels, size)
+    for chosen in choices if space.listed else itertools.islice(choices, MOST_SAMPLED):
         most -= math.prod(levels[name] for name in chosen)
         if most >= 0:
             yield chosen

@@ -106,7 +106,9 @@ def _answers(session: Session, surrogate: Surrogate) -> float:
     surrogate.region(features)  # what is kept of the first is there for all others
     _, region = _timed(lambda: surrogate.region(features))
     regions = len(space.axes) + 3 + sum(len(axis.severities) for axis in space.axes)
-    return estimates * space.size / len(features) + region * regions
+    # Of a space too large to list there are no more estimates than regions are sampled for.
+    whole = space.size / len(features) if space.listed else 0
+    return estimates * whole + region * regions
 
 
 class _Dice:

@@ -1,5 +1,6 @@
-"""What is asked: axes, configurations and their numbers, and the query language over them."""
+"""What is asked: axes, configurations and their numbers, the query language, and what a query selects."""
 
-from testifai.space.space import ENUMERABLE, Axis, Space
+from testifai.space.selection import Selection
+from testifai.space.space import ENUMERABLE, LISTED, Axis, Space
 
-__all__ = ["ENUMERABLE", "Axis", "Space"]
+__all__ = ["ENUMERABLE", "LISTED", "Axis", "Selection", "Space"]

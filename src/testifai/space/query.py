@@ -137,12 +137,13 @@ def _compare(node: Inequality, columns: Columns) -> NDArray[np.bool_]:
     values = [_values(operand, columns) for operand in node.operands]
     result = np.array(True)
     for sign, left, right in zip(node.operators, values, values[1:], strict=False):
-        if sign in _COMPARE:
-            holds = _COMPARE[sign](left, right)
-        else:
-            holds = np.isin(left, right, invert=sign == "not in")
-        result = np.logical_and(result, holds)
+        result = np.logical_and(result, holds(sign, left, right))
     return result
+
+
+def holds(sign: str, left: Any, right: Any) -> Any:
+    """Where one comparison holds; what stands after `in` and `not in` is a list."""
+    return _COMPARE[sign](left, right) if sign in _COMPARE else np.isin(left, right, invert=sign == "not in")
 
 
 def _values(operand: Column | Constant | Choice, columns: Columns) -> Any:

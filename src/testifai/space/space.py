@@ -20,6 +20,7 @@ from testifai.space.numbering import Ints, Numbering, Whole, first_ranks, mixed_
 from testifai.support.plain import plain
 
 ENUMERABLE = 50_000_000
+LISTED = 200_000  # tests up to which a result has an estimate of each; beyond, it answers from samples
 LARGEST_TABLE = 100_000  # a damaged description must not fill the memory
 RESERVED = frozenset({"order", "severity", "quality", "label", "off"})
 LOGICAL = frozenset({"and", "or", "not", "in"})  # queries take these words in any case
@@ -86,6 +87,11 @@ class Space:
     def size(self) -> int:
         """The number of tests, exact however large."""
         return sum(self._counts)
+
+    @property
+    def listed(self) -> bool:
+        """Whether there are few enough tests for an array over all of them; else they are asked for by `Selection`."""
+        return self.size <= LISTED
 
     def __len__(self) -> int:
         return self.size
@@ -266,6 +272,23 @@ class Space:
         makers["order"] = lambda: functools.reduce(np.add, [(column != 0).astype(dtype) for column in axes])
         makers["severity"] = lambda: functools.reduce(np.add, axes)
         return _Lazy(makers)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """What a query over this space may name, whether or not the space can be listed."""
+        return (*self.names, "order", "severity")
+
+    def columns_of(self, matrix: ArrayLike) -> Mapping[str, NDArray[Any]]:
+        """What a query may name, of the configurations in the rows of a matrix: an array for each column.
+
+        >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch * parameter, (1.0, 0.8, 0.6))
+        >>> columns = Space({"a": fade, "b": fade}).columns_of([[0, 2], [1, 2]])
+        >>> columns["b"].tolist(), columns["order"].tolist()
+        ([2, 2], [1, 2])
+        """
+        rows = np.asarray(matrix).reshape(-1, np.shape(matrix)[-1])[:, : len(self._axes)]
+        columns = dict(zip(self.names, rows.T, strict=True))
+        return {**columns, "order": np.count_nonzero(rows, axis=1), "severity": rows.sum(axis=1)}
 
     def _flat_columns(self, axes: list[NDArray[Any]]) -> list[NDArray[Any]]:
         """Per axis its severity in every test: the sequence without places, repeated for each permutation."""

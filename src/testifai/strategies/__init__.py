@@ -11,7 +11,7 @@ from testifai.strategies.adaptive import Adaptive
 from testifai.strategies.balanced import Balanced
 from testifai.strategies.base import Progress, Strategy
 from testifai.strategies.foreign import adapt
-from testifai.strategies.full import MOST_TESTS, Full
+from testifai.strategies.full import Full
 from testifai.strategies.ordered import Ordered
 from testifai.strategies.random import Random
 from testifai.support.registry import Registry
@@ -46,13 +46,13 @@ def default(space: Space, *, surrogate: Any = None, stopping: Any = None, parts:
     """The strategy where none is named: adaptive, or ordered for what adaptive does not do.
 
     That is a rule that ends tests one by one, a surrogate that leaves measured tests alone, work split among
-    machines, a space in which the order of application counts, and one too large to keep an eye on every test.
+    machines, and a space in which the order of application counts.
     """
     chosen = surrogates.resolve(surrogate)
     pools = surrogate is None or (chosen is not None and chosen.pools)
     by_test = stopping is not None and stopping != "none"
     can = pools and not by_test and not parts and not space.order_sensitive
-    return "adaptive" if can and space.size <= MOST_TESTS else "ordered"
+    return "adaptive" if can else "ordered"
 
 
 def resolve(strategy: Any) -> Strategy:

@@ -14,19 +14,22 @@ from testifai.engine.plan import Work
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.space import Space
-from testifai.space import query as queries
+from testifai.space.selection import Selection
 from testifai.statistics.intervals import exact
 from testifai.strategies.balanced import Shares, shares, spread
 from testifai.strategies.base import Foreseen, Progress, Strategy
-from testifai.strategies.clean import region
-from testifai.strategies.full import MOST_TESTS
-from testifai.strategies.sparse import FEWEST, low_first
+from testifai.strategies.clean import region_of
+from testifai.strategies.draws import WEIGHTS
+from testifai.strategies.sparse import FEWEST, MOST, low_first
+from testifai.strategies.watched import Watched, selections, standing_for, watched
+from testifai.support.checks import choice
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import SCORE, evidence
 
 # The half-width to reach where neither a budget nor a target is given; runs of so few inferences are done whole.
 TARGET = 0.02
 WHOLE = 20_000
+UNLISTED = 100_000  # inferences where neither is given and the space is too large to look at every test
 # Trials per test to begin with where there is a target, and by how much, at least and at most, a round adds to what has
 # been spent. Half-widths shrink about with the cubic root of the trials (measured on the MNIST grid).
 FIRST = FEWEST
@@ -59,6 +62,7 @@ class Adaptive(Strategy):
     """
 
     for_queries: Sequence[str] = ()
+    weights: str | None = None  # of tests drawn at random
     name = "adaptive"
     surrogate = "process"
     uses_target = True
@@ -69,14 +73,16 @@ class Adaptive(Strategy):
         if not listed or not all(isinstance(one, str) for one in self.for_queries):
             raise InputError(f"strategy: for_queries must be a list of queries, got {self.for_queries!r}")
         object.__setattr__(self, "for_queries", tuple(self.for_queries))
+        if self.weights is not None:
+            choice("strategy: weights", self.weights, WEIGHTS)
 
     def propose(self, progress: Progress) -> Work | None:
-        weights = self._weights(progress.space)
+        self._chosen(progress)  # which refuses queries that select no test
         if progress.outcomes.total() >= self.expected(progress):
             return None
         # Of the rounds that are done, what is known does not change: begin after the last of them.
         number, known = progress.decided.get(self._done(progress), (0, Outcomes(progress.inputs)))
-        while (planned := self._round(progress, known, number, weights)) is not None:
+        while (planned := self._round(progress, known, number)) is not None:
             missing = [
                 block[~progress.outcomes.attempted(test, block)]
                 for test, block in zip(planned.tests.tolist(), planned.places, strict=True)
@@ -93,35 +99,43 @@ class Adaptive(Strategy):
         return None
 
     def expected(self, progress: Progress) -> int:
-        everything = _size(progress.space) * progress.inputs
-        return everything if progress.budget is None else min(everything, progress.budget)
+        everything, budget = progress.space.size * progress.inputs, progress.budget
+        if budget is None and progress.target is None and not progress.space.listed:
+            budget = UNLISTED
+        return everything if budget is None else min(everything, budget)
 
     def foreseen(self, progress: Progress, known: Outcomes, surrogate: Surrogate) -> Foreseen:
-        most, spent, target = self.expected(progress), known.total(), _target(progress)
+        most, spent, target = self.expected(progress), known.total(), self._target(progress)
         if spent >= most or target is None:
             return Foreseen(most, 0 if spent >= most else ROUNDS)
         process = surrogate if surrogate.name == self.surrogate else fitted(progress, known)
-        lacking = float(self._lacking(progress, process, known, 1 - risk(1)).sum())
+        watch = self._watched(progress, known, 1)
+        lacking = float(self._lacking(progress, process, known, watch, 1 - risk(1)).sum())
         # A round adds at most so many times what all but the clean test got; the last finds that nothing is lacking.
         others = spent - int(known.counts([0])[1][0])
         rounds = math.ceil(math.log1p(lacking / max(others, 1)) / math.log1p(ADDS[1]))
         return Foreseen(min(most, round(spent + lacking)), 1 + rounds)
 
     def describe(self) -> dict[str, Any]:
-        return {"use": self.name, "for_queries": list(self.for_queries)}
+        # Left out where none is given: runs made before it existed keep their identity.
+        drawn = {} if self.weights is None else {"weights": self.weights}
+        return {"use": self.name, "for_queries": list(self.for_queries), **drawn}
 
-    def _weights(self, space: Space) -> NDArray[np.float64]:
-        """How much each test counts: alike, or by its share in the queries."""
-        weights = np.zeros(_size(space)) if self.for_queries else np.ones(_size(space))
-        for chosen in selections(space, self.for_queries):
-            weights += chosen / chosen.sum()
-        return weights
+    def _chosen(self, progress: Progress) -> list[Selection]:
+        """What the queries select."""
+        if "selections" not in progress.decided:
+            progress.decided["selections"] = selections(progress.space, self.for_queries)
+        chosen: list[Selection] = progress.decided["selections"]
+        return chosen
 
-    def _round(self, progress: Progress, known: Outcomes, number: int, weights: NDArray[np.float64]) -> Round | None:
+    def _watched(self, progress: Progress, known: Outcomes, number: int) -> Watched:
+        return watched(progress, known, number, self._chosen(progress), self.weights)
+
+    def _round(self, progress: Progress, known: Outcomes, number: int) -> Round | None:
         """The round of this number, given the outcomes of all before it; None: done."""
         key = (self.name, number, progress.budget, progress.target)
         if key not in progress.decided:
-            progress.decided[key] = self._plan(progress, known, number, weights)
+            progress.decided[key] = self._plan(progress, known, number)
         planned: Round | None = progress.decided[key]
         return planned
 
@@ -129,56 +143,82 @@ class Adaptive(Strategy):
         """The name of what is known of the rounds that are done."""
         return self.name, "done", progress.budget, progress.target
 
-    def _plan(self, progress: Progress, known: Outcomes, number: int, weights: NDArray[np.float64]) -> Round | None:
+    def _plan(self, progress: Progress, known: Outcomes, number: int) -> Round | None:
         most, spent = self.expected(progress), known.total()
         if spent >= most:
             return None
-        tests, target = len(weights), _target(progress)
+        target = self._target(progress)
         share = shares(progress, most)
         if number == 0:
+            tests = first_tests(progress.space)
             begin = round(EVEN_SHARE * (most - share.clean)) if target is None else FIRST * tests
             at_once = target is None and not FEW * tests <= begin <= MANY * tests
             unasked = progress.target is None and progress.budget is None and most <= WHOLE
-            return even(progress, most if at_once or unasked else min(most, share.clean + begin), share)
+            first = most if at_once or unasked else min(most, share.clean + begin)
+            return even(progress, first, share, self.weights)
         if target is None and number > ROUNDS:
             return None
-        process = fitted(progress, known)
-        _, variance = process.predict(progress.space.matrix(np.arange(tests)))
-        assert variance is not None
-        need = weights * np.sqrt(variance)
+        process, watch = fitted(progress, known), self._watched(progress, known, number)
         if target is None:
             size = (most - spent) // (ROUNDS + 1 - number)
+            need = _doubt(process, progress.space, watch)
         else:
-            lacking = self._lacking(progress, process, known, 1 - risk(number))
+            lacking = self._lacking(progress, process, known, watch, 1 - risk(number))
             if not lacking.any():
                 return None
-            need = need if self.for_queries else lacking
+            need = _doubt(process, progress.space, watch) if self.for_queries else lacking
             others = spent - int(known.counts([0])[1][0])
             size = min(most - spent, round(others * float(np.clip(lacking.sum() / others, *ADDS))))
-        return _where_needed(progress, known, size, share.pool, need, number)
+        return _where_needed(progress, known, size, share.pool, watch.ids, need, number)
 
-    def _lacking(self, progress: Progress, process: Any, known: Outcomes, confidence: float) -> NDArray[np.float64]:
-        """How many trials each test lacks until the half-widths asked for are at most the target; all 0: reached."""
-        space, target = progress.space, _target(progress)
+    def _target(self, progress: Progress) -> float | None:
+        """The half-width to reach; None: a budget is spent instead."""
+        everywhere = progress.space.listed
+        if progress.target is not None and not everywhere and not self.for_queries:
+            raise InputError(
+                f"target: it is for every test, and a space of {progress.space.size:,} tests has too many to look at "
+                "each; give a budget instead, or say what it is for with for_queries"
+            )
+        unasked = progress.target is None and progress.budget is None and everywhere
+        return TARGET if unasked else progress.target
+
+    def _lacking(
+        self, progress: Progress, process: Surrogate, known: Outcomes, watch: Watched, confidence: float
+    ) -> NDArray[np.float64]:
+        """How many trials each watched test lacks until half-widths are at most the target; all 0: reached."""
+        space, target = progress.space, self._target(progress)
         assert target is not None
-        passes, trials = known.counts(np.arange(space.size))
+        passes, trials = known.counts(watch.ids)
         # Where outputs are compared with clean ones, the clean test always passes.
         own = None
         if not progress.needs_clean:
             limits = exact(passes[0], trials[0], known.inputs, confidence)
             own = float(limits[0]), float(limits[1])
         if not self.for_queries:
-            low, high = process.bounds(space.matrix(np.arange(len(trials))), confidence)
+            low, high = process.bounds(space.matrix(watch.ids), confidence)
             if own is not None:
                 low[0], high[0] = own
             needed: NDArray[np.float64] = np.maximum(((high - low) / 2 / target) ** SHRINK - 1, 0) * trials
             return needed
         lacking = np.zeros(len(trials))
-        for chosen in selections(space, self.for_queries):
-            least, most = region(process, space, chosen, own, confidence)
+        for selection in self._chosen(progress):
+            tests, chosen = standing_for(selection, progress.seed), selection.contains(watch.ids)
+            least, most = region_of(process, space, tests, own, confidence, of=selection.count)
             more = max(((most - least) / 2 / target) ** SHRINK - 1, 0)
-            lacking[chosen] = np.maximum(lacking[chosen], more * trials[chosen])
+            lacking[chosen] = np.maximum(lacking[chosen], more * np.maximum(trials[chosen], FIRST))
         return lacking
+
+
+def _doubt(process: Surrogate, space: Space, watch: Watched) -> NDArray[np.float64]:
+    """How far off each watched test may be, by how much it counts."""
+    _, variance = process.predict(space.matrix(watch.ids))
+    assert variance is not None
+    return watch.weights * np.sqrt(variance)
+
+
+def first_tests(space: Space) -> int:
+    """How many tests a run begins with, where it can afford to: all that are watched."""
+    return space.size if space.listed else MOST
 
 
 def risk(look: int) -> float:
@@ -198,34 +238,6 @@ def _affordable(tests: Ids, places: list[Places], left: int) -> Work | None:
     return Work(tests[wanted], [cut[row] for row in wanted]) if wanted else None
 
 
-def _target(progress: Progress) -> float | None:
-    return TARGET if progress.target is None and progress.budget is None else progress.target
-
-
-def selections(space: Space, expressions: Sequence[str]) -> list[NDArray[np.bool_]]:
-    """Which tests each query selects, flat by configuration id; one that selects none is an InputError."""
-    columns = space.columns()
-    found = []
-    for expression in expressions:
-        # What quality excludes is not known here: all that may be asked about is looked at.
-        compiled = queries.compile(expression, [*columns, "quality"], space.levels).without("quality")
-        holds = np.array(True) if compiled is None else compiled.evaluate(columns)
-        chosen = np.broadcast_to(holds, space.shape).reshape(-1)
-        if not chosen.any():
-            raise InputError(f'for_queries: "{queries.printable(expression, 200)}" selects no test')
-        found.append(chosen)
-    return found
-
-
-def _size(space: Space) -> int:
-    if space.size > MOST_TESTS:
-        raise InputError(
-            f"strategy: adaptive keeps an eye on every test and the space has {space.size:,} (at most {MOST_TESTS:,}); "
-            "choose fewer severities, or another strategy"
-        )
-    return space.size
-
-
 def _scores(outcomes: Outcomes, test: int, places: Places) -> dict[str, NDArray[np.float32]]:
     """The oracle's values of some trials, where the run keeps them."""
     return {SCORE: outcomes.kept_at(test, SCORE, places)} if SCORE in outcomes.kept_names() else {}
@@ -241,7 +253,7 @@ def fitted(progress: Progress, known: Outcomes) -> Surrogate:
     return evidence(process, known, tests, space.matrix(tests), most_single=None).fit(process)
 
 
-def even(progress: Progress, budget: int, share: Shares) -> Round:
+def even(progress: Progress, budget: int, share: Shares, weights: str | None = None) -> Round:
     """The clean test's share, and what is left of the budget spread evenly over all others, on inputs of the pool.
 
     Where that is less than a few inputs each, it goes to low orders first.
@@ -249,18 +261,18 @@ def even(progress: Progress, budget: int, share: Shares) -> Round:
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3]))
     tests = progress.space.size
     if budget - share.clean < min(THIN, share.pool) * (tests - 1):
-        return Round(*low_first(progress.space, budget, share.pool, generator, clean=share.clean))
+        return Round(*low_first(progress.space, budget, share.pool, generator, clean=share.clean, weights=weights))
     return Round(*spread(tests, budget, share, generator))
 
 
 def _where_needed(
-    progress: Progress, known: Outcomes, size: int, pool: int, need: NDArray[np.float64], number: int
+    progress: Progress, known: Outcomes, size: int, pool: int, tests: Ids, need: NDArray[np.float64], number: int
 ) -> Round | None:
-    """So many further trials, shared out in proportion to need, on inputs that the tests have not seen.
+    """So many further trials, shared out among tests in proportion to need, on inputs that they have not seen.
 
     Inputs of the pool come first; where outputs are compared with clean ones, no others are paid for.
     """
-    _, trials = known.counts(np.arange(len(need)))
+    _, trials = known.counts(tests)
     reach = int(trials[0]) if progress.needs_clean else progress.inputs
     pool = min(pool, reach)
     added = shared_out(size, need, reach - trials)
@@ -269,16 +281,16 @@ def _where_needed(
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3 + number]))
     chosen = generator.permutation(np.flatnonzero(added))
     places = []
-    for test in chosen.tolist():
-        # As many places as surely hold enough that were not seen; there may be millions.
-        fresh = np.ones(min(reach, pool + int(trials[test] + added[test])), bool)
+    for test, share in zip(tests[chosen].tolist(), added[chosen].tolist(), strict=True):
         tried, _ = known.trials(test)
+        # As many places as surely hold enough that were not seen; there may be millions.
+        fresh = np.ones(min(reach, pool + len(tried) + share), bool)
         fresh[tried[tried < len(fresh)]] = False
         unseen = np.flatnonzero(fresh)
         within = int(np.searchsorted(unseen, pool))
-        chance = generator.choice(within, min(within, int(added[test])), replace=False)
-        places.append(np.concatenate([unseen[chance], unseen[within : within + added[test] - len(chance)]]))
-    return Round(chosen, places)
+        chance = generator.choice(within, min(within, share), replace=False)
+        places.append(np.concatenate([unseen[chance], unseen[within : within + share - len(chance)]]))
+    return Round(tests[chosen], places)
 
 
 def shared_out(size: int, need: NDArray[np.float64], room: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -13,7 +13,9 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.strategies.base import Progress, Strategy
 from testifai.strategies.clean import clean_trials
+from testifai.strategies.draws import blocks
 from testifai.strategies.full import MOST_TESTS
+from testifai.strategies.sparse import low_first
 
 SMALL_POOL = 1500  # up to here half of a budget may go to different inputs
 REUSE = 6  # beyond, an input serves this many tests
@@ -70,11 +72,15 @@ def pool_size(budget: int, inputs: int, tests: int) -> int:
 def design(progress: Progress) -> tuple[Ids, list[Places]]:
     """The tests in their random order, the clean one first, and the places of the inputs each of them gets.
 
-    It depends on the space, the number of inputs, the budget and the seed alone.
+    It depends on the space, the number of inputs, the budget and the seed alone. Of a space too large to list only some
+    tests are run, low orders first, each on a few inputs.
     """
-    budget = _affordable(progress)
+    budget, space = _affordable(progress), progress.space
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 2]))
-    return spread(progress.space.size, budget, shares(progress, budget), generator)
+    share = shares(progress, budget)
+    if not space.listed and budget < space.size:
+        return low_first(space, budget, share.pool, generator, clean=share.clean)
+    return spread(space.size, budget, share, generator)
 
 
 @dataclass(frozen=True)
@@ -140,21 +146,6 @@ def _random_order(tests: int, wanted: int, generator: np.random.Generator) -> Id
     while len(drawn) < wanted:
         drawn |= dict.fromkeys(generator.integers(1, tests, wanted - len(drawn)).tolist())
     return np.array(list(drawn), np.int64)
-
-
-def blocks(counts: Counts, pool: int, generator: np.random.Generator) -> list[Places]:
-    """Consecutive blocks of successive permutations of the pool, no place twice in a block."""
-    # Places stand in the run's random order, so the first of them are a random sample of the inputs.
-    blocks, current = [], generator.permutation(pool)
-    for share in counts.tolist():
-        block, current = current[:share], current[share:]
-        if len(block) < share:
-            fresh = generator.permutation(pool)
-            # What the block holds from the last permutation waits until after it.
-            chosen = np.flatnonzero(~np.isin(fresh, block))[: share - len(block)]
-            block, current = np.concatenate([block, fresh[chosen]]), np.delete(fresh, chosen)
-        blocks.append(block)
-    return blocks
 
 
 def _missing(outcomes: Outcomes, test: int, block: Places, *, exactly: bool) -> Places:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.runs.outcomes import Ids
 from testifai.space import Space
 from testifai.surrogates import Surrogate
 
@@ -34,17 +35,30 @@ def region(
     clean: tuple[float, float] | None,
     confidence: float = 0.95,
 ) -> tuple[float, float]:
-    """Bounds of the mean rate over the chosen tests (flat by configuration id), with those of the clean test given.
+    """Bounds of the mean rate over the chosen tests (flat by configuration id), with those of the clean test given."""
+    return region_of(surrogate, space, np.flatnonzero(chosen), clean, confidence)
+
+
+def region_of(
+    surrogate: Surrogate,
+    space: Space,
+    ids: Ids,
+    clean: tuple[float, float] | None,
+    confidence: float = 0.95,
+    of: int | None = None,
+) -> tuple[float, float]:
+    """Bounds of the mean rate over tests, with those of the clean test given, or over the `of` they are a sample of.
 
     Its own trials say how far the clean test may be off, and the surrogate says it of the others together: their
-    half-widths add up, whatever the errors have in common. None: the surrogate speaks for the clean test too.
+    half-widths add up, whatever the errors have in common. None: the surrogate speaks for the clean test too, as it
+    does for one test of a sample.
     """
-    apart = clean is not None and bool(chosen[0])
-    ids = np.flatnonzero(chosen)[1 if apart else 0 :]
-    if clean is None or not apart:
-        return surrogate.region(space.matrix(ids), confidence)[1:]
-    if not len(ids):
+    others = ids[ids != 0]
+    drawn = of is not None and of > len(ids)
+    if clean is None or drawn or len(others) == len(ids):
+        return surrogate.region(space.matrix(ids), confidence, of)[1:]
+    if not len(others):
         return clean
-    _, low, high = surrogate.region(space.matrix(ids), confidence)
-    share = 1 / (len(ids) + 1)
+    _, low, high = surrogate.region(space.matrix(others), confidence)
+    share = 1 / len(ids)
     return (1 - share) * low + share * clean[0], (1 - share) * high + share * clean[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Self
 
@@ -24,6 +25,36 @@ def normal_bounds(mean: Floats, variance: Floats | None, confidence: float) -> t
     spread = np.full(len(mean), np.nan) if variance is None else np.sqrt(variance)
     half = half_widths(confidence) * spread
     return np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
+
+
+def sampling_variance(rates: Floats, of: int | None) -> float:
+    """The variance of a sample's mean about that of all `of` tests it was drawn from without repeats; None: no sample.
+
+    >>> sampling_variance(np.array([0.4, 0.6]), None), sampling_variance(np.array([0.4, 0.6]), 2)
+    (0.0, 0.0)
+    >>> round(sampling_variance(np.array([0.4, 0.6]), 4), 6)
+    0.005
+    """
+    drawn = len(rates)
+    if of is None or drawn >= of:
+        return 0.0
+    return float(np.var(rates, ddof=1 if drawn > 1 else 0)) / drawn * (1 - drawn / of)
+
+
+def drawn_from(
+    rates: Floats, found: tuple[float, float, float], of: int | None, confidence: float
+) -> tuple[float, float, float]:
+    """A mean rate over a sample, with its bounds, as that of all `of` tests: the two errors have nothing in common."""
+    spread = sampling_variance(rates, of)
+    if not spread:
+        return found
+    estimate, low, high = found
+    drawn = half_widths(confidence) * spread**0.5
+    return (
+        estimate,
+        max(estimate - math.hypot(estimate - low, drawn), 0),
+        min(estimate + math.hypot(high - estimate, drawn), 1),
+    )
 
 
 class Surrogate(ABC):
@@ -60,10 +91,16 @@ class Surrogate(ABC):
         """Lower and upper bound of each rate; NaN where there is no variance."""
         return normal_bounds(*self.predict(features), confidence)
 
-    def region(self, features: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
-        """The mean rate over configurations; the mean of their bounds is right however their errors hang together."""
+    def region(
+        self, features: ArrayLike, confidence: float = 0.95, of: int | None = None
+    ) -> tuple[float, float, float]:
+        """The mean rate over configurations; the mean of their bounds is right however their errors hang together.
+
+        With `of`, they are a uniform sample of so many, over which the mean is: the bounds then allow for the draw.
+        """
         low, high = self.bounds(features, confidence)
-        return float(self.predict(features)[0].mean()), float(low.mean()), float(high.mean())
+        rates = self.predict(features)[0]
+        return drawn_from(rates, (float(rates.mean()), float(low.mean()), float(high.mean())), of, confidence)
 
     def covariance(self, features: ArrayLike) -> Floats | None:
         """The covariance of the errors of these rates; None where it is not known."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
-from testifai.surrogates.base import Floats, Surrogate
+from testifai.surrogates.base import Floats, Surrogate, drawn_from
 
 
 def adapt(surrogate: Any, known: Iterable[str] = ()) -> Surrogate:
@@ -59,10 +59,13 @@ class ForeignSurrogate(Surrogate):
         low, high = own(features, confidence)
         return low, high
 
-    def region(self, features: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
-        own = getattr(self.given, "region", super().region)
-        estimate, low, high = own(features, confidence)
-        return estimate, low, high
+    def region(
+        self, features: ArrayLike, confidence: float = 0.95, of: int | None = None
+    ) -> tuple[float, float, float]:
+        if not hasattr(self.given, "region"):
+            return super().region(features, confidence, of)
+        estimate, low, high = self.given.region(features, confidence)
+        return drawn_from(self.predict(features)[0], (estimate, low, high), of, confidence)
 
     def covariance(self, features: ArrayLike) -> Floats | None:
         found: Floats | None = getattr(self.given, "covariance", super().covariance)(features)

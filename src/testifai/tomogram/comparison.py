@@ -213,13 +213,13 @@ def compare(a: Tomogram, b: Tomogram, queries: Iterable[str] = (), inputs: str |
     _check_same(a, b, names)
     runs = _Runs.of(a, b, inputs)
     asked = [queries] if isinstance(queries, str) else list(queries)
-    wanted = [(query, a.select(query)) for query in asked]
+    wanted = [(query, a.chosen(query)) for query in asked]
     table = _Table.of(runs)
     if not len(table.ids):
         raise InputError(f"compare: no test was measured in both {names[0]} and {names[1]}{_of_inputs(inputs)}")
     everything = np.ones(len(table.ids), bool)
     overall = _region(runs, table, "all tests", everything, a.space.size)
-    regions = [_region(runs, table, query, chosen[table.ids], int(chosen.sum())) for query, chosen in wanted]
+    regions = [_region(runs, table, query, chosen.contains(table.ids), chosen.tests) for query, chosen in wanted]
     return Comparison(
         space=a.space,
         names=names,

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from testifai.errors import InputError, suggest
 from testifai.tomogram.statements import Domain, Floats, Stated, Variable, mappings
 
+MOST_TURNS = 100  # at drawing what is given
+
 
 class Profile:
     """Statements about how probable severities are, by the name of what they are about.
@@ -159,6 +161,27 @@ class Known:
             operands += [chosen[among[name]] if name in among else chosen, [label[name]]]
         product: Floats = np.einsum(*operands, [label[name] for name in names], optimize="greedy")
         return product
+
+    def draw(
+        self, names: Sequence[str], count: int, generator: np.random.Generator, given: Mapping[str, Any] | None = None
+    ) -> NDArray[np.intp]:
+        """So many draws of the states of these variables, a row each, as positions, from those with what is given.
+
+        Draws without it are thrown away, so that what is given must not be too rare.
+        """
+        evidence = {name: self.variable(name).number(state) for name, state in (given or {}).items()}
+        kept: list[NDArray[np.intp]] = []
+        for _ in range(MOST_TURNS):
+            states: dict[str, NDArray[np.intp]] = {}
+            for variable in self.variables:
+                upto = variable.table.cumsum(axis=-1)[tuple(states[parent] for parent in variable.parents)]
+                below = generator.random((count, 1)) * upto[..., -1:]
+                states[variable.name] = np.count_nonzero(upto <= below, axis=-1)
+            fits = np.logical_and.reduce([states[name] == place for name, place in evidence.items()], axis=0)
+            kept.append(np.stack([states[name] for name in names], axis=1)[np.broadcast_to(fits, count)])
+            if sum(map(len, kept)) >= count:
+                return np.concatenate(kept)[:count]
+        raise InputError(f"given: {dict(given or {})} is too improbable under the profile to draw configurations by it")
 
     def _ancestors(self, names: Iterable[str]) -> list[str]:
         found, open_names = set(), list(names)

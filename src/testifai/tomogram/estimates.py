@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.errors import InputError
 from testifai.quality.scores import Scores
 from testifai.runs.outcomes import Ids, Outcomes
-from testifai.space import Space
+from testifai.space import LISTED, Selection, Space
 from testifai.statistics.intervals import confidence_sequence, exact, fixed_width, wilson
 from testifai.strategies.clean import clean_trials
 from testifai.support.bits import Bits, count_set, pack
+from testifai.support.progress import note
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import Evidence, evidence
 
 Floats = NDArray[np.float64]
 
 LOOKS = 10  # at a run that is decided upon as it grows, each with an equal part of the risk
+PATIENCE = 20.0  # seconds that the answers of one kind may take before they come from raw trials
+FEWEST = 30  # tests below which a sample says too little about a region
+SAMPLED = 4_000  # tests that stand for a space with more than are listed
 BESIDE = 4_000  # tests of a space up to which a part of the inputs is fitted beside the others; beyond, by itself
 
 
 @dataclass(frozen=True)
 class RateTable:
-    """Estimates over the whole space, flat by configuration id, for all inputs or a part of them."""
+    """Estimates of some tests, or of the whole space by configuration id, for all inputs or a part of them."""
 
     estimate: Floats
     low: Floats
@@ -36,6 +42,14 @@ class RateTable:
     passes: Ids
     trials: Ids
     alone: NDArray[np.bool_]  # whether the estimate rests on the test's own trials alone
+
+    def at(self, places: Any) -> RateTable:
+        """Those at some places."""
+        return RateTable(*(getattr(self, one.name)[places] for one in fields(self)))
+
+    def and_(self, other: RateTable) -> RateTable:
+        """These and then others."""
+        return RateTable(*(np.concatenate([getattr(one, part.name) for one in (self, other)]) for part in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -118,7 +132,8 @@ class Estimates:
     @cached_property
     def rests_on_own_trials(self) -> NDArray[np.bool_]:
         """Which tests' estimates rest on their own trials alone, flat by configuration id."""
-        return self.alone(np.arange(self.space.size), self._counts[1], self.outcomes.inputs)
+        _, trials = self._counts
+        return self.alone(np.arange(self.space.size), trials, self.outcomes.inputs)
 
     @cached_property
     def measured(self) -> int:
@@ -130,7 +145,11 @@ class Estimates:
 
     @property
     def estimate(self) -> Floats:
-        """The pass rate of every test, from its own trials alone where it is measured, else predicted."""
+        """The pass rate of every test, from its own trials alone where it is measured, else predicted.
+
+        Of a space with more tests than are listed there is no such array: `predict` gives those of chosen ones, `query`
+        the mean over a region.
+        """
         return self._whole.estimate.reshape(self.space.shape)
 
     @property
@@ -151,8 +170,54 @@ class Estimates:
 
     @property
     def estimated(self) -> bool:
-        """Whether the estimates of all tests are made already, which may have taken seconds."""
-        return "_whole" in vars(self)
+        """Whether the estimates of all tests, or of those that stand for them, are made already."""
+        return ("_whole" if self.space.listed else "sample") in vars(self)
+
+    def table(self, ids: Ids) -> RateTable:
+        """What is known of some tests; where all are listed, their estimates are made with those of the others."""
+        return self._whole.at(ids) if self.space.listed else self.view(ids)
+
+    @cached_property
+    def sample(self) -> tuple[Ids, RateTable]:
+        """Tests that stand for the whole space, and what is known of them: all or, of more than are listed, some.
+
+        Those are drawn evenly or, where nothing is predicted, are those that were tried.
+        """
+        if self.space.listed:
+            return np.arange(self.space.size), self._whole
+        note("estimating a sample of the tests")
+        if not (drawn := self.affordable(SAMPLED)):
+            return self.measured_ids, self.view(self.measured_ids)
+        ids = Selection(self.space).sample(drawn, np.random.default_rng([self.seed, 1]))
+        return ids, self.view(ids)
+
+    def affordable(self, most: int, regions: int = 1) -> int:
+        """How many tests, at most so many, may stand for each of some regions if nobody is to wait long for them.
+
+        0 where none may, or nothing is predicted: then those that were tried speak for themselves.
+        """
+        if not self.predicts():
+            return 0
+        found = int(PATIENCE / (self._pace * regions))
+        return 0 if found < FEWEST else min(most, found)
+
+    @cached_property
+    def _pace(self) -> float:
+        """Seconds that a test adds to the mean over a region."""
+        surrogate = self._fitted(None)
+        assert surrogate is not None
+        rows = Selection(self.space).rows(FEWEST, np.random.default_rng(self.seed))
+        surrogate.region(rows)  # what is made for the first is there for all others
+        seconds = []
+        for _ in range(3):  # the quickest: others had to wait for something else
+            begin = time.perf_counter()
+            surrogate.region(rows)
+            seconds.append(time.perf_counter() - begin)
+        return max(min(seconds) / FEWEST, 1e-9)
+
+    def predicts(self, among: Bits | None = None) -> bool:
+        """Whether tests without trials have an estimate."""
+        return len(self.measured_ids) > 0 and self._fitted(among) is not None
 
     # -- inside -------------------------------------------------------------------------------------------------
 
@@ -174,8 +239,8 @@ class Estimates:
         With `chosen`, only these of the tests without trials are predicted.
         """
         if ids is None:
-            size = self.space.size
             passes, trials = self._counts if among is None else self._counted(among)
+            size = self.space.size
         else:
             size = len(ids)
             passes, trials = self.outcomes.counts(ids, among)
@@ -221,11 +286,19 @@ class Estimates:
 
     def _counted(self, among: Bits | None) -> tuple[Ids, Ids]:
         """Passes and trials of every test of the space."""
-        self.space.columns()  # refuses what cannot be enumerated
         known, size = self.measured_ids, self.space.size
+        if not self.space.listed:
+            raise self.not_listed("estimate")
         passes, trials = np.zeros(size, np.int64), np.zeros(size, np.int64)
         passes[known], trials[known] = self.outcomes.counts(known, among)
         return passes, trials
+
+    def not_listed(self, what: str) -> InputError:
+        """Why there is no array over all tests, and what there is instead."""
+        return InputError(
+            f"{what}: an array over {self.space.size:,} tests would be too large (at most {LISTED:,}); "
+            "predict(configurations) gives the estimates of chosen tests, query(expression) the mean over a region"
+        )
 
     def fitted(self) -> Surrogate | None:
         """The surrogate on all inputs; None where there is none."""

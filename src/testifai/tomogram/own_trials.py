@@ -58,8 +58,8 @@ def region(
     """
     number("confidence", confidence, above=0, below=1)
     asked = np.unique(np.fromiter(ids, np.int64))
-    single = _single(outcomes, asked, among)
-    if not len(single.test):
+    single = _single(outcomes, asked, among) if len(asked) else None
+    if single is None or not len(single.test):
         return RawMean(float("nan"), float("nan"), float("nan"), 0, len(asked), 0)
     sample = ClusteredTrials.of(single.test, single.place, single.passed)
     population = single.inputs if finite else None

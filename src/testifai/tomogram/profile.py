@@ -19,6 +19,7 @@ from testifai.tomogram.estimates import Estimates
 from testifai.tomogram.statements import MOST_CELLS, TOLERANCE, Floats
 
 WORST = 5
+DRAWN = 4_000  # configurations by their probabilities, where more than can be listed have one
 MOST_JOINT = 4_000  # tests up to which the covariance of all errors is used: 128 MB
 
 
@@ -34,7 +35,7 @@ class Expected:
     low: float
     high: float
     drop: float  # robustness - clean accuracy
-    tests: int  # tests with a probability
+    tests: int  # tests with a probability, at most: of very many, some are drawn by theirs
     measured: int
     inferred: int
     costliest: tuple[tuple[Sigma, float, float, float], ...]
@@ -61,7 +62,8 @@ def expected(
 
     The profile is one of `Profile`, its statements, or an array of the space's shape with the probability of every
     configuration. `given` asks for the part of operation in which context or severities are known to have some state,
-    such as {"weather": "rain"}. Where the order of application counts, axes are applied in their order in the space.
+    such as {"weather": "rain"}. Of very many tests with a probability some are drawn by it, and the interval allows for
+    the draw. Where the order of application counts, axes are applied in their order in the space.
 
     >>> from testifai.runs.outcomes import Outcomes
     >>> from testifai.perturb import Perturbation
@@ -75,10 +77,16 @@ def expected(
     (0.892, 3, ((1,), 0.4))
     """
     space = tomogram.space
-    ids, weights = _array(space, profile, given) if isinstance(profile, np.ndarray) else _stated(space, profile, given)
+    if isinstance(profile, np.ndarray):
+        ids, weights = _array(space, profile, given)
+        tests = len(ids)
+    else:
+        (ids, weights), tests = _stated(space, profile, given, tomogram.seed)
     estimate, low, high = _estimates(tomogram, ids)
     robustness = float(weights @ estimate)
     bounds = _bounds(tomogram, ids, weights, estimate, low, high)
+    if tests > len(ids):
+        bounds = _with_draw(robustness, bounds, float(weights @ (estimate - robustness) ** 2))
     own = _own_trials(tomogram, ids)
     lost = weights * (1 - estimate)
     # A stable sort of what is not NaN: equal losses are listed in the order of the tests.
@@ -89,9 +97,9 @@ def expected(
         low=bounds[0],
         high=bounds[1],
         drop=robustness - tomogram.base,
-        tests=len(ids),
+        tests=tests,
         measured=int(own.sum()),
-        inferred=int((~own).sum()),
+        inferred=tests - int(own.sum()),
         costliest=tuple(
             (space.configuration(int(ids[i])), float(weights[i]), float(estimate[i]), float(lost[i] / total))
             for i in first
@@ -118,8 +126,9 @@ def _array(space: Space, weights: NDArray[Any], given: Mapping[str, Any] | None)
 
 
 def _stated(
-    space: Space, profile: Profile | Mapping[str, Any], given: Mapping[str, Any] | None
-) -> tuple[NDArray[np.int64], Floats]:
+    space: Space, profile: Profile | Mapping[str, Any], given: Mapping[str, Any] | None, seed: int
+) -> tuple[tuple[NDArray[np.int64], Floats], int]:
+    """The configurations that have a probability, or some drawn by it, with their weights; and how many have one."""
     stated = profile if isinstance(profile, Profile) else Profile(profile)
     if any(name == "class" for name, _ in stated.statements):
         raise InputError("profile: 'class' is stated, which only a network can use; accepted here: axes and context")
@@ -127,11 +136,17 @@ def _stated(
     support = {name: known.support(name) for name in space.names}
     count = math.prod(len(states) for states in support.values())
     if count > MOST_CELLS:
-        raise InputError(
-            f"profile: up to {count:,} configurations have a probability; accepted: {MOST_CELLS:,}, "
-            "with fewer severities or axes that are not off"
-        )
-    return _positive(space, known, support, given)
+        return _drawn(space, known, given, seed), count
+    ids, weights = _positive(space, known, support, given)
+    return (ids, weights), len(ids)
+
+
+def _drawn(space: Space, known: Known, given: Mapping[str, Any] | None, seed: int) -> tuple[NDArray[np.int64], Floats]:
+    """Configurations drawn by their probabilities, and the share of the draws that each got."""
+    rows = known.draw(space.names, DRAWN, np.random.default_rng(seed), given)
+    severities = [np.array(axis.severities)[column] for axis, column in zip(space.axes, rows.T, strict=True)]
+    ids, times = np.unique(space.ids(np.stack(severities, axis=1)), return_counts=True)
+    return ids.astype(np.int64), times / DRAWN
 
 
 def _positive(
@@ -156,11 +171,18 @@ def _positive(
 
 
 def _estimates(tomogram: Estimates, ids: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-    if tomogram.space.size <= MOST_CELLS:
+    if tomogram.space.listed:
         view = tomogram.estimate, tomogram.low, tomogram.high
         estimate, low, high = (array.reshape(-1)[ids] for array in view)
         return estimate, low, high
     return tomogram.predict(map(tomogram.space.configuration, ids.tolist()))
+
+
+def _with_draw(mean: float, bounds: tuple[float, float], variance: float) -> tuple[float, float]:
+    """Bounds that allow for the draw of the configurations too, whose rates have this variance."""
+    drawn = half_widths() * math.sqrt(variance / DRAWN)
+    low, high = (math.hypot(bound - mean, drawn) for bound in bounds)
+    return max(mean - low, 0.0), min(mean + high, 1.0)
 
 
 def _own_trials(tomogram: Estimates, ids: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.space import Axis, Space
+from testifai.space import query as queries
 from testifai.statistics.corrections import confidence_each
+from testifai.support.progress import note
 from testifai.tomogram.answers import Answer
 from testifai.tomogram.tomogram import Tomogram
 
 MOST_AXES = 3  # with a condition in a region that is searched for
+MOST_AXES_SAMPLED = 2  # where it is searched for in a sample of more tests than are listed
 MOST_OCTANTS = 32
 MOST_LEVELS = 12  # of an axis, up to which all its ranges are tried and not only those from an end
 OVERLAP = 1 / 3  # the most that two regions of the list may share, as a part of their union
@@ -74,6 +77,9 @@ def standard_queries(space: Space) -> dict[str, str]:
 def worst_regions(tomogram: Tomogram, count: int = 5) -> RegionSearch:
     """Search all regions with ranges of severities on up to three axes for those where robustness is lowest.
 
+    Of a space with more tests than are listed, regions on up to two axes are searched for in a sample of the tests;
+    what was found is then answered from a sample of its own.
+
     Large regions far below the mean come first: a region of n of N tests is worth √(n/N) times how far its mean lies
     below that of all tests (the quality of Klösgen, "Explora", 1996, with exponent 1/2). Regions that mostly repeat
     one already found are left out. Intervals hold for all regions that were looked at, at once (Bonferroni): choosing
@@ -89,21 +95,26 @@ def worst_regions(tomogram: Tomogram, count: int = 5) -> RegionSearch:
     >>> found.regions[0].query, found.regions[0].answer.robustness, found.searched
     ('a >= 2 and b == 3', 0.5, 99)
     """
-    estimate = tomogram.estimate.reshape(-1)
+    space = tomogram.space
+    note("searching for the worst regions")
+    ids, seen = tomogram.sample
+    rows, estimate = space.matrix(ids), seen.estimate
     known = ~np.isnan(estimate)
     if not known.any():
         return RegionSearch((), 0)
     mean = float(estimate[known].mean())
+    most = MOST_AXES if space.listed else MOST_AXES_SAMPLED
     boxes: list[_Boxes] = [
-        _boxes(tomogram.space, chosen, estimate, known, mean)
-        for size in range(1, min(MOST_AXES, len(tomogram.space.axes)) + 1)
-        for chosen in itertools.combinations(range(len(tomogram.space.axes)), size)
+        _boxes(space, chosen, rows, estimate, known, mean)
+        for size in range(1, min(most, len(space.axes)) + 1)
+        for chosen in itertools.combinations(range(len(space.axes)), size)
     ]
     searched = sum(one.quality.size for one in boxes)
     found: list[RegionAnswer] = []
     masks: list[NDArray[np.bool_]] = []
-    for query in _best_first(tomogram.space, boxes):
-        mask = tomogram.select(query)
+    columns = space.columns_of(rows)
+    for query in _best_first(space, boxes):
+        mask = queries.compile(query, space.column_names).evaluate(columns)
         if all(_shared(mask, other) <= OVERLAP for other in masks):
             masks.append(mask)
             found.append(RegionAnswer(query, tomogram.query(query, confidence=confidence_each(searched))))
@@ -122,11 +133,16 @@ class _Boxes:
 
 
 def _boxes(
-    space: Space, chosen: tuple[int, ...], estimate: NDArray[np.float64], known: NDArray[np.bool_], mean: float
+    space: Space,
+    chosen: tuple[int, ...],
+    rows: NDArray[np.int64],
+    estimate: NDArray[np.float64],
+    known: NDArray[np.bool_],
+    mean: float,
 ) -> _Boxes:
     axes = [space.axes[number] for number in chosen]
     shape = tuple(len(axis.severities) for axis in axes)
-    places = [np.searchsorted(axis.severities, space.severities(axis.name)) for axis in axes]
+    places = [np.searchsorted(axis.severities, rows[:, number]) for number, axis in zip(chosen, axes, strict=True)]
     cell = np.ravel_multi_index(places, shape)
 
     def table(values: NDArray[Any]) -> NDArray[np.float64]:

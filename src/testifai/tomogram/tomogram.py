@@ -10,23 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.space import Selection
 from testifai.space import query as queries
 from testifai.space.query import Query
+from testifai.space.selection import values_of
 from testifai.statistics.corrections import confidence_each
-from testifai.statistics.intervals import disagree
-from testifai.strategies.clean import region
 from testifai.support.bits import Bits, pack
+from testifai.support.progress import note
 from testifai.support.views import view
 from testifai.tomogram import own_trials
+from testifai.tomogram.answering import DRAWN, DRAWN_EACH, Answering
 from testifai.tomogram.answers import Answer, Excluded
-from testifai.tomogram.estimates import Estimates, Floats, RateTable
+from testifai.tomogram.chosen import Chosen
+from testifai.tomogram.estimates import Floats
 from testifai.tomogram.profile import Expected, expected
-
-WORST = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Tomogram(Estimates):
+class Tomogram(Answering):
     """Everything that is known about a model in a space of conditions.
 
     The bounds of an answer are the mean bounds of its tests, which is conservative, since tests share inputs; where a
@@ -46,9 +47,9 @@ class Tomogram(Estimates):
 
         `inputs` is a query over `label`, such as "label in {3, 5}".
         """
-        chosen, part = self.select(expression), self._part(inputs)
+        chosen, part = self.chosen(expression), self._part(inputs)
         answer = self._checked(self._answer(chosen, part, confidence), chosen, part, confidence)
-        return replace(answer, excluded=self._excluded(expression, chosen, part, confidence))
+        return replace(answer, excluded=self._excluded(expression, part, confidence))
 
     def queries(self, expressions: Sequence[str], inputs: str | None = None) -> list[Answer]:
         """Answers to several queries whose intervals hold together, all at once, at 95 % (Bonferroni)."""
@@ -56,18 +57,45 @@ class Tomogram(Estimates):
 
     def select(self, expression: str) -> NDArray[np.bool_]:
         """Which tests an expression selects, flat by configuration id; selecting none is an error."""
+        if not self.space.listed:
+            raise self.not_listed("select")
         compiled = self._compiled(expression)
         chosen = self._holds(compiled, None if self.quality is None else self.quality.estimate)
         if not chosen.any():
-            ranges = "; ".join(f"{a.name}: {', '.join(map(str, a.severities))}" for a in self.space.axes)
-            if self.quality is not None and "quality" in compiled.names:
-                ranges += f"; quality: {np.nanmin(self.quality.estimate):.3g} to {np.nanmax(self.quality.estimate):.3g}"
-            asked = queries.printable(expression, 200)
-            raise InputError(f'query: "{asked}" selects no test (severities are {ranges})')
+            raise self._selects_none(compiled)
         return chosen
 
+    def selection(self, expression: str) -> Selection:
+        """What an expression selects, however many tests that are; selecting none is an error.
+
+        It knows the number of its tests, draws some of them, and tells whether a test is one of them.
+        """
+        compiled = self._compiled(expression)
+        if "quality" in compiled.names:
+            raise InputError(
+                f"query: quality is known of measured tests alone in a space of {self.space.size:,}; "
+                f"accepted there: {', '.join(self.space.column_names)}"
+            )
+        found = Selection(self.space, compiled)
+        if not found.count:
+            raise self._selects_none(compiled)
+        return found
+
+    def chosen(self, expression: str) -> Chosen:
+        """The tests that an expression selects, or a sample of them where they are more than are listed."""
+        if self.space.listed:
+            return Chosen.all_of(np.flatnonzero(self.select(expression)))
+        return Chosen.some_of(self.selection(expression), self.affordable(DRAWN), self.seed)
+
+    def _selects_none(self, compiled: Query) -> InputError:
+        ranges = "; ".join(f"{a.name}: {', '.join(map(str, a.severities))}" for a in self.space.axes)
+        if self.quality is not None and "quality" in compiled.names:
+            ranges += f"; quality: {np.nanmin(self.quality.estimate):.3g} to {np.nanmax(self.quality.estimate):.3g}"
+        asked = queries.printable(compiled.text, 200)
+        return InputError(f'query: "{asked}" selects no test (severities are {ranges})')
+
     def _compiled(self, expression: str) -> Query:
-        compiled = queries.compile(expression, [*self.space.columns(), "quality"], self.space.levels)
+        compiled = queries.compile(expression, [*self.space.column_names, "quality"], self.space.levels)
         if "quality" in compiled.names and self.quality is None:
             asked = queries.printable(expression, 200)
             raise InputError(
@@ -87,13 +115,12 @@ class Tomogram(Estimates):
         holds = np.array(True) if asked is None else asked.evaluate(columns)
         return np.broadcast_to(holds, self.space.shape).reshape(-1)
 
-    def _excluded(
-        self, expression: str, chosen: NDArray[np.bool_], among: Bits | None, confidence: float
-    ) -> Excluded | None:
+    def _excluded(self, expression: str, among: Bits | None, confidence: float) -> Excluded | None:
         """What a query's limit on quality leaves out; None where it has no such limit."""
         compiled = self._compiled(expression)
         if self.quality is None or "quality" not in compiled.names:
             return None
+        chosen = self.select(expression)
         rest = compiled.without("quality")
         region = np.ones(len(chosen), bool) if rest is None else self._holds(rest, None)
         ends = [self._holds(compiled, bound) for bound in (self.quality.low, self.quality.high)]
@@ -102,7 +129,7 @@ class Tomogram(Estimates):
         outside = region & ~chosen
         if not outside.any():
             return Excluded(0, doubtful, np.nan, np.nan, np.nan)
-        answer = self._answer(outside, among, confidence)
+        answer = self._answer(Chosen.all_of(np.flatnonzero(outside)), among, confidence)
         return Excluded(answer.tests, doubtful, answer.robustness, answer.low, answer.high)
 
     def bound(self, expression: str, inputs: str | None = None, *, looks: int = 1) -> Answer:
@@ -112,7 +139,7 @@ class Tomogram(Estimates):
         one of the two misleads: the bounds are the outer ones of both.
         """
         confidence = confidence_each(looks)
-        chosen, part = self.select(expression), self._part(inputs)
+        chosen, part = self.chosen(expression), self._part(inputs)
         answer = self._answer(chosen, part, confidence, anytime=True)
         answer = self._checked(answer, chosen, part, self._looked(confidence))
         if answer.modelled is None:
@@ -143,7 +170,7 @@ class Tomogram(Estimates):
         """For each class, the mean robustness over the tests that were tried."""
         if self.labels is None or self.labels.ndim != 1 or self.labels.dtype.kind == "f":
             return {}
-        measured, pooled = self._measured_mask(), self.pooling() is not None
+        measured, pooled = Chosen.all_of(self.measured_ids), self.pooled
         answers = {}
         for label in np.unique(self.labels):
             name = self.classes[int(label)] if self.classes else str(label)
@@ -159,100 +186,33 @@ class Tomogram(Estimates):
 
     def by_order(self) -> dict[int, Answer]:
         """For each order, the mean robustness over its tests."""
-        orders = np.broadcast_to(self.space.columns()["order"], self.space.shape).reshape(-1)
-        return {int(order): self._answer(orders == order, None, 0.95) for order in np.unique(orders)}
+        return self._by("order")
 
     def by_severity(self) -> dict[str, dict[int, Answer]]:
         """For each axis and severity, the mean robustness over its tests."""
-        table: dict[str, dict[int, Answer]] = {}
-        columns = self.space.columns()
-        for axis in self.space.axes:
-            values = np.broadcast_to(columns[axis.name], self.space.shape).reshape(-1)
-            table[axis.name] = {level: self._answer(values == level, None, 0.95) for level in axis.severities}
-        return table
+        return {axis.name: self._by(axis.name, len(self.space.axes)) for axis in self.space.axes}
 
     def by_severity_sum(self) -> dict[int, Answer]:
         """For each sum of severities, the mean robustness over its tests."""
-        sums = np.broadcast_to(self.space.columns()["severity"], self.space.shape).reshape(-1)
-        return {int(total): self._answer(sums == total, None, 0.95) for total in np.unique(sums)}
+        return self._by("severity")
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _measured_mask(self) -> NDArray[np.bool_]:
-        return self._counts[1] > 0
-
-    def _checked(self, answer: Answer, chosen: NDArray[np.bool_], among: Bits | None, confidence: float) -> Answer:
-        """The answer with what the tests' own trials say, where it came from a surrogate and all of them have some.
-
-        Where the two cannot both be right, that of the trials is the answer: it assumes nothing about the surface.
-        """
-        ids = np.flatnonzero(chosen)
-        if answer.inferred == 0 or self.pooling(among) is None or not np.isin(ids, self.measured_ids).all():
-            return answer
-        free = own_trials.region(self.outcomes, ids, among, confidence, finite=self.population == "data")
-        if free.left_out:
-            return answer
-        found, modelled = (free.estimate, free.low, free.high), (answer.robustness, answer.low, answer.high)
-        if not disagree(modelled, found):
-            return replace(answer, model_free=found)
-        return replace(
-            answer,
-            robustness=free.estimate,
-            low=free.low,
-            high=free.high,
-            drop=answer.drop + free.estimate - answer.robustness,
-            model_free=found,
-            disagrees=True,
-            modelled=modelled,
-        )
-
-    def _answer(
-        self, chosen: NDArray[np.bool_], among: Bits | None, confidence: float, *, anytime: bool = False
-    ) -> Answer:
-        usual = among is None and confidence == 0.95 and not anytime
-        pooling = self.pooling(among)
-        # A pooling surrogate keeps what it predicts: of a large space only what is asked for need be.
-        if usual and (pooling is None or self.estimated):
-            view = self._whole
-        else:
-            wanted = chosen | (np.arange(len(chosen)) == 0)  # the clean test too: the drop is from there
-            view = self.view(None, among, confidence, anytime=anytime, chosen=wanted)
-        estimate, low, high = (array[chosen] for array in (view.estimate, view.low, view.high))
-        measured = int(np.count_nonzero(view.alone[chosen]))
-        bounds = self._bounds(chosen, view, among, self._looked(confidence) if anytime else confidence)
-        robustness = float(estimate.mean())
-        base = self.base if among is None else float(view.estimate[0])
-        return Answer(
-            robustness=robustness,
-            low=bounds[0],
-            high=bounds[1],
-            drop=robustness - base,
-            tests=len(estimate),
-            measured=measured,
-            inferred=len(estimate) - measured,
-            worst=self._worst(np.flatnonzero(chosen), estimate, low, high),
-        )
-
-    def _bounds(
-        self, chosen: NDArray[np.bool_], view: RateTable, among: Bits | None, confidence: float
-    ) -> tuple[float, float]:
-        """Of the mean over some tests: from the covariance of their errors where that is known, else mean bounds."""
-        clean = (float(view.low[0]), float(view.high[0])) if view.alone[0] else None
-        surrogate = None if clean is not None and not chosen[1:].any() else self.pooling(among)
-        if surrogate is None:
-            return float(view.low[chosen].mean()), float(view.high[chosen].mean())
-        return region(surrogate, self.space, chosen, clean, confidence)
-
-    def _worst(self, ids: NDArray[np.intp], estimate: Floats, low: Floats, high: Floats) -> tuple[Any, ...]:
-        if len(estimate) > WORST:
-            limit = np.partition(estimate, WORST - 1)[WORST - 1]
-            candidates = np.flatnonzero(estimate <= limit) if not np.isnan(limit) else np.arange(len(estimate))
-        else:
-            candidates = np.arange(len(estimate))
-        lowest = candidates[np.argsort(estimate[candidates], kind="stable")][:WORST]
-        return tuple(
-            (self.space.configuration(int(ids[i])), float(estimate[i]), float(low[i]), float(high[i])) for i in lowest
-        )
+    def _by(self, column: str, columns: int = 1) -> dict[int, Answer]:
+        """For each value of a column, of so many that are asked for, the mean robustness over its tests."""
+        if not self.space.listed:
+            note(f"estimating the means for each value of {column}")
+            whole = Selection(self.space)
+            parts = {value: whole.narrowed(f"{column} == {value}") for value in values_of(self.space, column)}
+            drawn = self.affordable(DRAWN_EACH, len(parts) * columns)
+            return {
+                value: self._answer(Chosen.some_of(part, drawn, self.seed), None, 0.95) for value, part in parts.items()
+            }
+        values = np.broadcast_to(self.space.columns()[column], self.space.shape).reshape(-1)
+        return {
+            int(value): self._answer(Chosen.all_of(np.flatnonzero(values == value)), None, 0.95)
+            for value in np.unique(values)
+        }
 
     def _part(self, inputs: str | None) -> Bits | None:
         if inputs is None:

@@ -65,27 +65,26 @@ def severity_sum_curve(tomogram: Tomogram, *, dark: bool = False) -> Figure:
     >>> list(severity_sum_curve(tomogram).data[-1].x)
     [0.0, 1.0, 2.0, 3.0, 4.0]
     """
-    sums = np.unique(tomogram.space.columns()["severity"])
-    points = []
-    for total in sums.tolist():
-        found = tomogram.query(f"severity == {total}")
-        points.append(Point(float(total), found.robustness, found.low, found.high))
+    points = [
+        Point(float(total), found.robustness, found.low, found.high)
+        for total, found in tomogram.by_severity_sum().items()
+    ]
     traces = _curve("severity sum", points, 0)
     subtitle = "mean over all tests with the same sum"
     return _figure(tomogram, traces, "sum of severities", "robustness against total severity", subtitle, dark=dark)
 
 
 def _alone(tomogram: Tomogram, names: Sequence[str]) -> dict[str, list[Point]]:
-    space, kinds = tomogram.space, sources(tomogram)
-    estimate, low, high = (array.reshape(-1) for array in (tomogram.estimate, tomogram.low, tomogram.high))
+    space = tomogram.space
     points: dict[str, list[Point]] = {}
     for name in names:
         place = space.names.index(name)
-        points[name] = []
-        for severity in space.axes[place].severities:
-            test = space.id([severity if number == place else 0 for number in range(len(space.axes))])
-            found = float(estimate[test]), float(low[test]), float(high[test]), int(kinds[test])
-            points[name].append(Point(float(severity), *found))
+        severities = space.axes[place].severities
+        rows = np.zeros((len(severities), len(space.axes)), np.int64)
+        rows[:, place] = severities
+        found = tomogram.table(space.ids(rows))
+        columns = (np.array(severities, float), found.estimate, found.low, found.high, sources(found))
+        points[name] = [Point(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]
     return points
 
 

@@ -9,12 +9,16 @@ from numpy.typing import NDArray
 
 from testifai.present import theme
 from testifai.present.figures.projection import MEASURED, PART, PREDICTED, SOURCES, sources
+from testifai.runs.outcomes import Ids
+from testifai.space import Selection, Space
 from testifai.tomogram import Tomogram
+from testifai.tomogram.estimates import RateTable
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 MOST_POINTS = 2000  # tests that are drawn one by one
+EACH = 200  # tests of an order, where they are more than are listed
 WIDTH = 0.6  # of a violin, in orders
 GOLDEN = 0.6180339887498949
 SYMBOLS = {MEASURED: "circle", PART: "circle", PREDICTED: "circle-open"}
@@ -33,8 +37,8 @@ def by_order(tomogram: Tomogram, *, dark: bool = False) -> Figure:
     [0, 1, 2]
     """
     space = tomogram.space
-    orders = np.broadcast_to(space.columns()["order"], space.shape).reshape(-1).astype(np.int64)
-    estimate = tomogram.estimate.reshape(-1)
+    ids, found = _by_order(tomogram)
+    orders, estimate = np.count_nonzero(space.matrix(ids)[:, : len(space.axes)], axis=1), found.estimate
     known = ~np.isnan(estimate)
     traces = [
         _violin(order, estimate[known & (orders == order)])
@@ -42,8 +46,9 @@ def by_order(tomogram: Tomogram, *, dark: bool = False) -> Figure:
         if np.count_nonzero(known & (orders == order)) > 4
     ]
     if np.count_nonzero(known) <= MOST_POINTS:
-        kinds = sources(tomogram)
-        traces += [_points(tomogram, orders, kind, np.flatnonzero(kinds == kind)) for kind in SYMBOLS]
+        kinds = sources(found)
+        for kind in SYMBOLS:
+            traces.append(_points(space, orders[kinds == kind], kind, ids[kinds == kind], found.at(kinds == kind)))
     traces.append(_means(tomogram))
     return theme.figure(
         [trace for trace in traces if len(trace["y"])],
@@ -72,10 +77,20 @@ def _violin(order: int, values: NDArray[np.float64]) -> dict[str, Any]:
     }
 
 
-def _points(tomogram: Tomogram, orders: NDArray[np.int64], kind: int, ids: NDArray[np.intp]) -> dict[str, Any]:
-    """Tests one by one, spread sideways so that they do not cover each other, always in the same way."""
+def _by_order(tomogram: Tomogram) -> tuple[Ids, RateTable]:
+    """All tests or, of more than are listed, some of each order."""
     space = tomogram.space
-    estimate, low, high = (array.reshape(-1)[ids] for array in (tomogram.estimate, tomogram.low, tomogram.high))
+    if space.listed or not tomogram.predicts():
+        return tomogram.sample
+    generator = np.random.default_rng(tomogram.seed)
+    orders = [Selection(space, f"order == {order}") for order in range(len(space.axes) + 1)]
+    ids = np.concatenate([one.sample(EACH, generator) for one in orders])
+    return ids, tomogram.table(ids)
+
+
+def _points(space: Space, orders: NDArray[np.intp], kind: int, ids: Ids, found: RateTable) -> dict[str, Any]:
+    """Tests one by one, spread sideways so that they do not cover each other, always in the same way."""
+    estimate, low, high = found.estimate, found.low, found.high
     aside = ((ids * GOLDEN) % 1 - 0.5) * WIDTH * 0.7
     words = [
         f"{space.words(tuple(sigma))}<br>{theme.estimate_text(*numbers)}"
@@ -85,7 +100,7 @@ def _points(tomogram: Tomogram, orders: NDArray[np.int64], kind: int, ids: NDArr
         "type": "scatter",
         "name": SOURCES[kind],
         "mode": "markers",
-        "x": (orders[ids] + np.where(orders[ids] > 0, aside, 0)).round(3),
+        "x": (orders + np.where(orders > 0, aside, 0)).round(3),
         "y": estimate,
         "customdata": ids,
         "hovertext": words,

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.present import theme
 from testifai.present.figures.distribution import COLOURS, error_bars
-from testifai.present.figures.projection import MEASURED, PART, PREDICTED, SOURCES, Mask, sources
+from testifai.present.figures.projection import MEASURED, PART, PREDICTED, SOURCES, Mask, looked_at, sources
+from testifai.runs.outcomes import Ids
+from testifai.space import Selection
 from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram.estimates import RateTable
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -45,17 +47,12 @@ def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = No
     >>> list(worst_tests(tomogram, count=2).data[0].x)
     [0.525, 0.9]
     """
-    ids = lowest(tomogram, count, chosen)
-    estimate, low, high = (
-        array.reshape(-1)[ids].tolist() for array in (tomogram.estimate, tomogram.low, tomogram.high)
-    )
-    trials = tomogram.trials.reshape(-1)[ids].tolist()
+    ids, found = lowest(tomogram, count, chosen)
     space = tomogram.space
+    columns = (found.estimate, found.low, found.high, sources(found), found.trials)
     lines = [
         Line(space.words(space.configuration(test)), e, lo, hi, source, test, f"{tried:,} trials")
-        for test, e, lo, hi, source, tried in zip(
-            ids.tolist(), estimate, low, high, sources(tomogram)[ids].tolist(), trials, strict=True
-        )
+        for test, e, lo, hi, source, tried in zip(ids.tolist(), *(column.tolist() for column in columns), strict=True)
     ]
     return _figure(lines, "the worst tests", "lowest estimates first, with 95 % intervals", tomogram.base, dark=dark)
 
@@ -79,11 +76,19 @@ def classes(
     return _figure(shown, "robustness by class", f"{some}mean over the tests tried", float("nan"), dark=dark)
 
 
-def lowest(tomogram: Tomogram, count: int, chosen: Mask | None = None) -> NDArray[np.intp]:
-    """The ids of the tests with the lowest estimates, lowest first; what is unknown is left out."""
-    estimate = tomogram.estimate.reshape(-1)
-    ids = np.flatnonzero(~np.isnan(estimate) if chosen is None else chosen & ~np.isnan(estimate))
-    return np.asarray(ids[np.argsort(estimate[ids], kind="stable")[:count]])
+def lowest(tomogram: Tomogram, count: int, chosen: Mask | None = None) -> tuple[Ids, RateTable]:
+    """The tests with the lowest estimates, lowest first, and what is known of them; what is unknown is left out.
+
+    Of more tests than are listed, those in a sample and those tried are looked at.
+    """
+    ids, found = looked_at(tomogram, {}, chosen)
+    if not tomogram.space.listed:
+        tried = tomogram.measured_ids
+        tried = np.setdiff1d(tried[chosen.contains(tried)] if isinstance(chosen, Selection) else tried, ids)
+        ids, found = np.concatenate([ids, tried]), found.and_(tomogram.table(tried))
+    known = np.flatnonzero(~np.isnan(found.estimate))
+    first = known[np.argsort(found.estimate[known], kind="stable")[:count]]
+    return ids[first], found.at(first)
 
 
 def _figure(lines: Sequence[Line], title: str, subtitle: str, base: float, *, dark: bool) -> Figure:

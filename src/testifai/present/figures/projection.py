@@ -11,16 +11,19 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
 from testifai.present.theme import estimate_text
-from testifai.space import Space
+from testifai.runs.outcomes import Ids
+from testifai.space import Selection, Space
 from testifai.tomogram import Tomogram
+from testifai.tomogram.estimates import RateTable
 
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+Mask = NDArray[np.bool_] | Selection  # tests flat by configuration id, or, where they are not listed, what selects them
 
 # Where the estimate of a cell comes from.
 MEASURED, PART, PREDICTED, UNKNOWN = range(4)
 SOURCES = ("measured", "predicted with own trials", "predicted", "unknown")
 MARKS = ("", "◐", "○", "")
+LOOKED_AT = 2_000  # tests that stand for a selection of more than are listed
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,9 @@ def project(
 ) -> Projection:
     """See a tomogram along some axes. Others are fixed by `at` (axis -> severity) or averaged over.
 
-    `chosen` are the tests to look at, flat by configuration id, as `tomogram.select` gives them. The bounds of a cell
-    are the mean bounds of its tests: on the safe side, since tests share inputs.
+    `chosen` are the tests to look at, flat by configuration id, as `tomogram.select` gives them, or where they are not
+    listed, as `tomogram.selection` does: then a sample of them is looked at. The bounds of a cell are the mean bounds
+    of its tests: on the safe side, since tests share inputs.
 
     >>> from testifai.runs.outcomes import Outcomes
     >>> from testifai.perturb import Perturbation
@@ -72,28 +76,27 @@ def project(
     space, fixed = tomogram.space, dict(at or {})
     numbers = [axis_number(space, name) for name in axes]
     levels = tuple(space.axes[number].severities for number in numbers)
-    used = np.ones(space.size, bool) if chosen is None else chosen.copy()
     for name, severity in fixed.items():
         allowed = space.axes[axis_number(space, name)].severities
         if severity not in allowed:
             raise InputError(f"at: {name} = {severity!r} is not a severity; accepted: {', '.join(map(str, allowed))}")
-        used &= space.severities(name) == severity
-    ids = np.flatnonzero(used)
-    places = [np.searchsorted(level, space.severities(name)[ids]) for name, level in zip(axes, levels, strict=True)]
+    ids, found = looked_at(tomogram, fixed, chosen)
+    rows = space.matrix(ids)
+    places = [np.searchsorted(level, rows[:, number]) for number, level in zip(numbers, levels, strict=True)]
     shape = tuple(map(len, levels))
     cell = np.ravel_multi_index(places, shape) if len(ids) else np.zeros(0, np.intp)
     size = math.prod(shape)
 
     def total(values: NDArray[np.generic]) -> Floats:
-        sums: Floats = np.bincount(cell, values.reshape(-1)[ids].astype(np.float64), size).astype(np.float64)
+        sums: Floats = np.bincount(cell, values.astype(np.float64), size).astype(np.float64)
         return sums.reshape(shape)
 
     tests = np.bincount(cell, minlength=size).reshape(shape)
     with np.errstate(invalid="ignore"):
-        estimate, low, high = (total(values) / tests for values in (tomogram.estimate, tomogram.low, tomogram.high))
+        estimate, low, high = (total(values) / tests for values in (found.estimate, found.low, found.high))
     first = np.full(size, -1, np.int64)
     first[cell[::-1]] = ids[::-1]
-    own, tried = total(tomogram.rests_on_own_trials), total(tomogram.trials > 0)
+    own, tried = total(found.alone), total(found.trials > 0)
     source = np.where(own == tests, MEASURED, np.where(tried == 0, PREDICTED, PART))
     return Projection(
         axes=tuple(axes),
@@ -102,17 +105,37 @@ def project(
         low=low,
         high=high,
         tests=tests,
-        trials=total(tomogram.trials).astype(np.int64),
+        trials=total(found.trials).astype(np.int64),
         source=np.where(np.isnan(estimate), UNKNOWN, source),
         first=first.reshape(shape),
     )
 
 
-def sources(tomogram: Tomogram) -> NDArray[np.int64]:
-    """Where the estimate of every test comes from, flat by configuration id: an index into `SOURCES`."""
-    tried = tomogram.trials.reshape(-1) > 0
-    source = np.where(tomogram.rests_on_own_trials, MEASURED, np.where(tried, PART, PREDICTED))
-    return np.where(np.isnan(tomogram.estimate.reshape(-1)), UNKNOWN, source)
+def looked_at(tomogram: Tomogram, fixed: Mapping[str, int], chosen: Mask | None) -> tuple[Ids, RateTable]:
+    """The chosen tests in which some axes have given severities, or a sample of them, and what is known of these."""
+    space = tomogram.space
+    if not fixed and chosen is None:
+        return tomogram.sample
+    if space.listed:
+        ids, _ = tomogram.sample
+        used = np.ones(space.size, bool) if chosen is None else np.array(chosen, bool)
+        for name, severity in fixed.items():
+            used &= space.severities(name) == severity
+        return ids[used], tomogram.table(ids[used])
+    part = chosen if isinstance(chosen, Selection) else Selection(space)
+    if fixed:
+        part = part.narrowed(" and ".join(f"{name} == {severity}" for name, severity in fixed.items()))
+    if tomogram.predicts():
+        ids = part.sample(LOOKED_AT, np.random.default_rng(tomogram.seed))
+    else:
+        ids = tomogram.measured_ids[part.contains(tomogram.measured_ids)]
+    return ids, tomogram.table(ids)
+
+
+def sources(found: RateTable) -> NDArray[np.int64]:
+    """Where the estimates of tests come from: an index into `SOURCES` for each."""
+    source = np.where(found.alone, MEASURED, np.where(found.trials > 0, PART, PREDICTED))
+    return np.where(np.isnan(found.estimate), UNKNOWN, source)
 
 
 def axis_number(space: Space, name: str) -> int:

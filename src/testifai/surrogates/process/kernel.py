@@ -24,6 +24,8 @@ Ints = NDArray[np.intp]
 
 CONSTANT = 4.0  # prior variance of the mean level, on a scale that ends at pi/2: knows nothing
 ORDERS = 4  # effects of more than four axes at once are left to the rough terms of order four
+MANY_AXES = 7  # from which on rows of a sample have hardly half of their axes in common
+CACHED = 50_000  # pairs of configurations at a time
 FILLED = 4  # times as many products of halves as configurations may be made
 WIDTHS = {"length": 0.8, "step": 0.6, "scale": 0.9}  # prior sd of the logarithms
 LENGTH = 1.2  # prior median of the correlation length; an axis is 1 long
@@ -150,8 +152,10 @@ class Prior:
 
         Axes are taken in two halves, e_o = sum_i e_i(first half) e_(o-i)(second half): a half has few different
         configurations, so that only a handful of large arrays is made; where rows are most products of halves, as they
-        are on a grid, just one.
+        are on a grid, just one. Where halves have many, each pair of configurations is looked at by itself.
         """
+        if len(self.active) >= MANY_AXES:
+            return self._by_pairs(parameters, rows, columns)
         middle = len(self.active) // 2
         first = _Half(self, self.active[:middle], rows, columns)
         second = _Half(self, self.active[middle:], rows, columns)
@@ -169,6 +173,26 @@ class Prior:
             total += first.expand(one) * second.expand(other)
         return total
 
+    def _by_pairs(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
+        """The same, for some rows at a time: what is added up then stays in the processor's cache."""
+        smooth, rough = self.weights(parameters)
+        tables = [self.scale(parameters, j) * self.axis(parameters, j).matrix[:, columns[:, j]] for j in self.active]
+        unrelated_part = _Matches(self, rough)
+        total = np.empty((len(rows), len(columns)))
+        for start in range(0, len(rows), step := max(1, CACHED // max(len(columns), 1))):
+            some = slice(start, start + step)
+            out = total[some]
+            unrelated_part.fill(out, rows[some], columns)
+            sums: list[Floats | float] = [1.0, *(np.zeros_like(out) for _ in range(self.orders))]
+            product = np.empty_like(out)
+            for j, table in zip(self.active, tables, strict=True):
+                factor = table[rows[some, j]]
+                for o in range(self.orders, 0, -1):
+                    sums[o] += np.multiply(factor, sums[o - 1], out=product)
+            for o in range(1, self.orders + 1):
+                out += np.multiply(sums[o], smooth[o], out=product)
+        return total
+
     def _tables(self, parameters: Floats) -> tuple[dict[int, Floats], dict[int, Floats]]:
         """Per axis v_j K_j, and H_j."""
         smooth = {j: self.scale(parameters, j) * self.axis(parameters, j).matrix for j in self.active}
@@ -182,6 +206,31 @@ class Prior:
             for weight, term in zip(weights[1:], symmetric(factors, self.orders)[1:], strict=True):
                 total += weight * term
         return total
+
+
+class _Matches:
+    """The constant and the rough terms, which depend on nothing but how many axes of each size agree."""
+
+    def __init__(self, prior: Prior, weights: Floats) -> None:
+        self._axes = prior.active
+        sizes, group = np.unique([prior.sizes[j] for j in prior.active], return_inverse=True)
+        counts = np.bincount(group)
+        self._strides = np.r_[1, np.cumprod(counts + 1)[:-1]][group]
+        self._table = np.full(np.prod(counts + 1), CONSTANT)
+        for cell in range(len(self._table)):
+            agreeing = cell // np.r_[1, np.cumprod(counts + 1)[:-1]] % (counts + 1)
+            polynomial = np.ones(1)
+            for size, same, all_ in zip(sizes.tolist(), agreeing.tolist(), counts.tolist(), strict=True):
+                for factor in [1.0] * same + [-1 / (size - 1)] * (all_ - same):
+                    polynomial = np.convolve(polynomial, [1.0, factor])
+            self._table[cell] += weights[1:] @ polynomial[1 : len(weights)]
+
+    def fill(self, out: Floats, rows: Ints, columns: Ints) -> None:
+        """Write the terms of pairs of configurations."""
+        cell = np.zeros(out.shape, np.int32)
+        for j, stride in zip(self._axes, self._strides.tolist(), strict=True):
+            cell += np.int32(stride) * (rows[:, j][:, None] == columns[:, j])
+        np.take(self._table, cell, out=out)
 
 
 class _Half:

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
+from testifai.space import LISTED
 from testifai.statistics.normal import half_widths, skewed_reaches
 from testifai.support.progress import note
-from testifai.surrogates.base import Surrogate
+from testifai.surrogates.base import Surrogate, drawn_from
 from testifai.surrogates.process.deviation import DeviatingPart
 from testifai.surrogates.process.evidence import maximise, posed
 from testifai.surrogates.process.grid import WholeGrid
@@ -32,8 +33,10 @@ from testifai.surrogates.process.part import Scatter, SurfacePart
 from testifai.surrogates.process.places import Numbers, known_places, severities
 from testifai.surrogates.process.scale import inside, moments, rate
 from testifai.surrogates.process.scores import EXPLAINED, ScoreFit, read_scores
+from testifai.surrogates.process.wide import Seen, Wide
 
-LARGEST = 2_000  # tests used in a fit
+LARGEST = 2_000  # tests up to which the covariance of all of them is held; of more, the prior's largest effects are
+PILOT = 800  # of more tests than that, so many tell the prior's parameters and how trials of one input hang together
 FIRST_STEPS = (15, 25)  # of the optimiser: parameters need not be exact for a surface that is not
 STEPS = 60
 ROUNDS = 3  # of Fisher scoring
@@ -42,7 +45,8 @@ ROUNDS = 3  # of Fisher scoring
 # says, with 100 as it says.
 PLUGGED = 2.0  # over the trials per test, the share to add to the covariance of several tests
 ROWS = 2_000  # configurations predicted at a time
-MOST_CELLS = 5_000_000  # of a grid that sums are taken over
+TYPICAL = 300  # tests whose pairs say how trials of one input hang together
+REMEMBERED = 4  # times so many configurations whose coefficients are kept, as they are asked for several times
 
 
 class Process(Surrogate):
@@ -93,13 +97,15 @@ class Process(Surrogate):
         self._split(self._scores(eta))
         self.same_input_ = self._same_input(eta)
         self._condition(eta, learn=True)
+        self._widen(rows, passes, trials, single)
         return self
 
     def update(
         self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
     ) -> Self:
         """Take other counts and keep the parameters of the last `fit`: several times faster."""
-        self._take(severities(features), passes, trials, single)
+        rows = severities(features)
+        self._take(rows, passes, trials, single)
         eta = np.full(len(self._places), self._level)
         for _ in range(ROUNDS):
             eta = self._smooth(eta)
@@ -112,6 +118,7 @@ class Process(Surrogate):
         if self.same_input_ is None:
             self.same_input_ = self._same_input(eta)
         self._condition(eta, learn=False)
+        self._widen(rows, passes, trials, single)
         return self
 
     def deviate(
@@ -141,7 +148,7 @@ class Process(Surrogate):
         return levels
 
     def _take(self, rows: NDArray[np.int64], passes: ArrayLike, trials: ArrayLike, single: Trials | None) -> None:
-        """Keep the tests that have trials, at most LARGEST of them."""
+        """Keep the tests that have trials, of more than LARGEST some."""
         won, tried = np.asarray(passes, np.float64), np.asarray(trials, np.float64)
         if not won.shape == tried.shape == (len(rows),):
             raise InputError(f"passes: {won.shape} and trials {tried.shape} for {len(rows)} configurations")
@@ -152,7 +159,8 @@ class Process(Surrogate):
         places = known_places(self.prior_, rows)
         used = np.flatnonzero(tried)
         if len(used) > LARGEST:
-            used = np.sort(np.random.default_rng(self.seed).permutation(used)[:LARGEST])
+            used = np.sort(np.random.default_rng(self.seed).permutation(used)[: min(PILOT, LARGEST)])
+        self._wide: Wide | None = None
         self._places, self._rates, self._tried = places[used], won[used] / tried[used], tried[used]
         self._numbered = Numbers(self._places, self.prior_.sizes)
         self._share = 1 / single.inputs if self.population and single is not None else 0.0
@@ -167,6 +175,31 @@ class Process(Surrogate):
             self._won = np.bincount(self._test, self._passed, len(used)).astype(np.float64)
         self._level = float(np.arcsin(np.sqrt((self._won.sum() + 0.5) / (self._tried.sum() + 1))))
         self._plugged = 1 + PLUGGED / float(self._tried.mean())
+
+    def _widen(self, rows: NDArray[np.int64], passes: ArrayLike, trials: ArrayLike, single: Trials | None) -> None:
+        """Where there are more tests than were looked at so far, learn the surface from all of them."""
+        won, tried = np.asarray(passes, np.float64), np.asarray(trials, np.float64)
+        used = np.flatnonzero(tried)
+        if len(used) <= LARGEST:
+            return
+        places, won, tried = self.prior_.places(rows)[used], won[used], tried[used]
+        counted = np.where(places.any(axis=1), tried, np.minimum(tried, tried[places.any(axis=1)].max()))
+        complete, inputs = tried * self._share == 1, 1 / self._share if self._share else np.inf
+        seen = Seen(places, won * counted / tried, counted, inputs, self._offset(single))
+        self._wide = Wide(self.prior_, self.parameters_, seen, self._level)
+        self._numbered, self._complete, self._rates = self._wide.numbered, complete, won / tried
+        self._odd: OddTests | None = self._wide.odd
+
+    def _offset(self, single: Trials | None) -> float:
+        """How far the inputs used may be off all of them together: a variance on the scale of eta."""
+        if single is None or self.same_input_ is None:
+            return 0.0
+        some = np.random.default_rng(self.seed).permutation(len(self._places))[:TYPICAL]
+        correlation = self._correlation(self._parts[0], self._places[some], self._places[some])
+        typical = (correlation.sum() - len(some)) / max(len(some) * (len(some) - 1), 1)
+        often = np.bincount(single.place).astype(np.float64)
+        different = often.sum() ** 2 / float(often @ often)
+        return float(max(typical, 0.0) / 4 * max(1 / different - self._share, 0.0))
 
     def _counted(self) -> Floats:
         """The trials of the tests that the surface is learned from: of the clean one no more than others have.
@@ -238,9 +271,10 @@ class Process(Surrogate):
     def _condition(self, eta: Floats, *, learn: bool) -> None:
         """The posterior of every part."""
         size = math.prod(self.prior_.sizes)
-        self._kept = np.full((2, size), np.nan) if size <= MOST_CELLS else None
+        self._kept = np.full((2, size), np.nan) if size <= LISTED else None
         self._last: tuple[Ints, Floats, Floats] | None = None
         self._whole: Floats | None = None
+        self._asked: dict[bytes, Floats] = {}  # Hermite coefficients of configurations asked for last
         for part, deviations in zip(self._parts, self._trials(eta), strict=True):
             sd, _ = part.scatter(self._coefficients)
             correlation = self._correlation(part, self._places, self._places)
@@ -306,7 +340,9 @@ class Process(Surrogate):
             low[at], high[at] = (self._odd.quantile(tests, eta[at], variance[at], q) for q in (tail, 1 - tail))
         return rate(low), rate(high)
 
-    def region(self, features: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
+    def region(
+        self, features: ArrayLike, confidence: float = 0.95, of: int | None = None
+    ) -> tuple[float, float, float]:
         """The mean rate over these configurations, with bounds from the covariance of all their errors.
 
         A mean that is too high because inputs that fail were drawn too seldom has more variance than it seems: as in
@@ -314,23 +350,27 @@ class Process(Surrogate):
         """
         places = known_places(self.prior_, severities(features))
         eta, own = self._moments(places)
-        estimate = float(moments(eta, own)[0].mean())
+        rates = moments(eta, own)[0]
+        estimate = float(rates.mean())
         slope = self._slope(places, eta) / len(places)
         off = np.maximum(own - self._values(places)[1], 0)  # of tests off the surface
         along = self._plugged * (self._error_along(places, slope) + off * slope)
         variance = float(slope @ along)
         if variance <= 0:
-            return estimate, estimate, estimate
+            return drawn_from(rates, (estimate, estimate, estimate), of, confidence)
         # By how much the variance grows with the mean: rates sin^2 eta have slopes sin 2 eta, which change by 2 cos 2
         # eta, and a mean that is off by 1 is so most probably by along / variance.
         growth = 4 * float(np.cos(2 * eta) @ along**2) / (len(places) * variance)
         below, above = skewed_reaches(variance, growth, half_widths(confidence))
         # They reach from the surface itself: the mean over what it may be is drawn away from 0 and 1.
         centre = float(rate(eta).mean())
-        return estimate, max(min(centre - below, estimate), 0.0), min(max(centre + above, estimate), 1.0)
+        low, high = max(min(centre - below, estimate), 0.0), min(max(centre + above, estimate), 1.0)
+        return drawn_from(rates, (estimate, low, high), of, confidence)
 
     def _error_along(self, places: Ints, weights: Floats) -> Floats:
         """The posterior covariance of each eta with a weighted sum of them, of any configurations."""
+        if self._wide is not None:
+            return self._wide.along(places, weights)
         number = self._numbered(places)
         if (number >= 0).all():
             # Weights of all tests, 0 elsewhere: to pick rows and columns of the covariance takes longer.
@@ -394,7 +434,9 @@ class Process(Surrogate):
         eta, own = self._moments(places)
         slope = self._slope(places, eta)
         total: Floats = np.diag(np.maximum(own - self._values(places)[1], 0))  # of tests off the surface
-        for part in self._parts:
+        if self._wide is not None:
+            total += self._wide.covariance(places)
+        for part in [] if self._wide is not None else self._parts:
             spent = part.spent(self._among(part, places, self._places))
             total += self._among(part, places, places) - spent @ spent.T
         return np.asarray(self._plugged * slope[:, None] * total * slope)
@@ -432,7 +474,11 @@ class Process(Surrogate):
     def _new_values(self, places: Ints) -> tuple[Floats, Floats]:
         eta, variance = np.zeros(len(places)), np.zeros(len(places))
         tried = self._numbered(places) >= 0
-        for part in self._parts:
+        if self._wide is not None:
+            note(f"estimating {len(places):,} tests")
+            eta, variance = self._wide.values(places)
+            variance *= self._parts[0].widening(places, tried)
+        for part in [] if self._wide is not None else self._parts:
             for some in _chunks(len(places)):
                 note(f"estimating {len(places):,} tests" + (f", {some.start:,} done" if some.start else ""))
                 rows = places[some]
@@ -496,9 +542,13 @@ class Process(Surrogate):
             return self._coefficients[:, number]
         if self._kept is not None:
             return self._grid_coefficients()[:, self._numbered.keys(places)]
-        parameters, weights = self._rough
-        eta = self._level + self.prior_.kernel(parameters, places, self._places) @ weights
-        return hermite(np.sin(inside(eta)) ** 2)
+        if (key := places.tobytes()) not in self._asked:
+            parameters, weights = self._rough
+            eta = self._level + self.prior_.kernel(parameters, places, self._places) @ weights
+            if len(self._asked) >= REMEMBERED:
+                self._asked.clear()
+            self._asked[key] = hermite(np.sin(inside(eta)) ** 2)
+        return self._asked[key]
 
     def _grid_coefficients(self) -> Floats:
         """The Hermite coefficients of all configurations."""

@@ -1,0 +1,229 @@
+"""A condition as a decision diagram over the axes: how many tests it selects, and any of them by its rank.
+
+Axes are fixed one after the other. What is left of the condition then is a state: of every comparison, the sum so far
+or whether it holds. States that are equal are one node, so a layer has few of them however many tests lead there. After
+the last axis every state is true or false.
+
+Every comparison of the language is one of a sum over the axes, since an axis, `order`, `severity` and the difference of
+any two of them are: each axis adds something, depending on its level alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.space.numbering import Ints, Whole
+from testifai.space.query import And, Choice, Column, Condition, Constant, Inequality, Not, Query, holds, printable
+
+LARGEST = 20_000_000  # numbers in the states of a layer before equal ones are joined: a second or two
+TRUE, OPEN, FALSE = 1, 0, -1  # a conjunction is the least of its parts, a disjunction the greatest
+_HELD, _FAILED = 2**30, -(2**30)  # in a state, in place of a sum
+
+States = NDArray[np.int64]  # a row for each node, a column for each comparison
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A comparison of a sum over the axes, tabulated over all values that the sum can have."""
+
+    adds: tuple[Ints, ...]  # for each axis, what each of its levels adds
+    held: Ints  # how many of the values from `least` up to each, the first being none, make the comparison hold
+    least: int
+
+    def decide(self, sums: Ints, depth: int) -> Ints:
+        """The sums after so many axes, or that the comparison holds or fails whatever the other axes are."""
+        rest = self.adds[depth:]
+        first = sums - self.least + sum(int(one.min()) for one in rest)
+        last = sums - self.least + sum(int(one.max()) for one in rest)
+        holding = self.held[last + 1] - self.held[first]
+        return np.where(holding == 0, _FAILED, np.where(holding == last - first + 1, _HELD, sums))
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """A conjunction or disjunction; negations are inside the comparisons, which are numbered from left to right."""
+
+    combine: Callable[[Any, Any], Any]
+    parts: tuple[_Tree | int, ...]
+    span: slice  # the comparisons below
+
+
+@dataclass(frozen=True)
+class _Layer:
+    axis: int
+    after: NDArray[np.intp]  # for each node and level of the axis, the node of the next layer
+
+
+class Diagram:
+    """Which tests a query selects, of all products of levels; None selects all."""
+
+    def __init__(self, query: Query | None, names: Sequence[str], levels: Sequence[Sequence[int]]) -> None:
+        mentioned = [] if query is None else list(_mentioned(query.tree, names))
+        self._order = [*dict.fromkeys([*mentioned, *range(len(names))])]
+        self._names = [names[axis] for axis in self._order]
+        self._levels = [np.array(levels[axis]) for axis in self._order]
+        self._sums: list[_Sum] = []
+        self._tree = _Tree(np.minimum, (), slice(0, 0)) if query is None else self._read(query.tree, False)
+        self._asked = "" if query is None else printable(query.text, 200)
+        self._layers, self._ends = self._build()
+
+    # -- from the condition to sums over the axes -----------------------------------------------------------------
+
+    def _read(self, node: Condition, negated: bool) -> _Tree:
+        start = len(self._sums)
+        parts: list[_Tree | int] = []
+        if isinstance(node, Not):
+            return self._read(node.part, not negated)
+        if isinstance(node, Inequality):
+            conjunction = not negated
+            for sign, left, right in zip(node.operators, node.operands, node.operands[1:], strict=False):
+                parts.append(len(self._sums))
+                self._sums.append(self._sum(left, sign, right, negated))
+        else:
+            conjunction = isinstance(node, And) is not negated
+            parts += [self._read(part, negated) for part in node.parts]
+        return _Tree(np.minimum if conjunction else np.maximum, tuple(parts), slice(start, len(self._sums)))
+
+    def _sum(self, left: Any, sign: str, right: Any, negated: bool) -> _Sum:
+        """One comparison as one of a sum over the axes."""
+        given = [one for one in (left, right) if isinstance(one, Column)]
+        adds = self._adds(given[0].name)
+        if len(given) == 2:
+            adds = tuple(a - b for a, b in zip(adds, self._adds(given[1].name), strict=True))
+        least, most = sum(int(one.min()) for one in adds), sum(int(one.max()) for one in adds)
+        values = np.arange(least, most + 1)
+        if len(given) == 2:
+            found = holds(sign, values, 0)
+        elif isinstance(left, Column):
+            found = holds(sign, values, _constant(right))
+        else:
+            found = holds(sign, _constant(left), values)
+        return _Sum(adds, np.concatenate([[0], np.cumsum(np.asarray(found) != negated)]), least)
+
+    def _adds(self, name: str) -> tuple[Ints, ...]:
+        """What each axis adds to a column."""
+        if name == "severity":
+            return tuple(self._levels)
+        if name == "order":
+            return tuple((levels != 0).astype(np.int64) for levels in self._levels)
+        if name not in self._names:
+            raise InputError(f"query: {name} is not known of every test; accepted here: axes, order and severity")
+        return tuple(
+            levels if axis == name else np.zeros_like(levels)
+            for axis, levels in zip(self._names, self._levels, strict=True)
+        )
+
+    # -- the layers ------------------------------------------------------------------------------------------------
+
+    def _build(self) -> tuple[list[_Layer], NDArray[np.bool_]]:
+        """The layers from the first axis on, and which nodes after the last are true."""
+        states = np.zeros((1, len(self._sums)), np.int64)
+        self._settle(states, 0)
+        layers = []
+        for depth, levels in enumerate(self._levels):
+            if len(states) * len(levels) * max(1, len(self._sums)) > LARGEST:
+                raise InputError(
+                    f'query: "{self._asked}" leaves too many cases to tell apart in a space of this size; '
+                    "ask for its parts one by one"
+                )
+            adds = np.array([one.adds[depth] for one in self._sums], np.int64).reshape(-1, len(levels)).T
+            reached = np.where(_decided(states)[:, None], states[:, None], states[:, None] + adds)
+            reached = reached.reshape(len(states) * len(levels), len(self._sums))
+            self._settle(reached, depth + 1)
+            states, node = _distinct(reached)
+            layers.append(_Layer(self._order[depth], node.reshape(-1, len(levels))))
+        return layers, np.asarray(self._value(self._tree, states) == TRUE)
+
+    def _settle(self, states: States, depth: int) -> None:
+        """Decide what can be after so many axes, and make states equal that leave the same to ask."""
+        for column, one in enumerate(self._sums):
+            sums = states[:, column]
+            is_open = ~_decided(sums)
+            sums[is_open] = one.decide(sums[is_open], depth)
+        self._value(self._tree, states)
+
+    def _value(self, node: _Tree | int, states: States) -> NDArray[np.int8]:
+        """What each state says of a part of the condition; once that is decided, its comparisons do not matter."""
+        if isinstance(node, int):
+            held, failed = ((states[:, node] == decided).astype(np.int8) for decided in (_HELD, _FAILED))
+            return np.asarray(held - failed)
+        nothing = np.full(len(states), TRUE, np.int8)
+        value = reduce(node.combine, [self._value(part, states) for part in node.parts]) if node.parts else nothing
+        states[value == TRUE, node.span] = _HELD
+        states[value == FALSE, node.span] = _FAILED
+        return np.asarray(value, np.int8)
+
+    # -- what it tells -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def counts(self) -> list[int]:
+        """How many products of levels are selected, by how many of their levels are not 0."""
+        return [int(count) for count in self._ways[0][0, :-1]]
+
+    @cached_property
+    def _ways(self) -> list[Whole]:
+        """Of every layer and beyond the last: the ways to go on to true from each node, by levels other than 0.
+
+        The last column is 0: the ways with one level fewer than none.
+        """
+        total = int(np.prod([len(levels) for levels in self._levels], dtype=object))
+        whole = np.int64 if total <= np.iinfo(np.int64).max else object
+        ways: list[Whole] = [np.zeros((len(self._ends), len(self._levels) + 2), whole)]
+        ways[0][self._ends, 0] = 1
+        for layer in reversed(self._layers):
+            found = ways[0][layer.after[:, 0]]
+            for level in range(1, layer.after.shape[1]):
+                found[:, 1:-1] += ways[0][layer.after[:, level], :-2]
+            ways.insert(0, found)
+        return ways
+
+    def unrank(self, orders: Ints, ranks: Whole) -> Ints:
+        """Positions (axis, rank) of selected products: of those with so many levels other than 0, the one so ranked."""
+        positions = np.zeros((len(self._levels), len(ranks)), np.int64)
+        node, every = np.zeros(len(ranks), np.intp), np.arange(len(ranks))
+        for layer, ways in zip(self._layers, self._ways[1:], strict=True):
+            after = layer.after[node]
+            on = np.arange(after.shape[1]) > 0
+            upto = np.cumsum(ways[after, orders[:, None] - on], axis=1)
+            level = np.count_nonzero(upto <= ranks[:, None], axis=1)
+            ranks = ranks - np.where(level > 0, upto[every, level - 1], 0)
+            orders = orders - (level > 0)
+            node = after[every, level]
+            positions[layer.axis] = level
+        return positions
+
+
+def _constant(operand: Constant | Choice) -> Any:
+    return operand.value if isinstance(operand, Constant) else [member.value for member in operand.members]
+
+
+def _decided(sums: Ints) -> NDArray[np.bool_]:
+    return np.asarray((sums == _HELD) | (sums == _FAILED))
+
+
+def _mentioned(node: Condition, names: Sequence[str]) -> Iterator[int]:
+    """The axes that a condition names, from left to right: those it compares are next to each other."""
+    if isinstance(node, Inequality):
+        yield from (names.index(one.name) for one in node.operands if isinstance(one, Column) and one.name in names)
+        return
+    for part in (node.part,) if isinstance(node, Not) else node.parts:
+        yield from _mentioned(part, names)
+
+
+def _distinct(states: States) -> tuple[States, NDArray[np.intp]]:
+    """The different states, and which of them each is."""
+    factors = np.random.default_rng(0).integers(1, 2**63, states.shape[1], np.int64)
+    with np.errstate(over="ignore"):
+        keys = (states * factors).sum(axis=1)  # which wraps around
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    if (states[first][which] != states).any():  # two states share a key
+        found, which = np.unique(states, axis=0, return_inverse=True)
+        return found, which
+    return states[first], which

@@ -1,0 +1,151 @@
+"""What a query selects of a space that need not be listed: how many tests, some of them, and whether one is there."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError
+from testifai.space import query as queries
+from testifai.space.diagram import Diagram
+from testifai.space.numbering import Ints, Whole, first_ranks, unrank_places
+from testifai.space.query import Query
+from testifai.space.space import ENUMERABLE, Space
+
+
+class Selection:
+    """The tests of a space that a query selects; all of them without one.
+
+    >>> from testifai.perturb import Perturbation
+    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2, 3, 4, 5))
+    >>> space = Space({name: fade for name in "abcdefghijklmno"})
+    >>> chosen = Selection(space, "order <= 3 and severity >= 10 and a > b")
+    >>> space.size, chosen.count
+    (470184984576, 4420)
+    >>> chosen.sample(2, np.random.default_rng(0)).tolist(), bool(chosen.contains([0])[0])
+    ([391820820720, 392123151384], False)
+    """
+
+    def __init__(self, space: Space, query: str | Query | None = None) -> None:
+        self.space = space
+        self.query = queries.compile(query, space.column_names, space.levels) if isinstance(query, str) else query
+        self._diagram = Diagram(self.query, space.names, [axis.severities for axis in space.axes])
+
+    def __repr__(self) -> str:
+        return f"<Selection of {self.count:,} of {self.space.size:,} tests: {self.query or 'all'}>"
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """The number of selected tests of each order."""
+        return tuple(n * self._sequences(t) for t, n in enumerate(self._diagram.counts))
+
+    @cached_property
+    def count(self) -> int:
+        """The number of selected tests, exact however large."""
+        return sum(self.counts)
+
+    def narrowed(self, text: str) -> Selection:
+        """What another query selects of these tests."""
+        other = queries.compile(text, self.space.column_names, self.space.levels)
+        if self.query is None:
+            return Selection(self.space, other)
+        tree = queries.And((self.query.tree, other.tree))
+        return Selection(self.space, Query(str(tree), tree, self.query.names | other.names))
+
+    def by(self, column: str) -> dict[int, int]:
+        """The number of selected tests for each value of an axis, of `order` or of `severity`, where there are any."""
+        if column == "order":
+            return {order: count for order, count in enumerate(self.counts) if count}
+        found = {value: self.narrowed(f"{column} == {value}").count for value in values_of(self.space, column)}
+        return {value: count for value, count in found.items() if count}
+
+    # -- the tests ----------------------------------------------------------------------------------------------------
+
+    def ids(self, most: int = ENUMERABLE) -> Ints:
+        """All selected tests, ascending; InputError where there are more than `most`."""
+        if self.count > most:
+            raise InputError(f"query: {self.count:,} tests are too many to list (at most {most:,}); use sample")
+        return np.sort(self.space.ids(self._unrank(np.arange(self.count, dtype=self._whole))))
+
+    def sample(self, n: int, generator: np.random.Generator) -> Ints:
+        """So many different tests, each as likely as any other, ascending; all where there are no more."""
+        return np.sort(self.space.ids(self.rows(n, generator)))
+
+    def rows(self, n: int, generator: np.random.Generator) -> Ints:
+        """What `sample` draws as rows of `Space.matrix`, also where ids would not fit 64 bits; in no order."""
+        return self._unrank(_different(self.count, n, generator, self._whole))
+
+    def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
+        """Which of these tests are selected."""
+        return self.holds(self.space.matrix(ids))
+
+    def holds(self, rows: ArrayLike) -> NDArray[np.bool_]:
+        """Which of these rows of `Space.matrix` are selected."""
+        columns = self.space.columns_of(rows)
+        found = np.array(True) if self.query is None else self.query.evaluate(columns)
+        return np.broadcast_to(found, len(columns["order"]))
+
+    # -- ranks: tests counted by order ---------------------------------------------------------------------------------
+
+    @property
+    def _whole(self) -> type:
+        return np.int64 if self.count <= np.iinfo(np.int64).max else object
+
+    def _sequences(self, order: int) -> int:
+        """In how many sequences so many perturbations can be applied."""
+        return math.factorial(order) if self.space.order_sensitive else 1
+
+    def _unrank(self, ranks: Whole) -> Ints:
+        """The tests with these ranks, from 0 to the count, as rows of severities (and places)."""
+        starts = first_ranks(list(self.counts), self._whole)
+        orders = np.searchsorted(np.cumsum(np.array(self.counts, self._whole)), ranks, side="right")
+        sequences: Whole = np.array([self._sequences(t) for t in range(len(self.counts))], self._whole)
+        within, each = ranks - starts[orders], sequences[orders]
+        positions = self._diagram.unrank(orders, within // each)
+        rows = [np.array(axis.severities)[row] for axis, row in zip(self.space.axes, positions, strict=True)]
+        if self.space.order_sensitive:
+            rows += list(unrank_places(within % each, positions > 0, sequences))
+        return np.stack(rows, axis=1)
+
+
+def values_of(space: Space, column: str) -> tuple[int, ...]:
+    """The values that an axis, `order` or `severity` can have in a space, ascending."""
+    levels = {axis.name: axis.severities for axis in space.axes}
+    if column in levels:
+        return levels[column]
+    if column == "order":
+        return tuple(range(len(levels) + 1))
+    sums = {0}
+    for severities in levels.values():
+        sums = {total + severity for total, severity in itertools.product(sums, severities)}
+    return tuple(sorted(sums))
+
+
+def _different(count: int, n: int, generator: np.random.Generator, whole: type) -> Whole:
+    """So many different whole numbers below `count`, all sets of them equally likely."""
+    if n >= count:
+        return np.arange(count, dtype=whole)
+    if count <= 4 * n:
+        return generator.permutation(count)[:n].astype(whole)
+    found: Whole = np.empty(0, whole)
+    while len(found) < n:
+        drawn = np.concatenate([found, _below(count, n - len(found), generator, whole)])
+        found = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
+    return found
+
+
+def _below(count: int, n: int, generator: np.random.Generator, whole: type) -> Whole:
+    """Whole numbers below `count`, each as likely as any other, drawn one by one."""
+    if whole is not object:
+        return generator.integers(count, size=n)
+    size, excess = (count.bit_length() + 7) // 8, -count.bit_length() % 8
+    found: list[int] = []
+    while len(found) < n:
+        drawn = int.from_bytes(generator.bytes(size)) >> excess
+        if drawn < count:
+            found.append(drawn)
+    return np.array(found, dtype=object)
