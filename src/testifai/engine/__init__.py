@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from testifai.support.registry import Registry
 
-EXECUTORS = Registry("executor", "testifai.executors", {"local": "testifai.engine.local:LocalExecutor"})
+EXECUTORS = Registry(
+    "executor",
+    "testifai.executors",
+    {"local": "testifai.engine.local:LocalExecutor", "device": "testifai.engine.device:DeviceExecutor"},
+)
 
 __all__ = ["EXECUTORS"]

@@ -59,12 +59,7 @@ class LocalExecutor(Executor):
         tree = prefix_tree(self.subject.space, work.configurations)
         tasks = work.pieces(outcomes, self._chunk_size(len(work.union()), len(work.configurations)))
         with only_workers(self.workers), closing(self._measure(work, tree, tasks)) as results:
-            for measured in results:
-                if measured.reference is not None:
-                    self.references.put(measured.places, measured.reference)
-                hand_over(measured)
-                if self.interrupted():
-                    raise KeyboardInterrupt
+            self.hand_on(results, hand_over)
 
     def _chunk_size(self, inputs: int, tests: int) -> int:
         """Chunks of equal size, as many for each worker as for the others: they all end together."""

@@ -12,6 +12,7 @@ from pydantic import ConfigDict, ValidationError, ValidationInfo, field_validato
 
 from testifai import strategies, surrogates
 from testifai.engine import stopping as stopping_rules
+from testifai.engine.backend import PRECISIONS
 from testifai.engine.stopping import StoppingRule
 from testifai.errors import InputError, suggest
 from testifai.space import Space
@@ -47,6 +48,8 @@ class ScanOptions(Fields):
     keep: tuple[str, ...] | None = None
     quality: Any = None
     executor: Any = None  # None: on this machine
+    device: str | None = None  # of torch; None: where the model is
+    precision: str = "float32"
 
     @field_validator("strategy", "surrogate", "stopping", "oracle", "quality", "executor", mode="before")
     @classmethod
@@ -73,6 +76,17 @@ class ScanOptions(Fields):
     @classmethod
     def _population(cls, value: Any) -> str:
         return str(checks.choice("population", value, POPULATIONS))
+
+    @field_validator("device", mode="before")
+    @classmethod
+    def _device(cls, value: Any) -> str | None:
+        # In Python a torch.device will do.
+        return None if value is None else str(value)
+
+    @field_validator("precision", mode="before")
+    @classmethod
+    def _precision(cls, value: Any) -> str:
+        return str(checks.choice("precision", value, PRECISIONS))
 
     @field_validator("keep", mode="before")
     @classmethod
