@@ -1,21 +1,20 @@
 """Recorded grids, the ground truth of `estimation.py`: every input under every configuration of four axes.
 
-    python benchmarks/make_grids.py pack FOLDER [GRID ...]                   # models and data, without ONNX
-    python benchmarks/make_grids.py check FOLDER [GRID ...]                  # the packed models against onnxruntime
+    python benchmarks/make_grids.py pack FOLDER [GRID ...]                   # models and data
+    python benchmarks/make_grids.py check FOLDER [GRID ...]                  # the models on torch against onnxruntime
     python benchmarks/make_grids.py measure FOLDER --out GRIDS [GRID ...]    # on the accelerator where there is one
 
 A grid is 1,296 tests of 10,000 inputs: hours on a CPU, a minute on an accelerator. A machine with one often has torch
-and nothing else. So `pack` turns each ONNX file into a list of nodes with their weights, and `measure` runs those with
-torch alone. Images are perturbed as tensors, each prefix of a configuration once. Margins are logits, the true class's
-minus the best other one's.
+and nothing else. So `measure` reads and runs ONNX files with torch alone. Images are perturbed as tensors, each prefix
+of a configuration once. Margins are logits, the true class's minus the best other one's.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ import numpy as np
 from common import need
 from numpy.typing import NDArray
 
-from testifai import perturb
+from testifai import models, perturb
 
 LEVELS = 6
 INPUTS = 10_000
@@ -64,137 +63,6 @@ GRIDS = {
 }
 
 
-# ---- models without ONNX
-
-
-def pack_model(source: Path, target: Path) -> None:
-    """Write an ONNX file's graph as an npz: its nodes as text, its constants as arrays."""
-    import onnx
-
-    graph = onnx.load(source).graph
-    nodes = [
-        {
-            "type": node.op_type,
-            "inputs": list(node.input),
-            "outputs": list(node.output),
-            "attributes": {one.name: _plain(onnx.helper.get_attribute_value(one)) for one in node.attribute},
-        }
-        for node in graph.node
-    ]
-    constants = {f"constant:{one.name}": onnx.numpy_helper.to_array(one) for one in graph.initializer}
-    np.savez(target, nodes=np.array(json.dumps(nodes)), input=np.array(graph.input[0].name), **constants)
-
-
-def _plain(value: Any) -> Any:
-    return value.decode() if isinstance(value, bytes) else value
-
-
-class Network:
-    """A packed graph as a function from tensors to logits; knows the node types that our models use.
-
-    Weights go to the device. What shapes are made of (int64 constants) stays here: reading it back would wait for
-    the device.
-    """
-
-    def __init__(self, path: Path, device: Any) -> None:
-        import torch
-
-        packed = np.load(path, allow_pickle=False)
-        self.nodes = json.loads(str(packed["nodes"]))
-        self.input = str(packed["input"])
-        self.constants: dict[str, Any] = {}
-        for name in packed.files:
-            kind, _, constant = name.partition(":")
-            if kind == "constant":
-                array = packed[name]
-                whole = array.dtype.kind == "i"
-                self.constants[constant] = array.tolist() if whole else torch.from_numpy(array).to(device)
-        unknown = sorted({node["type"] for node in self.nodes} - set(_operations()))
-        if unknown:
-            raise SystemExit(f"{path}: node types {unknown} are not known here")
-        last = {name: place for place, node in enumerate(self.nodes) for name in node["inputs"]}
-        self.unneeded: list[list[str]] = [[] for _ in self.nodes]
-        for name, place in last.items():
-            self.unneeded[place].append(name)
-
-    def __call__(self, images: Any) -> Any:
-        operations = _operations()
-        values = {self.input: images}
-        for node, unneeded in zip(self.nodes, self.unneeded, strict=True):
-            arguments = [values[name] if name in values else self.constants[name] for name in node["inputs"]]
-            (output,) = node["outputs"]
-            values[output] = operations[node["type"]](*arguments, **node["attributes"])
-            for name in unneeded:
-                values.pop(name, None)
-        return values["logits"]
-
-
-def _operations() -> dict[str, Callable[..., Any]]:
-    """What each node type does, by ONNX's operator set 20 (attributes at their only value here are left out)."""
-    import torch
-    from torch.nn import functional
-
-    def conv(x: Any, weight: Any, bias: Any, *, strides: Any, pads: Any, dilations: Any, group: int, **_: Any) -> Any:
-        return functional.conv2d(x, weight, bias, strides, _even(pads), dilations, group)
-
-    def max_pool(x: Any, *, kernel_shape: Any, strides: Any, pads: Any, **_: Any) -> Any:
-        return functional.max_pool2d(x, kernel_shape, strides, _even(pads))
-
-    def gemm(x: Any, weight: Any, bias: Any, *, transB: int, **_: Any) -> Any:
-        return functional.linear(x, weight if transB else weight.T, bias)
-
-    def mean(x: Any, axes: list[int], *, keepdims: int, **_: Any) -> Any:
-        return x.mean(dim=axes, keepdim=bool(keepdims))
-
-    def cut(x: Any, starts: list[int], ends: list[int], axes: list[int], steps: list[int]) -> Any:
-        parts = [slice(None)] * x.ndim
-        for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-            parts[axis] = slice(start, end, step)
-        return x[tuple(parts)]
-
-    def pad(x: Any, pads: list[int], *, mode: str) -> Any:
-        return functional.pad(x, _sides(pads), mode=mode)
-
-    def unsqueeze(x: Any, axes: list[int]) -> Any:
-        for axis in sorted(axes):
-            x = x.unsqueeze(axis)
-        return x
-
-    def reshape(x: Any, shape: list[int], **_: Any) -> Any:
-        return x.reshape(shape)
-
-    return {
-        "Add": torch.add,
-        "Sub": torch.sub,
-        "Mul": torch.mul,
-        "Div": torch.div,
-        "Relu": torch.relu,
-        "Sigmoid": torch.sigmoid,
-        "Conv": conv,
-        "MaxPool": max_pool,
-        "Gemm": gemm,
-        "ReduceMean": mean,
-        "Slice": cut,
-        "Pad": pad,
-        "Unsqueeze": unsqueeze,
-        "Reshape": reshape,
-    }
-
-
-def _sides(pads: list[int]) -> list[int]:
-    """ONNX's paddings, all starts and then all ends, in torch's order: pairs from the last axis on."""
-    half = len(pads) // 2
-    return [side for axis in reversed(range(half)) for side in (pads[axis], pads[half + axis])]
-
-
-def _even(pads: list[int]) -> list[int]:
-    """The padding of each axis, where torch wants both ends alike."""
-    half = len(pads) // 2
-    if pads[:half] != pads[half:]:
-        raise SystemExit(f"padding {pads} differs between the ends of an axis")
-    return pads[:half]
-
-
 # ---- the grid
 
 
@@ -230,7 +98,7 @@ def measure(grid: Grid, folder: Path, device: Any, inputs: int, batch: int) -> d
     import torch
 
     images, labels = load_data(grid, folder, inputs)
-    network, steps = Network(folder / f"{grid.model}.npz", device), grid.perturbations()
+    network, steps = models.onnx_as_torch(folder / f"{grid.model}.onnx").to(device), grid.perturbations()
     shape = (LEVELS,) * len(steps)
     # On the device until all is done: reading each test back would wait for it 1,296 times.
     passes = torch.empty((*shape, len(images)), dtype=torch.bool, device=device)
@@ -280,13 +148,13 @@ def pack(names: list[str], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for grid in (GRIDS[name] for name in names):
         model, data = need(f"models/{grid.model}.onnx", f"data/{grid.data}.npz")
-        pack_model(model, folder / f"{grid.model}.npz")
+        shutil.copyfile(model, folder / model.name)
         arrays = np.load(data)
         np.savez_compressed(folder / f"{grid.data}.npz", x=arrays["x"][:INPUTS], y=arrays["y"][:INPUTS])
 
 
 def check(names: list[str], folder: Path) -> None:
-    """The packed models on tensors against onnxruntime, on the same images and on images perturbed as arrays."""
+    """The models on tensors against onnxruntime, on the same images and on images perturbed as arrays."""
     import onnxruntime
     import torch
 
@@ -295,7 +163,7 @@ def check(names: list[str], folder: Path) -> None:
         grid = GRIDS[name]
         (model,) = need(f"models/{grid.model}.onnx")
         session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
-        network, steps = Network(folder / f"{grid.model}.npz", "cpu"), grid.perturbations()
+        network, steps = models.onnx_as_torch(folder / f"{grid.model}.onnx"), grid.perturbations()
         images, labels = load_data(grid, folder, CHECK_INPUTS)
         truth = torch.from_numpy(labels)
         difference, flips, rate, as_arrays = 0.0, 0, 0.0, 0.0

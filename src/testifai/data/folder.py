@@ -18,6 +18,7 @@ from testifai.data.lazy import Digests, LazyInputs
 from testifai.errors import InputError
 from testifai.support import checks, image_sizes
 from testifai.support.fields import File
+from testifai.support.libraries import cv2
 
 Color = Literal["rgb", "grey"]
 MOST_PIXELS = 100_000_000  # 300 MB in colour
@@ -65,8 +66,6 @@ class ImageFiles(LazyInputs):
         return digest.digest()
 
     def _fit(self, file: Path) -> NDArray[np.uint8]:
-        import cv2
-
         image = _decode(file, self.color)
         height, width = self.shape[1:3]
         if image.shape[:2] == (height, width):
@@ -154,8 +153,6 @@ def _bytes(file: Path) -> NDArray[np.uint8]:
 
 def _imdecode(data: NDArray[np.uint8], flag: int) -> Any:
     """What OpenCV makes of an image; None where it is none."""
-    import cv2
-
     try:
         return cv2.imdecode(data, flag) if data.size else None
     except cv2.error:
@@ -163,15 +160,11 @@ def _imdecode(data: NDArray[np.uint8], flag: int) -> Any:
 
 
 def _is_grey(file: Path) -> bool:
-    import cv2
-
     image = _imdecode(_bytes(file), cv2.IMREAD_UNCHANGED)
     return image is not None and (image.ndim == 2 or image.shape[2] == 1)
 
 
 def _decode(file: Path, color: str) -> NDArray[np.uint8]:
-    import cv2
-
     image = _imdecode(_bytes(file), cv2.IMREAD_COLOR if color == "rgb" else cv2.IMREAD_GRAYSCALE)
     if image is None:
         raise InputError(f"data: {file} is not a readable image")

@@ -16,6 +16,7 @@ from testifai.models.foreign import ForeignModel, is_adapter, is_estimator
 from testifai.models.outputs import align_labels, check_outputs
 from testifai.models.preprocess import Guess, Preprocess, guess
 from testifai.models.python import PythonModel
+from testifai.support import libraries
 from testifai.support.fields import make_part
 from testifai.support.registry import Registry
 
@@ -31,6 +32,7 @@ __all__ = [
     "check_outputs",
     "guess",
     "load",
+    "onnx_as_torch",
     "wrap",
 ]
 
@@ -50,6 +52,18 @@ ADAPTERS = Registry(
 def load(kind: str, source: str | Path, *, folder: str | Path = ".", **options: Any) -> Model:
     """The model a spec names, e.g. load("onnx", "lenet5.onnx"); paths and modules start at `folder`."""
     return wrap(make_part(ADAPTERS, kind, source, options).load(Path(folder)))
+
+
+def onnx_as_torch(path: str | Path, output: str | None = None) -> Any:
+    """The graph of an ONNX file as a `torch.nn.Module`, read and run without onnx and onnxruntime.
+
+    It gives the model's scores, or the output that is named, for tensors as the graph wants them, on the device
+    that `.to(device)` takes it to. An InputError names the operators that are not known here, if there are any.
+    """
+    libraries.load("torch", extra="torch")
+    from testifai.models import onnx_torch
+
+    return onnx_torch.onnx_as_torch(path, output)
 
 
 def wrap(model: Any) -> Model:

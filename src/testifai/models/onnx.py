@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import model_validator
 
 from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
@@ -27,8 +26,10 @@ from testifai.models.onnx_session import (
 from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale, guess
 from testifai.models.texts.onnx import OnnxTextModel
 from testifai.models.traces import as_rows
+from testifai.support import libraries
 from testifai.support.batches import Batch
 from testifai.support.fields import Count, File, Megabytes
+from testifai.support.schema import model_validator
 
 _DTYPES = {
     "tensor(float)": np.float32,
@@ -137,6 +138,18 @@ class OnnxModel(Model):
         if key not in self._prepared:
             self._prepared[key] = self._prepare(batch)
         return self._prepared[key]
+
+    def placed(self, device: str | None) -> Model:
+        """This model on a device of torch's, None for where it is: the same graph run by torch, inputs prepared alike.
+
+        An InputError says which operators of the graph are not known to run there.
+        """
+        if device is None:
+            return self
+        libraries.load("torch", extra="torch")
+        from testifai.models.onnx_torch import OnnxTwin, onnx_as_torch
+
+        return OnnxTwin(self, onnx_as_torch(self.path, self.output), device, self.preprocess_for)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A session of onnxruntime cannot be copied to another process; the file can be opened again there.

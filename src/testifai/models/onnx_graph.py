@@ -4,17 +4,17 @@ An ONNX file is a protocol buffer, and the package that knows its whole schema i
 enough here. Fields carry their numbers, so the names of the tensors that nodes make can be read without knowing the
 rest. And a message that occurs twice is merged, lists appended: a graph with nothing but one more output, written
 after the model, is added to the model's own graph.
-(https://protobuf.dev/programming-guides/encoding/, field numbers: onnx/onnx.proto)
+(field numbers: onnx/onnx.proto)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from testifai.models.protobuf import part, parts
+
 MODEL_GRAPH, GRAPH_NODE, GRAPH_OUTPUT, NODE_OUTPUT, VALUE_NAME = 7, 1, 12, 2, 1
 NODE_OPERATOR, TENSOR_EXTERNAL, ENTRY_KEY, ENTRY_VALUE = 4, 13, 1, 2
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_VARINT_BYTES = 10
 
 # Which fields of a message hold which messages, as far as tensors and nodes can lie within them.
 _WITHIN: dict[str, dict[int, str]] = {
@@ -44,7 +44,7 @@ def tensor_names(model: bytes) -> list[str]:
 
 def with_output(model: bytes, name: str) -> bytes:
     """The model with one more output: the tensor of that name."""
-    return model + _part(MODEL_GRAPH, _part(GRAPH_OUTPUT, _part(VALUE_NAME, name.encode())))
+    return model + part(MODEL_GRAPH, part(GRAPH_OUTPUT, part(VALUE_NAME, name.encode())))
 
 
 def external_files(model: bytes | memoryview) -> list[str]:
@@ -52,7 +52,7 @@ def external_files(model: bytes | memoryview) -> list[str]:
     found = set()
     for kind, message in _messages(memoryview(model)):
         if kind == "entry":
-            entry = {number: bytes(part) for number, part in _fields(message)}
+            entry = {number: bytes(value) for number, value in parts(message)}
             if entry.get(ENTRY_KEY) == b"location":
                 found.add(entry.get(ENTRY_VALUE, b"").decode())
     return sorted(found)
@@ -79,53 +79,9 @@ def _messages(model: memoryview) -> Iterator[tuple[str, memoryview]]:
         kind, message = waiting.pop()
         yield kind, message
         within = _WITHIN[kind]
-        waiting += [(within[number], part) for number, part in _fields(message) if number in within]
+        waiting += [(within[number], inner) for number, inner in parts(message) if number in within]
 
 
 def _parts(message: memoryview, wanted: int) -> Iterator[memoryview]:
     """The parts of a message that have this field number."""
-    return (part for number, part in _fields(message) if number == wanted)
-
-
-def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The parts of a message that are texts, bytes or messages, with their numbers."""
-    place = 0
-    while place < len(message):
-        key, place = _read_varint(message, place)
-        number, kind = (key & 0xFFFFFFFF) >> 3, key & 7
-        if kind == _BYTES:
-            length, place = _read_varint(message, place)
-            if length > len(message) - place:
-                raise ValueError("not a protocol buffer: it is cut short")
-            yield number, message[place : place + length]
-            place += length
-        elif kind == _VARINT:
-            _, place = _read_varint(message, place)
-        elif kind in (_FIXED64, _FIXED32):
-            place += 8 if kind == _FIXED64 else 4
-        else:
-            raise ValueError(f"not a protocol buffer: field of kind {kind}")
-
-
-def _read_varint(message: memoryview, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while place < len(message) and shift < 7 * _VARINT_BYTES:
-        byte = message[place]
-        place += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, place
-        shift += 7
-    raise ValueError("not a protocol buffer: it is cut short")
-
-
-def _part(number: int, content: bytes) -> bytes:
-    return _varint(number << 3 | _BYTES) + _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    made = bytearray()
-    while value > 127:
-        made.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*made, value])
+    return (value for number, value in parts(message) if number == wanted)

@@ -8,7 +8,6 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
@@ -139,10 +138,31 @@ _SOFTNESS = 0.6
 def _frost(side: int) -> NDArray[np.uint8]:
     panes = _panes()
     if side != _PANE:
-        kind = cv2.INTER_AREA if side < _PANE else cv2.INTER_CUBIC
-        panes = np.stack([cv2.resize(pane, (side, side), interpolation=kind) for pane in panes])
+        weights = _areas(side) if side < _PANE else _cubic(side)
+        rows = np.tensordot(panes, weights, (1, 1))  # each axis that is resized becomes the last
+        both = np.tensordot(rows, weights, (1, 1)).transpose(0, 2, 3, 1)
+        panes = np.clip(both + 0.5, 0, 255).astype(np.uint8)
         panes.flags.writeable = False
     return panes
+
+
+def _areas(side: int) -> NDArray[np.float64]:
+    """What each of fewer pixels takes of those of a pane: means over areas."""
+    edges, pixels = np.arange(side + 1) * _PANE / side, np.arange(_PANE)
+    shared = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
+    return shared.clip(0) * (side / _PANE)
+
+
+def _cubic(side: int) -> NDArray[np.float64]:
+    """What each of more pixels takes of those of a pane: Keys' cubic convolution (1981) with OpenCV's a = −3/4."""
+    places = (np.arange(side) + 0.5) * _PANE / side - 0.5
+    weights = np.zeros((side, _PANE))
+    for step in (-1, 0, 1, 2):
+        pixels = np.floor(places) + step
+        x = np.abs(places - pixels)
+        near, far = (1.25 * x - 2.25) * x * x + 1, ((-0.75 * x + 3.75) * x - 6) * x + 3
+        np.add.at(weights, (np.arange(side), pixels.clip(0, _PANE - 1).astype(int)), np.where(x <= 1, near, far))
+    return weights
 
 
 @lru_cache(maxsize=1)

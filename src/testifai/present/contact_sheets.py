@@ -14,6 +14,7 @@ from testifai.errors import InputError
 from testifai.perturb.base import Perturbation
 from testifai.perturb.registry import get, suite_of
 from testifai.support.images import write_picture
+from testifai.support.libraries import cv2
 
 Image = NDArray[np.uint8]
 Composite = Sequence[tuple[Perturbation, int]]
@@ -99,8 +100,6 @@ def example(name: str) -> Image:
 
 def street() -> Image:
     """A small drawn scene with what perturbations act on: edges, colours, smooth areas, fine detail."""
-    import cv2
-
     side = 96
     scene = np.empty((side, side, 3), np.uint8)
     down = np.linspace(0, 1, side)[:, None, None]
@@ -161,8 +160,6 @@ def _steps(composite: Composite, image: Image) -> list[tuple[str, Image]]:
 
 def place(sheet: Image, image: Image, top: int, left: int, cell: tuple[int, int]) -> None:
     """Show an image in the middle of a cell: enlarged without smoothing, or shrunk to means of its pixels."""
-    import cv2
-
     height, width = _fitted(image)
     method = cv2.INTER_NEAREST if height >= image.shape[0] else cv2.INTER_AREA
     shown = np.asarray(cv2.resize(np.ascontiguousarray(image), (width, height), interpolation=method))
@@ -172,13 +169,10 @@ def place(sheet: Image, image: Image, top: int, left: int, cell: tuple[int, int]
 
 def text_width(texts: Sequence[str]) -> int:
     """The pixels that the longest of some labels needs."""
-    import cv2
-
-    return 16 + max(cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, _FONT_SCALE, 1)[0][0] for text in texts)
+    widths = (cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, _FONT_SCALE, 1)[0][0] for text in texts)
+    return 16 + int(max(widths))
 
 
 def write_text(sheet: Image, text: str, x: int, y: int) -> None:
     """Write a label onto a sheet, its baseline at y."""
-    import cv2
-
     cv2.putText(sheet, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, _FONT_SCALE, _INK, 1, cv2.LINE_AA)

@@ -21,6 +21,7 @@ from testifai.quality.base import Measure
 from testifai.quality.per_input import FEWEST, SAMPLE, Floats, PerInputReference, sample_of
 from testifai.support.batches import Batch
 from testifai.support.checks import number, whole
+from testifai.support.libraries import cv2
 
 RADIUS, SIGMA = 5, 1.5
 K1, K2 = 0.01, 0.03
@@ -119,8 +120,6 @@ def _window_for(height: int, width: int) -> Callable[[Floats], Floats]:
 
 
 def _filtered(planes: Floats) -> Floats:
-    import cv2
-
     weights, border = _weights(), cv2.BORDER_REFLECT_101
     return np.stack([cv2.sepFilter2D(plane, cv2.CV_64F, weights, weights, borderType=border) for plane in planes])
 

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from pydantic import ConfigDict, ValidationError, ValidationInfo, field_validator
-
 from testifai import strategies, surrogates
 from testifai.engine import stopping as stopping_rules
 from testifai.engine.backend import PRECISIONS
@@ -20,6 +18,7 @@ from testifai.strategies import Strategy
 from testifai.support import checks
 from testifai.support.fields import Fields
 from testifai.support.progress import Step
+from testifai.support.schema import ConfigDict, ValidationError, ValidationInfo, field_validator
 
 POPULATIONS = ("data", "future")
 KEEP = ("value", "predicted")

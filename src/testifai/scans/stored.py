@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from testifai.engine.stopping import by_width_alone
 from testifai.errors import InputError
@@ -12,7 +13,6 @@ from testifai.quality.assessment import stored_scores
 from testifai.runs import keys
 from testifai.runs.outcomes import visiting_order
 from testifai.runs.store import Store, damaged
-from testifai.scans.spec import Gate
 from testifai.space import Space
 from testifai.tomogram import Tomogram
 
@@ -45,8 +45,7 @@ def read_run(store: Store) -> Tomogram:
         ended_by_width = by_width_alone(identity.get("stopping"))
     provenance = {"path": str(store.path), **{key: store.get(key) for key in PROVENANCE}}
     with reading(store.path, "gates"):
-        for gate in provenance[keys.GATES] or ():
-            Gate(**gate)
+        _check_gates(provenance[keys.GATES])
     return Tomogram(
         space,
         store.load(inputs, space.size),
@@ -61,6 +60,15 @@ def read_run(store: Store) -> Tomogram:
         quality=quality,
         ended_by_width=ended_by_width,
     )
+
+
+def _check_gates(gates: list[dict[str, Any]] | None) -> None:
+    """Refuse what is no gate. Only a run of a spec has any, and pydantic is only needed for those."""
+    if gates:
+        from testifai.scans.spec import Gate
+
+        for gate in gates:
+            Gate(**gate)
 
 
 @contextmanager

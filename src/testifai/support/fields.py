@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
 from testifai.errors import InputError, suggest
 from testifai.support import checks
 from testifai.support.registry import Registry
+from testifai.support.schema import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
 PartType = TypeVar("PartType", bound="Part")
 

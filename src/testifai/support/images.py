@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.support.files import write_bytes
+from testifai.support.libraries import cv2
 
 Image = NDArray[np.uint8]
 PICTURES = (".png", ".jpg", ".jpeg")
@@ -19,8 +20,6 @@ PICTURES = (".png", ".jpg", ".jpeg")
 
 def read_image(path: Path) -> Image:
     """An image file as 8-bit RGB, or grey where the file is."""
-    import cv2
-
     try:
         data = np.frombuffer(path.read_bytes(), dtype=np.uint8)
     except OSError as error:
@@ -58,8 +57,6 @@ def data_uri(image: Image, largest: int, lossless: int) -> str:
     >>> data_uri(np.zeros((28, 28), np.uint8), 192, 96)[:22]
     'data:image/png;base64,'
     """
-    import cv2
-
     scale = largest / max(image.shape[:2])
     if scale < 1:
         height, width = (max(1, round(side * scale)) for side in image.shape[:2])
@@ -72,8 +69,6 @@ def data_uri(image: Image, largest: int, lossless: int) -> str:
 
 def write_picture(path: Path, make: Callable[[], Image], *, field: str) -> None:
     """Write an RGB picture as .png or .jpg; it is made once the name is known to be one of a picture."""
-    import cv2
-
     if path.suffix.lower() not in PICTURES:
         raise InputError(f"{field}: {path.name!r} is not a picture; use a name that ends in .png or .jpg")
     written, encoded = cv2.imencode(path.suffix, make()[..., ::-1])

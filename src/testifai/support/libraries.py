@@ -1,4 +1,4 @@
-"""Libraries that testifai uses where they are installed."""
+"""Libraries that testifai uses where they are installed, and large ones that it loads where they are first used."""
 
 from __future__ import annotations
 
@@ -20,3 +20,25 @@ def load(module: str, *, extra: str) -> Any:
     except ImportError:
         name = module.partition(".")[0]
         raise InputError(f"{name} is not installed; install it with: pip install 'testifai[{extra}]'") from None
+
+
+class _WhenUsed:
+    """A library that is imported when something of it is first asked for; where it is not there, a line says so."""
+
+    def __init__(self, module: str, called: str, package: str) -> None:
+        self._module, self._called, self._package = module, called, package
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what Python looks for in any object
+            raise AttributeError(name)
+        try:
+            module = importlib.import_module(self._module)
+        except ImportError:
+            needs = f"{self._called} is needed for this and not installed"
+            raise InputError(f"{needs}; install it with: pip install {self._package}") from None
+        found = getattr(module, name)
+        setattr(self, name, found)
+        return found
+
+
+cv2: Any = _WhenUsed("cv2", "OpenCV", "opencv-python-headless")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.perturb.ops.small import Images
+from testifai.support.libraries import cv2
 
 
 def canny(grey: Images, low: float, high: float) -> Images:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.perturb.ops.small import SMALL, Images, exact, put_back, runs, slabs
 from testifai.perturb.ops.values import image_shape
 from testifai.support.checks import choice, number
+from testifai.support.libraries import cv2
 from testifai.support.threads import one_blas_thread
 
 # Numbers handled at once where images are first sorted into groups, which should not become too small.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from testifai.perturb.ops.small import SMALL, Images, exact, put_back, runs, slabs, transposed
 from testifai.perturb.ops.values import image_shape
+from testifai.support.libraries import cv2
 
 # Numbers handled at once where boxes are summed up: their sums need four times the memory of the pixels.
 _BOXED = 2**16

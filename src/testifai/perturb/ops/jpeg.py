@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.perturb.ops.small import SMALL, Images, slabs
 from testifai.perturb.ops.values import image_shape
 from testifai.support.checks import number
+from testifai.support.libraries import cv2
 from testifai.support.threads import one_blas_thread
 
 # The tables of the standard's annex K (ITU-T T.81), for brightness and for colour, at quality 50.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.perturb.ops.small import Images, transposed
 from testifai.perturb.ops.values import image_shape
+from testifai.support.libraries import cv2
 
 
 def shuffle(images: Images, radius: int, words: NDArray[np.uint16], swap: bool = True) -> Images:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
+
+from testifai.support.libraries import cv2
 
 Images = NDArray[np.uint8]
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.perturb.ops.small import Images, slabs
+from testifai.support.libraries import cv2
 
 _LUMA = (0.299, 0.587, 0.114)
 # Numbers handled at once where several float copies of a colour plane are alive.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.support.images import write_picture
+from testifai.support.libraries import cv2
 from testifai.sweeps.result import Sweep
 
 Picture = NDArray[np.uint8]
@@ -35,8 +36,6 @@ def draw(sweep: Sweep, path: str | PathLike[str]) -> None:
 
 def compose(sweep: Sweep) -> Picture:
     """The picture as an RGB image."""
-    import cv2
-
     sheet = _Sheet(sweep.span)
     # A stretch narrower than a few pixels would not be seen; what is shaded is then a little wider than it is.
     for start, end in sweep.uncertain:
@@ -106,8 +105,6 @@ class _Sheet:
 
     def band(self, levels: Any, lows: Any, highs: Any) -> None:
         """What the intervals of the accuracies leave open."""
-        import cv2
-
         edge = [*zip(levels, lows, strict=True), *reversed(list(zip(levels, highs, strict=True)))]
         outline = np.array([(self.x(level), self.y(accuracy)) for level, accuracy in edge], np.int32)
         plain = self.image.copy()
@@ -120,8 +117,6 @@ class _Sheet:
         self._stroke(places, colour, width)
 
     def dots(self, levels: Any, accuracies: Any) -> None:
-        import cv2
-
         for level, accuracy in zip(levels, accuracies, strict=True):
             place = self.x(level), self.y(accuracy)
             cv2.circle(self.image, place, 5 * FINE, (255, 255, 255), -1, cv2.LINE_AA)
@@ -135,14 +130,10 @@ class _Sheet:
     def text(
         self, text: str, x: int, y: int, *, scale: float = 0.5, colour: Colour = INK, anchor: str = "left"
     ) -> None:
-        import cv2
-
         font, size = cv2.FONT_HERSHEY_SIMPLEX, scale * FINE
         width = cv2.getTextSize(text, font, size, FINE)[0][0]
         start = x - {"left": 0, "middle": width // 2, "right": width}[anchor]
         cv2.putText(self.image, text, (start, y), font, size, colour, FINE, cv2.LINE_AA)
 
     def _stroke(self, places: list[tuple[int, int]], colour: Colour, width: int) -> None:
-        import cv2
-
         cv2.polylines(self.image, [np.array(places, np.int32)], False, colour, width * FINE, cv2.LINE_AA)

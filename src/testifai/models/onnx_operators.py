@@ -1,0 +1,302 @@
+"""What ONNX's operators do, on tensors of torch.
+
+A function takes an operator's inputs in their order (None where an optional one is left out) and its attributes by
+name, with ONNX's defaults. Whole numbers that shapes are made of are tensors in the computer's own memory: reading
+them does not wait for a device. What was an attribute once and is an input today comes by the same name as either.
+(https://onnx.ai/onnx/operators)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from testifai.errors import InputError
+from testifai.models.onnx_nodes import DTYPES
+
+Operator = Callable[..., Any]
+Wholes = Any  # whole numbers: an input's tensor, or the list of an attribute
+_CONVOLUTIONS = (functional.conv1d, functional.conv2d, functional.conv3d)
+_MAX_POOLS = (functional.max_pool1d, functional.max_pool2d, functional.max_pool3d)
+_AVERAGES: tuple[Operator, ...] = (functional.avg_pool1d, functional.avg_pool2d, functional.avg_pool3d)
+
+
+def conv(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, auto_pad: str = "NOTSET", dilations: Any = None,
+    group: int = 1, kernel_shape: Any = None, pads: Any = None, strides: Any = None,
+) -> Tensor:  # fmt: skip
+    axes = x.ndim - 2
+    strides, dilations = strides or [1] * axes, dilations or [1] * axes
+    spans = [(side - 1) * apart + 1 for side, apart in zip(weight.shape[2:], dilations, strict=True)]
+    x, padding = _padded(x, _pads(x, auto_pad, pads, spans, strides), 0.0)
+    return _CONVOLUTIONS[axes - 1](x, weight, bias, strides, padding, dilations, group)
+
+
+def max_pool(
+    x: Tensor, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: Any = None, kernel_shape: Any,
+    pads: Any = None, storage_order: int = 0, strides: Any = None,
+) -> Tensor:  # fmt: skip
+    axes = x.ndim - 2
+    strides, dilations = strides or [1] * axes, dilations or [1] * axes
+    spans = [(side - 1) * apart + 1 for side, apart in zip(kernel_shape, dilations, strict=True)]
+    pads = _pads(x, auto_pad, pads, spans, strides)
+    x, padding = _padded(x, pads, -math.inf, most=[side // 2 for side in kernel_shape])
+    return _MAX_POOLS[axes - 1](x, kernel_shape, strides, padding, dilations, bool(ceil_mode))
+
+
+def average_pool(
+    x: Tensor, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, count_include_pad: int = 0, kernel_shape: Any,
+    pads: Any = None, strides: Any = None,
+) -> Tensor:  # fmt: skip
+    axes = x.ndim - 2
+    strides = strides or [1] * axes
+    pads = _pads(x, auto_pad, pads, kernel_shape, strides)
+    if pads[:axes] != pads[axes:] or any(pad > side // 2 for pad, side in zip(pads, kernel_shape, strict=False)):
+        raise InputError(f"AveragePool: padding {pads} of {kernel_shape} differs between ends or is above half")
+    counted = bool(count_include_pad)
+    return _AVERAGES[axes - 1](x, kernel_shape, strides, pads[:axes], bool(ceil_mode), counted)
+
+
+def global_average_pool(x: Tensor) -> Tensor:
+    return x.mean(dim=tuple(range(2, x.ndim)), keepdim=True)
+
+
+def global_max_pool(x: Tensor) -> Tensor:
+    return x.amax(dim=tuple(range(2, x.ndim)), keepdim=True)
+
+
+def batch_normalization(
+    x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor, *, epsilon: float = 1e-5,
+    momentum: float = 0.9, spatial: int = 1,
+) -> Tensor:  # fmt: skip
+    return functional.batch_norm(x, mean, variance, scale, bias, training=False, eps=epsilon)
+
+
+def gemm(
+    a: Tensor, b: Tensor, c: Tensor | None = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0,
+    transB: int = 0,
+) -> Tensor:  # fmt: skip
+    a, weight = a.T if transA else a, b if transB else b.T
+    if alpha == beta == 1.0 and c is not None and c.ndim == 1:
+        return functional.linear(a, weight, c)
+    product = functional.linear(a, weight) * alpha
+    return product if c is None else product + beta * c
+
+
+def divide(a: Tensor, b: Tensor) -> Tensor:
+    whole = not (a.is_floating_point() or b.is_floating_point())
+    return torch.div(a, b, rounding_mode="trunc" if whole else None)
+
+
+def clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None, **told: Any) -> Tensor:
+    return x.clamp(told.get("min", low), told.get("max", high))
+
+
+def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
+    return x.softmax(axis)
+
+
+def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
+    return x.log_softmax(axis)
+
+
+def old_softmax(x: Tensor, *, axis: int = 1) -> Tensor:
+    return x.flatten(axis).softmax(-1).reshape(x.shape)
+
+
+def old_log_softmax(x: Tensor, *, axis: int = 1) -> Tensor:
+    return x.flatten(axis).log_softmax(-1).reshape(x.shape)
+
+
+def leaky_relu(x: Tensor, *, alpha: float = 0.01) -> Tensor:
+    return functional.leaky_relu(x, alpha)
+
+
+def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return functional.elu(x, alpha)
+
+
+def prelu(x: Tensor, slope: Tensor) -> Tensor:
+    return torch.where(x < 0, x * slope, x)
+
+
+def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
+    return functional.gelu(x, approximate=approximate)
+
+
+def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
+    return (alpha * x + beta).clamp(0, 1)
+
+
+def reducer(function: Operator) -> Operator:
+    """An operator that makes one number of many along axes, all of them where none are told."""
+
+    def reduce(x: Tensor, axes: Wholes = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Tensor:
+        chosen = _listed(axes)
+        if not chosen and noop_with_empty_axes:
+            return x
+        return function(x, dim=tuple(chosen or range(x.ndim)), keepdim=bool(keepdims))
+
+    return reduce
+
+
+def arg_max(x: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
+    if select_last_index:
+        return x.shape[axis] - 1 - x.flip(axis).argmax(axis, keepdim=bool(keepdims))
+    return x.argmax(axis, keepdim=bool(keepdims))
+
+
+def flatten(x: Tensor, *, axis: int = 1) -> Tensor:
+    return x.reshape(math.prod(x.shape[:axis]) if axis else 1, -1)
+
+
+def reshape(x: Tensor, shape: Wholes, *, allowzero: int = 0) -> Tensor:
+    sizes = _listed(shape)
+    if not allowzero:
+        sizes = [x.shape[axis] if size == 0 else size for axis, size in enumerate(sizes)]
+    return x.reshape(sizes)
+
+
+def transpose(x: Tensor, *, perm: list[int] | None = None) -> Tensor:
+    return x.permute(perm or list(range(x.ndim))[::-1])
+
+
+def squeeze(x: Tensor, axes: Wholes = None) -> Tensor:
+    return x.squeeze() if axes is None else x.squeeze(tuple(_listed(axes)))
+
+
+def unsqueeze(x: Tensor, axes: Wholes) -> Tensor:
+    chosen = _listed(axes)
+    rank = x.ndim + len(chosen)
+    for axis in sorted(one % rank for one in chosen):
+        x = x.unsqueeze(axis)
+    return x
+
+
+def concat(*parts: Tensor, axis: int) -> Tensor:
+    return torch.cat(parts, dim=axis)
+
+
+def split_up(x: Tensor, split: Wholes = None, *, axis: int = 0, outputs: int) -> tuple[Tensor, ...]:
+    return tuple(x.split(_listed(split) or -(-x.shape[axis] // outputs), dim=axis))
+
+
+def cut(x: Tensor, starts: Wholes, ends: Wholes, axes: Wholes = None, steps: Wholes = None) -> Tensor:
+    first, last, along, by = map(_listed, (starts, ends, axes, steps))
+    for place, (start, end) in enumerate(zip(first, last, strict=True)):
+        axis, step = along[place] if along else place, by[place] if by else 1
+        chosen = range(x.shape[axis])[start:end:step]
+        if step > 0:
+            x = x[(slice(None),) * (axis % x.ndim) + (slice(chosen.start, chosen.stop, step),)]
+        else:  # torch's slices only go forwards
+            x = x.index_select(axis, torch.tensor(chosen, dtype=torch.int64, device=x.device))
+    return x
+
+
+def pad(x: Tensor, pads: Wholes, value: Any = 0.0, axes: Wholes = None, *, mode: str = "constant") -> Tensor:
+    given = _listed(pads)
+    along = range(x.ndim) if axes is None else [axis % x.ndim for axis in _listed(axes)]
+    sides = [(0, 0)] * x.ndim
+    for place, axis in enumerate(along):
+        sides[axis] = given[place], given[place + len(given) // 2]
+    # torch wants pairs from the last axis on; all but constants only for the last axes.
+    while mode != "constant" and sides and sides[0] == (0, 0):
+        sides = sides[1:]
+    flat = [side for pair in reversed(sides) for side in pair]
+    if mode != "constant":
+        return functional.pad(x, flat, mode={"edge": "replicate", "reflect": "reflect", "wrap": "circular"}[mode])
+    return functional.pad(x, flat, value=float(value or 0.0))
+
+
+def gather(x: Tensor, places: Tensor, *, axis: int = 0) -> Tensor:
+    flat = places.to(x.device).reshape(-1) % x.shape[axis]
+    axis %= x.ndim
+    return x.index_select(axis, flat).reshape(*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
+
+
+def shape_of(x: Tensor, *, start: int = 0, end: int | None = None) -> Tensor:
+    return torch.tensor(x.shape[start:end], dtype=torch.int64)
+
+
+def cast(x: Tensor, *, to: int, saturate: int = 1) -> Tensor:
+    return x.to(getattr(torch, DTYPES[to].name))
+
+
+def resize(
+    x: Tensor, region: Any = None, scales: Any = None, sizes: Any = None, *, mode: str = "nearest",
+    coordinate_transformation_mode: str = "half_pixel", nearest_mode: str = "round_prefer_floor", **_unused: Any,
+) -> Tensor:  # fmt: skip
+    """Nearest pixels by whole factors, as upsampling layers have them; nothing else."""
+    factors = (
+        [new / old for new, old in zip(_listed(sizes), x.shape, strict=True)] if sizes is not None else _listed(scales)
+    )
+    # With these, pixels are repeated; other pairs shift them.
+    kind = (mode, coordinate_transformation_mode, nearest_mode.partition("_")[0])
+    repeats = kind in [("nearest", "half_pixel", "round"), ("nearest", "asymmetric", "floor")]
+    if not repeats or len(factors) != x.ndim or any(factor != int(factor) for factor in factors):
+        raise InputError(f"Resize: {kind} by {factors} does not run on torch; pixels repeated a whole number of times")
+    for axis, factor in enumerate(factors):
+        x = x.repeat_interleave(int(factor), dim=axis) if factor != 1 else x
+    return x
+
+
+def identity(x: Tensor, *_unused: Any, **_told: Any) -> Tensor:
+    return x
+
+
+OPERATORS: dict[str, Operator] = {
+    "Abs": torch.abs, "Add": torch.add, "ArgMax": arg_max, "AveragePool": average_pool,
+    "BatchNormalization": batch_normalization, "Cast": cast, "Clip": clip, "Concat": concat, "Conv": conv,
+    "Div": divide, "Dropout": identity, "Elu": elu, "Erf": torch.erf, "Exp": torch.exp, "Flatten": flatten,
+    "Gather": gather, "Gelu": gelu, "Gemm": gemm, "GlobalAveragePool": global_average_pool,
+    "GlobalMaxPool": global_max_pool, "HardSigmoid": hard_sigmoid, "HardSwish": functional.hardswish,
+    "Identity": identity, "LeakyRelu": leaky_relu, "Log": torch.log, "LogSoftmax": log_softmax, "MatMul": torch.matmul,
+    "MaxPool": max_pool, "Mul": torch.mul, "Neg": torch.neg, "PRelu": prelu, "Pad": pad, "Pow": torch.pow,
+    "ReduceMax": reducer(torch.amax), "ReduceMean": reducer(torch.mean), "ReduceMin": reducer(torch.amin),
+    "ReduceSum": reducer(torch.sum), "Relu": torch.relu, "Reshape": reshape, "Resize": resize, "Shape": shape_of,
+    "Sigmoid": torch.sigmoid, "Slice": cut, "Softmax": softmax, "Split": split_up, "Sqrt": torch.sqrt,
+    "Squeeze": squeeze, "Sub": torch.sub, "Tanh": torch.tanh, "Transpose": transpose, "Unsqueeze": unsqueeze,
+}  # fmt: skip
+# What operators did before some operator set: it, and the function.
+OLD: dict[str, tuple[int, Operator]] = {"LogSoftmax": (13, old_log_softmax), "Softmax": (13, old_softmax)}
+
+
+def find(name: str, opset: int) -> Operator | None:
+    """What does an operator of this set's version, None where nothing is known to."""
+    before, old = OLD.get(name, (0, None))
+    return old if opset < before else OPERATORS.get(name)
+
+
+def _listed(numbers: Wholes) -> list[Any]:
+    """Numbers that are an input, an attribute, or not told."""
+    return numbers.tolist() if isinstance(numbers, Tensor) else numbers or []
+
+
+def _pads(x: Tensor, auto_pad: str, pads: Any, spans: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """The padding before each axis, then that after each."""
+    if auto_pad == "NOTSET":
+        return list(pads or [0] * 2 * len(spans))
+    if auto_pad == "VALID":
+        return [0] * 2 * len(spans)
+    missing = [
+        max((-(-size // stride) - 1) * stride + span - size, 0)
+        for size, stride, span in zip(x.shape[2:], strides, spans, strict=True)
+    ]
+    less, more = [one // 2 for one in missing], [one - one // 2 for one in missing]
+    return less + more if auto_pad == "SAME_UPPER" else more + less
+
+
+def _padded(x: Tensor, pads: list[int], value: float, most: Sequence[int] | None = None) -> tuple[Tensor, list[int]]:
+    """The input, padded here where torch cannot do it on the way, and the padding left to torch: alike at both ends."""
+    axes = len(pads) // 2
+    before, after = pads[:axes], pads[axes:]
+    within = most is None or all(one <= limit for one, limit in zip(before, most, strict=True))
+    if before == after and within:
+        return x, before
+    sides = [side for pair in zip(reversed(before), reversed(after), strict=True) for side in pair]
+    return functional.pad(x, sides, value=value), [0] * axes

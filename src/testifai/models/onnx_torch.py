@@ -1,0 +1,197 @@
+"""ONNX graphs as modules of torch, for devices that onnxruntime does not reach (needs the extra `torch`)."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from testifai.errors import InputError, suggest
+from testifai.models.base import Model
+from testifai.models.onnx_nodes import Graph, Node, read
+from testifai.models.onnx_operators import Operator, find
+from testifai.models.onnx_session import find_output
+from testifai.models.torch import TorchModel
+
+Prepare = Callable[[NDArray[Any]], Any]
+
+# Operators whose constants are numbers to be read, not to be computed with: reading them must not wait for a device.
+_TOLD = ("Pad", "Resize")
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A node ready to run: its function, and what nobody needs once it has run."""
+
+    run: Operator
+    node: Node
+    attributes: dict[str, Any]
+    unneeded: tuple[str, ...]
+
+
+class OnnxModule(torch.nn.Module):  # type: ignore[misc]
+    """One output of a graph as a function of its only input; its weights are buffers.
+
+    A graph made for batches of a fixed size gets batches of that size, the last filled up with zeros.
+    """
+
+    def __init__(self, name: str, graph: Graph, output: str) -> None:
+        super().__init__()
+        if len(graph.inputs) != 1:
+            found = ", ".join(one.name for one in graph.inputs)
+            raise InputError(f"model: {name} has {len(graph.inputs)} inputs ({found}); one is accepted")
+        self._input, self._output = graph.inputs[0].name, output
+        size = graph.inputs[0].shape[0] if graph.inputs[0].shape else None
+        self._batch = size if isinstance(size, int) else None
+        nodes = _needed(graph.nodes, output)
+        taken = {one for node in nodes for one in node.inputs} | {output}
+        constants = {one: array for one, array in graph.constants.items() if one in taken}
+        self._places = self._keep(constants, {one for node in nodes if node.operator in _TOLD for one in node.inputs})
+        self._steps = list(_steps(name, nodes, graph.opset, {*constants, output}))
+        self._digest = _digest(self._input, output, self._batch, nodes, constants)
+
+    def _keep(self, constants: dict[str, NDArray[Any]], told: set[str]) -> dict[str, str | Tensor]:
+        """Floats become buffers; what shapes are made of, and what is told, stays in the computer's own memory."""
+        places: dict[str, str | Tensor] = {}
+        for place, (name, array) in enumerate(constants.items()):
+            tensor = torch.from_numpy(np.array(array))
+            if array.dtype.kind == "f" and name not in told:
+                self.register_buffer(f"constant_{place}", tensor)
+                places[name] = f"constant_{place}"
+            else:
+                places[name] = tensor
+        return places
+
+    def extra_repr(self) -> str:
+        return f"{len(self._steps)} nodes, graph {self._digest}"
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The graph's output for a batch as the graph wants it: nothing is prepared here."""
+        size = self._batch
+        if size is None or len(inputs) == size:
+            return self._run(inputs)
+        parts = []
+        for part in inputs.split(size):
+            filled = torch.cat([part, part.new_zeros(size - len(part), *part.shape[1:])])
+            parts.append(self._run(filled)[: len(part)])
+        return torch.cat(parts)
+
+    def _run(self, inputs: Tensor) -> Tensor:
+        values: dict[str, Any] = {
+            name: getattr(self, place) if isinstance(place, str) else place for name, place in self._places.items()
+        }
+        values |= {"": None, self._input: inputs}
+        for step in self._steps:
+            made = step.run(*[values[name] for name in step.node.inputs], **step.attributes)
+            # Outputs beyond what the function gives (a mask, indices) are not needed at inference.
+            values.update(zip(step.node.outputs, made if isinstance(made, tuple) else (made,), strict=False))
+            for name in step.unneeded:
+                values.pop(name, None)
+        found: Tensor = values[self._output]
+        return found
+
+
+class OnnxTwin(TorchModel):
+    """An ONNX model on a device of torch's: the same graph, name and fingerprint, its inputs prepared alike.
+
+    `prepare` tells how a batch of some shape and dtype is prepared, as an array and as a tensor.
+    """
+
+    untold = None
+
+    def __init__(self, original: Model, module: torch.nn.Module, device: str, prepare: Prepare) -> None:
+        # A label may come as a column.
+        module = torch.nn.Sequential(module, torch.nn.Flatten(0)) if original.outputs == "labels" else module
+        super().__init__(module, device=device, outputs=original.outputs, batch_size=original.batch_size)
+        self.name, self.classes, self.repeatable = original.name, original.classes, original.repeatable
+        self.preprocessing = original.preprocessing
+        self._told = original.fingerprint, original.former_fingerprint or original.fingerprint
+        self._prepare = prepare
+
+    @property
+    def fingerprint(self) -> str:
+        return self._told[0]
+
+    @property
+    def former_fingerprint(self) -> str:
+        return self._told[1]
+
+    def _ready(self, batch: NDArray[Any]) -> NDArray[Any]:
+        # The module may write into what it is given.
+        return np.array(self._prepare(batch)(batch))
+
+    def _ready_tensor(self, batch: Tensor) -> Any:
+        like = np.empty((0, *batch.shape[1:]), dtype=str(batch.dtype).removeprefix("torch."))
+        return self._prepare(like).on_tensors(batch)
+
+
+def onnx_as_torch(path: str | Path, output: str | None = None) -> OnnxModule:
+    """The graph of an ONNX file as a module of torch, in evaluation mode; its scores, or the output that is named."""
+    path = Path(path)
+    graph = read(path)
+    outputs = {one.name: one for one in graph.outputs}
+    if output is not None and output not in outputs:
+        raise InputError(f"model: {path.name} has no output {output!r}; {suggest(output, outputs)}")
+    chosen = output or (next(iter(outputs)) if len(outputs) == 1 else find_output(path.name, outputs, None))
+    module = OnnxModule(path.name, graph, chosen)
+    module.eval()
+    return module
+
+
+def _needed(nodes: Sequence[Node], output: str) -> list[Node]:
+    """The nodes that the output comes from."""
+    wanted, kept = {output}, []
+    for node in reversed(nodes):
+        if wanted & set(node.outputs):
+            wanted |= set(node.inputs)
+            kept.append(node)
+    return kept[::-1]
+
+
+def _steps(name: str, nodes: list[Node], opset: int, lasting: set[str]) -> Iterator[_Step]:
+    found = {node.operator: find(node.operator, opset) for node in nodes}
+    operators = {one: operator for one, operator in found.items() if operator is not None}
+    missing = sorted(found.keys() - operators.keys())
+    if missing:
+        raise InputError(
+            f"model: {name} has operators that are not known to run on torch ({', '.join(missing)}); run it without "
+            "a device, by onnxruntime, or hand over the module of torch that it was made from"
+        )
+    last = {one: place for place, node in enumerate(nodes) for one in node.inputs}
+    for place, node in enumerate(nodes):
+        operator, attributes = operators[node.operator], dict(node.attributes)
+        if node.operator == "Split":  # how many parts there are, only the outputs say
+            attributes["outputs"] = len(node.outputs)
+            attributes.pop("num_outputs", None)
+        _check(name, node, operator, attributes)
+        unneeded = tuple(one for one in set(node.inputs) - lasting if one and last[one] == place)
+        yield _Step(operator, node, attributes, unneeded)
+
+
+def _check(name: str, node: Node, operator: Operator, attributes: dict[str, Any]) -> None:
+    """Refuse a node whose inputs or attributes the function does not take."""
+    try:
+        inspect.signature(operator).bind(*node.inputs, **attributes)
+    except TypeError as error:
+        raise InputError(f"model: {name}: {node.operator} as it stands does not run on torch ({error})") from None
+    except ValueError:  # torch's own functions do not say what they take
+        if attributes:
+            told = ", ".join(attributes)
+            raise InputError(f"model: {name}: {node.operator} with {told} does not run on torch") from None
+
+
+def _digest(*parts: Any) -> str:
+    """What tells a graph from another."""
+    *plain, constants = parts
+    digest = hashlib.sha256(repr(plain).encode())
+    for name, array in constants.items():
+        digest.update(f"\0{name} {array.dtype.str} {array.shape}\0".encode() + array.tobytes())
+    return digest.hexdigest()[:16]
