@@ -58,7 +58,9 @@ class Bottleneck(nn.Module):
         )  # fmt: skip
         same = channels == out and stride == 1
         self.skip: nn.Module = (
-            nn.Identity() if same else nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+            nn.Identity()
+            if same
+            else nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
         )
 
     def forward(self, x: Tensor) -> Tensor:

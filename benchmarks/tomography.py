@@ -16,8 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from common import need, report
@@ -27,7 +29,28 @@ TESTS = 216
 TURNS = 2
 
 
-def bare_seconds(session: object, batches: list[np.ndarray], count: int, workers: int) -> float:
+def best_batches(model: Path, data: Path, workers: int) -> tuple[Any, list[np.ndarray]]:
+    """The bare model, and perturbed digits as it takes them, in batches of the size at which it is quickest."""
+    import onnxruntime
+
+    import testifai as ta
+
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(model), settings, providers=["CPUExecutionProvider"])
+    digits = np.load(data)["x"][:4096]
+    perturbed = ta.apply({"mnist_c.brightness": 2, "mnist_c.zoom": 2, "mnist_c.motion_blur": 2}, digits)
+    ready = (perturbed[:, None] / np.float32(255)).astype(np.float32)
+    times = {}
+    for size in (16, 32, 64, 128, 256, 512, 1024):
+        batches = [np.ascontiguousarray(ready[start : start + size]) for start in range(0, 4096, size)]
+        times[size] = min(bare_seconds(session, batches, 20_000, workers) for _ in range(3)), batches
+    return session, times[min(times, key=lambda size: times[size][0])][1]
+
+
+def bare_seconds(
+    session: Any, batches: list[np.ndarray], count: int, workers: int, clock: Callable[[], float] = time.perf_counter
+) -> float:
     """Time for `count` inferences on ready batches."""
     size = len(batches[0])
     rounds = -(-count // (size * workers))
@@ -36,10 +59,10 @@ def bare_seconds(session: object, batches: list[np.ndarray], count: int, workers
         for turn in range(rounds):
             session.run(["logits"], {"images": batches[(start + turn) % len(batches)]})
 
-    begin = time.perf_counter()
+    begin = clock()
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(work, range(workers)))
-    return (time.perf_counter() - begin) * count / (rounds * size * workers)
+    return (clock() - begin) * count / (rounds * size * workers)
 
 
 def peak_mb() -> float:
@@ -78,23 +101,8 @@ def main() -> None:
         print(json.dumps(scan(str(model), str(data), slice(options.inputs), workers)))
         return
 
-    import onnxruntime
-
-    import testifai as ta
-
-    settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(model), settings, providers=["CPUExecutionProvider"])
-    digits = np.load(data)["x"][:4096]
-    perturbed = ta.apply({"mnist_c.brightness": 2, "mnist_c.zoom": 2, "mnist_c.motion_blur": 2}, digits)
-    ready = (perturbed[:, None] / np.float32(255)).astype(np.float32)
-    times = {}
-    for size in (16, 32, 64, 128, 256, 512, 1024):
-        batches = [np.ascontiguousarray(ready[start : start + size]) for start in range(0, 4096, size)]
-        times[size] = min(bare_seconds(session, batches, 20_000, workers) for _ in range(3)), batches
-    best = min(times, key=lambda size: times[size][0])
-    batches = times[best][1]
-    print(f"{workers} threads; bare model's best batch size: {best}")
+    session, batches = best_batches(model, data, workers)
+    print(f"{workers} threads; bare model's best batch size: {len(batches[0])}")
 
     half = TESTS * options.inputs // 2
     bare, scanned = [], []

@@ -36,6 +36,8 @@ outside = np.random.default_rng(0)
         (lambda rows, scale, rng: rows + scale * outside.normal(), "does not repeat itself"),
         (lambda rows, scale, rng: rows + scale * rows.mean(), "depends on the batch"),
         (lambda rows, scale, rng: rows + scale * np.arange(len(rows))[:, None], "depends on the batch"),
+        # An input that is there twice, as where two conditions of it are perturbed together.
+        (lambda rows, scale, rng: rows + scale * (rng.indices[:, None] == rng.indices).sum(1)[:, None], "depends on"),
         (lambda rows, scale, rng: rows + scale * rows.strides[0], "memory layout|depends on the batch"),
         (lambda rows, scale, rng: rows / (scale - 1), "not finite"),
         (lambda rows, scale, rng: rows.astype(np.int32), "int32"),

@@ -17,7 +17,8 @@ import numpy as np
 
 from testifai.engine.base import BatchOutcome, Executor, References
 from testifai.engine.batch_size import BatchSize, default_workers, input_bytes
-from testifai.engine.plan import Node, Piece, Work, most_inputs, prefix_tree
+from testifai.engine.gathering import Trails
+from testifai.engine.plan import Node, Work, most_inputs, prefix_tree
 from testifai.engine.subject import Subject
 from testifai.engine.walk import ArrayWalk
 from testifai.runs.outcomes import Outcomes
@@ -26,6 +27,7 @@ from testifai.support.threads import only_workers
 # A chunk is perturbed as a whole: large enough to amortise NumPy's cost per call, small enough to hold one per depth.
 CHUNK_BYTES = 4 << 20
 CHUNK_INPUTS = 4096
+SCATTERED = 4  # times as many inputs, where each test wants a few of them: what is recorded comes in larger pieces
 
 HAND_OVER_EVERY = 0.05  # seconds
 MOST_REPORTS = 64  # that wait to be taken
@@ -57,24 +59,29 @@ class LocalExecutor(Executor):
         if self.subject.oracle.needs_clean:
             work = work.with_clean()
         tree = prefix_tree(self.subject.space, work.configurations)
-        tasks = work.pieces(outcomes, self._chunk_size(len(work.union()), len(work.configurations)))
-        with only_workers(self.workers), closing(self._measure(work, tree, tasks)) as results:
+        trails = Trails(tree)
+        pieces = work.pieces(outcomes, self._chunk_size(work))
+        walks = (ArrayWalk(self, work, trails, piece) for piece in pieces)
+        with only_workers(self.workers), closing(self._measure(tree, walks)) as results:
             self.hand_on(results, hand_over)
 
-    def _chunk_size(self, inputs: int, tests: int) -> int:
+    def _chunk_size(self, work: Work) -> int:
         """Chunks of equal size, as many for each worker as for the others: they all end together."""
-        chunk = max(1, min(self.chunk, most_inputs(tests)))
+        inputs, tests = len(work.union()), max(1, len(work.configurations))
+        # What a test has of a chunk may be as much as of one that all tests want whole.
+        scattered = min(SCATTERED, tests * inputs / max(1, work.asked()))
+        chunk = max(1, min(int(scattered * self.chunk), most_inputs(tests)))
         rounds = max(1, -(-inputs // (chunk * self.workers)))
         return max(1, -(-inputs // (rounds * self.workers)))
 
-    def _measure(self, work: Work, tree: Node, tasks: Iterator[Piece]) -> Generator[BatchOutcome, None, None]:
+    def _measure(self, tree: Node, walks: Iterator[ArrayWalk]) -> Generator[BatchOutcome, None, None]:
         if self.workers == 1:
-            for places, table in tasks:
-                yield from ArrayWalk(self, work, places, table).run(tree)
+            for walk in walks:
+                yield from walk.run(tree)
             return
-        yield from self._measure_in_threads(work, tree, tasks)
+        yield from self._measure_in_threads(tree, walks)
 
-    def _measure_in_threads(self, work: Work, tree: Node, tasks: Iterator[Piece]) -> Iterator[BatchOutcome]:
+    def _measure_in_threads(self, tree: Node, walks: Iterator[ArrayWalk]) -> Iterator[BatchOutcome]:
         crew = _Crew()
         turn = threading.Lock()
 
@@ -82,10 +89,10 @@ class LocalExecutor(Executor):
             try:
                 while crew.goes_on():
                     with turn:
-                        task = next(tasks, None)
-                    if task is None:
+                        walk = next(walks, None)
+                    if walk is None:
                         break
-                    for bundle in _bundles(ArrayWalk(self, work, *task).run(tree)):
+                    for bundle in _bundles(walk.run(tree)):
                         crew.report(bundle)
                         if not crew.goes_on():
                             break

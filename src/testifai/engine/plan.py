@@ -40,6 +40,12 @@ class Work:
             return np.unique(np.concatenate([*self.places, np.zeros(0, np.intp)]))
         return np.sort(self.places)
 
+    def asked(self) -> int:
+        """How many trials this is at most."""
+        if isinstance(self.places, list):
+            return sum(map(len, self.places))
+        return len(self.configurations) * len(self.places)
+
     def wanted(self, places: Places) -> NDArray[np.bool_]:
         """(configurations x places): which of these ascending places each configuration asks for."""
         if not isinstance(self.places, list):

@@ -7,125 +7,203 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.engine.base import BatchOutcome, Executor
-from testifai.engine.plan import Node, Work
+from testifai.engine.gathering import Step, Trails
+from testifai.engine.plan import Node, Piece, Work
 from testifai.oracles import predicted
-from testifai.runs.outcomes import Places
-from testifai.support.batches import Batch, concat, take
+from testifai.runs.outcomes import Ids, Places
+from testifai.support.batches import Batch, concat, roomy, take
 
-Held = TypeVar("Held", bound=Any)  # a batch where it lives; a slice of it is one too
-Waiting = tuple[int, Places, Held]  # a configuration, and inputs as it shows them
+Rows = NDArray[np.intp]
+Held = TypeVar("Held", bound=Any)  # a batch where it lives; slices of it can be taken and written to
+
+
+@dataclass(frozen=True)
+class Waiting(Generic[Held]):
+    """Perturbed inputs that wait for the model: of which test and which place each is."""
+
+    configurations: Ids
+    places: Places
+    inputs: Held
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def split(self, size: int) -> tuple[Waiting[Held], Waiting[Held]]:
+        """The first so many, and the others."""
+        parts = (slice(size), slice(size, None))
+        first, rest = (Waiting(self.configurations[p], self.places[p], self.inputs[p]) for p in parts)
+        return first, rest
 
 
 class Walk(ABC, Generic[Held]):
-    """One chunk's walk through the tree, collecting perturbed inputs into full batches for the model."""
+    """One chunk's walk through the tree, collecting perturbed inputs into full batches for the model.
 
-    def __init__(self, executor: Executor, work: Work, places: Places, table: NDArray[np.bool_]) -> None:
+    It goes depth first, so that a batch per depth is in memory, and takes neighbouring branches together as long as
+    their trials are no more than a chunk.
+    """
+
+    def __init__(self, executor: Executor, work: Work, trails: Trails, piece: Piece) -> None:
         self.executor = executor
         self.subject = executor.subject
         self.work = work
-        self.places = places
-        self.table = table
-        self.complete = bool(table.all())
+        self.trails = trails
+        self.places, self.table = piece
+        self.trials = np.count_nonzero(self.table, axis=1)
+        self.complete = bool(self.table.all())
+        self.together = executor.chunk  # trials of different branches that are perturbed together, at most
         self.pending: list[Waiting[Held]] = []
 
     @abstractmethod
-    def inputs(self, rows: NDArray[np.intp]) -> Held:
+    def inputs(self, rows: Rows) -> Held:
         """The clean inputs at some rows of the chunk."""
 
     @abstractmethod
-    def take(self, batch: Held, rows: NDArray[np.intp]) -> Held:
+    def take(self, batch: Held, rows: Rows) -> Held:
         """Some rows of a batch."""
+
+    @abstractmethod
+    def roomy(self, batch: Held, size: int) -> Held:
+        """The batch with room behind it, for so many inputs in all."""
+
+    @abstractmethod
+    def concat(self, batches: Sequence[Held]) -> Held:
+        """Batches one after the other."""
 
     @abstractmethod
     def perturb(self, batch: Held, places: Places, axis: int, severity: int) -> Held:
         """One step of a composite."""
 
     @abstractmethod
-    def measure(self, taken: list[Waiting[Held]]) -> Iterator[BatchOutcome]:
+    def measure(self, asked: Waiting[Held]) -> Iterator[BatchOutcome]:
         """Ask the model about a batch and judge it; outcomes may come with those of a later batch."""
 
     def run(self, tree: Node) -> Iterator[BatchOutcome]:
-        rows = np.flatnonzero(self.table[tree.rows].any(axis=0))
-        yield from self._visit(tree, rows, self.inputs(rows))
+        rows = np.flatnonzero(self.table.any(axis=0))
+        yield from self._visit(tree, 0, rows, self.inputs(rows))
         yield from self._flush(everything=True)
 
-    def _visit(self, node: Node, rows: NDArray[np.intp], batch: Held) -> Iterator[BatchOutcome]:
+    def _visit(self, node: Node, depth: int, rows: Rows, batch: Held) -> Iterator[BatchOutcome]:
         for test in node.tests:
             wanted, inputs = self._narrow([test], rows, batch)
             if len(wanted):
                 configuration = int(self.work.configurations[test])
-                self.pending.append((configuration, self.places[wanted], inputs))
+                self._wait(np.full(len(wanted), test), wanted, inputs)
                 # Later tests are judged against the clean outputs of the same inputs.
                 clean_first = configuration == 0 and self.subject.oracle.needs_clean
                 yield from self._flush(everything=clean_first)
-        for (axis, severity), child in node.children.items():
-            wanted, inputs = self._narrow(child.rows, rows, batch)
-            if len(wanted):
+        for branches in self._together(node):
+            tests = [test for _, child in branches for test in child.rows]
+            wanted, inputs = self._narrow(tests, rows, batch)
+            if len(branches) > 1:
+                self._gather(node, depth, tests, wanted, inputs)
+                yield from self._flush(everything=False)
+            else:
+                (((axis, severity), child),) = branches
                 perturbed = self.perturb(inputs, self.places[wanted], axis, severity)
-                yield from self._visit(child, wanted, perturbed)
+                yield from self._visit(child, depth + 1, wanted, perturbed)
 
-    def _narrow(self, tests: list[int], rows: NDArray[np.intp], batch: Held) -> tuple[NDArray[np.intp], Held]:
+    def _together(self, node: Node) -> Iterator[list[tuple[tuple[int, int], Node]]]:
+        """The branches with trials, as many at a time as have no more trials than are taken together, at least one."""
+        branches: list[tuple[tuple[int, int], Node]] = []
+        load = 0
+        for step, child in node.children.items():
+            own = int(self.trials[child.rows].sum())
+            if not own:
+                continue
+            if branches and load + own > self.together:
+                yield branches
+                branches, load = [], 0
+            branches.append((step, child))
+            load += own
+        if branches:
+            yield branches
+
+    def _gather(self, node: Node, depth: int, tests: list[int], rows: Rows, batch: Held) -> None:
+        """Perturb for all trials of some tests at once."""
+        which, wanted = np.nonzero(self.table[tests])
+        test = np.array(tests)[which]
+        gathering = self.trails.gather(node, depth, test, np.searchsorted(rows, wanted), len(rows))
+        places = self.places[rows]
+
+        def perturb(inputs: Held, step: Step) -> Held:
+            return self.perturb(inputs, places[step.rows], step.axis, step.severity)
+
+        self._wait(test, wanted, gathering.make(batch, perturb, take=self.take, roomy=self.roomy))
+
+    def _narrow(self, tests: list[int], rows: Rows, batch: Held) -> tuple[Rows, Held]:
         """The rows of the batch that some of the tests still need."""
         if self.complete:
             return rows, batch
-        needed = self.table[tests][:, rows].any(axis=0) if len(tests) > 1 else self.table[tests[0], rows]
-        if needed.all():
-            return rows, batch
-        return rows[needed], self.take(batch, np.flatnonzero(needed))
+        asked = self.table[tests[0]] if len(tests) == 1 else self.table[tests].any(axis=0)
+        wanted = np.flatnonzero(asked)
+        return (rows, batch) if len(wanted) == len(rows) else (wanted, self.take(batch, np.searchsorted(rows, wanted)))
+
+    def _wait(self, tests: Rows, rows: Rows, inputs: Held) -> None:
+        self.pending.append(Waiting(self.work.configurations[tests], self.places[rows], inputs))
 
     def _flush(self, *, everything: bool) -> Iterator[BatchOutcome]:
         """Feed the model full batches while there are enough inputs; or all that wait, the last batch as it is."""
-        waiting = sum(len(places) for _, places, _ in self.pending)
+        waiting = sum(map(len, self.pending))
         while waiting and (everything or waiting >= self.executor.batch_size.next()):
             taken = self._next_batch(self.executor.batch_size.next())
-            waiting -= sum(len(places) for _, places, _ in taken)
+            waiting -= len(taken)
             yield from self.measure(taken)
 
-    def _next_batch(self, size: int) -> list[Waiting[Held]]:
-        taken, self.pending = cut(self.pending, size)
-        return taken
-
-
-def cut(waiting: list[Waiting[Held]], size: int) -> tuple[list[Waiting[Held]], list[Waiting[Held]]]:
-    """The first inputs that wait, so many of them, and the rest."""
-    for number, (configuration, places, batch) in enumerate(waiting):
-        if len(places) >= size:
-            first = (configuration, places[:size], batch[:size])
-            rest = [(configuration, places[size:], batch[size:])] if len(places) > size else []
-            return [*waiting[:number], first], [*rest, *waiting[number + 1 :]]
-        size -= len(places)
-    return waiting, []
+    def _next_batch(self, size: int) -> Waiting[Held]:
+        taken: list[Waiting[Held]] = []
+        while size and self.pending:
+            first = self.pending.pop(0)
+            if len(first) > size:
+                first, rest = first.split(size)
+                self.pending.insert(0, rest)
+            taken.append(first)
+            size -= len(first)
+        if len(taken) == 1:
+            return taken[0]
+        return Waiting(
+            np.concatenate([part.configurations for part in taken]),
+            np.concatenate([part.places for part in taken]),
+            self.concat([part.inputs for part in taken]),
+        )
 
 
 class ArrayWalk(Walk[Batch]):
     """A walk over arrays and lists of texts."""
 
-    def __init__(self, executor: Executor, work: Work, places: Places, table: NDArray[np.bool_]) -> None:
-        super().__init__(executor, work, places, table)
-        self.judge = ArrayJudge(executor, places)
+    def __init__(self, executor: Executor, work: Work, trails: Trails, piece: Piece) -> None:
+        super().__init__(executor, work, trails, piece)
+        self.judge = ArrayJudge(executor, self.places)
 
-    def inputs(self, rows: NDArray[np.intp]) -> Batch:
+    def inputs(self, rows: Rows) -> Batch:
         return self.subject.batch(self.places[rows])
 
-    def take(self, batch: Batch, rows: NDArray[np.intp]) -> Batch:
+    def take(self, batch: Batch, rows: Rows) -> Batch:
         return take(batch, rows)
+
+    def roomy(self, batch: Batch, size: int) -> Batch:
+        return roomy(batch, size)
+
+    def concat(self, batches: Sequence[Batch]) -> Batch:
+        return concat(batches)
 
     def perturb(self, batch: Batch, places: Places, axis: int, severity: int) -> Batch:
         return self.subject.perturb(batch, places, axis, severity)
 
-    def measure(self, taken: list[Waiting[Batch]]) -> Iterator[BatchOutcome]:
-        batch = concat([part for _, _, part in taken])
+    def measure(self, asked: Waiting[Batch]) -> Iterator[BatchOutcome]:
         begin = time.perf_counter()
-        outputs = self.subject.infer(batch, taken[0][0])
-        self.executor.batch_size.note(len(batch), time.perf_counter() - begin)
-        yield from self.judge.outcomes(outputs, [(configuration, places) for configuration, places, _ in taken])
+        outputs = self.subject.infer(asked.inputs, int(asked.configurations[0]))
+        results = self.judge.outcomes(outputs, asked.configurations, asked.places)
+        # What comes with every batch counts too: the smaller batches are, the more of it there is.
+        self.executor.batch_size.note(len(asked), time.perf_counter() - begin)
+        yield from results
 
 
 class ArrayJudge:
@@ -137,27 +215,25 @@ class ArrayJudge:
         self.places = places
         self.fresh: NDArray[Any] | None = None
 
-    def outcomes(self, outputs: NDArray[Any], parts: list[tuple[int, Places]]) -> Iterator[BatchOutcome]:
+    def outcomes(self, outputs: NDArray[Any], configurations: Ids, places: Places) -> list[BatchOutcome]:
         """What becomes of a batch that holds inputs of some configurations, one after the other."""
-        subject, start = self.subject, 0
-        for configuration, places in parts:
-            own = outputs[start : start + len(places)]
-            start += len(places)
-            expected = None if subject.labels is None else subject.labels[subject.order[places]]
-            reference = clean = None
-            if subject.oracle.needs_clean:
-                if configuration == 0:
-                    reference = clean = subject.reference(own)
-                    self._remember(places, clean)
-                else:
-                    clean = self._clean(places)
-            outcome = subject.judge(own, expected, clean)
-            kept: dict[str, NDArray[np.float32]] = {}
-            if "value" in subject.keep and outcome.value is not None:
-                kept["value"] = outcome.value.astype(np.float32)
-            if "predicted" in subject.keep:
-                kept["predicted"] = predicted(own).astype(np.float32)
-            yield BatchOutcome(configuration, places, outcome.passed, kept, reference)
+        subject = self.subject
+        expected = None if subject.labels is None else subject.labels[subject.order[places]]
+        reference = clean = None
+        if subject.oracle.needs_clean:
+            # The clean test is in no batch with others.
+            if configurations[0] == 0:
+                reference = clean = subject.reference(outputs)
+                self._remember(places, clean)
+            else:
+                clean = self._clean(places)
+        outcome = subject.judge(outputs, expected, clean)
+        kept: dict[str, NDArray[np.float32]] = {}
+        if "value" in subject.keep and outcome.value is not None:
+            kept["value"] = outcome.value.astype(np.float32)
+        if "predicted" in subject.keep:
+            kept["predicted"] = predicted(outputs).astype(np.float32)
+        return by_configuration(configurations, BatchOutcome(0, places, outcome.passed, kept, reference))
 
     def _remember(self, places: Places, clean: NDArray[Any]) -> None:
         if self.fresh is None:
@@ -173,3 +249,18 @@ class ArrayJudge:
             assert known is not None, "work with a comparing oracle includes the clean test"
             self.fresh = known
         return self.fresh[np.searchsorted(self.places, places)]
+
+
+def by_configuration(configurations: Ids, batch: BatchOutcome) -> list[BatchOutcome]:
+    """What became of a batch, for each of its configurations; where there is a reference, the clean one is alone."""
+    ends = (np.flatnonzero(np.diff(configurations, append=-1)) + 1).tolist()
+    return [
+        BatchOutcome(
+            int(configurations[start]),
+            batch.places[start:end],
+            batch.passed[start:end],
+            {name: values[start:end] for name, values in batch.kept.items()},
+            batch.reference,
+        )
+        for start, end in zip([0, *ends], ends, strict=False)
+    ]

@@ -43,6 +43,8 @@ class Few:
         ordered = _distinct(codes)
         if not kept:
             return cls(ordered)
+        if ordered is codes:
+            return cls(codes, {name: given.astype(np.float32) for name, given in kept.items()})
         where = _find(ordered, codes)
         return cls(ordered, {name: _spread(len(ordered), [(where, given)]) for name, given in kept.items()})
 
@@ -65,12 +67,16 @@ class Few:
         if not len(self) or not len(other):
             return other if len(other) else self
         both = np.concatenate([self.codes, other.codes])
+        names = {**(self.values or {}), **(other.values or {})}
         # Outcomes mostly come in order: nothing to sort then.
-        codes = both if self.codes[-1] >> 1 < other.codes[0] >> 1 else _distinct(both)
-        if not self.values and not other.values:
-            return Few(codes)
+        if self.codes[-1] >> 1 < other.codes[0] >> 1:
+            return Few(both, {name: np.concatenate([self._all(name), other._all(name)]) for name in names})
+        order = np.argsort(both, kind="stable")
+        codes = _distinct(both[order])
+        if len(codes) == len(both):
+            return Few(codes, {name: np.concatenate([self._all(name), other._all(name)])[order] for name in names})
         values = {}
-        for name in {**(self.values or {}), **(other.values or {})}:
+        for name in names:
             given = [(_find(codes, one.codes), (one.values or {}).get(name)) for one in (self, other)]
             values[name] = _spread(len(codes), given)
         return Few(codes, values)
@@ -110,9 +116,12 @@ class Few:
 
     def kept(self, name: str, start: int, stop: int) -> Floats:
         """What was kept of those tried among the places from `start` up to `stop`."""
-        part = self._within(start, stop)
+        return self._all(name)[self._within(start, stop)]
+
+    def _all(self, name: str) -> Floats:
+        """What was kept of each place."""
         own = (self.values or {}).get(name)
-        return np.full(part.stop - part.start, np.nan, np.float32) if own is None else own[part]
+        return np.full(len(self), np.nan, np.float32) if own is None else own
 
     def _within(self, start: int, stop: int) -> slice:
         # Not beyond what the codes can say: `stop` may be the number of inputs.

@@ -74,8 +74,8 @@ class Adaptive(Strategy):
         weights = self._weights(progress.space)
         if progress.outcomes.total() >= self.expected(progress):
             return None
-        known = Outcomes(progress.inputs)
-        number = 0
+        # Of the rounds that are done, what is known does not change: begin after the last of them.
+        number, known = progress.decided.get(self._done(progress), (0, Outcomes(progress.inputs)))
         while (planned := self._round(progress, known, number, weights)) is not None:
             missing = [
                 block[~progress.outcomes.attempted(test, block)]
@@ -89,6 +89,7 @@ class Adaptive(Strategy):
                     test, block, progress.outcomes.passed(test, block), _scores(progress.outcomes, test, block)
                 )
             number += 1
+            progress.decided[self._done(progress)] = number, known
         return None
 
     def expected(self, progress: Progress) -> int:
@@ -123,6 +124,10 @@ class Adaptive(Strategy):
             progress.decided[key] = self._plan(progress, known, number, weights)
         planned: Round | None = progress.decided[key]
         return planned
+
+    def _done(self, progress: Progress) -> tuple[Any, ...]:
+        """The name of what is known of the rounds that are done."""
+        return self.name, "done", progress.budget, progress.target
 
     def _plan(self, progress: Progress, known: Outcomes, number: int, weights: NDArray[np.float64]) -> Round | None:
         most, spent = self.expected(progress), known.total()
@@ -265,10 +270,13 @@ def _where_needed(
     chosen = generator.permutation(np.flatnonzero(added))
     places = []
     for test in chosen.tolist():
-        unseen = np.flatnonzero(~known.attempted(test, np.arange(reach)))
-        within = unseen < pool
-        order = np.concatenate([generator.permutation(unseen[within]), unseen[~within]])
-        places.append(order[: added[test]])
+        fresh = np.ones(reach, bool)
+        tried, _ = known.trials(test)
+        fresh[tried[tried < reach]] = False
+        unseen = np.flatnonzero(fresh)
+        within = int(np.searchsorted(unseen, pool))
+        chance = generator.choice(within, min(within, int(added[test])), replace=False)
+        places.append(np.concatenate([unseen[chance], unseen[within : within + added[test] - len(chance)]]))
     return Round(chosen, places)
 
 

@@ -38,6 +38,21 @@ def concat(batches: Sequence[Batch]) -> Batch:
     return np.concatenate([np.asarray(batch) for batch in batches])
 
 
+def roomy(batch: Batch, size: int) -> Any:
+    """A batch of this size that begins with the given one; the rest is to be written.
+
+    >>> made = roomy(["a", "b"], 3)
+    >>> made[2:] = ["c"]
+    >>> made
+    ['a', 'b', 'c']
+    """
+    if isinstance(batch, list):
+        return batch + batch[:1] * (size - len(batch))
+    made = np.empty((size, *batch.shape[1:]), batch.dtype)
+    made[: len(batch)] = batch
+    return made
+
+
 def own_copy(batch: Any) -> Any:
     """The same again for code that may write into what it is given; None stays None.
 

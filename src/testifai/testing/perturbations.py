@@ -140,9 +140,9 @@ def _check_batch(subject: Perturbation, batch: Batch, severities: Iterable[int],
 def _check_places(
     subject: Perturbation, batch: Batch, whole: Batch, severity: int, indices: NDArray[np.int64], where: str
 ) -> None:
-    """An input alone, and the inputs in another order, must come out as they did in the whole batch."""
+    """An input alone, inputs in another order, and an input twice must come out as they did in the whole batch."""
     last = len(batch) - 1
-    for rows in (np.array([last]), np.arange(last - 1, -1, -1)):
+    for rows in (np.array([last]), np.arange(last - 1, -1, -1), np.array([last, 0, last])):
         part = _apply(subject, take(batch, rows), severity, indices[rows], where)
         if not _same(part, take(whole, rows)):
             raise AssertionError(

@@ -14,6 +14,7 @@ from testifai.engine.device.inputs import DeviceInputs
 from testifai.engine.device.lane import Lane, out_of_memory
 from testifai.engine.device.returns import Returns
 from testifai.engine.device.walk import DeviceWalk
+from testifai.engine.gathering import Trails
 from testifai.engine.local import CHUNK_BYTES, CHUNK_INPUTS
 from testifai.engine.plan import Node, Piece, Work, most_inputs, prefix_tree
 from testifai.engine.subject import Subject
@@ -62,9 +63,10 @@ class DeviceExecutor(Executor):
         if self.subject.oracle.needs_clean:
             work = work.with_clean()
         tree = prefix_tree(self.subject.space, work.configurations)
+        trails = Trails(tree)
         while True:
             try:
-                with closing(self._results(work, tree, outcomes)) as results:
+                with closing(self._results(work, tree, trails, outcomes)) as results:
                     self.hand_on(results, self._timed(hand_over))
                 return
             except (InputError, torch.OutOfMemoryError) as error:
@@ -73,13 +75,16 @@ class DeviceExecutor(Executor):
                 # What was handed over is not missing any more: the rest goes on in smaller chunks.
                 self._smaller_chunks(error)
 
-    def _results(self, work: Work, tree: Node, outcomes: Outcomes) -> Generator[BatchOutcome, None, None]:
+    def _results(
+        self, work: Work, tree: Node, trails: Trails, outcomes: Outcomes
+    ) -> Generator[BatchOutcome, None, None]:
         returns = Returns(self.bench.lane)
         pieces = work.pieces(outcomes, self._chunk_size(len(work.union()), len(work.configurations)))
         with self.subject.model.answering(), closing(self.inputs.ahead(_needed(pieces))) as chunks:
             try:
                 for piece, chunk in chunks:
-                    yield from DeviceWalk(self, self.bench, work, piece, chunk, returns).run(tree)
+                    walk = DeviceWalk(self, self.bench, work, trails, piece, chunk=chunk, returns=returns)
+                    yield from walk.run(tree)
             except Exception:
                 # What was measured before the failure counts.
                 yield from returns.finished(0)

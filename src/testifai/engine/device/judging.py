@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -11,14 +10,12 @@ from torch import Tensor
 
 from testifai.engine.base import BatchOutcome, Executor
 from testifai.engine.device.bench import Bench
-from testifai.engine.walk import ArrayJudge
+from testifai.engine.walk import ArrayJudge, by_configuration
 from testifai.models.outputs import check_outputs
 from testifai.oracles.tensors import predicted
-from testifai.runs.outcomes import Places
+from testifai.runs.outcomes import Ids, Places
 
 KEPT: tuple[str, ...] = ("value", "predicted")  # in the order in which they come back
-
-Parts = list[tuple[int, Places]]  # of a batch: configurations and their inputs, one after the other
 
 
 class ChunkJudge:
@@ -30,21 +27,21 @@ class ChunkJudge:
         self._arrays = ArrayJudge(executor, places)
         self._clean: Tensor | None = None
 
-    def results(self, outputs: Tensor, at: Tensor, parts: Parts) -> list[Tensor]:
+    def results(self, outputs: Tensor, at: Tensor, *, clean: bool) -> list[Tensor]:
         """What must come back of a batch to know its outcomes: `outcomes` takes it. `at` are rows of the chunk."""
         twin = self.bench.twin(outputs)
         if twin is None:
             return [outputs]
-        keep, clean = self.subject.keep, None
+        keep, reference = self.subject.keep, None
         back = [torch.isfinite(outputs).all().reshape(1)]
         if self.subject.oracle.needs_clean:
-            if parts[0][0] == 0:  # the clean test has batches of its own
-                clean = twin.reference(outputs)
-                self._remember(at, clean)
-                back.append(clean)
+            if clean:  # the clean test has batches of its own
+                reference = twin.reference(outputs)
+                self._remember(at, reference)
+                back.append(reference)
             else:
-                clean = self._known()[at]
-        passed, value = twin.judge(outputs, None if self.labels is None else self.labels[at], clean)
+                reference = self._known()[at]
+        passed, value = twin.judge(outputs, None if self.labels is None else self.labels[at], reference)
         back.append(passed)
         if "value" in keep and value is not None:
             back.append(value())
@@ -52,27 +49,23 @@ class ChunkJudge:
             back.append(predicted(outputs).float())
         return back
 
-    def outcomes(self, back: list[NDArray[Any]], outputs: Tensor, parts: Parts) -> Iterator[BatchOutcome]:
+    def outcomes(
+        self, back: list[NDArray[Any]], outputs: Tensor, configurations: Ids, places: Places
+    ) -> list[BatchOutcome]:
         """What became of a batch, from what came back of it."""
         if self.bench.twin(outputs) is None:
-            yield from self._arrays.outcomes(self._checked(back[0]), parts)
-            return
+            return self._arrays.outcomes(self._checked(back[0]), configurations, places)
         finite, *rest = back
         if not finite[0]:
             self._checked(outputs.cpu().numpy())
         subject = self.subject
-        references = rest.pop(0) if subject.oracle.needs_clean and parts[0][0] == 0 else None
+        reference = rest.pop(0) if subject.oracle.needs_clean and configurations[0] == 0 else None
         passed, *values = rest
         # An oracle may have no value to keep; what is predicted comes last.
         wanted = [name for name in KEPT if name in subject.keep]
         names = wanted[len(wanted) - len(values) :]
-        start = 0
-        for configuration, places in parts:
-            own = slice(start, start + len(places))
-            start += len(places)
-            kept = {name: column[own] for name, column in zip(names, values, strict=True)}
-            reference = None if references is None else references[own]
-            yield BatchOutcome(configuration, places, passed[own], kept, reference)
+        kept = dict(zip(names, values, strict=True))
+        return by_configuration(configurations, BatchOutcome(0, places, passed, kept, reference))
 
     def _checked(self, outputs: NDArray[Any]) -> NDArray[Any]:
         name, classes = self.subject.model.name, self.subject.classes

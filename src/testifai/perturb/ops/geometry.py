@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -32,16 +33,25 @@ def warp(images: Images, matrices: ArrayLike, which: ArrayLike | None = None, bo
     """
     height, width, channels = image_shape(images)
     choices = np.asarray(matrices, dtype=np.float64).reshape(-1, 2, 3)
-    chosen = np.zeros(len(images), dtype=np.intp) if which is None else np.asarray(which, dtype=np.intp)
     stacked = images.reshape(len(images), height, width, channels)
-    one_warp = _warp_small if height * width <= SMALL else _warp_large
+    if which is None:
+        return _warp_runs(stacked, choices, [(0, slice(0, len(images)))], border).reshape(images.shape)
+    chosen = np.asarray(which, dtype=np.intp)
     order = np.argsort(chosen, kind="stable")
-    stacked = stacked[order]
-    result = np.empty(stacked.shape, dtype=np.uint8)
-    for choice, run in runs(chosen[order]):
+    return put_back(_warp_runs(stacked[order], choices, runs(chosen[order]), border), order).reshape(images.shape)
+
+
+def _warp_runs(
+    images: Images, choices: NDArray[np.float64], chosen: Iterable[tuple[int, slice]], border: int
+) -> Images:
+    """The warp of each run of images by its matrix."""
+    height, width, channels = images.shape[1:]
+    one_warp = _warp_small if height * width <= SMALL else _warp_large
+    result = np.empty(images.shape, dtype=np.uint8)
+    for choice, run in chosen:
         for part in slabs(run.start, run.stop, height * width * channels):
-            result[part] = one_warp(stacked[part], choices[choice], border)
-    return put_back(result, order).reshape(images.shape)
+            result[part] = one_warp(images[part], choices[choice], border)
+    return result
 
 
 def _warp_small(images: Images, matrix: NDArray[np.float64], border: int) -> Images:
