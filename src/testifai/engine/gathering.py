@@ -44,8 +44,8 @@ class Gathering:
         given: Held,
         perturb: Callable[[Held, Step], Held],
         *,
-        take: Callable[[Held, Numbers], Held] = take,
-        roomy: Callable[[Held, int], Held] = roomy,
+        take: Callable[[Any, Numbers], Any] = take,
+        roomy: Callable[[Any, int], Any] = roomy,
     ) -> Held:
         """The perturbed inputs of the trials; where batches are no arrays, rows and room come from other functions."""
         begin = len(self.rows)
@@ -54,7 +54,8 @@ class Gathering:
             end = begin + len(step.rows)
             made[begin:end] = perturb(take(made, step.sources), step)
             begin = end
-        return take(made, self.ends)
+        finished: Held = take(made, self.ends)
+        return finished
 
 
 class Trails:

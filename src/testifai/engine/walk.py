@@ -189,7 +189,8 @@ class ArrayWalk(Walk[Batch]):
         return take(batch, rows)
 
     def roomy(self, batch: Batch, size: int) -> Batch:
-        return roomy(batch, size)
+        made: Batch = roomy(batch, size)
+        return made
 
     def concat(self, batches: Sequence[Batch]) -> Batch:
         return concat(batches)
