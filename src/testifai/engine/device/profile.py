@@ -9,7 +9,7 @@ from typing import Protocol
 
 from testifai.engine.device.lane import Lane
 
-PARTS = ("load", "perturb", "infer", "judge", "copy", "record")
+PARTS = ("perturb", "infer", "judge", "copy", "record")
 
 
 class Clock(Protocol):
