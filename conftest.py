@@ -12,7 +12,13 @@ atexit.register(shutil.rmtree, os.environ["TESTIFAI_STATE"], ignore_errors=True)
 
 NEED = {
     "dash": ["src/testifai/app/*"],
-    "torch": ["src/testifai/perturb/ops_torch/*"],
+    "torch": [
+        "src/testifai/perturb/ops_torch/*",
+        "src/testifai/models/onnx_torch.py",
+        "src/testifai/models/onnx_operators.py",
+        "src/testifai/oracles/tensors.py",
+        "src/testifai/engine/device/*",
+    ],
     "pyagrum": ["src/testifai/locality/network.py", "src/testifai/locality/inference.py"],
 }
 

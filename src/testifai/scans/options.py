@@ -48,7 +48,7 @@ class ScanOptions(Fields):
     quality: Any = None
     executor: Any = None  # None: on this machine
     device: str | None = None  # of torch; None: where the model is
-    precision: str = "float32"
+    precision: str | None = None  # None: float32
 
     @field_validator("strategy", "surrogate", "stopping", "oracle", "quality", "executor", mode="before")
     @classmethod
@@ -84,8 +84,8 @@ class ScanOptions(Fields):
 
     @field_validator("precision", mode="before")
     @classmethod
-    def _precision(cls, value: Any) -> str:
-        return str(checks.choice("precision", value, PRECISIONS))
+    def _precision(cls, value: Any) -> str | None:
+        return None if value is None else str(checks.choice("precision", value, PRECISIONS))
 
     @field_validator("keep", mode="before")
     @classmethod

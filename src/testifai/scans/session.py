@@ -69,7 +69,9 @@ class Session:
         self.options = chosen = ScanOptions.of(options)
         self.space = space
         self.data = datasets.wrap(data)
-        self.backend = backend.choose(chosen.executor, chosen.device, chosen.precision, models.wrap(model), self.data)
+        self.backend = backend.choose(
+            chosen.executor, chosen.device, chosen.precision or "float32", models.wrap(model), self.data
+        )
         self.model = self.backend.model
         self.oracle = oracles.resolve(chosen.oracle)
         self.methods = choose(chosen, space, parts=part is not None)
