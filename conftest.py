@@ -19,6 +19,7 @@ NEED = {
         "src/testifai/oracles/tensors.py",
         "src/testifai/engine/device/*",
     ],
+    "triton": ["src/testifai/perturb/ops_torch/kernels.py"],
     "pyagrum": ["src/testifai/locality/network.py", "src/testifai/locality/inference.py"],
 }
 

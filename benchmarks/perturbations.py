@@ -1,6 +1,8 @@
 """How quick the perturbations are: against imagecorruptions, against a model's inference, and on an accelerator.
 
-python benchmarks/perturbations.py [--gpu]
+python benchmarks/perturbations.py                # against the reference and against inference
+python benchmarks/perturbations.py --gpu          # on an accelerator, which needs torch and NumPy alone
+python benchmarks/perturbations.py --gpu --json FILE
 
 One thread; every ratio is of times taken in turns within one run. The comparison needs the other library:
 pip install numba scikit-image pillow && pip install --no-deps imagecorruptions-imaug
@@ -8,28 +10,34 @@ pip install numba scikit-image pillow && pip install --no-deps imagecorruptions-
 
 from __future__ import annotations
 
+import argparse
+import hashlib
+import json
 import statistics
-import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-import cv2
 import numpy as np
 from common import FOLDER
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from testifai import perturb
 
 TURNS = 3
 SEVERITIES = range(1, 6)
+SUITES = ("cifar_c", "imagenet_c", "mnist_c", "cure", "deeptest", "classic")
 # The first paper's CIFAR-10 task.
 COMPOSITE = {"cifar_c.shot_noise": 3, "cifar_c.brightness": 3, "cifar_c.jpeg_compression": 3, "cifar_c.contrast": 3}
 
 
 def photographs(count: int, side: int) -> NDArray[np.uint8]:
     """CIFAR-10 test images where they are at hand, else smooth random ones, at the size asked for."""
+    import cv2
+
     path = FOLDER / "data" / "cifar10_test.npz"
     if path.exists():
         images = np.load(path)["x"][:count]
@@ -113,15 +121,69 @@ def against_inference() -> None:
     print(f"  ratio {ratio:.2f} (required: below 1: {'reached' if ratio < 1 else 'MISSED'})")
 
 
-def on_the_accelerator() -> None:
-    """Images per second of a composite of four at 32 x 32 x 3, tensors staying on the card."""
+def on_the_accelerator(file: str | None) -> None:
+    """All on the card: what a composite of four takes, then every perturbation of images by itself."""
     import torch
 
     if not torch.cuda.is_available():
         print("\nskipped: no CUDA device")
         return
+    composite()
+    images = tiles(10_000, 32)
+    rows = every_perturbation({"10,000 of 32 x 32": images, "256 of 224 x 224": tiles(256, 224)}, torch.device("cuda"))
+    if file is not None:
+        Path(file).write_text(json.dumps(rows, indent=1))
+
+
+def tiles(count: int, side: int) -> NDArray[np.uint8]:
+    """CIFAR-10 test images where they are at hand, else random ones, pixels repeated up to the size asked for."""
+    path = FOLDER / "data" / "cifar10_test.npz"
+    if path.exists():
+        images = np.load(path)["x"][:count]
+    else:
+        coarse = np.random.default_rng(0).integers(0, 256, (count, 8, 8, 3), dtype=np.uint8)
+        images = coarse.repeat(4, axis=1).repeat(4, axis=2)
+    return images.repeat(side // 32, axis=1).repeat(side // 32, axis=2)
+
+
+def every_perturbation(batches: dict[str, NDArray[np.uint8]], device: Any) -> list[dict[str, Any]]:
+    """Milliseconds of each perturbation on each batch at the middle severity, and what tells its results."""
+    import torch
+
+    print(f"\nms at the middle severity, {', '.join(batches)}")
+    rows = []
+    for name in (name for suite in SUITES for name in perturb.names(suite)):
+        subject, row = perturb.get(name), {"name": name}
+        severity = (len(subject.severities)) // 2
+        for title, images in batches.items():
+            batch = torch.from_numpy(images).to(device)
+            made = subject.apply(batch, severity)
+            row[f"{title} digest"] = hashlib.sha256(made.cpu().numpy().tobytes()).hexdigest()[:16]
+            action = partial(subject.apply, batch, severity)
+            row[title] = 1000 * min(waited(action) for _ in range(TURNS))
+        print("  " + f"{name:32s}" + "".join(f"{row[title]:10.2f}" for title in batches), flush=True)
+        rows.append(row)
+    return rows
+
+
+def waited(action: Callable[[], object]) -> float:
+    """Seconds of an action until the device has done it."""
+    import torch
+
+    def whole() -> None:
+        action()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+
+    return seconds(whole)
+
+
+def composite() -> None:
+    """Images per second of a composite of four at 32 x 32 x 3, tensors staying on the card."""
+    import torch
+
     print(f"\n{torch.cuda.get_device_name()}, torch {torch.__version__}: {' + '.join(COMPOSITE)} at severity 3")
-    images = photographs(4096, 32)
+    images = tiles(4096, 32)
     for count in (4096, 16384, 65536, 131072):
         batch = torch.from_numpy(np.resize(images, (count, *images.shape[1:]))).cuda()
         steps = {"composite": lambda batch=batch: perturb.apply(COMPOSITE, batch)}
@@ -141,11 +203,18 @@ def on_the_accelerator() -> None:
 
 
 def main() -> None:
-    cv2.setNumThreads(1)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gpu", action="store_true", help="on the accelerator alone")
+    parser.add_argument("--json", help="where to write the accelerator's figures")
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
-    if "--gpu" in sys.argv:
-        on_the_accelerator()
+    if options.gpu:
+        on_the_accelerator(options.json)
         return
+    import cv2
+    from threadpoolctl import threadpool_limits
+
+    cv2.setNumThreads(1)
     with threadpool_limits(1):
         against_inference()
         against_the_reference(32, 256, 15, 3)

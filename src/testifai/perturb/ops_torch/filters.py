@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from testifai.perturb.ops.filters import _WIDEST, _bell, _half_gaussian
+from testifai.perturb.ops_torch.cards import kernels_for
 from testifai.perturb.ops_torch.values import Images, constant, image_shape
 from testifai.support.checks import choice, number
 
@@ -145,11 +146,19 @@ def bilateral_blur(images: Images, diameter: int, sigma_colour: float, sigma_spa
     """Mean over a disc, weighted by nearness in place and in colour, mirrored at the border."""
     height, width, channels = image_shape(images)
     radius = diameter // 2
+    places = _bilateral(radius, float(sigma_colour), float(sigma_space), channels)
+    kernels = kernels_for(images)
+    if kernels is not None:
+        tops, lefts, tables = (constant(np.array(column), images.device) for column in zip(*places, strict=True))
+        whole = images.reshape(-1, height, width, channels).contiguous()
+        return kernels.bilateral(whole, _padded(whole, radius, "mirror 101"), radius, tops, lefts, tables).reshape(
+            images.shape
+        )
     padded = _padded(images.to(torch.int16), radius, "mirror 101")
     centre = padded[:, radius : radius + height, radius : radius + width]
     total = torch.zeros(images.shape, dtype=torch.float32, device=images.device)
     weights = torch.zeros((*images.shape[:3], 1), dtype=torch.float32, device=images.device)
-    for top, left, table in _bilateral(radius, float(sigma_colour), float(sigma_space), channels):
+    for top, left, table in places:
         there = padded[:, top : top + height, left : left + width]
         apart = (there - centre).abs_()
         distance = apart if channels == 1 else apart[..., :1] + apart[..., 1:2] + apart[..., 2:]

@@ -2,7 +2,7 @@
 
 Why not torch's own generator: a `torch.Generator` draws for a batch, not for an input, so what an image gets would
 depend on the images before it. Here all numbers come from Philox4x32 at the counter (block, call number, input
-index), computed for all inputs at once with whole-tensor integer operations. A few numbers per input (at most `FEW`)
+index), computed for all inputs at once. A few numbers per input (at most `FEW`)
 are those of the NumPy generator with the same key; fields are not, because that one fills them from another member
 of the Philox family.
 """
@@ -14,35 +14,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.perturb.ops_torch.philox import halves, words
 from testifai.perturb.rng import FEW, Rng, Size, check_rates
 
 _MASK = 0xFFFFFFFF
-_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
-_WEYL = (0x9E3779B9, 0xBB67AE85)
 # Seven rounds already pass the BigCrush tests (Salmon et al., SC 2011, table 2); a field is mostly rounds.
 _FIELD_ROUNDS = 7
-# Halvings of an interval of counts: enough for any rate whose counts are whole numbers in float64.
-_HALVINGS = 32
-
-
-def philox4x32(counter: Any, key: tuple[int, int], rounds: int = 10) -> list[Any]:
-    """Philox4x32: 32-bit words in int64, four along the first axis; the bits of four words come back as int32.
-
-    The two halves of a product are read as the int32 numbers they are in memory, and a word is written to the lower
-    half of an int64 whose upper half stays zero: no passes to shift and mask. The counter serves as working memory.
-    """
-    a, c = counter[0], counter[2]
-    b, d = _low(counter[1]), _low(counter[3])
-    first, second = key
-    for _ in range(rounds):
-        left, right = a * _MULTIPLIERS[0], c * _MULTIPLIERS[1]
-        torch.bitwise_xor(_high(right) ^ b, _signed(first), out=_low(a))
-        torch.bitwise_xor(_high(left) ^ d, _signed(second), out=_low(c))
-        b, d = _low(right), _low(left)
-        first, second = (first + _WEYL[0]) & _MASK, (second + _WEYL[1]) & _MASK
-    return [_low(a), b, _low(c), d]
+# Those of the NumPy generator.
+_FEW_ROUNDS = 10
 
 
 class TensorRng(Rng):
@@ -60,13 +42,12 @@ class TensorRng(Rng):
         there = isinstance(indices, torch.Tensor)  # on the device already, as whole numbers
         super().__init__(seed, name, severity, np.zeros(0, np.int64) if there else indices, occurrence)
         self.device = torch.device(device)
-        self.indices = indices if there else torch.from_numpy(self.indices.view(np.int64)).to(self.device)
+        self.indices = indices if there else _sent(self.indices.view(np.int64), self.device)
 
     def field(self, size: Size) -> Any:
         """Uniform 16-bit words as int32, eight per block: tables turn them into other distributions."""
         shape, count = self._shape(size)
-        words = self._words((count + 7) // 8, _FIELD_ROUNDS).view(torch.int16)[:, :count]
-        return words.to(torch.int32).bitwise_and_(0xFFFF).reshape(shape)
+        return halves(self.indices, self._key, self._next_call(), count, _FIELD_ROUNDS).reshape(shape)
 
     def uniform(self, size: Size = (), low: float = 0.0, high: float = 1.0) -> Any:
         """Uniform float64 numbers between low and high."""
@@ -100,7 +81,7 @@ class TensorRng(Rng):
         # Uniform numbers are at least 2⁻⁵³ away from 0 and 1: no count is further out than this.
         spread = 10 * rates.sqrt() + 30
         below, enough = (rates - spread).clamp_(min=0).floor_() - 1, (rates + spread).ceil_()
-        for _ in range(_HALVINGS):
+        for _ in range(_halvings(rates)):
             middle = ((below + enough) / 2).floor_()
             # P(count ≤ k) is the regularised upper incomplete gamma function at (k + 1, rate).
             reached = torch.special.gammaincc((middle + 1).clamp_(min=1), rates) >= chance
@@ -111,33 +92,30 @@ class TensorRng(Rng):
     def _numbers(self, count: int) -> Any:
         """Float64 numbers strictly between 0 and 1, of shape (inputs, count): of 52 bits if few, else of 32."""
         if count > FEW:
-            words = self._words((count + 3) // 4, _FIELD_ROUNDS)[:, :count]
-            return (words.to(torch.float64) + (2.0**31 + 0.5)).mul_(2.0**-32)
+            drawn = words(self.indices, self._key, self._next_call(), count, _FIELD_ROUNDS)
+            return (drawn.to(torch.float64) + (2.0**31 + 0.5)).mul_(2.0**-32)
         blocks = (count + 1) // 2
-        words = (self._words(blocks).to(torch.int64) & _MASK).reshape(len(self), blocks, 2, 2)
-        pairs = words[..., 0] << 20 | words[..., 1] >> 12
+        drawn = words(self.indices, self._key, self._next_call(), 4 * blocks, _FEW_ROUNDS)
+        quads = (drawn.to(torch.int64) & _MASK).reshape(len(self), blocks, 2, 2)
+        pairs = quads[..., 0] << 20 | quads[..., 1] >> 12
         return ((pairs.to(torch.float64) + 0.5) * 2.0**-52).reshape(len(self), 2 * blocks)[:, :count]
 
-    def _words(self, blocks: int, rounds: int = 10) -> Any:
-        """The bits of 32-bit words as int32 of shape (inputs, 4 · blocks), for the next call."""
-        counter = torch.empty((4, len(self), blocks), dtype=torch.int64, device=self.device)
-        counter[0] = torch.arange(blocks, device=self.device)
-        counter[1] = self._next_call()
-        counter[2] = (self.indices & _MASK)[:, None]
-        counter[3] = (self.indices >> 32)[:, None]
-        key = (int.from_bytes(self._digest[16:20], "little"), int.from_bytes(self._digest[20:24], "little"))
-        return torch.stack(philox4x32(counter, key, rounds), dim=-1).reshape(len(self), 4 * blocks)
+    @property
+    def _key(self) -> tuple[int, int]:
+        return int.from_bytes(self._digest[16:20], "little"), int.from_bytes(self._digest[20:24], "little")
 
 
-def _low(words: Any) -> Any:
-    """The lower halves of int64 numbers, as int32 (little-endian, as every machine torch runs on)."""
-    return words.view(torch.int32)[..., 0::2]
+def _halvings(rates: Any) -> int:
+    """Halvings that leave one count of the widest interval."""
+    most = float(rates.max()) if rates.numel() else 0.0
+    return math.ceil(math.log2(2 * (10 * math.sqrt(most) + 30) + 4))
 
 
-def _high(words: Any) -> Any:
-    return words.view(torch.int32)[..., 1::2]
-
-
-def _signed(word: int) -> int:
-    """The int32 number with the bits of a 32-bit word."""
-    return word - 2**32 if word >= 2**31 else word
+def _sent(indices: NDArray[np.int64], device: torch.device) -> Any:
+    """Inputs' numbers on a device, without a wait: pinned memory is copied behind the work that is under way."""
+    ours = torch.from_numpy(indices)
+    if device.type != "cuda":
+        return ours.to(device)
+    if len(indices) > 1 and (np.diff(indices) == 1).all():
+        return torch.arange(int(indices[0]), int(indices[-1]) + 1, device=device)
+    return ours.pin_memory().to(device, non_blocking=True)

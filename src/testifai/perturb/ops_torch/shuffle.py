@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from testifai.perturb.ops.shuffle import fronts
+from testifai.perturb.ops_torch.cards import kernels_for
 
 
 def shuffle(images: Tensor, radius: int, words: Tensor, swap: bool = True) -> Tensor:
@@ -22,6 +23,9 @@ def shuffle(images: Tensor, radius: int, words: Tensor, swap: bool = True) -> Te
     other are done at once, in the groups of the same operation on arrays.
     """
     count, height, width, channels = images.shape
+    kernels = kernels_for(images)
+    if kernels is not None:
+        return _at_once(kernels, images, radius, words, swap)
     order = _order(height, width, radius, images.device)
     # One row per pixel, one column per image, and a group's pixels side by side: a call costs more than what it does.
     state = _packed(images.reshape(count, height * width, channels)).t().index_select(0, order.pixels)
@@ -35,12 +39,24 @@ def shuffle(images: Tensor, radius: int, words: Tensor, swap: bool = True) -> Te
     return _unpacked(state.t().index_select(1, order.rows), channels).reshape(images.shape)
 
 
+def _at_once(kernels: Any, images: Tensor, radius: int, words: Tensor, swap: bool) -> Tensor:
+    """All groups of swaps in one kernel."""
+    count, height, width, channels = images.shape
+    state = _packed(images.reshape(count, height * width, channels)).clone(memory_format=torch.contiguous_format)
+    order = _order(height, width, radius, images.device)
+    if order.sizes:
+        drawn, most = words.reshape(state.shape), max(order.sizes)
+        kernels.shuffle(state, drawn, order.pixels, order.starts, most, width, radius, swap=swap)
+    return _unpacked(state, channels).reshape(images.shape)
+
+
 class _Order(NamedTuple):
     """Pixels in the order in which they swap; those that wait to be swapped with come last."""
 
     pixels: Tensor  # (P,): the pixel of each row
     rows: Tensor  # (P,): the row of each pixel
     sizes: list[int]  # of the groups that swap at once
+    starts: Tensor  # (groups + 1,): of the groups among the rows, and the end of the last
     jumps: Tensor  # (4 · radius²,): from a pixel to each of those it may swap with, int32
 
 
@@ -51,9 +67,10 @@ def _order(height: int, width: int, radius: int, device: torch.device) -> _Order
     swapping = np.concatenate([every[:0], *groups])
     pixels = np.concatenate([swapping, np.setdiff1d(every, swapping)])
     down, right = np.indices((2 * radius, 2 * radius)).reshape(2, -1) - radius
-    tables = (pixels, np.argsort(pixels), (down * width + right).astype(np.int32))
-    ordered, rows, jumps = (torch.from_numpy(table).to(device) for table in tables)
-    return _Order(ordered, rows, [len(group) for group in groups], jumps)
+    sizes = [len(group) for group in groups]
+    tables = (pixels, np.argsort(pixels), np.cumsum([0, *sizes]), (down * width + right).astype(np.int32))
+    ordered, rows, starts, jumps = (torch.from_numpy(table).to(device) for table in tables)
+    return _Order(ordered, rows, sizes, starts, jumps)
 
 
 def _partners(words: Tensor, order: _Order, radius: int) -> Tensor:
