@@ -46,8 +46,9 @@ $(VENV)/installed-torch: $(VENV)/installed-dev
 
 test-torch: $(VENV)/installed-torch
 	$(BIN)/python -m pytest src/testifai/perturb/ops_torch tests/perturb/ops_torch tests/perturb/test_backends.py \
-	    tests/perturb/test_images.py tests/models/test_torch.py tests/models/test_onnx_torch.py tests/test_lean.py \
-	    tests/models/texts tests/quality
+	    tests/perturb/test_images.py tests/engine/test_backend.py tests/engine/test_contract.py \
+	    src/testifai/engine/device tests/engine/device src/testifai/oracles tests/test_lean.py \
+	    tests/models/test_torch.py tests/models/test_onnx_torch.py tests/models/texts tests/quality
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -16,6 +16,8 @@ NEED = {
         "src/testifai/perturb/ops_torch/*",
         "src/testifai/models/onnx_torch.py",
         "src/testifai/models/onnx_operators.py",
+        "src/testifai/oracles/tensors.py",
+        "src/testifai/engine/device/*",
     ],
     "triton": ["src/testifai/perturb/ops_torch/kernels.py"],
     "pyagrum": ["src/testifai/locality/network.py", "src/testifai/locality/inference.py"],

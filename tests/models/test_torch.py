@@ -169,3 +169,34 @@ def test_traces_of_a_submodule():
     assert not module[0]._forward_hooks  # nothing is left behind
     with pytest.raises(InputError, match="'9' is not a submodule"):
         model.traced(IMAGES, "9")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {"layout": "NHWC", "scale": "signed", "mean": [0.1, 0.2, 0.3], "std": 0.5},
+        {"layout": "flat", "scale": "raw"},
+        {"layout": "NCHW", "scale": 0.5, "std": [1.0, 2.0, 3.0]},
+    ],
+)
+@pytest.mark.parametrize("batch", [IMAGES, IMAGES.astype(np.int64), IMAGES / 255])
+def test_tensors_are_prepared_as_arrays_are(told, batch):
+    model = TorchModel(torch.nn.Flatten(), **told)
+    found = model.on_tensors(torch.from_numpy(batch)).numpy()
+    np.testing.assert_allclose(found, model(batch), rtol=1e-6, atol=1e-6)
+
+
+def test_a_module_gets_tensors_of_its_own():
+    class Writes(torch.nn.Module):
+        def forward(self, x):
+            return x.zero_().flatten(1)
+
+    for batch in (torch.ones(2, 3), torch.ones(2, 3, 3, dtype=torch.uint8), torch.ones(2, 3, dtype=torch.int64)):
+        TorchModel(Writes()).on_tensors(batch)
+        assert bool((batch == 1).all())
+
+
+def test_what_does_not_fit_a_layout_is_refused_on_tensors_too():
+    with pytest.raises(InputError, match=r"mean, std: have 3 values; the inputs \(N, 6, 5, 2\) have another number"):
+        TorchModel(torch.nn.Flatten(), mean=[1, 2, 3]).on_tensors(torch.zeros(4, 6, 5, 2, dtype=torch.uint8))

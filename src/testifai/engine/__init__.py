@@ -7,7 +7,11 @@ from testifai.support.registry import Registry
 EXECUTORS = Registry(
     "executor",
     "testifai.executors",
-    {"local": "testifai.engine.local:LocalExecutor", "ray": "testifai.engine.ray.executor:RayExecutor"},
+    {
+        "local": "testifai.engine.local:LocalExecutor",
+        "device": "testifai.engine.device:DeviceExecutor",
+        "ray": "testifai.engine.ray.executor:RayExecutor",
+    },
 )
 
 __all__ = ["EXECUTORS"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,15 @@ class Executor(ABC):
     references: References
     interrupted: Callable[[], bool]  # asked after every batch; where it says yes, `run` raises KeyboardInterrupt
     where: str = ""  # the work is done, in words, for whoever looks on; nothing where that is here
+
+    def hand_on(self, results: Iterable[BatchOutcome], hand_over: Callable[[BatchOutcome], None]) -> None:
+        """Hand over results as they come, remembering clean outputs, until an interrupt."""
+        for measured in results:
+            if measured.reference is not None:
+                self.references.put(measured.places, measured.reference)
+            hand_over(measured)
+            if self.interrupted():
+                raise KeyboardInterrupt
 
     @abstractmethod
     def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:

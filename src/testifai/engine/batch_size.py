@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -31,9 +32,18 @@ class BatchSize:
     TRIES = 8
     WORTH = 1.04  # a larger batch has to be this much quicker: it takes more memory, and timings are noisy
 
-    def __init__(self, told: int | None, bytes_each: int) -> None:
-        affordable = [size for size in self.SIZES if size * bytes_each <= self.MOST_BYTES]
-        self._sizes = [told] if told else affordable or [max(1, self.MOST_BYTES // bytes_each)]
+    def __init__(
+        self,
+        told: int | None,
+        bytes_each: int,
+        *,
+        sizes: Sequence[int] = SIZES,
+        most_bytes: int = MOST_BYTES,
+        tries: int = TRIES,
+    ) -> None:
+        affordable = [size for size in sizes if size * bytes_each <= most_bytes]
+        self._sizes = [told] if told else affordable or [max(1, most_bytes // bytes_each)]
+        self._tries = tries
         self._seconds: dict[int, list[float]] = {size: [] for size in self._sizes}
         self._best: int | None = self._sizes[0] if len(self._sizes) == 1 else None
 
@@ -41,13 +51,20 @@ class BatchSize:
         """The size to use now."""
         return self._best or min(self._sizes, key=lambda size: len(self._seconds[size]))
 
+    def limit(self, most: int) -> None:
+        """Use no size above this one from now on, told or not: memory does not suffice for more."""
+        self._sizes = [size for size in self._sizes if size <= most] or [most]
+        self._seconds = {size: self._seconds.get(size, []) for size in self._sizes}
+        if len(self._sizes) == 1 or (self._best is not None and self._best > most):
+            self._best = self._sizes[-1]
+
     def note(self, inputs: int, seconds: float) -> None:
         """How long the model took for a batch."""
         if self._best is not None or inputs not in self._seconds:
             return
         self._seconds[inputs].append(seconds / inputs)
         # The fastest try of each size: whatever else the machine does only ever adds time.
-        if all(len(times) >= self.TRIES for times in self._seconds.values()):
+        if all(len(times) >= self._tries for times in self._seconds.values()):
             quickest = {size: min(times) for size, times in self._seconds.items()}
             limit = self.WORTH * min(quickest.values())
             self._best = next(size for size in self._sizes if quickest[size] <= limit)

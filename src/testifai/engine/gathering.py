@@ -9,14 +9,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.engine.plan import Node
-from testifai.support.batches import Batch, roomy, take
+from testifai.support.batches import roomy, take
 
 Numbers = NDArray[np.intp]
+Held = TypeVar("Held", bound=Any)  # a batch where it lives
 
 
 @dataclass(frozen=True)
@@ -37,15 +39,23 @@ class Gathering:
     steps: list[Step]
     ends: Numbers  # for each trial, its composite
 
-    def make(self, given: Batch, perturb: Callable[[Batch, Step], Batch]) -> Batch:
-        """The perturbed inputs of the trials."""
+    def make(
+        self,
+        given: Held,
+        perturb: Callable[[Held, Step], Held],
+        *,
+        take: Callable[[Any, Numbers], Any] = take,
+        roomy: Callable[[Any, int], Any] = roomy,
+    ) -> Held:
+        """The perturbed inputs of the trials; where batches are no arrays, rows and room come from other functions."""
         begin = len(self.rows)
         made = roomy(given, begin + sum(len(step.rows) for step in self.steps))
         for step in self.steps:
             end = begin + len(step.rows)
             made[begin:end] = perturb(take(made, step.sources), step)
             begin = end
-        return take(made, self.ends)
+        finished: Held = take(made, self.ends)
+        return finished
 
 
 class Trails:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from numpy.typing import NDArray
@@ -52,14 +53,21 @@ def attempt(ask: Callable[[Batch], Said], batch: Batch, where: str | Callable[[]
     What it does to its batch reaches nobody else: it gets a copy, unless it is known to leave the batch as it is. A
     read-only view would be cheaper still, but code in C (torch's, OpenCV's) writes through it.
     """
-    try:
+    with blamed(len(batch), where):
         return ask(batch if isinstance(ask, Model) and ask.spares_batch else own_copy(batch))
+
+
+@contextmanager
+def blamed(inputs: int, where: str | Callable[[], str] = "") -> Iterator[None]:
+    """Whatever a model raises in here becomes one line that says where: with a batch of so many inputs."""
+    try:
+        yield
     except InputError:
         raise
     except ANY_FAULT as error:
         log.debug("the model raised", exc_info=True)
         place = where if isinstance(where, str) else where()
-        what = ", ".join(filter(None, [f"batch of {len(batch)} inputs", place]))
+        what = ", ".join(filter(None, [f"batch of {inputs} inputs", place]))
         raise InputError(f"model: raised {type(error).__name__}: {one_line(error)} ({what})") from error
 
 

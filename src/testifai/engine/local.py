@@ -18,17 +18,16 @@ import numpy as np
 from testifai.engine.base import BatchOutcome, Executor, References
 from testifai.engine.batch_size import BatchSize, default_workers, input_bytes
 from testifai.engine.gathering import Trails
-from testifai.engine.plan import Node, Work, prefix_tree
+from testifai.engine.plan import Node, Work, most_inputs, prefix_tree
 from testifai.engine.subject import Subject
-from testifai.engine.walk import Walk
-from testifai.runs.outcomes import Outcomes, Places
+from testifai.engine.walk import ArrayWalk
+from testifai.runs.outcomes import Outcomes
 from testifai.support.threads import only_workers
 
 # A chunk is perturbed as a whole: large enough to amortise NumPy's cost per call, small enough to hold one per depth.
 CHUNK_BYTES = 4 << 20
 CHUNK_INPUTS = 4096
 SCATTERED = 4  # times as many inputs, where each test wants a few of them: what is recorded comes in larger pieces
-CHUNK_CELLS = 64 << 20  # and what each test wants of a chunk is a byte an input
 
 HAND_OVER_EVERY = 0.05  # seconds
 MOST_REPORTS = 64  # that wait to be taken
@@ -60,36 +59,29 @@ class LocalExecutor(Executor):
         if self.subject.oracle.needs_clean:
             work = work.with_clean()
         tree = prefix_tree(self.subject.space, work.configurations)
-        tables = ((places, work.missing(outcomes, places)) for places in self._chunks(work))
         trails = Trails(tree)
-        walks = (Walk(self, work, trails, places, table) for places, table in tables if table.any())
+        pieces = work.pieces(outcomes, self._chunk_size(work))
+        walks = (ArrayWalk(self, work, trails, piece) for piece in pieces)
         with only_workers(self.workers), closing(self._measure(tree, walks)) as results:
-            for measured in results:
-                if measured.reference is not None:
-                    self.references.put(measured.places, measured.reference)
-                hand_over(measured)
-                if self.interrupted():
-                    raise KeyboardInterrupt
+            self.hand_on(results, hand_over)
 
-    def _chunks(self, work: Work) -> Iterator[Places]:
+    def _chunk_size(self, work: Work) -> int:
         """Chunks of equal size, as many for each worker as for the others: they all end together."""
-        inputs, tests = work.union(), max(1, len(work.configurations))
+        inputs, tests = len(work.union()), max(1, len(work.configurations))
         # What a test has of a chunk may be as much as of one that all tests want whole.
-        scattered = min(SCATTERED, tests * len(inputs) / max(1, work.asked()))
-        chunk = max(1, min(int(scattered * self.chunk), CHUNK_CELLS // tests))
-        rounds = max(1, -(-len(inputs) // (chunk * self.workers)))
-        size = max(1, -(-len(inputs) // (rounds * self.workers)))
-        for start in range(0, len(inputs), size):
-            yield inputs[start : start + size]
+        scattered = min(SCATTERED, tests * inputs / max(1, work.asked()))
+        chunk = max(1, min(int(scattered * self.chunk), most_inputs(tests)))
+        rounds = max(1, -(-inputs // (chunk * self.workers)))
+        return max(1, -(-inputs // (rounds * self.workers)))
 
-    def _measure(self, tree: Node, walks: Iterator[Walk]) -> Generator[BatchOutcome, None, None]:
+    def _measure(self, tree: Node, walks: Iterator[ArrayWalk]) -> Generator[BatchOutcome, None, None]:
         if self.workers == 1:
             for walk in walks:
                 yield from walk.run(tree)
             return
         yield from self._measure_in_threads(tree, walks)
 
-    def _measure_in_threads(self, tree: Node, walks: Iterator[Walk]) -> Iterator[BatchOutcome]:
+    def _measure_in_threads(self, tree: Node, walks: Iterator[ArrayWalk]) -> Iterator[BatchOutcome]:
         crew = _Crew()
         turn = threading.Lock()
 

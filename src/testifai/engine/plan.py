@@ -7,6 +7,7 @@ per depth in memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.space import Space
+
+# Places, and for each configuration which of them it still needs.
+Piece = tuple[Places, NDArray[np.bool_]]
+
+CELLS = 64 << 20  # of such a table at most: a byte for each test and input
+
+
+def most_inputs(tests: int) -> int:
+    """How many inputs the table of a piece may have for so many tests."""
+    return max(1, CELLS // max(1, tests))
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,15 @@ class Work:
                 wanted = np.flatnonzero(table[number])
                 table[number, wanted] = ~outcomes.attempted(configuration, places[wanted])
         return table
+
+    def pieces(self, outcomes: Outcomes, size: int) -> Iterator[Piece]:
+        """What is missing, for so many places at a time."""
+        everything = self.union()
+        for start in range(0, len(everything), size):
+            places = everything[start : start + size]
+            table = self.missing(outcomes, places)
+            if table.any():
+                yield places, table
 
     def with_clean(self) -> Work:
         """This work and, for oracles that compare with the clean output, the clean test on all its inputs."""

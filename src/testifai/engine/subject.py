@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -38,12 +38,15 @@ class ShownInputs:
 
     def perturb(self, batch: Batch, places: Places, axis: int, severity: int) -> Batch:
         """One step of a composite."""
+        changed: Batch = self.step(batch, self.order[places], axis, severity)
+        return changed
+
+    def step(self, batch: Any, numbers: Any, axis: int, severity: int) -> Any:
+        """One step for inputs of these numbers in the data set; a batch of tensors has its numbers beside it."""
         chosen = self.space.axes[axis].perturbation
         # Two axes with the same perturbation draw their own numbers.
         twins = sum(other.perturbation.name == chosen.name for other in self.space.axes[:axis])
-        return chosen.apply(
-            batch, severity, seed=self.seed, indices=self.order[places], occurrence=twins, side=self.data.side
-        )
+        return chosen.apply(batch, severity, seed=self.seed, indices=numbers, occurrence=twins, side=self.data.side)
 
     def composite(self, sigma: tuple[int, ...], places: Places) -> Batch:
         """The inputs as the configuration shows them to the model."""
@@ -66,7 +69,11 @@ class Subject(ShownInputs):
 
     def infer(self, batch: Batch, configuration: int) -> NDArray[Any]:
         """The model's outputs on a batch, checked; whatever goes wrong is one line that says where."""
-        return self.ask(batch, lambda: f"configuration {self.space.configuration(configuration)}")
+        return self.ask(batch, lambda: self.where(configuration))
+
+    def where(self, configuration: int) -> str:
+        """How a configuration is named in an error."""
+        return f"configuration {self.space.configuration(configuration)}"
 
     def judge(self, outputs: NDArray[Any], expected: NDArray[Any] | None, clean: NDArray[Any] | None) -> Outcome:
         """What the oracle says of outputs; one of the user's gets copies, and its faults become one line."""
@@ -94,8 +101,11 @@ class Subject(ShownInputs):
     def ask(self, batch: Batch, where: str | Callable[[], str]) -> NDArray[Any]:
         """The model's outputs on a batch that is `where`, and what they say about the number of classes."""
         checked = call(self.model, batch, where, columns=self.columns, classes=self.classes)
-        if self.columns is None and checked.ndim == 2 and checked.shape[1] > 1:
-            # Not every model says beforehand how many classes it has.
-            self.oracle.check(self.labels, checked.shape[1])
-        self.columns = checked.shape[1] if checked.ndim == 2 else 0
+        self.saw(checked.shape)
         return checked
+
+    def saw(self, shape: Sequence[int]) -> None:
+        """Take note of the shape of the model's outputs: not every model says beforehand how many classes it has."""
+        if self.columns is None and len(shape) == 2 and shape[1] > 1:
+            self.oracle.check(self.labels, shape[1])
+        self.columns = shape[1] if len(shape) == 2 else 0

@@ -1,70 +1,96 @@
-"""One chunk of inputs through the prefix tree: perturb, feed the model full batches, judge."""
+"""One chunk of inputs through the prefix tree: perturb, feed the model full batches, judge.
+
+`Walk` is the way through the tree, wherever batches live; `ArrayWalk` is the one in this computer's own memory.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.engine.base import BatchOutcome, Executor
 from testifai.engine.gathering import Step, Trails
-from testifai.engine.plan import Node, Work
+from testifai.engine.plan import Node, Piece, Work
 from testifai.oracles import predicted
 from testifai.runs.outcomes import Ids, Places
-from testifai.support.batches import Batch, concat, take
+from testifai.support.batches import Batch, concat, roomy, take
 
 Rows = NDArray[np.intp]
+Held = TypeVar("Held", bound=Any)  # a batch where it lives; slices of it can be taken and written to
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class Waiting(Generic[Held]):
     """Perturbed inputs that wait for the model: of which test and which place each is."""
 
     configurations: Ids
     places: Places
-    inputs: Batch
+    inputs: Held
 
     def __len__(self) -> int:
         return len(self.places)
 
-    def split(self, size: int) -> tuple[_Waiting, _Waiting]:
+    def split(self, size: int) -> tuple[Waiting[Held], Waiting[Held]]:
         """The first so many, and the others."""
         parts = (slice(size), slice(size, None))
-        first, rest = (_Waiting(self.configurations[p], self.places[p], self.inputs[p]) for p in parts)
+        first, rest = (Waiting(self.configurations[p], self.places[p], self.inputs[p]) for p in parts)
         return first, rest
 
 
-class Walk:
+class Walk(ABC, Generic[Held]):
     """One chunk's walk through the tree, collecting perturbed inputs into full batches for the model.
 
     It goes depth first, so that a batch per depth is in memory, and takes neighbouring branches together as long as
     their trials are no more than a chunk.
     """
 
-    def __init__(
-        self, executor: Executor, work: Work, trails: Trails, places: Places, table: NDArray[np.bool_]
-    ) -> None:
+    def __init__(self, executor: Executor, work: Work, trails: Trails, piece: Piece) -> None:
         self.executor = executor
         self.subject = executor.subject
         self.work = work
         self.trails = trails
-        self.places = places
-        self.table = table
-        self.trials = np.count_nonzero(table, axis=1)
-        self.complete = bool(table.all())
-        self.pending: list[_Waiting] = []
-        self.fresh: NDArray[Any] | None = None
+        self.places, self.table = piece
+        self.trials = np.count_nonzero(self.table, axis=1)
+        self.complete = bool(self.table.all())
+        self.together = executor.chunk  # trials of different branches that are perturbed together, at most
+        self.pending: list[Waiting[Held]] = []
+
+    @abstractmethod
+    def inputs(self, rows: Rows) -> Held:
+        """The clean inputs at some rows of the chunk."""
+
+    @abstractmethod
+    def take(self, batch: Held, rows: Rows) -> Held:
+        """Some rows of a batch."""
+
+    @abstractmethod
+    def roomy(self, batch: Held, size: int) -> Held:
+        """The batch with room behind it, for so many inputs in all."""
+
+    @abstractmethod
+    def concat(self, batches: Sequence[Held]) -> Held:
+        """Batches one after the other."""
+
+    @abstractmethod
+    def perturb(self, batch: Held, places: Places, axis: int, severity: int) -> Held:
+        """One step of a composite."""
+
+    @abstractmethod
+    def measure(self, asked: Waiting[Held]) -> Iterator[BatchOutcome]:
+        """Ask the model about a batch and judge it; outcomes may come with those of a later batch."""
 
     def run(self, tree: Node) -> Iterator[BatchOutcome]:
         rows = np.flatnonzero(self.table.any(axis=0))
-        yield from self._visit(tree, 0, rows, self.subject.batch(self.places[rows]))
+        yield from self._visit(tree, 0, rows, self.inputs(rows))
         yield from self._flush(everything=True)
 
-    def _visit(self, node: Node, depth: int, rows: Rows, batch: Batch) -> Iterator[BatchOutcome]:
+    def _visit(self, node: Node, depth: int, rows: Rows, batch: Held) -> Iterator[BatchOutcome]:
         for test in node.tests:
             wanted, inputs = self._narrow([test], rows, batch)
             if len(wanted):
@@ -81,18 +107,18 @@ class Walk:
                 yield from self._flush(everything=False)
             else:
                 (((axis, severity), child),) = branches
-                perturbed = self.subject.perturb(inputs, self.places[wanted], axis, severity)
+                perturbed = self.perturb(inputs, self.places[wanted], axis, severity)
                 yield from self._visit(child, depth + 1, wanted, perturbed)
 
     def _together(self, node: Node) -> Iterator[list[tuple[tuple[int, int], Node]]]:
-        """The branches with trials, as many at a time as have no more trials than a chunk has inputs, at least one."""
+        """The branches with trials, as many at a time as have no more trials than are taken together, at least one."""
         branches: list[tuple[tuple[int, int], Node]] = []
         load = 0
         for step, child in node.children.items():
             own = int(self.trials[child.rows].sum())
             if not own:
                 continue
-            if branches and load + own > self.executor.chunk:
+            if branches and load + own > self.together:
                 yield branches
                 branches, load = [], 0
             branches.append((step, child))
@@ -100,28 +126,28 @@ class Walk:
         if branches:
             yield branches
 
-    def _gather(self, node: Node, depth: int, tests: list[int], rows: Rows, batch: Batch) -> None:
+    def _gather(self, node: Node, depth: int, tests: list[int], rows: Rows, batch: Held) -> None:
         """Perturb for all trials of some tests at once."""
         which, wanted = np.nonzero(self.table[tests])
         test = np.array(tests)[which]
         gathering = self.trails.gather(node, depth, test, np.searchsorted(rows, wanted), len(rows))
         places = self.places[rows]
 
-        def perturb(inputs: Batch, step: Step) -> Batch:
-            return self.subject.perturb(inputs, places[step.rows], step.axis, step.severity)
+        def perturb(inputs: Held, step: Step) -> Held:
+            return self.perturb(inputs, places[step.rows], step.axis, step.severity)
 
-        self._wait(test, wanted, gathering.make(batch, perturb))
+        self._wait(test, wanted, gathering.make(batch, perturb, take=self.take, roomy=self.roomy))
 
-    def _narrow(self, tests: list[int], rows: Rows, batch: Batch) -> tuple[Rows, Batch]:
+    def _narrow(self, tests: list[int], rows: Rows, batch: Held) -> tuple[Rows, Held]:
         """The rows of the batch that some of the tests still need."""
         if self.complete:
             return rows, batch
         asked = self.table[tests[0]] if len(tests) == 1 else self.table[tests].any(axis=0)
         wanted = np.flatnonzero(asked)
-        return (rows, batch) if len(wanted) == len(rows) else (wanted, take(batch, np.searchsorted(rows, wanted)))
+        return (rows, batch) if len(wanted) == len(rows) else (wanted, self.take(batch, np.searchsorted(rows, wanted)))
 
-    def _wait(self, tests: Rows, rows: Rows, inputs: Batch) -> None:
-        self.pending.append(_Waiting(self.work.configurations[tests], self.places[rows], inputs))
+    def _wait(self, tests: Rows, rows: Rows, inputs: Held) -> None:
+        self.pending.append(Waiting(self.work.configurations[tests], self.places[rows], inputs))
 
     def _flush(self, *, everything: bool) -> Iterator[BatchOutcome]:
         """Feed the model full batches while there are enough inputs; or all that wait, the last batch as it is."""
@@ -129,10 +155,10 @@ class Walk:
         while waiting and (everything or waiting >= self.executor.batch_size.next()):
             taken = self._next_batch(self.executor.batch_size.next())
             waiting -= len(taken)
-            yield from self._judge(taken)
+            yield from self.measure(taken)
 
-    def _next_batch(self, size: int) -> _Waiting:
-        taken: list[_Waiting] = []
+    def _next_batch(self, size: int) -> Waiting[Held]:
+        taken: list[Waiting[Held]] = []
         while size and self.pending:
             first = self.pending.pop(0)
             if len(first) > size:
@@ -140,21 +166,64 @@ class Walk:
                 self.pending.insert(0, rest)
             taken.append(first)
             size -= len(first)
-        return _Waiting(
+        if len(taken) == 1:
+            return taken[0]
+        return Waiting(
             np.concatenate([part.configurations for part in taken]),
             np.concatenate([part.places for part in taken]),
-            concat([part.inputs for part in taken]),
+            self.concat([part.inputs for part in taken]),
         )
 
-    def _judge(self, asked: _Waiting) -> Iterator[BatchOutcome]:
-        subject, places = self.subject, asked.places
+
+class ArrayWalk(Walk[Batch]):
+    """A walk over arrays and lists of texts."""
+
+    def __init__(self, executor: Executor, work: Work, trails: Trails, piece: Piece) -> None:
+        super().__init__(executor, work, trails, piece)
+        self.judge = ArrayJudge(executor, self.places)
+
+    def inputs(self, rows: Rows) -> Batch:
+        return self.subject.batch(self.places[rows])
+
+    def take(self, batch: Batch, rows: Rows) -> Batch:
+        return take(batch, rows)
+
+    def roomy(self, batch: Batch, size: int) -> Batch:
+        made: Batch = roomy(batch, size)
+        return made
+
+    def concat(self, batches: Sequence[Batch]) -> Batch:
+        return concat(batches)
+
+    def perturb(self, batch: Batch, places: Places, axis: int, severity: int) -> Batch:
+        return self.subject.perturb(batch, places, axis, severity)
+
+    def measure(self, asked: Waiting[Batch]) -> Iterator[BatchOutcome]:
         begin = time.perf_counter()
-        outputs = subject.infer(asked.inputs, int(asked.configurations[0]))
+        outputs = self.subject.infer(asked.inputs, int(asked.configurations[0]))
+        results = self.judge.outcomes(outputs, asked.configurations, asked.places)
+        # What comes with every batch counts too: the smaller batches are, the more of it there is.
+        self.executor.batch_size.note(len(asked), time.perf_counter() - begin)
+        yield from results
+
+
+class ArrayJudge:
+    """From a chunk's outputs to outcomes; it remembers what the oracle needs of the clean ones."""
+
+    def __init__(self, executor: Executor, places: Places) -> None:
+        self.subject = executor.subject
+        self.references = executor.references
+        self.places = places
+        self.fresh: NDArray[Any] | None = None
+
+    def outcomes(self, outputs: NDArray[Any], configurations: Ids, places: Places) -> list[BatchOutcome]:
+        """What becomes of a batch that holds inputs of some configurations, one after the other."""
+        subject = self.subject
         expected = None if subject.labels is None else subject.labels[subject.order[places]]
         reference = clean = None
         if subject.oracle.needs_clean:
             # The clean test is in no batch with others.
-            if asked.configurations[0] == 0:
+            if configurations[0] == 0:
                 reference = clean = subject.reference(outputs)
                 self._remember(places, clean)
             else:
@@ -165,21 +234,11 @@ class Walk:
             kept["value"] = outcome.value.astype(np.float32)
         if "predicted" in subject.keep:
             kept["predicted"] = predicted(outputs).astype(np.float32)
-        # What comes with every batch counts too: the smaller batches are, the more of it there is.
-        self.executor.batch_size.note(len(asked), time.perf_counter() - begin)
-        ends = np.flatnonzero(np.diff(asked.configurations, append=-1)) + 1
-        for start, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
-            yield BatchOutcome(
-                int(asked.configurations[start]),
-                places[start:end],
-                outcome.passed[start:end],
-                {name: values[start:end] for name, values in kept.items()},
-                reference,
-            )
+        return by_configuration(configurations, BatchOutcome(0, places, outcome.passed, kept, reference))
 
     def _remember(self, places: Places, clean: NDArray[Any]) -> None:
         if self.fresh is None:
-            known = self.executor.references.get(self.places)
+            known = self.references.get(self.places)
             shape = (len(self.places), *clean.shape[1:])
             self.fresh = np.zeros(shape, clean.dtype) if known is None else known
         self.fresh[np.searchsorted(self.places, places)] = clean
@@ -187,7 +246,22 @@ class Walk:
     def _clean(self, places: Places) -> NDArray[Any]:
         """Clean outputs of this chunk, measured just now or in an earlier run."""
         if self.fresh is None:
-            known = self.executor.references.get(self.places)
+            known = self.references.get(self.places)
             assert known is not None, "work with a comparing oracle includes the clean test"
             self.fresh = known
         return self.fresh[np.searchsorted(self.places, places)]
+
+
+def by_configuration(configurations: Ids, batch: BatchOutcome) -> list[BatchOutcome]:
+    """What became of a batch, for each of its configurations; where there is a reference, the clean one is alone."""
+    ends = (np.flatnonzero(np.diff(configurations, append=-1)) + 1).tolist()
+    return [
+        BatchOutcome(
+            int(configurations[start]),
+            batch.places[start:end],
+            batch.passed[start:end],
+            {name: values[start:end] for name, values in batch.kept.items()},
+            batch.reference,
+        )
+        for start, end in zip([0, *ends], ends, strict=False)
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +34,7 @@ class Model(ABC):
     features_output: str | None = None  # where features come from, where that has a name
     traces_layers: bool = False
     spares_batch: bool = False  # never writes into a batch, nor lets code of others do so: it needs no copy of its own
+    takes_tensors: bool = False  # answers about torch tensors too, on a device: see `on_tensors`
     repeatable: bool = False  # known to answer the same each time; where not, a run asks it twice to see
 
     @property
@@ -52,6 +54,29 @@ class Model(ABC):
 
     @abstractmethod
     def __call__(self, batch: Batch) -> NDArray[Any]: ...
+
+    def placed(self, device: str | None) -> Model:
+        """The same model on a device of torch, None for where it is; a model of the user's own stays where it is.
+
+        Here: a model that takes arrays alone is the same everywhere.
+        """
+        return self
+
+    @property
+    def place(self) -> str | None:
+        """The device of torch that it is on, such as "cuda:0"; None for a model that takes arrays alone."""
+        return None
+
+    def on_tensors(self, batch: Any, precision: str = "float32") -> Any:
+        """The outputs on a batch that is a tensor on the model's device, as a tensor there; nothing is waited for.
+
+        Called while `answering()` lasts.
+        """
+        raise InputError(f"{self.name}: takes no tensors")
+
+    def answering(self) -> AbstractContextManager[None]:
+        """While this lasts, the model is asked about tensors, and nothing else is done with it."""
+        return nullcontext()
 
     def features(self, batch: Batch) -> NDArray[Any]:
         """One row of numbers for each input, from inside the model."""

@@ -29,30 +29,36 @@ def check_outputs(
     [1, 0]
     """
     array = _to_array(outputs, model_name)
-    if array.ndim not in (1, 2):
-        raise InputError(
-            f"{model_name}: model returned outputs of shape {array.shape} for {n} inputs; "
-            "accepted: (N,) labels or (N, d) scores or values"
-        )
-    if len(array) != n:
-        raise InputError(f"{model_name}: model returned {len(array)} outputs for {n} inputs")
     if array.dtype.kind == "b":
         array = array.astype(np.uint8)
-    if array.dtype.kind not in "iuf":
-        raise InputError(
-            f"{model_name}: model returned outputs of dtype {array.dtype}; "
-            "numbers are accepted (class indexes for labels)"
-        )
-    width = array.shape[1] if array.ndim == 2 else 0
-    if array.ndim == 2 and width == 0:
-        raise InputError(f"{model_name}: model returned no columns: outputs of shape {array.shape} for {n} inputs")
-    if columns is not None and width != columns:
-        raise InputError(f"{model_name}: model returned outputs of shape {_shape(width)} after {_shape(columns)}")
+    check_form(array.shape, array.dtype, n, model_name, columns=columns)
     if array.dtype.kind == "f":
         _check_finite(array, n, model_name)
     if classes is not None and array.ndim == 1:
         _check_labels(array, classes, model_name)
     return array
+
+
+def check_form(
+    shape: tuple[int, ...], dtype: np.dtype[Any], n: int, model_name: str, *, columns: int | None = None
+) -> None:
+    """Refuse outputs of such a shape and kind for n inputs, whatever numbers they hold."""
+    if len(shape) not in (1, 2):
+        raise InputError(
+            f"{model_name}: model returned outputs of shape {shape} for {n} inputs; "
+            "accepted: (N,) labels or (N, d) scores or values"
+        )
+    if shape[0] != n:
+        raise InputError(f"{model_name}: model returned {shape[0]} outputs for {n} inputs")
+    if dtype.kind not in "iuf":
+        raise InputError(
+            f"{model_name}: model returned outputs of dtype {dtype}; numbers are accepted (class indexes for labels)"
+        )
+    width = shape[1] if len(shape) == 2 else 0
+    if len(shape) == 2 and width == 0:
+        raise InputError(f"{model_name}: model returned no columns: outputs of shape {shape} for {n} inputs")
+    if columns is not None and width != columns:
+        raise InputError(f"{model_name}: model returned outputs of shape {_shape(width)} after {_shape(columns)}")
 
 
 def align_labels(

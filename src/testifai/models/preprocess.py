@@ -93,6 +93,32 @@ class Preprocess:
             out = np.subtract(out, shift, out=out if divisor is not None else None)
         return out
 
+    def on_tensors(self, batch: Any) -> Any:
+        """The same for a batch that is a torch tensor, on its device, up to rounding.
+
+        Images that are to be NCHW keep colours beside each other in memory ("channels last"): no pass to move them, and
+        the order that convolutions on an accelerator work in.
+        """
+        import torch
+
+        view = self._arrange(batch)
+        if self.expects is not None and not _fits(view.shape[1:], self.expects[1:]):
+            raise InputError(_mismatch(tuple(batch.shape), self.expects))
+        dtype = getattr(torch, self.dtype.name)
+        key = (batch.device, batch.dtype, batch.shape[1:])
+        if key not in self._known:
+            shown = np.empty(0, str(batch.dtype).removeprefix("torch.")).dtype
+            pair = self._affine(shown)
+            self._known[key] = tuple(
+                None if one is None else torch.from_numpy(self._spread(one, view.shape, batch.shape)).to(batch.device)
+                for one in pair
+            )
+        divisor, shift = self._known[key]
+        # The model may write into what it is given.
+        out = view.to(dtype, copy=divisor is None and shift is None)
+        out = out if divisor is None else out / divisor
+        return out if shift is None else out - shift
+
     def _factors(self, batch: NDArray[Any], shape: tuple[int, ...]) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
         """Divisor and shift in the shape of the arranged batch; worked out once for every kind of batch."""
         key = (batch.dtype.str, batch.shape[1:])
@@ -102,7 +128,8 @@ class Preprocess:
         divisor, shift = self._known[key]
         return divisor, shift
 
-    def _arrange(self, batch: NDArray[Any]) -> NDArray[Any]:
+    def _arrange(self, batch: Any) -> Any:
+        """An array or a tensor in the model's layout, seen without moving anything."""
         if self.layout is None:
             return batch
         if self.layout == "flat":
@@ -112,8 +139,10 @@ class Preprocess:
                 f"layout: {self.layout} is for images (N, H, W) or (N, H, W, C); "
                 f"the inputs have shape {_show(batch.shape)}"
             )
-        images = batch[..., np.newaxis] if batch.ndim == 3 else batch
-        return images.transpose(0, 3, 1, 2) if self.layout == "NCHW" else images
+        images = batch[..., None] if batch.ndim == 3 else batch
+        if self.layout != "NCHW":
+            return images
+        return images.transpose(0, 3, 1, 2) if isinstance(images, np.ndarray) else images.permute(0, 3, 1, 2)
 
     def _affine(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
         """x / divisor − shift equals ((x · scale + offset) − mean) / std; None where nothing is to do."""

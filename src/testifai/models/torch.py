@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -35,6 +36,7 @@ class TorchModel(Model):
 
     thread_safe = False  # torch spreads one call over its own threads
     traces_layers = True
+    takes_tensors = True
 
     def __init__(
         self,
@@ -97,15 +99,41 @@ class TorchModel(Model):
         inputs: Any = batch
         if not isinstance(batch, list):
             inputs = torch.from_numpy(self._ready(batch)).to(self.device)
-        with _evaluating(self.module), torch.inference_mode():
-            outputs = self.module(inputs)
-        if not isinstance(outputs, torch.Tensor):
+        with self.answering(), torch.inference_mode():
+            outputs = self._checked(self.module(inputs))
+        return np.asarray(outputs.cpu().numpy())
+
+    @property
+    def place(self) -> str:
+        return str(self.device)
+
+    def placed(self, device: str | None) -> TorchModel:
+        """The module on a device: itself where it is there already, else a copy, so that the user's stays."""
+        torch = _import_torch()
+        if device is None or torch.device(device) == self.device:
+            return self
+        twin = copy.copy(self)
+        twin.module = _move(copy.deepcopy(self.module), device)
+        twin.device = torch.device(device)
+        return twin
+
+    def answering(self) -> AbstractContextManager[None]:
+        """The module in evaluation mode."""
+        return _evaluating(self.module)
+
+    def on_tensors(self, batch: Any, precision: str = "float32") -> Any:
+        torch = _import_torch()
+        mixed = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
+        with torch.inference_mode(), mixed:
+            return self._checked(self.module(self._ready_tensor(batch)))
+
+    def _checked(self, outputs: Any) -> Any:
+        """What the module returned, as a tensor; NumPy has no bfloat16."""
+        if not isinstance(outputs, _import_torch().Tensor):
             raise InputError(
                 f"{self.name}: model returned {type(outputs).__name__}; a tensor (N,) or (N, d) is accepted"
             )
-        # NumPy has no bfloat16.
-        outputs = outputs.float() if outputs.is_floating_point() else outputs
-        return np.asarray(outputs.cpu().numpy())
+        return outputs.float() if outputs.is_floating_point() else outputs
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
         """Outputs and, from the same pass, the activation traces of a submodule by its name, such as "features.3"."""
@@ -127,12 +155,22 @@ class TorchModel(Model):
         return outputs, as_rows(activations.cpu().numpy(), len(batch), layer)
 
     def _ready(self, batch: NDArray[Any]) -> NDArray[Any]:
-        is_images = batch.dtype.kind in "iu" and batch.ndim in (3, 4)
-        if is_images:
-            return np.asarray(self._images(batch))
-        if self._others is not None:
-            return np.asarray(self._others(batch))
+        prepare = self._preparation(batch.ndim, whole=batch.dtype.kind in "iu")
+        if prepare is not None:
+            return np.asarray(prepare(batch))
         return np.array(batch, dtype=np.float32 if batch.dtype.kind == "f" else batch.dtype)
+
+    def _ready_tensor(self, batch: Any) -> Any:
+        floats = batch.is_floating_point()
+        prepare = self._preparation(batch.ndim, whole=not floats)
+        if prepare is not None:
+            return prepare.on_tensors(batch)
+        # The module may write into what it is given.
+        return batch.to(_import_torch().float32 if floats else batch.dtype, copy=True)
+
+    def _preparation(self, axes: int, *, whole: bool) -> Preprocess | None:
+        """What is done to a batch: to images of whole numbers always something, to others what was told."""
+        return self._images if whole and axes in (3, 4) else self._others
 
 
 class TorchPart(ImagePart):

@@ -47,6 +47,8 @@ class Perturbation:
     growing: bool = True
     # The two ends of the parameter as a continuous level, off and strongest, for sweeps; None where it has none.
     levels: tuple[float, float] | None = None
+    # Whether the function takes torch tensors, and draws that are such, as well as arrays.
+    tensors: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -239,10 +241,15 @@ def check_seed(seed: int) -> int:
     return whole("seed", seed)
 
 
-def check_indices(indices: ArrayLike | None, count: int) -> NDArray[np.integer[Any]]:
-    """The inputs' numbers as an integer array of the right length, or an InputError."""
+def check_indices(indices: Any, count: int) -> Any:
+    """The inputs' numbers as an integer array of the right length, or an InputError.
+
+    A tensor beside a batch on its device is taken at its word: to look into it would be to wait for the device.
+    """
     if indices is None:
         return np.arange(count)
+    if is_tensor(indices):
+        return indices
     numbers = np.asarray(indices)
     if numbers.shape != (count,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
         raise InputError(

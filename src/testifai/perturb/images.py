@@ -45,7 +45,7 @@ def image_perturbation(
         def function(batch: Any, parameter: Any, rng: Any) -> Any:
             return _run(formula, batch, parameter, rng, slab)
 
-        return perturbation(name, severities, boxes=boxes, growing=growing, levels=levels)(function)
+        return perturbation(name, severities, boxes=boxes, growing=growing, levels=levels, tensors=True)(function)
 
     return register
 

@@ -33,6 +33,7 @@ def perturbation(
     boxes: Boxes | None = None,
     growing: bool = True,
     levels: tuple[float, float] | None = None,
+    tensors: bool = False,
 ) -> Callable[[Function], Perturbation]:
     """Register a function f(batch, parameter, rng) as a perturbation.
 
@@ -44,7 +45,8 @@ def perturbation(
     """
 
     def register(function: Function) -> Perturbation:
-        made = Perturbation(name, function, severities, summary or _first_line(function), boxes, growing, levels)
+        about = summary or _first_line(function)
+        made = Perturbation(name, function, severities, about, boxes, growing, levels, tensors)
         suite = suite_of(name)
         if suite in BUILT_IN and not str(getattr(function, "__module__", None)).startswith("testifai.perturb."):
             raise InputError(f"perturbation name '{name}': the prefix '{suite}.' belongs to a built-in suite")

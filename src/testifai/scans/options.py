@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from testifai import strategies, surrogates
 from testifai.engine import stopping as stopping_rules
+from testifai.engine.backend import PRECISIONS
 from testifai.engine.stopping import StoppingRule
 from testifai.errors import InputError, suggest
 from testifai.space import Space
@@ -46,6 +47,8 @@ class ScanOptions(Fields):
     keep: tuple[str, ...] | None = None
     quality: Any = None
     executor: Any = None  # None: on this machine
+    device: str | None = None  # of torch; None: where the model is
+    precision: str | None = None  # None: float32
 
     @field_validator("strategy", "surrogate", "stopping", "oracle", "quality", "executor", mode="before")
     @classmethod
@@ -75,6 +78,17 @@ class ScanOptions(Fields):
     def _population(cls, value: Any) -> str:
         return str(checks.choice("population", value, POPULATIONS))
 
+    @field_validator("device", mode="before")
+    @classmethod
+    def _device(cls, value: Any) -> str | None:
+        # In Python a torch.device will do.
+        return None if value is None else str(value)
+
+    @field_validator("precision", mode="before")
+    @classmethod
+    def _precision(cls, value: Any) -> str | None:
+        return None if value is None else str(checks.choice("precision", value, PRECISIONS))
+
     @field_validator("keep", mode="before")
     @classmethod
     def _kept(cls, value: Any) -> tuple[str, ...] | None:
@@ -85,9 +99,9 @@ class ScanOptions(Fields):
         return tuple(str(checks.choice("keep", name, KEEP)) for name in value)
 
     def placed(self) -> tuple[Any, int | None]:
-        """The executor as it is named or as `workers` names it, and how many workers it was told to have."""
+        """The executor as it is named or as `workers` names it, if any, and how many workers it was told to have."""
         if not isinstance(self.workers, str):
-            return self.executor or "local", self.workers
+            return self.executor, self.workers
         if self.executor is not None:
             raise InputError(f"workers: {self.workers!r} names an executor, and so does executor; give one of them")
         address = self.workers if self.workers.startswith("ray://") else self.workers.removeprefix("ray").lstrip(":")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from testifai import data as datasets
 from testifai import models, oracles
-from testifai.engine import EXECUTORS, repeat
+from testifai.engine import EXECUTORS, backend, repeat
 from testifai.engine import stopping as stopping_rules
 from testifai.engine.base import BatchOutcome, Executor
 from testifai.engine.plan import Work
@@ -69,8 +69,12 @@ class Session:
             raise InputError(f"space: expected a testifai.Space, got {type(space).__name__}")
         self.options = chosen = ScanOptions.of(options)
         self.space = space
-        self.model = models.wrap(model)
         self.data = datasets.wrap(data)
+        executor, workers = chosen.placed()
+        self.backend = backend.choose(
+            executor, chosen.device, chosen.precision or "float32", models.wrap(model), self.data
+        )
+        self.model = self.backend.model
         self.oracle = oracles.resolve(chosen.oracle)
         self.methods = choose(chosen, space, parts=part is not None)
         self.strategy, self.surrogate = self.methods.strategy, self.methods.surrogate
@@ -100,13 +104,13 @@ class Session:
         self._warned = False
         # Not a method of this session: a cycle would keep the model's memory until the collector comes by.
         self._interrupted = _Interrupted()
-        executor, workers = chosen.placed()
         self.executor: Executor = EXECUTORS.make(
-            executor,
+            self.backend.executor,
             subject=self.subject,
             batch_size=chosen.batch_size,
             workers=workers,
             interrupted=self._interrupted,
+            **self.backend.options,
         )
         self.outcomes = Outcomes(inputs)
         self._held: Held | None = None  # what a run file is told of the inputs
@@ -198,6 +202,7 @@ class Session:
         code = own_code({axis.name: axis.perturbation for axis in self.space.axes}, self.oracle)
         return {
             **({CODE: code} if code else {}),
+            **self.backend.identity,
             "model": self.model.fingerprint,
             "preprocessing": self.model.preprocessing,
             "data": self.data.fingerprint,

@@ -39,9 +39,10 @@ class TensorRng(Rng):
     def __init__(
         self, seed: int, name: str, severity: int, indices: Any, occurrence: int = 0, *, device: Any = "cpu"
     ) -> None:
-        super().__init__(seed, name, severity, indices, occurrence)
+        there = isinstance(indices, torch.Tensor)  # on the device already, as whole numbers
+        super().__init__(seed, name, severity, np.zeros(0, np.int64) if there else indices, occurrence)
         self.device = torch.device(device)
-        self.indices = _sent(self.indices.view(np.int64), self.device)
+        self.indices = indices if there else _sent(self.indices.view(np.int64), self.device)
 
     def field(self, size: Size) -> Any:
         """Uniform 16-bit words as int32, eight per block: tables turn them into other distributions."""

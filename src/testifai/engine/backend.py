@@ -1,0 +1,84 @@
+"""Where a run is worked on: the one place that decides between arrays and tensors, executors and devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from testifai.data import Data
+from testifai.errors import InputError
+from testifai.models.base import Model
+
+PRECISIONS = ("float32", "bf16")
+
+
+@dataclass(frozen=True)
+class Backend:
+    """The executor that fits, what it is told, and the model where it will be asked.
+
+    `identity` is what of this decides outcomes: on tensors, fields of noise come from another generator than on arrays.
+    Devices differ by rounding alone.
+    """
+
+    executor: Any
+    model: Model
+    options: dict[str, Any] = field(default_factory=dict)
+    identity: dict[str, Any] = field(default_factory=dict)
+
+
+def choose(executor: Any, device: str | None, precision: str, model: Model, data: Data) -> Backend:
+    """The backend for what was told: by default arrays, or tensors where the model is on an accelerator."""
+    told = dict(executor) if isinstance(executor, Mapping) else {"use": executor}
+    use = told.get("use", "")
+    if use not in (None, "device"):
+        if device is not None or precision != "float32":
+            raise InputError(f"device, precision: the executor {use!r} has none; leave them out, or the executor")
+        return Backend(executor, model)
+    device, precision = told.get("device", device), told.get("precision", precision)
+    texts, accelerator = isinstance(data.inputs, list), _accelerator(model)
+    if device is None and use is None and (accelerator is None or texts):
+        if precision != "float32":
+            raise InputError(f"precision: {precision!r} is for runs on a device; say which, such as device = 'cuda'")
+        return Backend("local", model)
+    if texts:
+        raise InputError(
+            f"device: {device!r} is for inputs that are numbers; texts are changed where they are: leave device out "
+            "(where a model computes is said with the model)"
+        )
+    where = _checked(device or accelerator or "cpu")
+    _check_kind(np.dtype(getattr(data.inputs, "dtype", None)))
+    identity = {"backend": "tensors", **({} if precision == "float32" else {"precision": precision})}
+    return Backend("device", model.placed(where), {"device": where, "precision": precision}, identity)
+
+
+def _accelerator(model: Model) -> str | None:
+    """The accelerator that a model is on; None for the computer's own memory."""
+    return model.place if model.takes_tensors and (model.place or "").startswith("cuda") else None
+
+
+def _checked(device: str) -> str:
+    """The device's full name, or an InputError that says which there are."""
+    try:
+        import torch
+    except ImportError:
+        raise InputError(f"device: {device!r} needs torch; pip install 'testifai[torch]'") from None
+    there = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    known = {"cpu": "cpu", **({"cuda": f"cuda:{torch.cuda.current_device()}"} if there else {})}
+    known |= {name: name for name in there}
+    if device not in known:
+        raise InputError(f"device: {device!r} is not there; accepted: {', '.join(known)}")
+    return known[device]
+
+
+def _check_kind(dtype: np.dtype[Any]) -> None:
+    import torch
+
+    try:
+        torch.from_numpy(np.empty(0, dtype))
+    except TypeError:
+        raise InputError(
+            f"device: inputs of dtype {dtype} do not fit into tensors; convert them, or leave device out"
+        ) from None

@@ -1,0 +1,100 @@
+"""The oracles of this package on torch tensors: what they say of arrays, said where the outputs are.
+
+Nothing here waits for the device: whatever must be looked at to be refused is left to whoever reads the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from testifai.oracles.base import Oracle
+from testifai.oracles.consistency import Consistency
+from testifai.oracles.label import Label
+from testifai.oracles.tolerance import Tolerance
+
+# Passed or not, and how to come by the value that an oracle keeps, where it keeps one.
+Judged = tuple[Tensor, Callable[[], Tensor] | None]
+
+
+@dataclass(frozen=True)
+class TensorJudge:
+    """`judge(outputs, expected, clean)` and `reference(outputs)` of an oracle, for tensors."""
+
+    judge: Callable[[Tensor, Tensor | None, Tensor | None], Judged]
+    reference: Callable[[Tensor], Tensor]
+
+
+def on_tensors(oracle: Oracle, columns: int) -> TensorJudge | None:
+    """The oracle's twin for outputs of so many columns; None where it only judges arrays.
+
+    Labels (N,) and single columns are looked at before they are counted, which is done on arrays.
+    """
+    make = _TWINS.get(type(oracle))
+    return None if make is None or (oracle.decides_classes and columns < 2) else make(oracle)
+
+
+def predicted(outputs: Tensor) -> Tensor:
+    """The column of the highest score (or the first)."""
+    return outputs.argmax(dim=1)
+
+
+def margin(outputs: Tensor, labels: Tensor) -> Tensor:
+    """Score of the labelled class minus the best other."""
+    own = labels[:, None]
+    scores = outputs.float()
+    return scores.gather(1, own)[:, 0] - scores.scatter(1, own, -torch.inf).amax(dim=1)
+
+
+def _label(oracle: Any) -> TensorJudge:
+    def judge(outputs: Tensor, expected: Tensor | None, _clean: Tensor | None) -> Judged:
+        assert expected is not None
+        if expected.ndim == 2:
+            return _sets(oracle, outputs, expected)
+        return predicted(outputs) == expected, lambda: margin(outputs, expected)
+
+    return TensorJudge(judge, lambda outputs: outputs)
+
+
+def _sets(oracle: Any, outputs: Tensor, expected: Tensor) -> Judged:
+    given = outputs >= oracle.threshold
+    wanted = torch.zeros_like(given)
+    wanted[:, : expected.shape[1]] = expected != 0
+    common, total = (given & wanted).sum(dim=1), given.sum(dim=1) + wanted.sum(dim=1)
+    score = torch.where(total == 0, 1.0, 2.0 * common.double() / total.clamp(min=1))
+    passed = (given == wanted).all(dim=1) if oracle.f1 is None else score >= oracle.f1
+    return passed, score.float
+
+
+def _consistency(oracle: Any) -> TensorJudge:
+    def judge(outputs: Tensor, _expected: Tensor | None, clean: Tensor | None) -> Judged:
+        assert clean is not None
+        if oracle.threshold is not None:
+            return ((outputs >= oracle.threshold) == clean).all(dim=1), None
+        return predicted(outputs) == clean, lambda: margin(outputs, clean)
+
+    def reference(outputs: Tensor) -> Tensor:
+        return predicted(outputs) if oracle.threshold is None else outputs >= oracle.threshold
+
+    return TensorJudge(judge, reference)
+
+
+def _tolerance(oracle: Any) -> TensorJudge:
+    def judge(outputs: Tensor, _expected: Tensor | None, clean: Tensor | None) -> Judged:
+        assert clean is not None
+        farthest = (outputs.double() - clean.double()).abs().reshape(len(outputs), -1).amax(dim=1)
+        return farthest <= oracle.eps, farthest.float
+
+    return TensorJudge(judge, lambda outputs: outputs)
+
+
+# By the very class: a subclass of the user's may judge otherwise.
+_TWINS: dict[type[Oracle], Callable[[Any], TensorJudge]] = {
+    Label: _label,
+    Consistency: _consistency,
+    Tolerance: _tolerance,
+}
