@@ -26,7 +26,7 @@ def test_workers_name_a_cluster(workers, executor):
 
 
 def test_workers_that_are_a_number_stay_one():
-    assert ScanOptions.of({"workers": 3}).placed() == ("local", 3)
+    assert ScanOptions.of({"workers": 3}).placed() == (None, 3)
     assert ScanOptions.of({"workers": 3, "executor": {"use": "ray"}}).placed() == ({"use": "ray"}, 3)
 
 
