@@ -106,7 +106,7 @@ def test_what_is_said_to_be_gone_is_gone_and_few():
         ("from testifai.report import theme", "testifai.report.theme is now testifai.present.theme"),
         ("from testifai import comparing", "testifai.comparing is now testifai.tomogram.comparison"),
         ("import testifai.trust.kept", "testifai.trust is now testifai.tomogram.trust"),
-        ("from testifai.tomogram import WORST", "testifai.tomogram.WORST is now testifai.tomogram.tomogram.WORST"),
+        ("from testifai.tomogram import WORST", "testifai.tomogram.WORST is now testifai.tomogram.answering.WORST"),
     ],
 )
 def test_an_old_path_warns_where_it_is_written_and_names_the_new_one(statement, said):

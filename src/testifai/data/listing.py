@@ -57,7 +57,7 @@ def has_images(folder: Path) -> bool:
     return any(_has_image(folder / name) for name in sorted(below))
 
 
-def is_image(entry: os.DirEntry[str]) -> bool:
+def is_image(entry: os.DirEntry[str] | Path) -> bool:
     """Whether an entry of a folder is a file named like an image."""
     named = entry.name.lower().endswith(IMAGE_SUFFIXES) and not entry.name.startswith(".")
     return named and _holds(entry.is_file)

@@ -404,6 +404,11 @@ class Space:
             wrong |= ((places != 0) != active).any(axis=1) | (np.sort(places, axis=1) != expected).any(axis=1)
         return wrong
 
+    def require_numbers(self) -> None:
+        """Refuse a space with tests whose numbers are beyond 64 bits."""
+        if self.size > np.iinfo(np.int64).max:
+            raise self._too_large()
+
     def _require_small(self, order: int) -> None:
         """Refuse ids beyond 64 bits before any is computed: of hundreds of axes, that would take minutes."""
         if self._order_sensitive or self._whole is np.int64:

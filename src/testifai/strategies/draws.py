@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Places
 from testifai.space import Space
 from testifai.space.numbering import Numbering
@@ -27,8 +26,7 @@ def of_order(space: Space, order: int, within: Ids) -> Ids:
     >>> space.matrix(of_order(space, 2, np.array([0, 3]))).tolist()
     [[1, 1], [2, 2]]
     """
-    if space.size > np.iinfo(np.int64).max:
-        raise InputError(f"strategy: tests cannot be drawn from {space.size} tests; accepted: up to 2^63")
+    space.require_numbers()
     ranks = sum(space.count(lower) for lower in range(order)) + within
     if space.order_sensitive:
         return ranks  # there, a test's id is its place in the sequence by order

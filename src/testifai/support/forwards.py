@@ -103,6 +103,10 @@ NAMES = {
     "testifai.commands.common": {"facts": "testifai.present.facts:facts"},
     "testifai.commands.example": {"Row": "testifai.commands.example:QueryRow"},
     "testifai.commands.select": {"estimate": "testifai.commands.estimate:estimate"},
+    "testifai.data.detect": {
+        "IMAGE_SUFFIXES": "testifai.data.listing:IMAGE_SUFFIXES",
+        "is_image": "testifai.data.listing:is_image",
+    },
     "testifai.engine.local": {
         "Measured": "testifai.engine.base:BatchOutcome",
         "one_line": "testifai.engine.inference:one_line",
@@ -216,7 +220,7 @@ NAMES = {
     "testifai.tomogram": {
         "Floats": "testifai.tomogram.tomogram:Floats",
         "MOST_SINGLE": "testifai.surrogates.fitting:MOST_SINGLE",
-        "WORST": "testifai.tomogram.tomogram:WORST",
+        "WORST": "testifai.tomogram.answering:WORST",
     },
     "testifai.tomogram.comparison": {"Region": "testifai.tomogram.comparison:RegionDifference"},
     "testifai.tomogram.own_trials": {

@@ -47,6 +47,7 @@ PLUGGED = 2.0  # over the trials per test, the share to add to the covariance of
 ROWS = 2_000  # configurations predicted at a time
 TYPICAL = 300  # tests whose pairs say how trials of one input hang together
 REMEMBERED = 4  # times so many configurations whose coefficients are kept, as they are asked for several times
+PAIRED = 2_000  # configurations whose errors are looked at pair by pair
 
 
 class Process(Surrogate):
@@ -349,23 +350,32 @@ class Process(Surrogate):
         Wilson's interval, the variance at either bound is that of the rates there.
         """
         places = known_places(self.prior_, severities(features))
-        eta, own = self._moments(places)
-        rates = moments(eta, own)[0]
+        rates = moments(*self._moments(places))[0]
+        # Pairs are the square of their number, and some configurations tell the error of a mean nearly as well as all.
+        many = self._kept is None and len(places) > PAIRED
+        some = places[np.linspace(0, len(places) - 1, PAIRED).astype(np.intp)] if many else places
+        found, low, high = self._mean(some, confidence)
         estimate = float(rates.mean())
+        apart = estimate - found
+        return drawn_from(rates, (estimate, max(low + apart, 0.0), min(high + apart, 1.0)), of, confidence)
+
+    def _mean(self, places: Ints, confidence: float) -> tuple[float, float, float]:
+        """The mean rate over some configurations, and its bounds."""
+        eta, own = self._moments(places)
+        estimate = float(moments(eta, own)[0].mean())
         slope = self._slope(places, eta) / len(places)
         off = np.maximum(own - self._values(places)[1], 0)  # of tests off the surface
         along = self._plugged * (self._error_along(places, slope) + off * slope)
         variance = float(slope @ along)
         if variance <= 0:
-            return drawn_from(rates, (estimate, estimate, estimate), of, confidence)
+            return estimate, estimate, estimate
         # By how much the variance grows with the mean: rates sin^2 eta have slopes sin 2 eta, which change by 2 cos 2
         # eta, and a mean that is off by 1 is so most probably by along / variance.
         growth = 4 * float(np.cos(2 * eta) @ along**2) / (len(places) * variance)
         below, above = skewed_reaches(variance, growth, half_widths(confidence))
         # They reach from the surface itself: the mean over what it may be is drawn away from 0 and 1.
         centre = float(rate(eta).mean())
-        low, high = max(min(centre - below, estimate), 0.0), min(max(centre + above, estimate), 1.0)
-        return drawn_from(rates, (estimate, low, high), of, confidence)
+        return estimate, max(min(centre - below, estimate), 0.0), min(max(centre + above, estimate), 1.0)
 
     def _error_along(self, places: Ints, weights: Floats) -> Floats:
         """The posterior covariance of each eta with a weighted sum of them, of any configurations."""
