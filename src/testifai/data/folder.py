@@ -198,13 +198,15 @@ def _bytes(file: Path) -> NDArray[np.uint8]:
 
 def _imdecode(data: NDArray[np.uint8], flag: int) -> Any:
     """What OpenCV makes of an image; None where it is none."""
-    level = cv2.utils.logging.setLogLevel(0)  # what is wrong with a file is said once, by us
+    # OpenCV 5 has the level of its log in a module of its own.
+    set_level = getattr(cv2, "setLogLevel", None) or cv2.utils.logging.setLogLevel
+    level = set_level(0)  # what is wrong with a file is said once, by us
     try:
         return cv2.imdecode(data, flag) if data.size else None
     except cv2.error:
         return None
     finally:
-        cv2.utils.logging.setLogLevel(level)
+        set_level(level)
 
 
 def _is_grey(file: Path) -> bool:
