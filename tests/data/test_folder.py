@@ -119,7 +119,8 @@ def test_what_opencv_says_of_a_broken_file_is_not_added_to_the_one_line(pets, ca
     file.write_bytes(file.read_bytes()[:60])
     with pytest.raises(InputError, match=r"1\.png is not a readable image"):
         data.load("folder", path)
-    assert capfd.readouterr().err == ""
+    said = capfd.readouterr().err.splitlines()
+    assert all(line.startswith("libpng ") for line in said)  # which OpenCV 4.10 lets have its own say
 
 
 def test_odd_entries_of_a_folder(pets):
