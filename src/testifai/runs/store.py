@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.runs import contents, guard, keys
+from testifai.runs.connection import connect_to_read, size
 from testifai.runs.kinds import APPLICATION_ID, is_ours, refuse_others
 from testifai.runs.lock import Lock
 from testifai.runs.outcomes import Outcomes, Places
@@ -92,7 +93,7 @@ class Store:
                 guard.distrust(connection)
                 fresh = _has_no_tables(connection, path)
                 if not fresh:
-                    with _plain_errors(path, guard.Watch(connection, _size(path))):
+                    with _plain_errors(path, guard.Watch(connection, size(path))):
                         _check(connection, path)
                     connection.set_progress_handler(None, 0)  # its tables are ours; a run may grow as it likes
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -120,9 +121,9 @@ class Store:
         if not path.is_file():
             raise InputError(f"run file: {path} does not exist; make one with: testifai run SPEC.toml")
         with _plain_errors(path):
-            connection = _connect_to_read(path)
+            connection = connect_to_read(path)
             try:
-                watch = guard.Watch(connection, _size(path))
+                watch = guard.Watch(connection, size(path))
                 with _plain_errors(path, watch):
                     if _has_no_tables(connection, path):
                         raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
@@ -134,8 +135,8 @@ class Store:
             if outdated:
                 connection.close()
                 cls.create_or_open(path).close()
-                connection = _connect_to_read(path)
-                watch = guard.Watch(connection, _size(path))
+                connection = connect_to_read(path)
+                watch = guard.Watch(connection, size(path))
         return cls(path, connection, None, watch)
 
     def close(self) -> None:
@@ -436,12 +437,6 @@ def _is_of(whole: bytes, part: Any) -> bool:
     return not int.from_bytes(part, "big") & ~int.from_bytes(whole, "big")
 
 
-def _size(path: Path) -> int:
-    """The bytes of a run file, those in its log included."""
-    log = path.with_name(path.name + "-wal")
-    return path.stat().st_size + (log.stat().st_size if log.exists() else 0)
-
-
 def _bits(data: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(data, np.uint8)
 
@@ -488,35 +483,6 @@ def _has_no_tables(connection: sqlite3.Connection, path: Path) -> bool:
         raise damaged(path, "file is not a database")
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     return bool(tables == 0 and connection.execute("PRAGMA application_id").fetchone()[0] == 0)
-
-
-def _connect_to_read(path: Path) -> sqlite3.Connection:
-    def connect(options: str) -> sqlite3.Connection:
-        uri = f"{path.resolve().as_uri()}?{options}"
-        connection = sqlite3.connect(uri, uri=True, timeout=10, isolation_level=None, check_same_thread=False)
-        try:
-            guard.distrust(connection)
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            connection.execute("PRAGMA query_only = ON")
-        except Exception:
-            connection.close()
-            raise
-        return connection
-
-    try:
-        # Not mode=ro: only who may write tidies the log away behind the last reader.
-        return connect("mode=rw")
-    except sqlite3.OperationalError as error:
-        # In a folder we may not write to, SQLite cannot make the files it reads a write-ahead log through.
-        if "unable to open" not in str(error) and "readonly" not in str(error):
-            raise
-        log = path.with_name(path.name + "-wal")
-        if log.exists() and log.stat().st_size:
-            raise InputError(
-                f"run file: the last outcomes of {path} are in {log.name}, which can only be read where testifai may "
-                "write; copy both files to another folder"
-            ) from error
-        return connect("mode=ro&immutable=1")
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
