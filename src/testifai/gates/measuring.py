@@ -78,7 +78,7 @@ def prepare(spec: Spec, folder: Path, *, sharing: int | None = None) -> Session:
     options = spec.scan.model_dump()
     options["quality"] = loading.quality(options["quality"], folder, data)
     if options["strategy"] is None:
-        options["strategy"] = strategies.default(space, surrogate=options["surrogate"], stopping=options["stopping"])
+        options["strategy"] = strategies.default(surrogate=options["surrogate"], stopping=options["stopping"])
     strategy = strategies.resolve(options["strategy"])
     # The strategy looks at what its own session knows; a plain reference would be a cycle that keeps the model alive.
     own: list[weakref.ref[Session]] = []

@@ -133,19 +133,11 @@ class _Dice:
 
     def _rates(self, tests: Ids) -> NDArray[np.float64]:
         """Rough pass rates of tests."""
-        if self._surface is None:
-            return np.full(len(tests), np.mean([row.mean() for row in self._passed()]))
         return self._surface.predict(self._session.space.matrix(tests))[0]
 
-    def _passed(self) -> list[NDArray[np.bool_]]:
-        return [self._probed.trials(test)[1] for test in self._probed]
-
     @cached_property
-    def _surface(self) -> Surrogate | None:
-        """None where the order of application counts, of which the process knows nothing."""
+    def _surface(self) -> Surrogate:
         space, ids = self._session.space, np.array(sorted(self._probed), np.int64)
-        if space.order_sensitive:
-            return None
         process = resolve("process", self._session.seed, [axis.severities for axis in space.axes])
         assert process is not None
         return evidence(process, self._probed, ids, space.matrix(ids)).fit(process)

@@ -156,14 +156,14 @@ def choose(options: ScanOptions, space: Space, *, parts: bool = False) -> Method
     """Make strategy, surrogate and stopping rule; refuse what does not go together."""
     given, stopping, target = options.strategy, options.stopping, options.target
     if given is None:
-        given = strategies.default(space, surrogate=options.surrogate, stopping=stopping, parts=parts)
+        given = strategies.default(surrogate=options.surrogate, stopping=stopping, parts=parts)
     strategy = strategies.resolve(given)
     surrogate = strategy.surrogate if options.surrogate is None else options.surrogate
     resolved = surrogates.resolve(surrogate, options.seed, [axis.severities for axis in space.axes])
     if space.order_sensitive and resolved is not None and resolved.plain_only:
         raise InputError(
             f"surrogate: {surrogate!r} does not fit a space in which the order of application counts; "
-            "use strategy = 'ordered' with surrogate = 'forest'"
+            "use surrogate = 'process', or strategy = 'ordered' with surrogate = 'forest'"
         )
     told = stopping_rules.resolve(stopping, target)
     if strategy.uses_target and told is not None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from testifai import surrogates
-from testifai.space import Space
 from testifai.strategies.adaptive import Adaptive
 from testifai.strategies.balanced import Balanced
 from testifai.strategies.base import Progress, Strategy
@@ -42,16 +41,16 @@ __all__ = [
 ]
 
 
-def default(space: Space, *, surrogate: Any = None, stopping: Any = None, parts: bool = False) -> str:
+def default(*, surrogate: Any = None, stopping: Any = None, parts: bool = False) -> str:
     """The strategy where none is named: adaptive, or ordered for what adaptive does not do.
 
-    That is a rule that ends tests one by one, a surrogate that leaves measured tests alone, work split among
-    machines, and a space in which the order of application counts.
+    That is a rule that ends tests one by one, a surrogate that leaves measured tests alone, and work split among
+    machines.
     """
     chosen = surrogates.resolve(surrogate)
     pools = surrogate is None or (chosen is not None and chosen.pools)
     by_test = stopping is not None and stopping != "none"
-    can = pools and not by_test and not parts and not space.order_sensitive
+    can = pools and not by_test and not parts
     return "adaptive" if can else "ordered"
 
 

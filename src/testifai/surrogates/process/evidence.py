@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Protocol
 
 import numpy as np
@@ -38,7 +39,8 @@ def posed(prior: Prior, places: Ints, values: Floats, noise: Floats, seed: int) 
     variances = noise if noise.ndim == 1 else np.diag(noise)
     least = variances.max() / UNEVEN
     precise = variances < least
-    if prior.active and len(places) == np.prod(prior.sizes) and precise.sum() <= max(1, SINGLED_OUT * len(places)):
+    complete = prior.active and not prior.ordered and len(places) == np.prod(prior.sizes)
+    if complete and precise.sum() <= max(1, SINGLED_OUT * len(places)):
         # Known less well than they are, the few tests that stand out say no more than their neighbours.
         lacking = np.where(precise, least - variances, 0.0)
         noise = noise + (lacking if noise.ndim == 1 else np.diag(lacking))
@@ -131,6 +133,8 @@ class SomeTests:
         self._choices = [np.eye(prior.sizes[j])[places[:, j]] for j in prior.active]
         free = [unrelated(prior.sizes[j])[places[:, j]][:, places[:, j]] for j in prior.active]
         self._rough_terms = symmetric(free, prior.orders)[prior.first_rough :]
+        if prior.sequences is not None:
+            self._features, self._same = prior.sequences.features(places), prior.sequences.same(places, places)
 
     def value(self, parameters: Floats) -> float:
         factor, solved = self._solved(self.prior.kernel(parameters, self.places, self.places))
@@ -153,6 +157,10 @@ class SomeTests:
             covariance += smooth[o] * terms[o]
         for weight, term in zip(rough[prior.first_rough :], self._rough_terms, strict=True):
             covariance += weight * term
+        if prior.sequences is not None:
+            order = parameters[prior.order]
+            covariance += (self._features * prior.sequences.variances(order)) @ self._features.T
+            covariance += math.exp(order[-1]) * self._same
         factor, solved = self._solved(covariance)
 
         inverse = dpotri(factor, lower=1)[0]
@@ -174,6 +182,8 @@ class SomeTests:
             part = prior.slices[j]
             gradient[part.start : part.stop - 1] = prior.axis_gradient(kernels[at], by_kernel)
             gradient[part.stop - 1] = float((by_kernel * kernels[at].matrix).sum())
+        if prior.sequences is not None:
+            gradient[prior.order] = prior.sequences.gradient(order, by_covariance, self._features, self._same)
         return self._evidence(factor, solved), gradient
 
     def posterior(self, parameters: Floats) -> tuple[Floats, Floats]:
@@ -193,8 +203,7 @@ class SomeTests:
     @functools.cached_property
     def elsewhere(self) -> Ints:
         """Configurations drawn at random, without those of the tests."""
-        random = np.random.default_rng(0)
-        drawn = np.column_stack([random.integers(size, size=ELSEWHERE) for size in self.prior.sizes]).astype(np.intp)
+        drawn = self.prior.drawn(ELSEWHERE, np.random.default_rng(0))
         tests = set(map(tuple, self.places.tolist()))
         return drawn[[tuple(row) not in tests for row in drawn.tolist()]]
 

@@ -7,7 +7,7 @@ With K_j the centred kernel of axis j and e_o the elementary symmetric polynomia
 The first sum holds the smooth effects of single axes, of pairs, and so on; the second, from pairs on, rough ones
 (H_j is K_j for unrelated levels). Centred kernels make every effect sum to zero over the levels of each of its
 axes (Durrande et al. 2013, "ANOVA kernels and RKHS of zero mean functions"), so that on a complete grid all terms
-have the same eigenvectors.
+have the same eigenvectors. Where the order of application counts, `sequences` adds its part.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from testifai.surrogates.process.sequences import Sequences
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -39,13 +41,15 @@ class Medians:
     rough: tuple[float, ...]
     smooth_sd: float
     rough_sd: float
+    ordered: tuple[float, float]  # of q_a q_b and r, see `sequences`
+    ordered_sd: tuple[float, float] = (1.5, 2.0)  # of log q_a and log r
 
 
 # Medians and spreads as found on five complete grids of 1,296 tests on 10,000 inputs, whose rough parts are next to
 # nothing; that of the prior is larger because intervals must hold on the sixth grid too.
-SURFACE = Medians((0.01, 0.0015, 0.0006, 0.0004), (3e-5, 3e-5, 3e-5, 3e-5), 1.2, 2.0)
+SURFACE = Medians((0.01, 0.0015, 0.0006, 0.0004), (3e-5, 3e-5, 3e-5, 3e-5), 1.2, 2.0, (3e-4, 3e-5))
 # What margins leave unexplained of the surface; spreads are wider because margins may be of any kind.
-REMAINDER = Medians((3e-5, 1e-5, 6e-6, 6e-6), (1e-7, 1e-7, 1e-7, 1e-7), 2.0, 2.0)
+REMAINDER = Medians((3e-5, 1e-5, 6e-6, 6e-6), (1e-7, 1e-7, 1e-7, 1e-7), 2.0, 2.0, (1e-6, 1e-7))
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ class Prior:
     """The prior as a function of one vector of unbounded parameters, each normal around `mean` with `sd`.
 
     The vector holds, per axis, the logarithms of its length, of its steps between levels and of its scale v_j; then
-    those of w_1..w_O and of the rough variances.
+    those of w_1..w_O and of the rough variances; then, where the order of application counts, those of `sequences`.
+    A configuration is a row of places on the axes, followed there by the places at which these are applied.
 
     >>> prior = Prior([[0, 1, 2], [0, 1]])
     >>> prior.sizes, prior.orders, len(prior.mean)
@@ -73,9 +78,12 @@ class Prior:
     [[4.03], [3.98]]
     """
 
-    def __init__(self, levels: Sequence[Sequence[int]], medians: Medians = SURFACE) -> None:
+    def __init__(
+        self, levels: Sequence[Sequence[int]], medians: Medians = SURFACE, *, ordered: bool = False
+    ) -> None:
         self.levels = [np.asarray(axis) for axis in levels]
         self.sizes = tuple(len(axis) for axis in levels)
+        self.ordered = ordered
         self.active = [j for j, size in enumerate(self.sizes) if size > 1]
         k = len(self.active)
         self.orders = min(k, ORDERS)
@@ -97,7 +105,27 @@ class Prior:
         self.rough = slice(len(mean), len(mean) + len(rough))
         mean += [math.log(medians.rough[o - 1] * share[o - 1]) for o in rough]
         sd += [medians.rough_sd] * len(rough)
+        self.sequences = Sequences(self.levels, self.active) if ordered and k > 1 else None
+        self.order = slice(len(mean), len(mean))
+        if self.sequences is not None:
+            self.order = slice(len(mean), len(mean) + self.sequences.count)
+            mean += [math.log(medians.ordered[0] * share[1]) / 2] * k + [math.log(medians.ordered[1])]
+            sd += [medians.ordered_sd[0]] * k + [medians.ordered_sd[1]]
         self.mean, self.sd = np.array(mean), np.array(sd)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """How many values each column of a configuration can have."""
+        return self.sizes + (len(self.sizes) + 1,) * len(self.sizes) * self.ordered
+
+    def with_medians(self, medians: Medians) -> Prior:
+        """The prior of another surface over the same configurations."""
+        return Prior([axis.tolist() for axis in self.levels], medians, ordered=self.ordered)
+
+    def drawn(self, count: int, random: np.random.Generator) -> Ints:
+        """Configurations drawn at random, repeats among them."""
+        drawn = np.column_stack([random.integers(size, size=count) for size in self.sizes]).astype(np.intp)
+        return drawn if self.sequences is None else self.sequences.drawn(drawn, random)
 
     def density(self, parameters: Floats) -> tuple[float, Floats]:
         """The logarithm of the parameters' own density, up to a constant, and its gradient."""
@@ -142,13 +170,21 @@ class Prior:
     def places(self, features: NDArray[np.int_]) -> Ints:
         """Severities as positions among the levels of their axis; -1 where they are none."""
         columns = []
-        for axis, column in zip(self.levels, features.T, strict=True):
+        for axis, column in zip(self.levels, features.T, strict=False):
             at = np.clip(np.searchsorted(axis, column), 0, len(axis) - 1)
             columns.append(np.where(axis[at] == column, at, -1))
-        return np.array(columns, np.intp).reshape(len(self.levels), -1).T
+        columns += list(features.T[len(self.levels) :])
+        return np.array(columns, np.intp).reshape(len(self.columns), -1).T
 
     def kernel(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
-        """The prior covariance between configurations given as places.
+        """The prior covariance between configurations given as places."""
+        surface = self._surface(parameters, rows, columns)
+        if self.sequences is not None:
+            surface += self.sequences.kernel(parameters[self.order], rows, columns)
+        return surface
+
+    def _surface(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
+        """The part that severities have in it.
 
         Axes are taken in two halves, e_o = sum_i e_i(first half) e_(o-i)(second half): a half has few different
         configurations, so that only a handful of large arrays is made; where rows are most products of halves, as they
@@ -205,6 +241,8 @@ class Prior:
             factors = [np.diag(table)[rows[:, j]] for j, table in tables.items()]
             for weight, term in zip(weights[1:], symmetric(factors, self.orders)[1:], strict=True):
                 total += weight * term
+        if self.sequences is not None:
+            total += self.sequences.variance(parameters[self.order], rows)
         return total
 
 

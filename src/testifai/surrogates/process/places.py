@@ -54,8 +54,8 @@ def severities(features: ArrayLike) -> NDArray[np.int64]:
 def known_places(prior: Prior, rows: NDArray[np.int64]) -> Ints:
     """Severities as places among the levels of their axes, or an InputError where there is no such level."""
     levels = prior.levels
-    if rows.shape[1] != len(levels):
-        raise InputError(f"features: {rows.shape[1]} severities to a row; accepted: {len(levels)}")
+    if rows.shape[1] != len(prior.columns):
+        raise InputError(f"features: {rows.shape[1]} severities to a row; accepted: {len(prior.columns)}")
     places = prior.places(rows)
     if (places < 0).any():
         i, j = np.argwhere(places < 0)[0]

@@ -61,7 +61,8 @@ class Process(Surrogate):
     Bounds of single tests rest on smoothness (`benchmarks/coverage.py` says how far), but allow for parameters that are
     not known (`integration`) and for single tests off the surface, as far as their own trials show it (`odd`).
 
-    `levels` are the severities of each axis; None takes those seen in `fit`.
+    `levels` are the severities of each axis; None takes those seen in `fit`. Rows of twice as many columns as levels
+    say after the severities at which place each is applied: then the order of application has its part in the surface.
 
     >>> process = Process().fit([[0], [1], [2], [3]], passes=[96, 90, 79, 61], trials=[100] * 4)
     >>> mean, variance = process.predict([[0], [3]])
@@ -73,7 +74,6 @@ class Process(Surrogate):
     pools = True
     wants_trials = True
     takes_scores = True
-    plain_only = True
     relearns = False
     _parts: list[SurfacePart]
 
@@ -86,7 +86,8 @@ class Process(Surrogate):
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
         rows = severities(features)
-        self.prior_ = Prior(self._levels(rows))
+        levels = self._levels(rows)
+        self.prior_ = Prior(levels, ordered=rows.shape[1] == 2 * len(levels))
         self._take(rows, passes, trials, single)
         self.parameters_ = self.prior_.mean
         eta = np.full(len(self._places), self._level)
@@ -144,7 +145,7 @@ class Process(Surrogate):
         if self.levels is None:
             return [np.unique(column).tolist() for column in rows.T]
         levels = [sorted(set(map(int, axis))) for axis in self.levels]
-        if len(levels) != rows.shape[1]:
+        if rows.shape[1] not in {len(levels), 2 * len(levels)}:
             raise InputError(f"features: {rows.shape[1]} severities to a row; accepted: {len(levels)}, as in levels")
         return levels
 
@@ -163,7 +164,7 @@ class Process(Surrogate):
             used = np.sort(np.random.default_rng(self.seed).permutation(used)[: min(PILOT, LARGEST)])
         self._wide: Wide | None = None
         self._places, self._rates, self._tried = places[used], won[used] / tried[used], tried[used]
-        self._numbered = Numbers(self._places, self.prior_.sizes)
+        self._numbered = Numbers(self._places, self.prior_.columns)
         self._share = 1 / single.inputs if self.population and single is not None else 0.0
         self._complete = self._tried * self._share == 1
         self._tried = self._counted()
@@ -244,7 +245,7 @@ class Process(Surrogate):
         self._read = scores
         self._parts = [SurfacePart(self.prior_, self.parameters_, Scatter())]
         if scores is not None:
-            prior = Prior([axis.tolist() for axis in self.prior_.levels], REMAINDER)
+            prior = self.prior_.with_medians(REMAINDER)
             rest = SurfacePart(prior, prior.mean, Scatter(first=EXPLAINED, scale=scores.rest_scale))
             self._parts = [
                 SurfacePart(self.prior_, self.parameters_, Scatter(last=EXPLAINED, scale=scores.scale)),
@@ -272,7 +273,8 @@ class Process(Surrogate):
     def _condition(self, eta: Floats, *, learn: bool) -> None:
         """The posterior of every part."""
         size = math.prod(self.prior_.sizes)
-        self._kept = np.full((2, size), np.nan) if size <= LISTED else None
+        # What is kept of all configurations is an array over the grid, which sequences do not make.
+        self._kept = np.full((2, size), np.nan) if size <= LISTED and not self.prior_.ordered else None
         self._last: tuple[Ints, Floats, Floats] | None = None
         self._whole: Floats | None = None
         self._asked: dict[bytes, Floats] = {}  # Hermite coefficients of configurations asked for last
@@ -539,7 +541,7 @@ class Process(Surrogate):
             left, right = (part.scatter(self._hermite(places))[1] for places in (rows, columns))
             active = self.prior_.active
             correlation = self.same_input_.correlation(rows[:, active], columns[:, active], left, right)
-        number = (self._numbered if columns is self._places else Numbers(columns, self.prior_.sizes))(rows)
+        number = (self._numbered if columns is self._places else Numbers(columns, self.prior_.columns))(rows)
         same = np.flatnonzero(number >= 0)
         correlation[same, number[same]] = 1
         return correlation

@@ -57,13 +57,18 @@ class Effects:
                 size = smooth[order] * variances[axes, which].prod(axis=1)
                 size += rough[order] * unrelated[axes, which].prod(axis=1)
                 groups.append((axes, which, size))
-        sizes = np.concatenate([size for _, _, size in groups]) if groups else np.zeros(0)
+        self._sequences, order = prior.sequences, parameters[prior.order]
+        ordered = np.zeros(0) if self._sequences is None else self._sequences.typical(order)
+        sizes = np.concatenate([*(size for _, _, size in groups), ordered])
         least = np.sort(sizes)[-most] if len(sizes) > most else 0.0
         self._groups = [
             (self._starts[axes[kept]] + which[kept], np.sqrt(size[kept]))
             for axes, which, size in groups
             if (kept := (size >= least) & (size > 0)).any()
         ]
+        self._ordered = np.flatnonzero(ordered >= least)
+        if self._sequences is not None:
+            self._ordered_sd = np.sqrt(self._sequences.variances(order)[self._ordered])
 
     def __call__(self, places: Ints) -> Floats:
         """Each effect at configurations, times its standard deviation: a row for a configuration."""
@@ -75,6 +80,8 @@ class Effects:
             for column in columns.T[1:]:
                 product *= table[:, column]
             parts.append(product)
+        if self._sequences is not None:
+            parts.append(self._sequences.features(places)[:, self._ordered] * self._ordered_sd)
         return np.concatenate(parts, axis=1)
 
 
@@ -106,7 +113,7 @@ class Wide:
     def __init__(self, prior: Prior, parameters: Floats, seen: Seen, level: float) -> None:
         self._prior, self._parameters, self._level, self._seen = prior, parameters, level, seen
         self._effects = Effects(prior, parameters)
-        self.numbered = Numbers(seen.places, prior.sizes)
+        self.numbered = Numbers(seen.places, prior.columns)
         self._noise = 0.25 / seen.tried
         effects = np.concatenate([self._effects(seen.places[some]) for some in chunks(len(seen.places))])
         self._own = self._rest(seen.places, effects)
