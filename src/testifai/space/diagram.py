@@ -20,7 +20,19 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.space.numbering import Ints, Whole
-from testifai.space.query import And, Choice, Column, Condition, Constant, Inequality, Not, Query, holds, printable
+from testifai.space.query import (
+    And,
+    Before,
+    Choice,
+    Column,
+    Condition,
+    Constant,
+    Inequality,
+    Not,
+    Query,
+    holds,
+    printable,
+)
 
 LARGEST = 20_000_000  # numbers in the states of a layer before equal ones are joined: a second or two
 TRUE, OPEN, FALSE = 1, 0, -1  # a conjunction is the least of its parts, a disjunction the greatest
@@ -81,6 +93,8 @@ class Diagram:
         parts: list[_Tree | int] = []
         if isinstance(node, Not):
             return self._read(node.part, not negated)
+        if isinstance(node, Before):
+            raise InputError(f"query: {node} is no sum over the axes; accepted here: axes, order and severity")
         if isinstance(node, Inequality):
             conjunction = not negated
             for sign, left, right in zip(node.operators, node.operands, node.operands[1:], strict=False):
@@ -212,6 +226,7 @@ def _mentioned(node: Condition, names: Sequence[str]) -> Iterator[int]:
     """The axes that a condition names, from left to right: those it compares are next to each other."""
     if isinstance(node, Inequality):
         yield from (names.index(one.name) for one in node.operands if isinstance(one, Column) and one.name in names)
+    if isinstance(node, Inequality | Before):
         return
     for part in (node.part,) if isinstance(node, Not) else node.parts:
         yield from _mentioned(part, names)

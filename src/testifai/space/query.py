@@ -95,6 +95,17 @@ class Inequality:
 
 
 @dataclass(frozen=True)
+class Before:
+    """True where both axes are on and the first is applied before the second."""
+
+    first: str
+    second: str
+
+    def __str__(self) -> str:
+        return before(self.first, self.second)
+
+
+@dataclass(frozen=True)
 class Not:
     part: Condition
 
@@ -118,12 +129,28 @@ class Or:
         return " or ".join(f"({part})" if isinstance(part, Or) else str(part) for part in self.parts)
 
 
-Condition = Inequality | Not | And | Or
+Condition = Inequality | Before | Not | And | Or
+
+
+def before(first: str, second: str) -> str:
+    """The name of the column that says where one axis is applied before another."""
+    return f"before({first}, {second})"
+
+
+def precedences(node: Condition) -> Iterator[Before]:
+    """Everything that a condition says about the order of application, from left to right."""
+    if isinstance(node, Before):
+        yield node
+    elif not isinstance(node, Inequality):
+        for part in (node.part,) if isinstance(node, Not) else node.parts:
+            yield from precedences(part)
 
 
 def _evaluate(node: Condition, columns: Columns) -> NDArray[np.bool_]:
     if isinstance(node, Inequality):
         return _compare(node, columns)
+    if isinstance(node, Before):
+        return np.asarray(columns[str(node)], bool)
     if isinstance(node, Not):
         return ~_evaluate(node.part, columns)
     combine = np.logical_and if isinstance(node, And) else np.logical_or
@@ -158,6 +185,8 @@ def _without(node: Condition, name: str) -> Condition | None:
     """The tree with comparisons that name a column taken as true; None: true altogether."""
     if isinstance(node, Inequality):
         return None if Column(name) in node.operands else node
+    if isinstance(node, Before):
+        return node
     if isinstance(node, Not):
         part = _without(node.part, name)
         return None if part is None else Not(part)
@@ -175,7 +204,7 @@ def _equated(node: Condition, name: str) -> Iterator[Constant]:
             if sign in _EQUATIONS and Column(name) in pair:
                 yield from (one for one in pair if isinstance(one, Constant))
                 yield from (one for choice in pair if isinstance(choice, Choice) for one in choice.members)
-    else:
+    elif not isinstance(node, Before):
         for part in (node.part,) if isinstance(node, Not) else node.parts:
             yield from _equated(part, name)
 
@@ -198,7 +227,9 @@ class _Parser:
 
     def __init__(self, text: str, names: Iterable[str], levels: Levels) -> None:
         self.text = text
-        self.names = list(names)
+        given = list(names)
+        self.pairs = {name for name in given if name.startswith("before(")}
+        self.names = [name for name in given if name not in self.pairs]
         self.levels = levels
         self.used: set[str] = set()
         self.example = f"{self.names[0] if self.names else 'zoom'} > 2"
@@ -259,6 +290,8 @@ class _Parser:
 
     def prefix(self) -> Condition | _Token:
         token = self.advance()
+        if token.kind == "name" and token.text.lower() == "before" and self.token.kind == "(":
+            return self.precedence(token)
         if token.kind in _OPERANDS:
             return token
         if token.kind == "-":
@@ -280,6 +313,25 @@ class _Parser:
             self.advance()
         self.depth -= 1
         return inner
+
+    def precedence(self, word: _Token) -> Before:
+        """Read the two axes of which one is applied before the other."""
+        opening, first, comma, second, closing = (self.advance() for _ in range(5))
+        for token, kind in ((first, "name"), (comma, ","), (second, "name"), (closing, ")")):
+            if token.kind != kind:
+                raise self.unexpected(token, "expected two axes, as in before(blur, noise)")
+        if not self.pairs:
+            why = "the order of application does not count in this space; it does in one with order_sensitive = true"
+            raise self.error("'before'", word, why)
+        axes = {axis for pair in self.pairs for axis in pair[len("before(") : -1].split(", ")}
+        for token in (first, second):
+            if token.text not in axes:
+                raise self.error(f"unknown axis '{printable(token.text)}'", token, suggest(token.text, axes))
+        if first.text == second.text:
+            raise self.error(f"'{printable(first.text)}' before itself", first, "expected two different axes")
+        found = Before(first.text, second.text)
+        self.used.add(str(found))
+        return found
 
     def condition(self, found: Condition | _Token) -> Condition:
         if not isinstance(found, _Token):

@@ -13,6 +13,7 @@ from testifai.errors import InputError
 from testifai.space import query as queries
 from testifai.space.diagram import Diagram
 from testifai.space.numbering import Ints, Whole, first_ranks, unrank_places
+from testifai.space.precedence import Case, cases
 from testifai.space.query import Query
 from testifai.space.space import ENUMERABLE, Space
 
@@ -33,7 +34,7 @@ class Selection:
     def __init__(self, space: Space, query: str | Query | None = None) -> None:
         self.space = space
         self.query = queries.compile(query, space.column_names, space.levels) if isinstance(query, str) else query
-        self._diagram = Diagram(self.query, space.names, [axis.severities for axis in space.axes])
+        self._parts = [_Part(space, case) for case in cases(self.query)]
 
     def __repr__(self) -> str:
         return f"<Selection of {self.count:,} of {self.space.size:,} tests: {self.query or 'all'}>"
@@ -41,7 +42,7 @@ class Selection:
     @cached_property
     def counts(self) -> tuple[int, ...]:
         """The number of selected tests of each order."""
-        return tuple(n * self._sequences(t) for t, n in enumerate(self._diagram.counts))
+        return tuple(sum(part.counts[t] for part in self._parts) for t in range(len(self.space.axes) + 1))
 
     @cached_property
     def count(self) -> int:
@@ -95,21 +96,60 @@ class Selection:
     def _whole(self) -> type:
         return np.int64 if self.count <= np.iinfo(np.int64).max else object
 
-    def _sequences(self, order: int) -> int:
-        """In how many sequences so many perturbations can be applied."""
-        return math.factorial(order) if self.space.order_sensitive else 1
-
     def _unrank(self, ranks: Whole) -> Ints:
         """The tests with these ranks, from 0 to the count, as rows of severities (and places)."""
-        starts = first_ranks(list(self.counts), self._whole)
-        orders = np.searchsorted(np.cumsum(np.array(self.counts, self._whole)), ranks, side="right")
-        sequences: Whole = np.array([self._sequences(t) for t in range(len(self.counts))], self._whole)
+        ends = np.cumsum(np.array([part.count for part in self._parts], self._whole))
+        which = np.searchsorted(ends, ranks, side="right")
+        rows = np.empty((len(ranks), self.space.width), np.int64)
+        for number in np.unique(which).tolist():
+            part, at = self._parts[number], which == number
+            rows[at] = part.unrank(ranks[at] - (ends[number] - part.count), self._whole)
+        return rows
+
+
+class _Part:
+    """The tests of one case: all of a diagram where the order of application says nothing."""
+
+    def __init__(self, space: Space, case: Case) -> None:
+        self._space = space
+        self._fixed = [space.names.index(name) for name in case.sequence]
+        self._diagram = Diagram(case.query, space.names, [axis.severities for axis in space.axes])
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """The number of tests of each order."""
+        return tuple(n * self._sequences(t) for t, n in enumerate(self._diagram.counts))
+
+    @cached_property
+    def count(self) -> int:
+        return sum(self.counts)
+
+    def _sequences(self, order: int) -> int:
+        """In how many sequences so many perturbations can be applied, those of the case in its own."""
+        if not self._space.order_sensitive:
+            return 1
+        return math.factorial(order) // math.factorial(min(len(self._fixed), order))
+
+    def unrank(self, ranks: Whole, whole: type) -> Ints:
+        """The tests with these ranks, from 0 to the count, as rows of severities (and places)."""
+        starts = first_ranks(list(self.counts), whole)
+        orders = np.searchsorted(np.cumsum(np.array(self.counts, whole)), ranks, side="right")
+        sequences: Whole = np.array([self._sequences(t) for t in range(len(self.counts))], whole)
         within, each = ranks - starts[orders], sequences[orders]
         positions = self._diagram.unrank(orders, within // each)
-        rows = [np.array(axis.severities)[row] for axis, row in zip(self.space.axes, positions, strict=True)]
-        if self.space.order_sensitive:
-            rows += list(unrank_places(within % each, positions > 0, sequences))
+        rows = [np.array(axis.severities)[row] for axis, row in zip(self._space.axes, positions, strict=True)]
+        if self._space.order_sensitive:
+            rows += list(self._places(within % each, positions > 0, whole))
         return np.stack(rows, axis=1)
+
+    def _places(self, ranks: Whole, active: NDArray[np.bool_], whole: type) -> Ints:
+        """Where each axis is applied in the sequences with these ranks."""
+        factorials: Whole = np.array([math.factorial(t) for t in range(len(active) + 1)], whole)
+        # Those of the case stand last: the ranks that leave them in their own order are multiples.
+        last = [axis for axis in range(len(active)) if axis not in self._fixed] + self._fixed
+        places = np.empty(active.shape, np.int64)
+        places[last] = unrank_places(ranks * factorials[len(self._fixed)], active[last], factorials)
+        return places
 
 
 def values_of(space: Space, column: str) -> tuple[int, ...]:

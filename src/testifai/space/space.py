@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.errors import InputError
 from testifai.perturb import Perturbation, describe, resolve
 from testifai.space.numbering import Ints, Numbering, Whole, first_ranks, mixed_radix, rank_places, unrank_places
+from testifai.space.query import before
 from testifai.support.plain import plain
 
 ENUMERABLE = 50_000_000
@@ -271,12 +272,15 @@ class Space:
         }
         makers["order"] = lambda: functools.reduce(np.add, [(column != 0).astype(dtype) for column in axes])
         makers["severity"] = lambda: functools.reduce(np.add, axes)
+        every = functools.cache(lambda: self.matrix(np.arange(self.size)))
+        for name, a, b in self._precedences():
+            makers[name] = lambda a=a, b=b: _is_before(every(), a, b)
         return _Lazy(makers)
 
     @property
     def column_names(self) -> tuple[str, ...]:
         """What a query over this space may name, whether or not the space can be listed."""
-        return (*self.names, "order", "severity")
+        return (*self.names, "order", "severity", *(name for name, _, _ in self._precedences()))
 
     def columns_of(self, matrix: ArrayLike) -> Mapping[str, NDArray[Any]]:
         """What a query may name, of the configurations in the rows of a matrix: an array for each column.
@@ -286,9 +290,22 @@ class Space:
         >>> columns["b"].tolist(), columns["order"].tolist()
         ([2, 2], [1, 2])
         """
-        rows = np.asarray(matrix).reshape(-1, np.shape(matrix)[-1])[:, : len(self._axes)]
-        columns = dict(zip(self.names, rows.T, strict=True))
-        return {**columns, "order": np.count_nonzero(rows, axis=1), "severity": rows.sum(axis=1)}
+        full = np.asarray(matrix).reshape(-1, np.shape(matrix)[-1])
+        rows = full[:, : len(self._axes)]
+        makers: dict[str, Callable[[], NDArray[Any]]] = {
+            name: functools.partial(np.asarray, column) for name, column in zip(self.names, rows.T, strict=True)
+        }
+        makers["order"] = lambda: np.count_nonzero(rows, axis=1)
+        makers["severity"] = lambda: rows.sum(axis=1)
+        for name, a, b in self._precedences():
+            makers[name] = lambda a=a, b=b: _is_before(full, a, b)
+        return _Lazy(makers)
+
+    def _precedences(self) -> Iterator[tuple[str, int, int]]:
+        """The columns that say which of two axes is applied first, with their positions."""
+        if self._order_sensitive:
+            for (a, first), (b, second) in itertools.permutations(enumerate(self.names), 2):
+                yield before(first, second), a, b
 
     def _flat_columns(self, axes: list[NDArray[Any]]) -> list[NDArray[Any]]:
         """Per axis its severity in every test: the sequence without places, repeated for each permutation."""
@@ -431,6 +448,12 @@ class Space:
         if max_order is not None and (not _is_whole(max_order) or max_order < 0):
             raise InputError(f"order: {max_order!r}; accepted: a whole number from 0 to {k}, or None for all")
         return range(1 + (k if max_order is None else min(int(max_order), k)))
+
+
+def _is_before(rows: NDArray[Any], a: int, b: int) -> NDArray[np.bool_]:
+    """In which configurations one axis is applied before another; both are on then."""
+    places = rows[:, rows.shape[1] // 2 :]
+    return np.asarray((places[:, a] > 0) & (places[:, a] < places[:, b]))
 
 
 class _Lazy(Mapping[str, NDArray[Any]]):

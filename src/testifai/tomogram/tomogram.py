@@ -74,7 +74,7 @@ class Tomogram(Answering):
         if "quality" in compiled.names:
             raise InputError(
                 f"query: quality is known of measured tests alone in a space of {self.space.size:,}; "
-                f"accepted there: {', '.join(self.space.column_names)}"
+                f"accepted there: {', '.join((*self.space.names, 'order', 'severity'))}"
             )
         found = Selection(self.space, compiled)
         if not found.count:
