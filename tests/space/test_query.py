@@ -432,3 +432,49 @@ def test_any_text_compiles_or_is_refused_in_one_line(text):
         return
     query.evaluate(COLUMNS)
     assert parse(str(query), NAMES, LEVELS).tree == query.tree
+
+
+class TestBefore:
+    COLUMNS = {"zoom": np.array([1, 1, 0]), "before(zoom, blur)": np.array([True, False, False])}
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("before(zoom, blur)", [True, False, False]),
+            ("not BEFORE( zoom,blur )", [False, True, True]),
+            ("zoom > 0 and ¬before(zoom, blur)", [False, True, False]),
+            ("before(zoom, blur) or zoom == 0", [True, False, True]),
+        ],
+    )
+    def test_it_is_a_condition(self, text, expected):
+        query = parse(text, NAMES, LEVELS, ["zoom", "blur"])
+        assert query.evaluate(self.COLUMNS).tolist() == expected
+        assert "before(zoom, blur)" in query.names
+        assert parse(str(query), NAMES, LEVELS, ["zoom", "blur"]).tree == query.tree
+
+    def test_a_limit_on_quality_leaves_it_alone(self):
+        query = parse("before(zoom, blur) and quality < 1", [*NAMES, "quality"], LEVELS, ["zoom", "blur"])
+        assert str(query.without("quality")) == "before(zoom, blur)"
+        assert query.equated("quality") == []
+
+    def test_an_axis_may_have_its_name(self):
+        assert parse("before > 2", ["before"]).evaluate({"before": np.array([1, 3])}).tolist() == [False, True]
+
+    @pytest.mark.parametrize(
+        ("text", "sequenced", "said"),
+        [
+            ("before(zoom, blur)", [], "the order of application does not count in this space; it does in one with"),
+            ("before(zoom, blr)", ["zoom", "blur"], "unknown axis 'blr' at column 14"),
+            ("before(zoom, order)", ["zoom", "blur"], "unknown axis 'order'"),
+            ("before(blur, blur)", ["zoom", "blur"], "'blur' before itself at column 8"),
+            ("before(blur)", ["zoom", "blur"], "expected two axes, as in before(blur, noise)"),
+            ("before(blur, 3)", ["zoom", "blur"], "unexpected '3'"),
+            ("before(blur, zoom", ["zoom", "blur"], "unexpected end"),
+            ("before(blur, zoom) > 1", ["zoom", "blur"], "a condition cannot be compared"),
+        ],
+    )
+    def test_mistakes_are_one_line(self, text, sequenced, said):
+        with pytest.raises(InputError) as caught:
+            parse(text, NAMES, LEVELS, sequenced)
+        assert said in str(caught.value)
+        assert len(str(caught.value).splitlines()) == 1

@@ -43,6 +43,7 @@ def conditions(space):
             lambda parts: "{} {} {} {} {}".format(*parts)
         ),
         st.tuples(column, st.sampled_from(["in", "not in"]), several).map(lambda parts: "{} {} {}".format(*parts)),
+        *([st.permutations(space.sequenced).map("before({0[0]}, {0[1]})".format)] if len(space.sequenced) > 1 else []),
     )
 
     def combined(inner):
@@ -60,7 +61,7 @@ def asked(draw):
 
 def brute(space, text):
     """The ids of what a query selects, by evaluating it on every test."""
-    holds = queries.compile(text, space.column_names, space.levels).evaluate(space.columns())
+    holds = queries.compile(text, space.column_names, space.levels, space.sequenced).evaluate(space.columns())
     return np.flatnonzero(np.broadcast_to(holds, space.shape).reshape(-1))
 
 
@@ -180,3 +181,28 @@ def test_equal_keys_of_different_states_are_told_apart(monkeypatch):
         patched.setattr(diagrams.np.random, "default_rng", lambda seed: Zeros())
         chosen = Selection(large(3), "a0 > a1 and severity > 6")
     assert chosen.ids().tolist() == brute(large(3), "a0 > a1 and severity > 6").tolist()
+
+
+def test_precedences_are_counted_where_nothing_is_listed():
+    space = large(order_sensitive=True)
+    both = Selection(space, "a0 > 0 and a1 > 0").count
+    assert Selection(space, "before(a0, a1)").count * 2 == both
+    three = Selection(space, "a0 > 0 and a1 > 0 and a2 > 0").count
+    assert Selection(space, "before(a0, a1) and before(a1, a2)").count * 6 == three
+    assert Selection(space, "before(a0, a1) and before(a1, a2) and before(a2, a0)").count == 0
+    chosen = Selection(space, "before(a3, a2) and not before(a4, a5) and severity > 20")
+    assert chosen.holds(chosen.rows(200, np.random.default_rng(0))).all()
+
+
+def test_precedences_are_drawn_uniformly():
+    space = Space({name: ladder(2) for name in "abc"}, order_sensitive=True)
+    chosen = Selection(space, "before(b, a)")
+    drawn = [int(chosen.sample(1, np.random.default_rng(seed))[0]) for seed in range(1_200)]
+    counts = np.unique(drawn, return_counts=True)[1]
+    assert len(counts) == chosen.count == 4  # b a; c b a, b c a, b a c
+    assert counts.min() > 240
+
+
+def test_too_many_precedences_at_once_are_refused():
+    with pytest.raises(InputError, match=r"says of 6 axes when they are applied; accepted: before with up to 5"):
+        Selection(large(order_sensitive=True), "before(a0, a1) or before(a2, a3) or before(a4, a5)")

@@ -350,7 +350,8 @@ class TestColumns:
     @given(small_spaces)
     def test_columns_say_what_the_configurations_are(self, space):
         columns = space.columns()
-        assert list(columns) == [*space.names, "order", "severity"]
+        pairs = list(itertools.permutations(space.sequenced, 2))
+        assert list(columns) == [*space.column_names, *(f"before({a}, {b})" for a, b in pairs)]
         full = {name: np.broadcast_to(column, space.shape).reshape(-1) for name, column in columns.items()}
         for number in range(space.size):
             sigma = space.configuration(number)
@@ -358,6 +359,10 @@ class TestColumns:
             assert tuple(full[name][number] for name in space.names) == severities
             assert full["order"][number] == space.order(sigma)
             assert full["severity"][number] == sum(severities)
+            applied = [space.names[axis] for axis, _ in space.steps(sigma)]
+            for a, b in pairs:
+                first = a in applied and b in applied and applied.index(a) < applied.index(b)
+                assert full[f"before({a}, {b})"][number] == first
 
     def test_grid_columns_are_an_open_mesh_of_small_numbers(self):
         columns = grid(10, 10, 10, 10, 10, 10).columns()

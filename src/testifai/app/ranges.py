@@ -121,7 +121,7 @@ def _limit(part: Condition, sign: str) -> float | None:
 
 def _parts(text: str, space: Space) -> tuple[Condition, ...]:
     """The conditions that all must hold."""
-    tree = queries.compile(text, [*space.column_names, "quality"], space.levels).tree
+    tree = queries.compile(text, [*space.column_names, "quality"], space.levels, space.sequenced).tree
     return tree.parts if isinstance(tree, And) else (tree,)
 
 

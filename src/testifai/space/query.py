@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -225,11 +225,10 @@ def printable(text: str, longest: int = 60) -> str:
 class _Parser:
     """Recursive descent with binding strengths: or 1, and 2, not 3, comparisons 4."""
 
-    def __init__(self, text: str, names: Iterable[str], levels: Levels) -> None:
+    def __init__(self, text: str, names: Iterable[str], levels: Levels, sequenced: Sequence[str]) -> None:
         self.text = text
-        given = list(names)
-        self.pairs = {name for name in given if name.startswith("before(")}
-        self.names = [name for name in given if name not in self.pairs]
+        self.names = list(names)
+        self.sequenced = sequenced
         self.levels = levels
         self.used: set[str] = set()
         self.example = f"{self.names[0] if self.names else 'zoom'} > 2"
@@ -320,13 +319,13 @@ class _Parser:
         for token, kind in ((first, "name"), (comma, ","), (second, "name"), (closing, ")")):
             if token.kind != kind:
                 raise self.unexpected(token, "expected two axes, as in before(blur, noise)")
-        if not self.pairs:
+        if not self.sequenced:
             why = "the order of application does not count in this space; it does in one with order_sensitive = true"
             raise self.error("'before'", word, why)
-        axes = {axis for pair in self.pairs for axis in pair[len("before(") : -1].split(", ")}
         for token in (first, second):
-            if token.text not in axes:
-                raise self.error(f"unknown axis '{printable(token.text)}'", token, suggest(token.text, axes))
+            if token.text not in self.sequenced:
+                hint = suggest(token.text, self.sequenced)
+                raise self.error(f"unknown axis '{printable(token.text)}'", token, hint)
         if first.text == second.text:
             raise self.error(f"'{printable(first.text)}' before itself", first, "expected two different axes")
         found = Before(first.text, second.text)
@@ -465,9 +464,11 @@ class Query:
 
 
 def compile(  # noqa: A001 - the word for it, and always written query.compile
-    text: str, names: Iterable[str], levels: Levels | None = None
+    text: str, names: Iterable[str], levels: Levels | None = None, sequenced: Sequence[str] = ()
 ) -> Query:
     """Compile a query over the columns `names`; `levels` gives the level names of a column.
+
+    `sequenced` are the axes whose order of application counts: the query may ask which is applied before which.
 
     >>> query = compile("2 <= zoom ∧ blur = high", ["zoom", "blur"], {"blur": {"high": 5}})
     >>> str(query)
@@ -479,6 +480,6 @@ def compile(  # noqa: A001 - the word for it, and always written query.compile
         raise InputError(f"query: got a {type(text).__name__}; accepted: text such as 'zoom > 2'")
     if len(text) > LONGEST_TEXT:
         raise InputError(f"query: {len(text)} characters; accepted: up to {LONGEST_TEXT}")
-    parser = _Parser(text, names, levels or {})
+    parser = _Parser(text, names, levels or {}, sequenced)
     tree = parser.parse()
     return Query(text, tree, frozenset(parser.used))

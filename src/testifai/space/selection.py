@@ -33,7 +33,7 @@ class Selection:
 
     def __init__(self, space: Space, query: str | Query | None = None) -> None:
         self.space = space
-        self.query = queries.compile(query, space.column_names, space.levels) if isinstance(query, str) else query
+        self.query = self._compiled(query) if isinstance(query, str) else query
         self._parts = [_Part(space, case) for case in cases(self.query)]
 
     def __repr__(self) -> str:
@@ -51,11 +51,14 @@ class Selection:
 
     def narrowed(self, text: str) -> Selection:
         """What another query selects of these tests."""
-        other = queries.compile(text, self.space.column_names, self.space.levels)
+        other = self._compiled(text)
         if self.query is None:
             return Selection(self.space, other)
         tree = queries.And((self.query.tree, other.tree))
         return Selection(self.space, Query(str(tree), tree, self.query.names | other.names))
+
+    def _compiled(self, text: str) -> Query:
+        return queries.compile(text, self.space.column_names, self.space.levels, self.space.sequenced)
 
     def by(self, column: str) -> dict[int, int]:
         """The number of selected tests for each value of an axis, of `order` or of `severity`, where there are any."""

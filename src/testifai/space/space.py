@@ -279,8 +279,13 @@ class Space:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """What a query over this space may name, whether or not the space can be listed."""
-        return (*self.names, "order", "severity", *(name for name, _, _ in self._precedences()))
+        """The numbers that a query over this space may name, whether or not the space can be listed."""
+        return (*self.names, "order", "severity")
+
+    @property
+    def sequenced(self) -> tuple[str, ...]:
+        """The axes of which a query may ask which is applied before which: none where their order does not count."""
+        return self.names if self._order_sensitive else ()
 
     def columns_of(self, matrix: ArrayLike) -> Mapping[str, NDArray[Any]]:
         """What a query may name, of the configurations in the rows of a matrix: an array for each column.
@@ -303,9 +308,8 @@ class Space:
 
     def _precedences(self) -> Iterator[tuple[str, int, int]]:
         """The columns that say which of two axes is applied first, with their positions."""
-        if self._order_sensitive:
-            for (a, first), (b, second) in itertools.permutations(enumerate(self.names), 2):
-                yield before(first, second), a, b
+        for (a, first), (b, second) in itertools.permutations(enumerate(self.sequenced), 2):
+            yield before(first, second), a, b
 
     def _flat_columns(self, axes: list[NDArray[Any]]) -> list[NDArray[Any]]:
         """Per axis its severity in every test: the sequence without places, repeated for each permutation."""

@@ -62,7 +62,8 @@ def selections(space: Space, expressions: Sequence[str]) -> list[Selection]:
     found = []
     for expression in expressions:
         # What quality excludes is not known here: all that may be asked about is looked at.
-        compiled = queries.compile(expression, [*space.column_names, "quality"], space.levels).without("quality")
+        asked = queries.compile(expression, [*space.column_names, "quality"], space.levels, space.sequenced)
+        compiled = asked.without("quality")
         chosen = Selection(space, compiled)
         if not chosen.count:
             raise InputError(f'for_queries: "{queries.printable(expression, 200)}" selects no test')

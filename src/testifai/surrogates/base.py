@@ -57,6 +57,20 @@ def drawn_from(
     )
 
 
+def are_numbered(rows: NDArray[np.int64]) -> bool:
+    """Whether the right half of each row numbers the axes that are on by the order in which they are applied.
+
+    >>> are_numbered(np.array([[3, 0, 1, 0], [3, 2, 2, 1]])), are_numbered(np.array([[3, 0, 0, 2]]))
+    (True, False)
+    """
+    k, odd = divmod(rows.shape[1], 2)
+    if odd:
+        return False
+    active, places = rows[:, :k] > 0, rows[:, k:]
+    expected = np.maximum(np.arange(1, k + 1) - np.count_nonzero(~active, axis=1)[:, None], 0)
+    return bool(((places > 0) == active).all() and (np.sort(places, axis=1) == expected).all())
+
+
 class Surrogate(ABC):
     """scikit-learn-shaped: fit on counts per configuration (rows of `space.matrix`), predict rates and variances."""
 

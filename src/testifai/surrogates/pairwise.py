@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
-from testifai.surrogates.base import Floats, Surrogate
+from testifai.surrogates.base import Floats, Surrogate, are_numbered
 
 Rows = NDArray[np.intp]
 
@@ -265,21 +265,13 @@ def severities(who: str, levels: Sequence[Any] | None, features: ArrayLike) -> N
     rows = np.asarray(features, np.int64)
     if rows.ndim != 2 or rows.shape[1] == 0:
         raise InputError(f"features: shape {rows.shape}; accepted: one row of severities per configuration")
-    if _is_ordered(rows) or (levels is not None and rows.shape[1] == 2 * len(levels)):
+    # Never so where first-order tests are among plain ones.
+    ordered = bool(rows.any()) and are_numbered(rows)
+    if ordered or (levels is not None and rows.shape[1] == 2 * len(levels)):
         raise InputError(f"surrogate: {who!r} takes no application orders; accepted: spaces without order_sensitive")
     if levels is not None and rows.shape[1] != len(levels):
         raise InputError(f"features: {rows.shape[1]} columns; accepted: {len(levels)}, one per axis")
     return rows
-
-
-def _is_ordered(rows: NDArray[np.int64]) -> bool:
-    """Whether the right half of each row numbers the axes that are on: never so where first-order tests are among."""
-    k, odd = divmod(rows.shape[1], 2)
-    if odd or not rows.any():
-        return False
-    active, places = rows[:, :k] > 0, rows[:, k:]
-    expected = np.maximum(np.arange(1, k + 1) - np.count_nonzero(~active, axis=1)[:, None], 0)
-    return bool(((places > 0) == active).all() and (np.sort(places, axis=1) == expected).all())
 
 
 def _require_low_orders(who: str, rows: NDArray[np.int64]) -> None:

@@ -74,7 +74,7 @@ class Tomogram(Answering):
         if "quality" in compiled.names:
             raise InputError(
                 f"query: quality is known of measured tests alone in a space of {self.space.size:,}; "
-                f"accepted there: {', '.join((*self.space.names, 'order', 'severity'))}"
+                f"accepted there: {', '.join(self.space.column_names)}"
             )
         found = Selection(self.space, compiled)
         if not found.count:
@@ -95,7 +95,9 @@ class Tomogram(Answering):
         return InputError(f'query: "{asked}" selects no test (severities are {ranges})')
 
     def _compiled(self, expression: str) -> Query:
-        compiled = queries.compile(expression, [*self.space.column_names, "quality"], self.space.levels)
+        compiled = queries.compile(
+            expression, [*self.space.column_names, "quality"], self.space.levels, self.space.sequenced
+        )
         if "quality" in compiled.names and self.quality is None:
             asked = queries.printable(expression, 200)
             raise InputError(

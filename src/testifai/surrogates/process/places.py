@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
+from testifai.surrogates.base import are_numbered
 from testifai.surrogates.process.kernel import Prior
 
 Ints = NDArray[np.intp]
@@ -56,6 +57,8 @@ def known_places(prior: Prior, rows: NDArray[np.int64]) -> Ints:
     levels = prior.levels
     if rows.shape[1] != len(prior.columns):
         raise InputError(f"features: {rows.shape[1]} severities to a row; accepted: {len(prior.columns)}")
+    if prior.ordered and not are_numbered(rows):
+        raise InputError("features: the places of some rows do not number the axes that are on; accepted: 1, 2, … of each")
     places = prior.places(rows)
     if (places < 0).any():
         i, j = np.argwhere(places < 0)[0]

@@ -14,7 +14,7 @@ from testifai.runs.trials import Trials
 from testifai.space import LISTED
 from testifai.statistics.normal import half_widths, skewed_reaches
 from testifai.support.progress import note
-from testifai.surrogates.base import Surrogate, drawn_from
+from testifai.surrogates.base import Surrogate, are_numbered, drawn_from
 from testifai.surrogates.process.deviation import DeviatingPart
 from testifai.surrogates.process.evidence import maximise, posed
 from testifai.surrogates.process.grid import WholeGrid
@@ -145,7 +145,8 @@ class Process(Surrogate):
         if self.levels is None:
             return [np.unique(column).tolist() for column in rows.T]
         levels = [sorted(set(map(int, axis))) for axis in self.levels]
-        if rows.shape[1] not in {len(levels), 2 * len(levels)}:
+        ordered = rows.shape[1] == 2 * len(levels) and are_numbered(rows)
+        if len(levels) != rows.shape[1] and not ordered:
             raise InputError(f"features: {rows.shape[1]} severities to a row; accepted: {len(levels)}, as in levels")
         return levels
 

@@ -31,10 +31,10 @@ class Sequences:
 
     Configurations are rows of levels, by their places on the axes, and of the places at which these are applied.
 
-    >>> sequences = Sequences([[0, 1, 2], [0, 1]], [0, 1])
+    >>> sequences = Sequences([[0, 1, 2], [0, 1]], active=[0, 1])
     >>> both, rows = [[2, 1, 1, 2], [2, 1, 2, 1]], [[2, 1, 1, 2], [2, 0, 1, 0]]
     >>> sequences.kernel(np.zeros(3), np.array(both), np.array(rows)).round(2).tolist()
-    [[1.53, 0.0], [-1.53, 0.0]]
+    [[1.38, 0.0], [-1.38, 0.0]]
     """
 
     def __init__(self, levels: Sequence[Sequence[int]], active: Sequence[int]) -> None:
