@@ -20,7 +20,7 @@ from typing import Any
 
 import kept
 import numpy as np
-from common import FOLDER
+from common import need
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -169,14 +169,13 @@ def measured(inputs: int) -> tuple[ta.Space, Passed]:
     path = kept.FOLDER / f"order-mnist-{inputs}.npz"
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
-        data = np.load(FOLDER / "data" / "mnist_test.npz")
-        images, labels = (data[name][:inputs] for name in ("images", "labels"))
-        model = ta.OnnxModel(FOLDER / "models" / "mnist_lenet5.onnx")
-        tomogram = ta.scan(model, (images, labels), space, strategy="full", surrogate=None, workers=1)
+        model, data = need("models/mnist_lenet5.onnx", "data/mnist_test.npz")
+        arrays = np.load(data)
+        tomogram = ta.scan(model, (arrays["x"][:inputs], arrays["y"][:inputs]), space, strategy="full", workers=1)
         passed = np.zeros((space.size, inputs), bool)
         for test in tomogram.outcomes:
             places, outcome = tomogram.outcomes.trials(test)
-            passed[test, places] = outcome
+            passed[test, tomogram.order[places]] = outcome
         np.savez_compressed(path, passed=passed)
     return space, np.load(path)["passed"]
 

@@ -23,6 +23,7 @@ def show(
     from testifai.scans.environment import notes, recorded
     from testifai.scans.stored import open_measured, open_run
     from testifai.support.plain import plain
+    from testifai.tomogram.precedence import precedences
 
     if by is not None:
         _show_by(open_measured(run_file), by, as_json)
@@ -32,9 +33,11 @@ def show(
         with composed() as console:
             terminal.summary(console, tomogram)
         return
+    found = precedences(tomogram)
     print_json(
         {
             **facts(tomogram),
+            **({} if found is None else {"precedences": [one.as_dict() for one in found]}),
             "by_order": plain(tomogram.by_order()),
             "by_severity": plain(tomogram.by_severity()),
             "by_class": plain(tomogram.by_class()),

@@ -18,6 +18,7 @@ from testifai.scans.environment import notes
 from testifai.space import Space
 from testifai.support.printable import printable
 from testifai.tomogram import Answer, Excluded, Tomogram
+from testifai.tomogram.precedence import precedences
 from testifai.tomogram.trust import Trust, recall
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def summary(out: Console, tomogram: Tomogram) -> None:
             out.print(part)
     everything = tomogram.query("order >= 0")
     out.print(worst(space, everything))
-    for line in (*trust(tomogram)["lines"], *notes(tomogram.provenance)):
+    for line in (*precedence(tomogram), *trust(tomogram)["lines"], *notes(tomogram.provenance)):
         out.print(line, markup=False)
 
 
@@ -244,6 +245,20 @@ def trust(tomogram: Tomogram) -> dict[str, Any]:
     """How far to trust a run's predictions, as plain data; no lines where it has none."""
     predicts = tomogram.query("order >= 0").inferred > 0
     return (recall(tomogram) if predicts else Trust()).as_dict()
+
+
+def precedence(tomogram: Tomogram) -> list[str]:
+    """Which of two perturbations is better applied first; no lines where that was not asked."""
+    found = precedences(tomogram)
+    if found is None:
+        return []
+    lines = [
+        f"order of application: {one.first} before {one.second} {rate(one.before.robustness)} "
+        f"({interval(one.before.low, one.before.high)}), after it {rate(one.after.robustness)} "
+        f"({interval(one.after.low, one.after.high)})"
+        for one in found
+    ]
+    return lines or ["order of application: no difference beyond the noise between any two perturbations"]
 
 
 def verdicts(out: Console, listed: Iterable[Verdict]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from testifai.present.figures.projection import project
-from testifai.present.terminal import clean, interval, rate, second_opinion
+from testifai.present.terminal import clean, interval, precedence, rate, second_opinion
 from testifai.report.contents import Contents
 from testifai.scans.environment import notes
 from testifai.tomogram import Answer, Tomogram
@@ -40,6 +40,7 @@ def summary(contents: Contents) -> list[str]:
         test = contents.worst[0]
         lines.append(f"The worst single test is {space.words(test.sigma)}: {rate(test.estimate)} "
                      f"({interval(test.low, test.high)}).")  # fmt: skip
+    lines += [f"{line[:1].upper()}{line[1:]}." for line in precedence(tomogram)]
     lines.append(gates_line(contents))
     lines.append(
         f"{tomogram.inferences:,} inferences were spent on {len(tomogram.outcomes):,} of the tests and "

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Protocol
 
 import numpy as np
 
 from testifai.surrogates.process.grid import Spectrum, WholeGrid, contracted, contrasts, outer
 from testifai.surrogates.process.kernel import CONSTANT, Floats, Ints, Prior, symmetric, unrelated
+from testifai.surrogates.process.sequences import Between
 
 PARAMETER_TESTS = 400  # tests used for the parameters where the grid has holes
 UNEVEN = 8  # largest ratio of variances for which the coefficients of a grid are taken as independent
@@ -133,8 +133,7 @@ class SomeTests:
         self._choices = [np.eye(prior.sizes[j])[places[:, j]] for j in prior.active]
         free = [unrelated(prior.sizes[j])[places[:, j]][:, places[:, j]] for j in prior.active]
         self._rough_terms = symmetric(free, prior.orders)[prior.first_rough :]
-        if prior.sequences is not None:
-            self._features, self._same = prior.sequences.features(places), prior.sequences.same(places, places)
+        self._ordered = None if prior.sequences is None else Between(prior.sequences, places, places)
 
     def value(self, parameters: Floats) -> float:
         factor, solved = self._solved(self.prior.kernel(parameters, self.places, self.places))
@@ -157,10 +156,8 @@ class SomeTests:
             covariance += smooth[o] * terms[o]
         for weight, term in zip(rough[prior.first_rough :], self._rough_terms, strict=True):
             covariance += weight * term
-        if prior.sequences is not None:
-            order = parameters[prior.order]
-            covariance += (self._features * prior.sequences.variances(order)) @ self._features.T
-            covariance += math.exp(order[-1]) * self._same
+        if self._ordered is not None:
+            covariance += self._ordered.kernel(parameters[prior.order])
         factor, solved = self._solved(covariance)
 
         inverse = dpotri(factor, lower=1)[0]
@@ -182,8 +179,8 @@ class SomeTests:
             part = prior.slices[j]
             gradient[part.start : part.stop - 1] = prior.axis_gradient(kernels[at], by_kernel)
             gradient[part.stop - 1] = float((by_kernel * kernels[at].matrix).sum())
-        if prior.sequences is not None:
-            gradient[prior.order] = prior.sequences.gradient(order, by_covariance, self._features, self._same)
+        if self._ordered is not None:
+            gradient[prior.order] = self._ordered.gradient(parameters[prior.order], by_covariance)
         return self._evidence(factor, solved), gradient
 
     def posterior(self, parameters: Floats) -> tuple[Floats, Floats]:

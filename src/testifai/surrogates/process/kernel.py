@@ -41,15 +41,15 @@ class Medians:
     rough: tuple[float, ...]
     smooth_sd: float
     rough_sd: float
-    ordered: tuple[float, float]  # of q_a q_b and r, see `sequences`
-    ordered_sd: tuple[float, float] = (1.5, 2.0)  # of log q_a and log r
+    ordered: tuple[float, float, float]  # of q_a q_b, m and r, see `sequences`
+    ordered_sd: tuple[float, float, float] = (1.5, 1.5, 2.0)  # of the logarithms of q_a, m and r
 
 
 # Medians and spreads as found on five complete grids of 1,296 tests on 10,000 inputs, whose rough parts are next to
 # nothing; that of the prior is larger because intervals must hold on the sixth grid too.
-SURFACE = Medians((0.01, 0.0015, 0.0006, 0.0004), (3e-5, 3e-5, 3e-5, 3e-5), 1.2, 2.0, (3e-4, 3e-5))
+SURFACE = Medians((0.01, 0.0015, 0.0006, 0.0004), (3e-5, 3e-5, 3e-5, 3e-5), 1.2, 2.0, (3e-4, 1.0, 1e-4))
 # What margins leave unexplained of the surface; spreads are wider because margins may be of any kind.
-REMAINDER = Medians((3e-5, 1e-5, 6e-6, 6e-6), (1e-7, 1e-7, 1e-7, 1e-7), 2.0, 2.0, (1e-6, 1e-7))
+REMAINDER = Medians((3e-5, 1e-5, 6e-6, 6e-6), (1e-7, 1e-7, 1e-7, 1e-7), 2.0, 2.0, (1e-6, 1.0, 3e-7))
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,9 @@ class Prior:
         self.order = slice(len(mean), len(mean))
         if self.sequences is not None:
             self.order = slice(len(mean), len(mean) + self.sequences.count)
-            mean += [math.log(medians.ordered[0] * share[1]) / 2] * k + [math.log(medians.ordered[1])]
-            sd += [medians.ordered_sd[0]] * k + [medians.ordered_sd[1]]
+            pairs, *others = medians.ordered
+            mean += [math.log(pairs * share[1]) / 2] * k + [math.log(value) for value in others]
+            sd += [medians.ordered_sd[0]] * k + list(medians.ordered_sd[1:])
         self.mean, self.sd = np.array(mean), np.array(sd)
 
     @property

@@ -2,11 +2,13 @@
 
 With p_ab(s) = 1 where a is applied before b, -1 where after it, and 0 where one of them is off,
 
-    k(s, t) = sum_(a < b) q_a q_b p_ab(s) p_ab(t) E_a(s, t) E_b(s, t) + r [same sequence of three or more] prod_j E_j(s, t).
+    k(s, t) = (1 + m C(s, t)) sum_(a < b) q_a q_b p_ab(s) p_ab(t) E_a(s, t) E_b(s, t)
+              + r [same sequence of three or more] prod_j E_j(s, t).
 
 E_j is a Matern-3/2 kernel over the levels of an axis given that nothing is there at level 0: what an order changes grows
-with both severities. The first sum is what one perturbation before another one does; the second what all of them
-together do beyond that. The scales q_j and r are learned, and small where the order makes no difference.
+with both severities. The sum is what one perturbation before another one does, of which a part is the same whatever
+the others are, and a part changes with all severities (C, a product of Matern-3/2 correlations); the second term is what
+a whole sequence does beyond that. The scales q_j, m and r are learned; the order has no part where they are small.
 """
 
 from __future__ import annotations
@@ -22,24 +24,26 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-LENGTH = 1.2  # correlation length; an axis is 1 long
+LENGTH = 1.2  # correlation length of E_j; an axis is 1 long
+NEAR = 0.6  # that of C
 SHARED = 3  # perturbations from which on a sequence has something of its own
 
 
 class Sequences:
-    """What the order of application adds to the covariance, given the logarithms of the q_j and of r.
+    """What the order of application adds to the covariance, given the logarithms of the q_j, of m and of r.
 
     Configurations are rows of levels, by their places on the axes, and of the places at which these are applied.
 
     >>> sequences = Sequences([[0, 1, 2], [0, 1]], active=[0, 1])
     >>> both, rows = [[2, 1, 1, 2], [2, 1, 2, 1]], [[2, 1, 1, 2], [2, 0, 1, 0]]
-    >>> sequences.kernel(np.zeros(3), np.array(both), np.array(rows)).round(2).tolist()
+    >>> sequences.kernel(np.array([0.0, 0.0, -9.0, 0.0]), np.array(both), np.array(rows)).round(2).tolist()
     [[1.38, 0.0], [-1.38, 0.0]]
     """
 
     def __init__(self, levels: Sequence[Sequence[int]], active: Sequence[int]) -> None:
         self._axes, self._active = len(levels), list(active)
-        self._roots = {j: _root(np.asarray(levels[j], np.float64)) for j in active}
+        self._roots = {j: _root(_matern(levels[j], LENGTH)) for j in active}
+        self._tables = {j: _matern(levels[j], NEAR) for j in active}
         self._pairs = list(itertools.combinations(range(len(self._active)), 2))
         widths = [self._roots[j].shape[1] for j in self._active]
         sizes = [widths[a] * widths[b] for a, b in self._pairs]
@@ -49,7 +53,7 @@ class Sequences:
     @property
     def count(self) -> int:
         """The number of parameters."""
-        return len(self._active) + 1
+        return len(self._active) + 2
 
     def variances(self, parameters: Floats) -> Floats:
         """The prior variance of each feature's weight."""
@@ -73,24 +77,25 @@ class Sequences:
 
     def kernel(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
         """The covariance between configurations."""
-        left = self.features(rows) * self.variances(parameters)
-        total: Floats = left @ (self.features(columns)).T
-        return total + math.exp(parameters[-1]) * self.same(rows, columns)
+        return Between(self, rows, columns).kernel(parameters)
 
     def variance(self, parameters: Floats, rows: Ints) -> Floats:
         """The variance of configurations."""
-        shared = self._order(rows) >= SHARED
-        own = np.prod([np.where(rows[:, j] > 0, self._own[j][rows[:, j]], 1.0) for j in self._active], axis=0)
-        return np.asarray(self.features(rows) ** 2 @ self.variances(parameters) + math.exp(parameters[-1]) * shared * own)
+        changing, shared = np.exp(parameters[-2:])
+        own = [np.where(rows[:, j] > 0, self._own[j][rows[:, j]], 1.0) for j in self._active]
+        whole = shared * (self._order(rows) >= SHARED) * np.prod(own, axis=0)
+        return np.asarray((1 + changing) * (self.features(rows) ** 2 @ self.variances(parameters)) + whole)
 
-    def gradient(self, parameters: Floats, by_covariance: Floats, features: Floats, same: Floats) -> Floats:
-        """From the derivative by the covariance of configurations to that by the parameters."""
-        slope = np.zeros(self.count)
-        by_feature = self.variances(parameters) * ((by_covariance @ features) * features).sum(axis=0)
-        for side in self._scales.T:
-            slope[:-1] += np.bincount(side, by_feature, self.count - 1)
-        slope[-1] = math.exp(parameters[-1]) * np.vdot(by_covariance, same)
-        return slope
+    def slope(self, by_feature: Floats) -> Floats:
+        """From the derivatives by the logarithm of each feature's variance to those by the q_j's."""
+        return np.sum([np.bincount(side, by_feature, len(self._active)) for side in self._scales.T], axis=0)
+
+    def near(self, rows: Ints, columns: Ints) -> Floats:
+        """C: how alike configurations are in all severities."""
+        near = np.ones((len(rows), len(columns)))
+        for j in self._active:
+            near *= self._tables[j][rows[:, j]][:, columns[:, j]]
+        return near
 
     def same(self, rows: Ints, columns: Ints) -> Floats:
         """The product of the E_j of configurations that apply the same three or more perturbations in the same order."""
@@ -126,13 +131,47 @@ class Sequences:
         return {j: (root**2).sum(axis=1) for j, root in self._roots.items()}
 
 
-def _root(levels: Floats) -> Floats:
+class Between:
+    """The covariance of some configurations with some others: what does not depend on parameters is kept."""
+
+    def __init__(self, sequences: Sequences, rows: Ints, columns: Ints) -> None:
+        self._sequences = sequences
+        self._left = sequences.features(rows)
+        self._right = self._left if columns is rows else sequences.features(columns)
+        self._near, self._same = sequences.near(rows, columns), sequences.same(rows, columns)
+
+    def kernel(self, parameters: Floats) -> Floats:
+        """The covariance, given the logarithms of its scales."""
+        changing, shared = np.exp(parameters[-2:])
+        total: Floats = (self._left * self._sequences.variances(parameters)) @ self._right.T
+        total *= 1 + changing * self._near
+        total += shared * self._same
+        return total
+
+    def gradient(self, parameters: Floats, by_covariance: Floats) -> Floats:
+        """From the derivative by the covariance to that by the logarithms of the scales."""
+        changing, shared = np.exp(parameters[-2:])
+        weighted = self._left * self._sequences.variances(parameters)
+        by_near = by_covariance * self._near
+        alike, near = (((by @ self._right) * weighted).sum(axis=0) for by in (by_covariance, changing * by_near))
+        by_shared = shared * np.vdot(by_covariance, self._same)
+        return np.r_[self._sequences.slope(alike + near), near.sum(), by_shared]
+
+
+def _matern(levels: Sequence[int], length: float) -> Floats:
+    """The Matern-3/2 kernel over levels."""
+    at = np.asarray(levels, np.float64)
+    distance = math.sqrt(3) / length * np.abs(at[:, None] - at) / (at[-1] - at[0])
+    kernel: Floats = (1 + distance) * np.exp(-distance)
+    return kernel
+
+
+def _root(kernel: Floats) -> Floats:
     """A root of E_j: 0 at the first level, of mean variance 1 over all others."""
-    distance = math.sqrt(3) / LENGTH * np.abs(levels[:, None] - levels) / (levels[-1] - levels[0])
-    kernel = (1 + distance) * np.exp(-distance)
-    kernel -= np.outer(kernel[0], kernel[0])
-    kernel *= (len(levels) - 1) / np.trace(kernel)
+    levels = len(kernel)
+    kernel = kernel - np.outer(kernel[0], kernel[0])
+    kernel *= (levels - 1) / np.trace(kernel)
     values, vectors = np.linalg.eigh(kernel[1:, 1:])
-    root = np.zeros((len(levels), len(levels) - 1))
+    root = np.zeros((levels, levels - 1))
     root[1:] = vectors[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0))
     return root
