@@ -115,9 +115,9 @@ class Prior:
         self.mean, self.sd = np.array(mean), np.array(sd)
 
     @property
-    def columns(self) -> tuple[int, ...]:
-        """How many values each column of a configuration can have."""
-        return self.sizes + (len(self.sizes) + 1,) * len(self.sizes) * self.ordered
+    def width(self) -> int:
+        """The number of columns of a configuration."""
+        return len(self.sizes) * (2 if self.ordered else 1)
 
     def with_medians(self, medians: Medians) -> Prior:
         """The prior of another surface over the same configurations."""
@@ -175,7 +175,7 @@ class Prior:
             at = np.clip(np.searchsorted(axis, column), 0, len(axis) - 1)
             columns.append(np.where(axis[at] == column, at, -1))
         columns += list(features.T[len(self.levels) :])
-        return np.array(columns, np.intp).reshape(len(self.columns), -1).T
+        return np.array(columns, np.intp).reshape(self.width, -1).T
 
     def kernel(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
         """The prior covariance between configurations given as places."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
+from testifai.space.numbering import rank_places, unrank_places
 from testifai.surrogates.base import are_numbered
 from testifai.surrogates.process.kernel import Prior
 
@@ -23,10 +24,14 @@ class Numbers:
     [1, -1, 0]
     """
 
-    def __init__(self, places: Ints, sizes: Sequence[int]) -> None:
+    def __init__(self, places: Ints, sizes: Sequence[int], *, ordered: bool = False) -> None:
+        self._sizes, self._sequences = tuple(sizes), math.factorial(len(sizes)) if ordered else 1
+        self.size = math.prod(sizes) * self._sequences  # how many keys there may be
         strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
         # Spaces beyond what a machine word counts need whole numbers without an end.
-        self._strides = np.array(strides, np.int64 if math.prod(sizes) < 2**63 else object)
+        whole = np.int64 if self.size < 2**63 else object
+        self._strides = np.array(strides, whole)
+        self._factorials = np.array([math.factorial(count) for count in range(len(sizes) + 1)], whole)
         keys = self.keys(places)
         self._order = np.argsort(keys, kind="stable")
         self._sorted = keys[self._order]
@@ -39,9 +44,20 @@ class Numbers:
         return found
 
     def keys(self, places: Ints) -> NDArray[np.generic]:
-        """Where configurations stand among all of the grid, the last axis running fastest."""
-        keys: NDArray[np.generic] = places.astype(self._strides.dtype) @ self._strides
-        return keys
+        """Where configurations stand among all of the grid, the last axis running fastest; then by their sequences."""
+        axes = len(self._sizes)
+        keys: NDArray[np.generic] = places[:, :axes].astype(self._strides.dtype) @ self._strides
+        if self._sequences == 1:
+            return keys
+        return np.asarray(keys * self._sequences + rank_places(places[:, axes:].T, self._factorials))
+
+    def places(self, keys: Ints) -> Ints:
+        """The configurations with these keys."""
+        found = np.array(np.unravel_index(keys // self._sequences, self._sizes), np.intp)
+        if self._sequences > 1:
+            sequences = unrank_places(keys % self._sequences, found > 0, self._factorials)
+            found = np.concatenate([found, sequences]).astype(np.intp)
+        return found.T
 
 
 def severities(features: ArrayLike) -> NDArray[np.int64]:
@@ -55,8 +71,8 @@ def severities(features: ArrayLike) -> NDArray[np.int64]:
 def known_places(prior: Prior, rows: NDArray[np.int64]) -> Ints:
     """Severities as places among the levels of their axes, or an InputError where there is no such level."""
     levels = prior.levels
-    if rows.shape[1] != len(prior.columns):
-        raise InputError(f"features: {rows.shape[1]} severities to a row; accepted: {len(prior.columns)}")
+    if rows.shape[1] != prior.width:
+        raise InputError(f"features: {rows.shape[1]} severities to a row; accepted: {prior.width}")
     if prior.ordered and not are_numbered(rows):
         raise InputError("features: the places of some rows do not number the axes that are on; accepted: 1, 2, … of each")
     places = prior.places(rows)

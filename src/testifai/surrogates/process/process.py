@@ -48,6 +48,7 @@ ROWS = 2_000  # configurations predicted at a time
 TYPICAL = 300  # tests whose pairs say how trials of one input hang together
 REMEMBERED = 4  # times so many configurations whose coefficients are kept, as they are asked for several times
 PAIRED = 2_000  # configurations whose errors are looked at pair by pair
+SEQUENCED = 1_000  # of them where the order of application counts: pairs take twice as long
 
 
 class Process(Surrogate):
@@ -165,7 +166,7 @@ class Process(Surrogate):
             used = np.sort(np.random.default_rng(self.seed).permutation(used)[: min(PILOT, LARGEST)])
         self._wide: Wide | None = None
         self._places, self._rates, self._tried = places[used], won[used] / tried[used], tried[used]
-        self._numbered = Numbers(self._places, self.prior_.columns)
+        self._numbered = self._numbers(self._places)
         self._share = 1 / single.inputs if self.population and single is not None else 0.0
         self._complete = self._tried * self._share == 1
         self._tried = self._counted()
@@ -273,9 +274,9 @@ class Process(Surrogate):
 
     def _condition(self, eta: Floats, *, learn: bool) -> None:
         """The posterior of every part."""
-        size = math.prod(self.prior_.sizes)
-        # What is kept of all configurations is an array over the grid, which sequences do not make.
-        self._kept = np.full((2, size), np.nan) if size <= LISTED and not self.prior_.ordered else None
+        size = self._numbered.size
+        self._kept = np.full((2, size), np.nan) if size <= LISTED else None
+        self._on_grid = self._kept is not None and not self.prior_.ordered
         self._last: tuple[Ints, Floats, Floats] | None = None
         self._whole: Floats | None = None
         self._asked: dict[bytes, Floats] = {}  # Hermite coefficients of configurations asked for last
@@ -355,8 +356,9 @@ class Process(Surrogate):
         places = known_places(self.prior_, severities(features))
         rates = moments(*self._moments(places))[0]
         # Pairs are the square of their number, and some configurations tell the error of a mean nearly as well as all.
-        many = self._kept is None and len(places) > PAIRED
-        some = places[np.linspace(0, len(places) - 1, PAIRED).astype(np.intp)] if many else places
+        most = SEQUENCED if self.prior_.ordered else PAIRED
+        many = not self._on_grid and len(places) > most
+        some = places[np.linspace(0, len(places) - 1, most).astype(np.intp)] if many else places
         found, low, high = self._mean(some, confidence)
         estimate = float(rates.mean())
         apart = estimate - found
@@ -403,7 +405,7 @@ class Process(Surrogate):
         """The prior covariances of some configurations' values with a weighted sum of those of others."""
         # Pairs of configurations are quicker where there are few of them, and all there is where no grid can be held.
         few = len(places) * sum(map(len, wanted)) < math.prod(self.prior_.sizes)
-        if few or self._kept is None or not part.on_grid:
+        if few or not self._on_grid or not part.on_grid:
             return [self._along_pairs(part, places, weights, rows) for rows in wanted]
         whole = self._along_grid(part, places, weights)
         return [whole[self._numbered.keys(rows)] for rows in wanted]
@@ -481,7 +483,7 @@ class Process(Surrogate):
         at = self._numbered.keys(places)
         new = np.unique(at[np.isnan(self._kept[0, at])])
         if len(new):
-            self._kept[::-1, new] = self._new_values(np.array(np.unravel_index(new, self.prior_.sizes)).T)[::-1]
+            self._kept[::-1, new] = self._new_values(self._numbered.places(new))[::-1]
         return self._kept[0, at], self._kept[1, at]
 
     def _new_values(self, places: Ints) -> tuple[Floats, Floats]:
@@ -542,10 +544,13 @@ class Process(Surrogate):
             left, right = (part.scatter(self._hermite(places))[1] for places in (rows, columns))
             active = self.prior_.active
             correlation = self.same_input_.correlation(rows[:, active], columns[:, active], left, right)
-        number = (self._numbered if columns is self._places else Numbers(columns, self.prior_.columns))(rows)
+        number = (self._numbered if columns is self._places else self._numbers(columns))(rows)
         same = np.flatnonzero(number >= 0)
         correlation[same, number[same]] = 1
         return correlation
+
+    def _numbers(self, places: Ints) -> Numbers:
+        return Numbers(places, self.prior_.sizes, ordered=self.prior_.ordered)
 
     def _hermite(self, places: Ints) -> Floats:
         if places is self._places:
@@ -553,7 +558,7 @@ class Process(Surrogate):
         number = self._numbered(places)
         if (number >= 0).all():
             return self._coefficients[:, number]
-        if self._kept is not None:
+        if self._on_grid:
             return self._grid_coefficients()[:, self._numbered.keys(places)]
         if (key := places.tobytes()) not in self._asked:
             parameters, weights = self._rough

@@ -113,7 +113,7 @@ class Wide:
     def __init__(self, prior: Prior, parameters: Floats, seen: Seen, level: float) -> None:
         self._prior, self._parameters, self._level, self._seen = prior, parameters, level, seen
         self._effects = Effects(prior, parameters)
-        self.numbered = Numbers(seen.places, prior.columns)
+        self.numbered = Numbers(seen.places, prior.sizes, ordered=prior.ordered)
         self._noise = 0.25 / seen.tried
         effects = np.concatenate([self._effects(seen.places[some]) for some in chunks(len(seen.places))])
         self._own = self._rest(seen.places, effects)
