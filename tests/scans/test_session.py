@@ -352,18 +352,18 @@ def test_a_rule_for_single_tests_is_refused_by_strategies_that_share_out_the_inp
         Session(decide, (rows, np.zeros(4, int)), Space({"a": SHIFT}), strategy="adaptive", stopping="window")
 
 
-def test_ordered_is_the_default_where_the_order_of_application_counts():
+def test_adaptive_is_the_default_where_the_order_of_application_counts():
     space = Space({"a": SHIFT, "b": SHIFT}, order_sensitive=True)
     made = Session(lambda batch: np.zeros(len(batch), int), (np.zeros((4, 2)), np.zeros(4, int)), space)
-    assert made.strategy.name == "ordered"
+    assert made.strategy.name == "adaptive"
 
 
-@pytest.mark.parametrize("options", [{"strategy": "adaptive"}, {"surrogate": "pairwise"}])
-def test_surrogates_of_plain_spaces_are_refused_before_anything_is_spent(options):
+@pytest.mark.parametrize("surrogate", ["pairwise", "independence", "bayes_net"])
+def test_surrogates_of_plain_spaces_are_refused_before_anything_is_spent(surrogate):
     calls = []
     ordered = Space({"a": SHIFT, "b": SHIFT}, order_sensitive=True)
-    with pytest.raises(InputError, match="order of application counts"):
-        ta.scan(lambda batch: calls.append(batch), DATA, ordered, budget=100, **options)
+    with pytest.raises(InputError, match="order of application counts; use surrogate = 'process', or"):
+        ta.scan(lambda batch: calls.append(batch), DATA, ordered, budget=100, surrogate=surrogate)
     assert calls == []
 
 

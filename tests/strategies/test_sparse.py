@@ -144,3 +144,16 @@ def test_rounds_of_a_large_space_go_to_measured_tests_and_to_fresh_ones():
         tests.append(len(progress.outcomes))
     assert rounds > 1
     assert tests[-1] > tests[0]
+
+
+@pytest.mark.parametrize("budget", [1500, 3000])
+def test_pairs_are_looked_at_in_both_orders(budget):
+    keep = ta.Perturbation("keep", lambda batch, parameter, rng: batch, range(6))
+    made = ta.Space({f"axis_{number}": keep for number in range(4)}, order_sensitive=True)  # 18,321 tests
+    tests, trials = planned(budget, made=made)
+    assert trials.sum() == budget
+    rows = made.matrix(tests)
+    pairs = rows[np.count_nonzero(rows[:, :4], axis=1) == 2]
+    first = {(a, b) for row in pairs for a in range(4) for b in range(4) if row[4 + a] == 1 and row[4 + b] == 2}
+    assert len(first) >= 10, "of the twelve sequences of two"
+    assert np.count_nonzero(rows[:, :4], axis=1).max() == 4
