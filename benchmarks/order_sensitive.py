@@ -27,13 +27,15 @@ from scipy.special import ndtri
 import testifai as ta
 from testifai.runs.outcomes import Outcomes
 from testifai.strategies import Adaptive, Ordered, Progress, Strategy
+from testifai.tomogram.precedence import precedences
 
 Floats = NDArray[np.float64]
 Passed = NDArray[np.bool_]
 
 LEVELS, INPUTS = 6, 2_000
 WITHIN = 0.6  # share of an input's luck that is the same in all tests
-EFFECTS = {"none": 0.0, "weak": 0.04, "strong": 0.15}  # sd of what the order of two moves, on the scale arcsin sqrt(rate)
+# Standard deviation of what the order of two moves, on the scale arcsin sqrt(rate).
+EFFECTS = {"none": 0.0, "weak": 0.04, "strong": 0.15}
 METHODS: dict[str, tuple[Callable[[], Strategy], str]] = {
     "adaptive, process": (Adaptive, "process"),
     "ordered, forest": (Ordered, "forest"),
@@ -55,27 +57,26 @@ def main() -> None:
         cases = [(method, options.each, options.inputs, seed) for method in METHODS for seed in seeds]
         told(kept.results("order-real", recorded, cases, workers=options.workers), 1)
         return
-    cases = [(method, effect, options.axes, options.each, seed) for effect in EFFECTS for method in METHODS for seed in seeds]
-    cases += [("plain space", "none", options.axes, options.each, seed) for seed in seeds]
+    each = options.axes, options.each
+    cases = [(method, effect, *each, seed) for effect in EFFECTS for method in METHODS for seed in seeds]
+    cases += [("plain space", "none", *each, seed) for seed in seeds]
     told(kept.results("order-simulated", simulated, cases, workers=options.workers), 2)
 
 
 def told(found: dict[tuple[Any, ...], dict[str, float]], named: int) -> None:
     """A line for each method, and effect where there is one: means over seeds."""
-    print(f"{'':32} error   tests  before/after  half-width")
+    print(f"{'':32} error   covered: tests     before(a, b)  half-width  pairs said to matter (wrong)")
     for name in dict.fromkeys(case[:named] for case in found):
         rows = [result for case, result in found.items() if case[:named] == name]
-        error, covered, regions, width = (
-            [row[key] for row in rows] for key in ("error", "covered", "regions", "half_width")
-        )
-        spread = np.std(covered, ddof=1) / len(rows) ** 0.5 if len(rows) > 1 else 0
+        mean = {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
+        spread = np.std([row["covered"] for row in rows], ddof=1) / len(rows) ** 0.5 if len(rows) > 1 else 0
         print(
-            f"{' · '.join(name):32} {np.mean(error):.4f}  {np.mean(covered):.3f} ± {spread:.3f}"
-            f"  {np.mean(regions):.3f}  {np.mean(width):.4f}"
+            f"{' · '.join(name):32} {mean['error']:.4f}  {mean['covered']:.3f} ± {spread:.3f}     {mean['regions']:.3f}"
+            f"         {mean['half_width']:.4f}      {mean['claimed']:.2f} ({mean['wrong']:.2f})"
         )
 
 
-# -- one seed -----------------------------------------------------------------------------------------------------------
+# -- one seed ----------------------------------------------------------------------------------------------------------
 
 
 def simulated(method: str, effect: str, axes: int, each: int, seed: int) -> dict[str, float]:
@@ -98,11 +99,17 @@ def judged(space: ta.Space, passed: Passed, method: str, each: int, seed: int) -
     truth = passed.mean(axis=1)
     estimate, low, high = (array.reshape(-1) for array in (found.estimate, found.low, found.high))
     held = [holds(found, truth, query) for query in pairs(space)]
+    claimed = precedences(found) or []
+    wrong = [
+        one for one in claimed if rate(found, truth, one.first, one.second) <= rate(found, truth, one.second, one.first)
+    ]
     return {
         "error": float(np.abs(estimate - truth).mean()),
         "covered": float(((low <= truth + 1e-9) & (truth <= high + 1e-9)).mean()),
         "regions": float(np.mean(held)) if held else float("nan"),
         "half_width": float((high - low).mean() / 2),
+        "claimed": len(claimed),
+        "wrong": len(wrong),
         "inferences": found.inferences,
     }
 
@@ -125,11 +132,15 @@ def pairs(space: ta.Space) -> Sequence[str]:
 
 def holds(found: ta.Tomogram, truth: Floats, query: str) -> bool:
     answer = found.query(query)
-    rate = truth[found.select(query)].mean()
-    return bool(answer.low <= rate <= answer.high)
+    return bool(answer.low <= truth[found.select(query)].mean() <= answer.high)
 
 
-# -- what is simulated and recorded -------------------------------------------------------------------------------------
+def rate(found: ta.Tomogram, truth: Floats, first: str, second: str) -> float:
+    """That of all tests in which one is applied before the other."""
+    return float(truth[found.select(f"before({first}, {second})")].mean())
+
+
+# -- what is simulated and recorded ------------------------------------------------------------------------------------
 
 
 def made_space(axes: int, *, ordered: bool) -> ta.Space:

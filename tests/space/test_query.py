@@ -434,9 +434,10 @@ def test_any_text_compiles_or_is_refused_in_one_line(text):
     assert parse(str(query), NAMES, LEVELS).tree == query.tree
 
 
-class TestBefore:
-    COLUMNS = {"zoom": np.array([1, 1, 0]), "before(zoom, blur)": np.array([True, False, False])}
+FIRST = {"zoom": np.array([1, 1, 0]), "before(zoom, blur)": np.array([True, False, False])}
 
+
+class TestBefore:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
@@ -448,7 +449,7 @@ class TestBefore:
     )
     def test_it_is_a_condition(self, text, expected):
         query = parse(text, NAMES, LEVELS, ["zoom", "blur"])
-        assert query.evaluate(self.COLUMNS).tolist() == expected
+        assert query.evaluate(FIRST).tolist() == expected
         assert "before(zoom, blur)" in query.names
         assert parse(str(query), NAMES, LEVELS, ["zoom", "blur"]).tree == query.tree
 

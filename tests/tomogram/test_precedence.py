@@ -42,9 +42,7 @@ def test_it_is_said_in_a_line():
 def test_no_difference_is_said_too():
     found = scan({"one": ADD, "two": ADD}, budget=4_000)
     assert precedences(found) == []
-    assert precedence(found) == [
-        "order of application: no difference beyond the noise between any two perturbations"
-    ]
+    assert precedence(found) == ["order of application: no difference beyond the noise between any two perturbations"]
 
 
 def test_nothing_is_said_where_it_was_not_asked():

@@ -12,7 +12,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from testifai.errors import InputError
-from testifai.space.query import And, Before, Column, Condition, Constant, Inequality, Not, Or, Query, precedences, printable
+from testifai.space.query import (
+    And,
+    Before,
+    Column,
+    Condition,
+    Constant,
+    Inequality,
+    Not,
+    Or,
+    Query,
+    precedences,
+    printable,
+)
 
 MOST_AXES = 5  # named by `before`: 326 cases
 

@@ -315,7 +315,8 @@ class _Parser:
 
     def precedence(self, word: _Token) -> Before:
         """Read the two axes of which one is applied before the other."""
-        opening, first, comma, second, closing = (self.advance() for _ in range(5))
+        self.advance()
+        first, comma, second, closing = (self.advance() for _ in range(4))
         for token, kind in ((first, "name"), (comma, ","), (second, "name"), (closing, ")")):
             if token.kind != kind:
                 raise self.unexpected(token, "expected two axes, as in before(blur, noise)")

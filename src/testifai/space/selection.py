@@ -101,7 +101,7 @@ class Selection:
 
     def _unrank(self, ranks: Whole) -> Ints:
         """The tests with these ranks, from 0 to the count, as rows of severities (and places)."""
-        ends = np.cumsum(np.array([part.count for part in self._parts], self._whole))
+        ends: Whole = np.cumsum(np.array([part.count for part in self._parts], self._whole))
         which = np.searchsorted(ends, ranks, side="right")
         rows = np.empty((len(ranks), self.space.width), np.int64)
         for number in np.unique(which).tolist():

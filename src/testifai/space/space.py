@@ -273,8 +273,7 @@ class Space:
         makers["order"] = lambda: functools.reduce(np.add, [(column != 0).astype(dtype) for column in axes])
         makers["severity"] = lambda: functools.reduce(np.add, axes)
         every = functools.cache(lambda: self.matrix(np.arange(self.size)))
-        for name, a, b in self._precedences():
-            makers[name] = lambda a=a, b=b: _is_before(every(), a, b)
+        makers |= {name: functools.partial(_is_before, every, a, b) for name, a, b in self._precedences()}
         return _Lazy(makers)
 
     @property
@@ -302,8 +301,7 @@ class Space:
         }
         makers["order"] = lambda: np.count_nonzero(rows, axis=1)
         makers["severity"] = lambda: rows.sum(axis=1)
-        for name, a, b in self._precedences():
-            makers[name] = lambda a=a, b=b: _is_before(full, a, b)
+        makers |= {name: functools.partial(_is_before, lambda: full, a, b) for name, a, b in self._precedences()}
         return _Lazy(makers)
 
     def _precedences(self) -> Iterator[tuple[str, int, int]]:
@@ -454,9 +452,9 @@ class Space:
         return range(1 + (k if max_order is None else min(int(max_order), k)))
 
 
-def _is_before(rows: NDArray[Any], a: int, b: int) -> NDArray[np.bool_]:
+def _is_before(rows: Callable[[], NDArray[Any]], a: int, b: int) -> NDArray[np.bool_]:
     """In which configurations one axis is applied before another; both are on then."""
-    places = rows[:, rows.shape[1] // 2 :]
+    places = rows()[:, rows().shape[1] // 2 :]
     return np.asarray((places[:, a] > 0) & (places[:, a] < places[:, b]))
 
 

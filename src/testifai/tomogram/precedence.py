@@ -37,10 +37,9 @@ class Precedence:
 def precedences(tomogram: Tomogram) -> list[Precedence] | None:
     """The pairs whose order makes a difference beyond the noise, the largest first; None where that was not asked.
 
-    It is not in a plain space, in one too large to list, where there are many pairs, and where answers have no interval.
-    At most 5 % of the runs
-    in which no order matters have any: the intervals hold together, and the errors of the two answers, of which a part
-    is the same, count as if they were independent.
+    It is not in a plain space, in one too large to list, where there are many pairs, and where answers have no
+    interval. At most 5 % of the runs in which no order matters have any: the intervals hold together, and the errors of
+    the two answers, of which a part is the same, count as if they were independent.
     """
     pairs = list(itertools.combinations(tomogram.space.sequenced, 2))
     if not tomogram.space.listed or not 0 < len(pairs) <= MOST_PAIRS:

@@ -78,9 +78,7 @@ class Prior:
     [[4.03], [3.98]]
     """
 
-    def __init__(
-        self, levels: Sequence[Sequence[int]], medians: Medians = SURFACE, *, ordered: bool = False
-    ) -> None:
+    def __init__(self, levels: Sequence[Sequence[int]], medians: Medians = SURFACE, *, ordered: bool = False) -> None:
         self.levels = [np.asarray(axis) for axis in levels]
         self.sizes = tuple(len(axis) for axis in levels)
         self.ordered = ordered

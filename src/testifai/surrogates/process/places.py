@@ -74,7 +74,7 @@ def known_places(prior: Prior, rows: NDArray[np.int64]) -> Ints:
     if rows.shape[1] != prior.width:
         raise InputError(f"features: {rows.shape[1]} severities to a row; accepted: {prior.width}")
     if prior.ordered and not are_numbered(rows):
-        raise InputError("features: the places of some rows do not number the axes that are on; accepted: 1, 2, … of each")
+        raise InputError("features: the places of some rows do not number the axes that are on; accepted: 1, 2, …")
     places = prior.places(rows)
     if (places < 0).any():
         i, j = np.argwhere(places < 0)[0]

@@ -5,10 +5,11 @@ With p_ab(s) = 1 where a is applied before b, -1 where after it, and 0 where one
     k(s, t) = (1 + m C(s, t)) sum_(a < b) q_a q_b p_ab(s) p_ab(t) E_a(s, t) E_b(s, t)
               + r [same sequence of three or more] prod_j E_j(s, t).
 
-E_j is a Matern-3/2 kernel over the levels of an axis given that nothing is there at level 0: what an order changes grows
-with both severities. The sum is what one perturbation before another one does, of which a part is the same whatever
-the others are, and a part changes with all severities (C, a product of Matern-3/2 correlations); the second term is what
-a whole sequence does beyond that. The scales q_j, m and r are learned; the order has no part where they are small.
+E_j is a Matern-3/2 kernel over the levels of an axis given that nothing is there at level 0: what an order changes
+grows with both severities. The sum is what one perturbation before another one does, of which a part is the same
+whatever the others are, and a part changes with all severities (C, a product of Matern-3/2 correlations); the second
+term is what a whole sequence does beyond that. The scales q_j, m and r are learned; where they are small, the order has
+no part in the surface.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -40,7 +41,7 @@ class Sequences:
     [[1.38, 0.0], [-1.38, 0.0]]
     """
 
-    def __init__(self, levels: Sequence[Sequence[int]], active: Sequence[int]) -> None:
+    def __init__(self, levels: Sequence[ArrayLike], active: Sequence[int]) -> None:
         self._axes, self._active = len(levels), list(active)
         self._roots = {j: _root(_matern(levels[j], LENGTH)) for j in active}
         self._tables = {j: _matern(levels[j], NEAR) for j in active}
@@ -63,7 +64,7 @@ class Sequences:
         """What each feature adds to the variance of configurations with both axes on, on average."""
         means = [(self._roots[j][1:] ** 2).mean(axis=0) for j in self._active]
         products = [np.multiply.outer(means[a], means[b]).ravel() for a, b in self._pairs]
-        return self.variances(parameters) * np.concatenate([np.empty(0), *products])
+        return np.asarray(self.variances(parameters) * np.concatenate([np.empty(0), *products]))
 
     def features(self, rows: Ints) -> Floats:
         """What the precedence of each pair of axes multiplies, a row for each configuration."""
@@ -88,7 +89,8 @@ class Sequences:
 
     def slope(self, by_feature: Floats) -> Floats:
         """From the derivatives by the logarithm of each feature's variance to those by the q_j's."""
-        return np.sum([np.bincount(side, by_feature, len(self._active)) for side in self._scales.T], axis=0)
+        by_side = [np.bincount(side, by_feature, len(self._active)) for side in self._scales.T]
+        return np.asarray(np.sum(by_side, axis=0))
 
     def near(self, rows: Ints, columns: Ints) -> Floats:
         """C: how alike configurations are in all severities."""
@@ -98,7 +100,7 @@ class Sequences:
         return near
 
     def same(self, rows: Ints, columns: Ints) -> Floats:
-        """The product of the E_j of configurations that apply the same three or more perturbations in the same order."""
+        """The product of the E_j of configurations that apply the same perturbations, three or more, in one order."""
         _, number = np.unique(np.concatenate([rows, columns])[:, self._axes :], axis=0, return_inverse=True)
         left, right = np.split(number.ravel(), [len(rows)])
         long = self._order(rows) >= SHARED
@@ -155,10 +157,10 @@ class Between:
         by_near = by_covariance * self._near
         alike, near = (((by @ self._right) * weighted).sum(axis=0) for by in (by_covariance, changing * by_near))
         by_shared = shared * np.vdot(by_covariance, self._same)
-        return np.r_[self._sequences.slope(alike + near), near.sum(), by_shared]
+        return np.concatenate([self._sequences.slope(alike + near), [near.sum(), by_shared]])
 
 
-def _matern(levels: Sequence[int], length: float) -> Floats:
+def _matern(levels: ArrayLike, length: float) -> Floats:
     """The Matern-3/2 kernel over levels."""
     at = np.asarray(levels, np.float64)
     distance = math.sqrt(3) / length * np.abs(at[:, None] - at) / (at[-1] - at[0])

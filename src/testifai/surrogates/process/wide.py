@@ -57,8 +57,8 @@ class Effects:
                 size = smooth[order] * variances[axes, which].prod(axis=1)
                 size += rough[order] * unrelated[axes, which].prod(axis=1)
                 groups.append((axes, which, size))
-        self._sequences, order = prior.sequences, parameters[prior.order]
-        ordered = np.zeros(0) if self._sequences is None else self._sequences.typical(order)
+        self._sequences, scales = prior.sequences, parameters[prior.order]
+        ordered = np.zeros(0) if self._sequences is None else self._sequences.typical(scales)
         sizes = np.concatenate([*(size for _, _, size in groups), ordered])
         least = np.sort(sizes)[-most] if len(sizes) > most else 0.0
         self._groups = [
@@ -68,7 +68,7 @@ class Effects:
         ]
         self._ordered = np.flatnonzero(ordered >= least)
         if self._sequences is not None:
-            self._ordered_sd = np.sqrt(self._sequences.variances(order)[self._ordered])
+            self._ordered_sd = np.sqrt(self._sequences.variances(scales)[self._ordered])
 
     def __call__(self, places: Ints) -> Floats:
         """Each effect at configurations, times its standard deviation: a row for a configuration."""
