@@ -33,3 +33,10 @@ def test_a_kernel_over_many_is_that_of_each_pair(sizes, part):
     np.testing.assert_allclose(
         np.diag(prior.kernel(parameters, rows, rows)), prior.variance(parameters, rows), atol=1e-12
     )
+
+
+def test_many_axes_of_two_levels_are_numbered_by_words_of_a_machine():
+    places = np.eye(30, dtype=np.intp)
+    numbers = Numbers(places, [2] * 30)
+    assert numbers(places).tolist() == list(range(30))
+    assert numbers.keys(places).dtype == np.int64

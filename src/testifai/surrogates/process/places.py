@@ -31,7 +31,8 @@ class Numbers:
         # Spaces beyond what a machine word counts need whole numbers without an end.
         whole = np.int64 if self.size < 2**63 else object
         self._strides = np.array(strides, whole)
-        self._factorials = np.array([math.factorial(count) for count in range(len(sizes) + 1)], whole)
+        counts = range(len(sizes) + 1) if ordered else ()
+        self._factorials = np.array([math.factorial(count) for count in counts], whole)
         keys = self.keys(places)
         self._order = np.argsort(keys, kind="stable")
         self._sorted = keys[self._order]
