@@ -29,7 +29,8 @@ def spaces(draw):
     severities = st.sets(st.integers(1, 4), min_size=1, max_size=3)
     chosen = draw(st.lists(severities, min_size=1, max_size=4))
     axes = {f"a{number}": (ladder(5), sorted(one)) for number, one in enumerate(chosen)}
-    return Space(axes, order_sensitive=draw(st.booleans()) and len(axes) <= 3)
+    most = draw(st.one_of(st.none(), st.integers(1, 3)))
+    return Space(axes, order_sensitive=draw(st.booleans()) and len(axes) <= 3, max_order=most)
 
 
 def conditions(space):
@@ -206,3 +207,15 @@ def test_precedences_are_drawn_uniformly():
 def test_too_many_precedences_at_once_are_refused():
     with pytest.raises(InputError, match=r"says of 6 axes when they are applied; accepted: before with up to 5"):
         Selection(large(order_sensitive=True), "before(a0, a1) or before(a2, a3) or before(a4, a5)")
+
+
+def test_a_few_of_very_many_axes_in_sequence():
+    space = large(25, order_sensitive=True)  # 25! is beyond 64 bits
+    chosen = Selection(space, "before(a0, a1) and order == 3")
+    assert chosen.count == 25 * 23 * 5 * 3
+    assert chosen.holds(chosen.rows(50, np.random.default_rng(0))).all()
+    capped = Space({f"a{axis}": ladder(3) for axis in range(25)}, order_sensitive=True, max_order=2)
+    assert (
+        Selection(capped, "before(a0, a1) or before(a2, a1)").ids().tolist()
+        == brute(capped, "before(a0, a1) or before(a2, a1)").tolist()
+    )

@@ -42,7 +42,7 @@ class Selection:
     @cached_property
     def counts(self) -> tuple[int, ...]:
         """The number of selected tests of each order."""
-        return tuple(sum(part.counts[t] for part in self._parts) for t in range(len(self.space.axes) + 1))
+        return tuple(sum(part.counts[t] for part in self._parts) for t in range(self.space.max_order + 1))
 
     @cached_property
     def count(self) -> int:
@@ -121,7 +121,8 @@ class _Part:
     @cached_property
     def counts(self) -> tuple[int, ...]:
         """The number of tests of each order."""
-        return tuple(n * self._sequences(t) for t, n in enumerate(self._diagram.counts))
+        counts = self._diagram.counts[: self._space.max_order + 1]
+        return tuple(n * self._sequences(t) for t, n in enumerate(counts))
 
     @cached_property
     def count(self) -> int:
@@ -137,21 +138,24 @@ class _Part:
         """The tests with these ranks, from 0 to the count, as rows of severities (and places)."""
         starts = first_ranks(list(self.counts), whole)
         orders = np.searchsorted(np.cumsum(np.array(self.counts, whole)), ranks, side="right")
-        sequences: Whole = np.array([self._sequences(t) for t in range(len(self.counts))], whole)
+        # Of orders that no test has, none: theirs may be beyond 64 bits.
+        sequences: Whole = np.array([self._sequences(t) if n else 0 for t, n in enumerate(self.counts)], whole)
         within, each = ranks - starts[orders], sequences[orders]
         positions = self._diagram.unrank(orders, within // each)
         rows = [np.array(axis.severities)[row] for axis, row in zip(self._space.axes, positions, strict=True)]
         if self._space.order_sensitive:
-            rows += list(self._places(within % each, positions > 0, whole))
+            rows += list(self._places(within % each, positions > 0))
         return np.stack(rows, axis=1)
 
-    def _places(self, ranks: Whole, active: NDArray[np.bool_], whole: type) -> Ints:
+    def _places(self, ranks: Whole, active: NDArray[np.bool_]) -> Ints:
         """Where each axis is applied in the sequences with these ranks."""
-        factorials: Whole = np.array([math.factorial(t) for t in range(len(active) + 1)], whole)
+        most = int(active.sum(axis=0).max())
+        whole = np.int64 if math.factorial(most) <= np.iinfo(np.int64).max else object
+        factorials: Whole = np.array([math.factorial(t) for t in range(most + 1)], whole)
         # Those of the case stand last: the ranks that leave them in their own order are multiples.
         last = [axis for axis in range(len(active)) if axis not in self._fixed] + self._fixed
         places = np.empty(active.shape, np.int64)
-        places[last] = unrank_places(ranks * factorials[len(self._fixed)], active[last], factorials)
+        places[last] = unrank_places(ranks.astype(whole) * factorials[len(self._fixed)], active[last], factorials)
         return places
 
 
@@ -161,11 +165,13 @@ def values_of(space: Space, column: str) -> tuple[int, ...]:
     if column in levels:
         return levels[column]
     if column == "order":
-        return tuple(range(len(levels) + 1))
-    sums = {0}
+        return tuple(range(space.max_order + 1))
+    sums = {(0, 0)}  # with how many axes are on
     for severities in levels.values():
-        sums = {total + severity for total, severity in itertools.product(sums, severities)}
-    return tuple(sorted(sums))
+        ways = itertools.product(sums, severities)
+        sums = {(total + severity, on + (severity > 0)) for (total, on), severity in ways}
+        sums = {(total, on) for total, on in sums if on <= space.max_order}
+    return tuple(sorted({total for total, _ in sums}))
 
 
 def _different(count: int, n: int, generator: np.random.Generator, whole: type) -> Whole:
