@@ -43,7 +43,7 @@ ADAPTERS = Registry(
     "testifai.models",
     {
         "onnx": "testifai.models.onnx:OnnxPart",
-        "transformers": "testifai.models.texts.classifier:TransformersPart",
+        "transformers": "testifai.models.transformers:TransformersPart",
         "encoder": "testifai.models.texts.encoder:EncoderPart",
         "python": "testifai.models.python:PythonModelPart",
         "torch": "testifai.models.torch:TorchPart",

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from numpy.typing import NDArray
 
-from testifai.errors import InputError
-from testifai.models.base import Model
 from testifai.models.class_names import class_names
-from testifai.models.image_folder import TransformersImageModel, is_image_folder
-from testifai.models.texts.base import NetworkPart, TextModel
+from testifai.models.texts.base import TextModel
 from testifai.models.texts.cache import LIMIT_MB
 from testifai.models.texts.network import TextNetwork, fingerprint
 from testifai.support.batches import Batch
-from testifai.support.fields import File
 
 
 class TransformersModel(TextModel):
@@ -68,23 +64,6 @@ class TransformersModel(TextModel):
         if layer is not None:
             return self.network.traced(texts, _logits, layer)
         return self(texts), self.features(texts)
-
-
-class TransformersPart(NetworkPart):
-    """A classifier of texts, or of images, in a folder of transformers."""
-
-    transformers: File
-
-    FILES: ClassVar = ("transformers",)
-
-    def load(self, folder: Path) -> Model:
-        options = self.told(folder)
-        if is_image_folder(Path(options["transformers"])):
-            for_texts = [name for name in ("max_length", "cache_mb") if name in options]
-            if for_texts:
-                raise InputError(f"model.{for_texts[0]}: is for models of texts; {self.transformers} takes images")
-            return TransformersImageModel(options.pop("transformers"), **options)
-        return TransformersModel(options.pop("transformers"), **options)
 
 
 def _logits(outputs: Any) -> Any:
