@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -101,6 +102,13 @@ class Surrogate(ABC):
         low, high = self.bounds(features, confidence)
         rates = self.predict(features)[0]
         return drawn_from(rates, (float(rates.mean()), float(low.mean()), float(high.mean())), of, confidence)
+
+    def regions(
+        self, features: ArrayLike, members: NDArray[np.bool_], of: Sequence[int | None], confidence: float = 0.95
+    ) -> list[tuple[float, float, float]]:
+        """The mean rates over several sets of configurations, a row of `members` for each; see `region`."""
+        rows = np.asarray(features)
+        return [self.region(rows[chosen], confidence, size) for chosen, size in zip(members, of, strict=True)]
 
     def covariance(self, features: ArrayLike) -> Floats | None:
         """The covariance of the errors of these rates; None where it is not known."""

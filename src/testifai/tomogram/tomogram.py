@@ -19,11 +19,11 @@ from testifai.support.bits import Bits, pack
 from testifai.support.progress import note
 from testifai.support.views import view
 from testifai.tomogram import own_trials
-from testifai.tomogram.answering import DRAWN, DRAWN_EACH, Answering
+from testifai.tomogram.answering import Answering
 from testifai.tomogram.answers import Answer, Excluded
-from testifai.tomogram.chosen import Chosen
-from testifai.tomogram.estimates import Floats
+from testifai.tomogram.chosen import DRAWN, DRAWN_EACH, IN_A_TABLE, Chosen
 from testifai.tomogram.profile import Expected, expected
+from testifai.tomogram.rates import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class Tomogram(Answering):
         """The tests that an expression selects, or a sample of them where they are more than are listed."""
         if self.space.listed:
             return Chosen.all_of(np.flatnonzero(self.select(expression)))
-        return Chosen.some_of(self.selection(expression), self.affordable(DRAWN), self.seed)
+        return Chosen.some_of(self.selection(expression), self._standing(DRAWN), self.seed)
 
     def _selects_none(self, compiled: Query) -> InputError:
         ranges = "; ".join(f"{a.name}: {', '.join(map(str, a.severities))}" for a in self.space.axes)
@@ -190,7 +190,13 @@ class Tomogram(Answering):
 
     def by_severity(self) -> dict[str, dict[int, Answer]]:
         """For each axis and severity, the mean robustness over its tests."""
-        return {axis.name: self._by(axis.name, len(self.space.axes)) for axis in self.space.axes}
+        names = self.space.names
+        if self.space.listed or not self.predicts():
+            return {name: self._by(name) for name in names}
+        note("estimating the means for each severity")
+        parts = {name: self._parts(name) for name in names}
+        answers = iter(self._answers_by_sample([part for one in parts.values() for part in one.values()]))
+        return {name: {value: next(answers) for value in one} for name, one in parts.items()}
 
     def by_severity_sum(self) -> dict[int, Answer]:
         """For each sum of severities, the mean robustness over its tests."""
@@ -198,13 +204,12 @@ class Tomogram(Answering):
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _by(self, column: str, columns: int = 1) -> dict[int, Answer]:
-        """For each value of a column, of so many that are asked for, the mean robustness over its tests."""
+    def _by(self, column: str) -> dict[int, Answer]:
+        """For each value of a column, the mean robustness over its tests."""
         if not self.space.listed:
             note(f"estimating the means for each value of {column}")
-            whole = Selection(self.space)
-            parts = {value: whole.narrowed(f"{column} == {value}") for value in values_of(self.space, column)}
-            drawn = self.affordable(DRAWN_EACH, len(parts) * columns)
+            parts = self._parts(column)
+            drawn = self._standing(min(DRAWN_EACH, IN_A_TABLE // len(parts)))
             return {
                 value: self._answer(Chosen.some_of(part, drawn, self.seed), None, 0.95) for value, part in parts.items()
             }
@@ -213,6 +218,15 @@ class Tomogram(Answering):
             int(value): self._answer(Chosen.all_of(np.flatnonzero(values == value)), None, 0.95)
             for value in np.unique(values)
         }
+
+    def _parts(self, column: str) -> dict[int, Selection]:
+        """For each value of a column, the tests that have it."""
+        whole = Selection(self.space)
+        return {value: whole.narrowed(f"{column} == {value}") for value in values_of(self.space, column)}
+
+    def _standing(self, most: int) -> int:
+        """How many tests stand for a region of more than are listed; none where nothing is predicted."""
+        return most if self.predicts() else 0
 
     def _part(self, inputs: str | None) -> Bits | None:
         if inputs is None:

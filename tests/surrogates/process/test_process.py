@@ -515,3 +515,16 @@ def test_the_surface_is_learned_from_no_more_clean_trials_than_others_have():
     mean, variance = process.predict(sigmas[:1])  # known all the same
     assert mean[0] == pytest.approx(outcomes[0].mean())
     assert variance[0] == 0
+
+
+@pytest.mark.parametrize("largest", [2000, 20])
+def test_several_regions_at_once_are_those_one_by_one(largest, monkeypatch):
+    monkeypatch.setattr("testifai.surrogates.process.process.LARGEST", largest)
+    rows = grid(4, 4, 4)
+    rng = np.random.default_rng(3)
+    tried = rows[rng.permutation(64)[:40]]
+    process = Process([range(4)] * 3).fit(tried, rng.binomial(20, np.exp(-0.1 * tried.sum(axis=1))), [20] * 40)
+    members = np.array([rows[:, 0] > 1, rows[:, 1] == 2, np.ones(64, bool)])
+    found = process.regions(rows, members, [None, 100, None], 0.9)
+    for one, of, chosen in zip(found, [None, 100, None], members, strict=True):
+        assert one == pytest.approx(process.region(rows[chosen], 0.9, of))

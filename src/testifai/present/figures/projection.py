@@ -14,7 +14,7 @@ from testifai.present.theme import estimate_text
 from testifai.runs.outcomes import Ids
 from testifai.space import Selection, Space
 from testifai.tomogram import Tomogram
-from testifai.tomogram.estimates import RateTable
+from testifai.tomogram.rates import RateTable
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_] | Selection  # tests flat by configuration id, or, where they are not listed, what selects them

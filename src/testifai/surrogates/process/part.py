@@ -131,9 +131,9 @@ class SurfacePart:
         return np.asarray(dtrmm(1.0, self.root.T, rows, side=1, lower=1, trans_a=1)).reshape(cross.shape)
 
     def error_along(self, weights: Floats) -> Floats:
-        """The posterior covariance of each test's value with a weighted sum of all."""
-        along = weights @ self.cross
-        covariance: Floats = along - self.cross @ (self.root @ (along @ self.root))
+        """The posterior covariance of each test's value with weighted sums of all, a column for each."""
+        along = self.cross @ weights
+        covariance: Floats = along - self.cross @ (self.root @ (self.root.T @ along))
         return covariance
 
     def forget(self) -> None:

@@ -349,60 +349,75 @@ class Process(Surrogate):
         A mean that is too high because inputs that fail were drawn too seldom has more variance than it seems: as in
         Wilson's interval, the variance at either bound is that of the rates there.
         """
+        rows = severities(features)
+        return self.regions(rows, np.ones((1, len(rows)), bool), [of], confidence)[0]
+
+    def regions(
+        self, features: ArrayLike, members: NDArray[np.bool_], of: Sequence[int | None], confidence: float = 0.95
+    ) -> list[tuple[float, float, float]]:
+        """The means over several sets of these configurations, the covariance of whose errors is made only once."""
         places = known_places(self.prior_, severities(features))
-        rates = moments(*self._moments(places))[0]
+        eta, own = self._moments(places)
+        off = np.maximum(own - self._values(places)[1], 0)  # the variance of tests off the surface
+        rates = moments(eta, own)[0]
         # Pairs are the square of their number, and some configurations tell the error of a mean nearly as well as all.
         many = self._kept is None and len(places) > PAIRED
-        some = places[np.linspace(0, len(places) - 1, PAIRED).astype(np.intp)] if many else places
-        found, low, high = self._mean(some, confidence)
-        estimate = float(rates.mean())
-        apart = estimate - found
-        return drawn_from(rates, (estimate, max(low + apart, 0.0), min(high + apart, 1.0)), of, confidence)
+        some = np.linspace(0, len(places) - 1, PAIRED).astype(np.intp) if many else np.arange(len(places))
+        means = self._means(places[some], eta[some], rates[some], off[some], members[:, some], confidence)
+        found = []
+        for chosen, (mean, low, high), size in zip(members, means, of, strict=True):
+            estimate = float(rates[chosen].mean())
+            apart = estimate - mean
+            bounds = (estimate, max(low + apart, 0.0), min(high + apart, 1.0))
+            found.append(drawn_from(rates[chosen], bounds, size, confidence))
+        return found
 
-    def _mean(self, places: Ints, confidence: float) -> tuple[float, float, float]:
-        """The mean rate over some configurations, and its bounds."""
-        eta, own = self._moments(places)
-        estimate = float(moments(eta, own)[0].mean())
-        slope = self._slope(places, eta) / len(places)
-        off = np.maximum(own - self._values(places)[1], 0)  # of tests off the surface
-        along = self._plugged * (self._error_along(places, slope) + off * slope)
-        variance = float(slope @ along)
-        if variance <= 0:
-            return estimate, estimate, estimate
-        # By how much the variance grows with the mean: rates sin^2 eta have slopes sin 2 eta, which change by 2 cos 2
-        # eta, and a mean that is off by 1 is so most probably by along / variance.
-        growth = 4 * float(np.cos(2 * eta) @ along**2) / (len(places) * variance)
-        below, above = skewed_reaches(variance, growth, half_widths(confidence))
-        # They reach from the surface itself: the mean over what it may be is drawn away from 0 and 1.
-        centre = float(rate(eta).mean())
-        return estimate, max(min(centre - below, estimate), 0.0), min(max(centre + above, estimate), 1.0)
+    def _means(
+        self, places: Ints, eta: Floats, rates: Floats, off: Floats, members: NDArray[np.bool_], confidence: float
+    ) -> Iterator[tuple[float, float, float]]:
+        """The mean rates over sets of configurations, and their bounds."""
+        shares = members / np.maximum(members.sum(axis=1, keepdims=True), 1)
+        slopes = (self._slope(places, eta) * shares).T
+        errors = self._plugged * (self._errors_along(places, slopes) + off[:, None] * slopes)
+        for chosen, slope, along in zip(members, slopes.T, errors.T, strict=True):
+            estimate, variance = float(rates[chosen].mean()), float(slope @ along)
+            if variance <= 0:
+                yield estimate, estimate, estimate
+                continue
+            # By how much the variance grows with the mean: rates sin^2 eta have slopes sin 2 eta, which change by 2
+            # cos 2 eta, and a mean that is off by 1 is so most probably by along / variance.
+            growth = 4 * float(np.cos(2 * eta[chosen]) @ along[chosen] ** 2) / (np.count_nonzero(chosen) * variance)
+            below, above = skewed_reaches(variance, growth, half_widths(confidence))
+            # They reach from the surface itself: the mean over what it may be is drawn away from 0 and 1.
+            centre = float(rate(eta[chosen]).mean())
+            yield estimate, max(min(centre - below, estimate), 0.0), min(max(centre + above, estimate), 1.0)
 
-    def _error_along(self, places: Ints, weights: Floats) -> Floats:
-        """The posterior covariance of each eta with a weighted sum of them, of any configurations."""
+    def _errors_along(self, places: Ints, weights: Floats) -> Floats:
+        """The posterior covariance of each eta with weighted sums of them, of any configurations: a column for each."""
         if self._wide is not None:
             return self._wide.along(places, weights)
         number = self._numbered(places)
         if (number >= 0).all():
             # Weights of all tests, 0 elsewhere: to pick rows and columns of the covariance takes longer.
-            whole = np.zeros(len(self._places))
+            whole = np.zeros((len(self._places), weights.shape[1]))
             np.add.at(whole, number, weights)
-            among_tests: Floats = sum((part.error_along(whole) for part in self._parts), np.zeros(len(whole)))
+            among_tests: Floats = sum((part.error_along(whole) for part in self._parts), np.zeros(whole.shape))
             return among_tests[number]
         note(f"adding up {len(places):,} tests")
-        along = np.zeros(len(places))
+        along = np.zeros(weights.shape)
         for part in self._parts:
             own, of_tests = self._along(part, places, weights, (places, self._places))
-            (explained,) = self._along(part, self._places, part.root @ part.spent(of_tests), (places,))
+            (explained,) = self._along(part, self._places, part.root @ part.spent(of_tests.T).T, (places,))
             along += own - explained
         return along
 
     def _along(self, part: SurfacePart, places: Ints, weights: Floats, wanted: Sequence[Ints]) -> list[Floats]:
-        """The prior covariances of some configurations' values with a weighted sum of those of others."""
+        """The prior covariances of some configurations' values with weighted sums of those of others."""
         # Pairs of configurations are quicker where there are few of them, and all there is where no grid can be held.
         few = len(places) * sum(map(len, wanted)) < math.prod(self.prior_.sizes)
         if few or self._kept is None or not part.on_grid:
             return [self._along_pairs(part, places, weights, rows) for rows in wanted]
-        whole = self._along_grid(part, places, weights)
+        whole = np.column_stack([self._along_grid(part, places, column) for column in weights.T])
         return [whole[self._numbered.keys(rows)] for rows in wanted]
 
     def _along_grid(self, part: SurfacePart, places: Ints, weights: Floats) -> Floats:
@@ -423,7 +438,7 @@ class Process(Surrogate):
 
     def _along_pairs(self, part: SurfacePart, places: Ints, weights: Floats, wanted: Ints) -> Floats:
         """The same from the covariance of each pair, in chunks: all pairs of a large region do not fit into memory."""
-        along = np.zeros(len(wanted))
+        along = np.zeros((len(wanted), *weights.shape[1:]))
         for some in _chunks(len(wanted)):
             for other in _chunks(len(places)):
                 along[some] += self._among(part, wanted[some], places[other]) @ weights[other]
