@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.quality.scores import Scores
+from testifai.runs import keys
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import LISTED, Selection, Space
 from testifai.statistics.intervals import confidence_sequence, exact, fixed_width, wilson
@@ -240,6 +241,10 @@ class Estimates:
         """The surrogate on all inputs; None where there is none."""
         return self._fitted(None) if len(self.measured_ids) else None
 
+    def learned(self) -> dict[str, Any] | None:
+        """What a run file keeps of the fit, so that whoever opens it need not wait for it; None where nothing helps."""
+        return self._fits.learned() if len(self.measured_ids) else None
+
     def pooling(self, among: Bits | None = None) -> Surrogate | None:
         """The fitted surrogate, where it is one that estimates every test from all trials and there is need of it."""
         return self._fitted(among) if self.pooled else None
@@ -284,4 +289,5 @@ class Estimates:
     @cached_property
     def _fits(self) -> Fits:
         finite = self.population == "data"
-        return Fits(self.space, self.outcomes, self.measured_ids, self.surrogate, self.seed, finite)
+        kept = self.provenance.get(keys.FIT)
+        return Fits(self.space, self.outcomes, self.measured_ids, self.surrogate, self.seed, finite, kept)
