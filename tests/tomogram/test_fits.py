@@ -46,7 +46,9 @@ def learning(monkeypatch):
     for module in (process, part):
         real = module.maximise
         monkeypatch.setattr(module, "maximise", lambda *given, real=real: found.append("parameters") or real(*given))
-    monkeypatch.setattr(process, "fit_same_input", lambda *given: found.append("inputs") or inputs.fit_same_input(*given))
+    monkeypatch.setattr(
+        process, "fit_same_input", lambda *given: found.append("inputs") or inputs.fit_same_input(*given)
+    )
     real_ratios = integration._ratios
     monkeypatch.setattr(integration, "_ratios", lambda *given: found.append("draws") or real_ratios(*given))
     return found
@@ -66,7 +68,7 @@ def test_what_another_fit_learned_is_not_taken(run_file, learning, change, monke
     tomogram = open_run(run_file)
     if change == "one outcome":
         outcomes, test = tomogram.outcomes.snapshot(), int(tomogram.measured_ids[3])
-        tried, passed = tomogram.outcomes.bits(test)
+        tried, _ = tomogram.outcomes.bits(test)
         free = int(np.flatnonzero(~np.unpackbits(tried)[: outcomes.inputs].astype(bool))[0])
         outcomes.record(test, np.array([free]), np.array([True]))
         tomogram = replace(tomogram, outcomes=outcomes)

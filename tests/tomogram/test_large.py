@@ -10,6 +10,8 @@ import pytest
 
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
+from testifai.present.export import write_grid
+from testifai.present.figures.projection import others_text
 from testifai.runs.outcomes import Outcomes
 from testifai.space import LISTED, Selection, Space
 from testifai.space import query as queries
@@ -17,6 +19,7 @@ from testifai.surrogates import Surrogate
 from testifai.tomogram import Tomogram, answering
 from testifai.tomogram.chosen import DRAWN, DRAWN_EACH, Chosen
 from testifai.tomogram.comparison import compare
+from testifai.tomogram.limits import limits
 from testifai.tomogram.regions import standard_queries, worst_regions
 
 LADDER = Perturbation("ladder", lambda batch, parameter, rng: batch, tuple(range(6)))
@@ -174,8 +177,12 @@ def test_two_runs_are_compared_where_both_measured():
 def test_quality_is_refused_in_one_line():
     known = tomogram()
     object.__setattr__(known, "quality", object())
-    with pytest.raises(InputError, match="quality is known of measured tests alone in a space of 1,679,616"):
-        known.query("quality < 1 and a0 > 2")
+    refused = "quality: it is predicted for every test, of at most 200,000, and the space has 1,679,616; "
+    for asked in (tomogram(), known):
+        with pytest.raises(InputError, match=refused + "accepted in its queries: a0, a1"):
+            asked.query("quality < 1 and a0 > 2")
+        with pytest.raises(InputError, match=refused + "accepted: spaces"):
+            limits(asked)
 
 
 def test_selecting_nothing_is_said_as_ever():
@@ -188,3 +195,12 @@ def test_orders_of_application_need_no_list():
     found = known.query("order == 7 and a0 == 0")
     assert found.tests == math.factorial(7) * 5**7
     assert found.low < found.robustness < found.high
+
+
+def test_a_grid_is_refused_for_what_it_is(tmp_path):
+    with pytest.raises(InputError, match="export: a grid needs every input on every test, of at most 200,000"):
+        write_grid(tomogram(), tmp_path / "grid.npz")
+
+
+def test_figures_say_that_a_mean_is_over_a_sample():
+    assert others_text(tomogram().space, ["a0", "a1"], None, whole=True).endswith("a7, from a sample of the tests")

@@ -9,6 +9,7 @@ from testifai.present.terminal import clean, interval, rate, second_opinion
 from testifai.report.contents import Contents
 from testifai.scans.environment import notes
 from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram.regions import most_axes
 
 
 def summary(contents: Contents) -> list[str]:
@@ -43,8 +44,8 @@ def summary(contents: Contents) -> list[str]:
     lines.append(gates_line(contents))
     lines.append(
         f"{tomogram.inferences:,} inferences were spent on {len(tomogram.outcomes):,} of the tests and "
-        f"{tomogram.outcomes.inputs:,} inputs; {everything.measured:,} tests are measured, that is, rest on their own "
-        f"trials alone, {everything.inferred:,} are {'unknown' if predicts_nothing(tomogram) else 'predicted'}."
+        f"{tomogram.outcomes.inputs:,} inputs; {counted(everything.measured, 'test')} measured, that is, resting on "
+        f"own trials alone, {everything.inferred:,} {'unknown' if predicts_nothing(tomogram) else 'predicted'}."
     )
     return lines
 
@@ -116,10 +117,10 @@ def searched_line(contents: Contents) -> str:
         if known
         else "They hold predictions without intervals, so how much is not known."
     )
+    on = f"ranges of severities on up to {most_axes(contents.tomogram.space)} axes"
     return (
-        f"These regions were searched for among {contents.search.searched:,} (ranges of severities on up to three "
-        f"axes), so they look bad partly by chance. {allowed} Estimates of what was picked for being low tend to be a "
-        "little too low."
+        f"These regions were searched for among {contents.search.searched:,} ({on}), so they look bad partly by "
+        f"chance. {allowed} Estimates of what was picked for being low tend to be a little too low."
     )
 
 

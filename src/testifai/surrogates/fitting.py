@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ class Evidence:
 
     def digest(self) -> str:
         """What tells this evidence from any other."""
-        parts = [self.features, self.passes, self.trials]
+        parts: list[NDArray[Any]] = [self.features, self.passes, self.trials]
         if self.single is not None:
             one = self.single
             parts += [np.array([one.inputs]), one.test, one.place, one.passed]

@@ -20,6 +20,7 @@ IN_A_TABLE = 6_000  # for all rows of a table together, and for each at most
 DRAWN_EACH = 400
 FEWEST_SHARED = 100  # tests of a sample of the whole space that are enough for a region of it
 
+
 @dataclass(frozen=True)
 class Chosen:
     """So many tests, and the ids of all of them or of a sample in which each is as likely as any other."""

@@ -45,6 +45,11 @@ class RegionSearch:
     searched: int
 
 
+def most_axes(space: Space) -> int:
+    """On how many axes a region that is searched for may have a condition."""
+    return MOST_AXES if space.listed else MOST_AXES_SAMPLED
+
+
 def standard_queries(space: Space) -> dict[str, str]:
     """Octants, then cubes that grow from the mildest severities: the twelve of TestifAI's Table 2 for three axes.
 
@@ -103,7 +108,7 @@ def worst_regions(tomogram: Tomogram, count: int = 5) -> RegionSearch:
     if not known.any():
         return RegionSearch((), 0)
     mean = float(estimate[known].mean())
-    most = MOST_AXES if space.listed else MOST_AXES_SAMPLED
+    most = most_axes(space)
     boxes: list[_Boxes] = [
         _boxes(space, chosen, rows, estimate, known, mean)
         for size in range(1, min(most, len(space.axes)) + 1)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.quality.scores import no_quality_in
 from testifai.space import Selection
 from testifai.space import query as queries
 from testifai.space.query import Query
@@ -71,11 +72,6 @@ class Tomogram(Answering):
         It knows the number of its tests, draws some of them, and tells whether a test is one of them.
         """
         compiled = self._compiled(expression)
-        if "quality" in compiled.names:
-            raise InputError(
-                f"query: quality is known of measured tests alone in a space of {self.space.size:,}; "
-                f"accepted there: {', '.join(self.space.column_names)}"
-            )
         found = Selection(self.space, compiled)
         if not found.count:
             raise self._selects_none(compiled)
@@ -96,6 +92,8 @@ class Tomogram(Answering):
 
     def _compiled(self, expression: str) -> Query:
         compiled = queries.compile(expression, [*self.space.column_names, "quality"], self.space.levels)
+        if "quality" in compiled.names and not self.space.listed:
+            raise no_quality_in(self.space, f"accepted in its queries: {', '.join(self.space.column_names)}")
         if "quality" in compiled.names and self.quality is None:
             asked = queries.printable(expression, 200)
             raise InputError(

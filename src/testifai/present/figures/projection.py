@@ -149,5 +149,6 @@ def others_text(space: Space, axes: Sequence[str], at: Mapping[str, int] | None,
     """What became of the axes that are not shown, in words; nothing where all are."""
     fixed = [f"{name} = {severity}" for name, severity in (at or {}).items()]
     free = [name for name in space.names if name not in axes and name not in (at or {})]
-    parts = [*fixed, *([f"mean over {', '.join(free)}"] if free else []), *([] if whole else ["selected tests only"])]
+    mean = f"mean over {', '.join(free)}" + ("" if space.listed else ", from a sample of the tests")
+    parts = [*fixed, *([mean] if free else []), *([] if whole else ["selected tests only"])]
     return "; ".join(parts)

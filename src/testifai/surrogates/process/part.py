@@ -57,9 +57,7 @@ class SurfacePart:
         """The prior variance of configurations."""
         return self.prior.variance(self.parameters, places)
 
-    def tune(
-        self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int, notes: Notes, name: str
-    ) -> None:
+    def tune(self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int, notes: Notes, name: str) -> None:
         """Learn level and parameters from the tests' values, with the noise's variances or covariance."""
         self.level = float(values.mean())
         problem, start = posed(self.prior, places, values - self.level, noise, seed), self.parameters
