@@ -16,6 +16,7 @@ from testifai.data.contents import MOST_BYTES, MOST_FILES, Contents, Hashes, Row
 from testifai.data.files import FileDigests, stat_of
 from testifai.data.lazy import Digests, LazyInputs
 from testifai.data.listing import Listed, images
+from testifai.data.naming import ClassNames, numbered
 from testifai.errors import InputError
 from testifai.support import checks, image_sizes
 from testifai.support.fields import File
@@ -134,12 +135,14 @@ class FolderPart(DataPart):
     folder: File
     size: list[int] | None = None
     color: Color | None = None
+    classes: ClassNames | None = None
 
     FILES: ClassVar = ("folder",)
 
     def load(self, folder: Path) -> Data:
         options = self.told(folder)
-        return load_folder(options.pop("folder"), **options)
+        classes = options.pop("classes", None)
+        return numbered(load_folder(options.pop("folder"), **options), classes)
 
 
 def load_folder(path: Path, size: Sequence[int] | None = None, color: str | None = None) -> Data:

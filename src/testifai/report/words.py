@@ -9,7 +9,6 @@ from testifai.present.terminal import clean, interval, rate, second_opinion
 from testifai.report.contents import Contents
 from testifai.scans.environment import notes
 from testifai.tomogram import Answer, Tomogram
-from testifai.tomogram.regions import most_axes
 
 
 def summary(contents: Contents) -> list[str]:
@@ -117,10 +116,10 @@ def searched_line(contents: Contents) -> str:
         if known
         else "They hold predictions without intervals, so how much is not known."
     )
-    on = f"ranges of severities on up to {most_axes(contents.tomogram.space)} axes"
     return (
-        f"These regions were searched for among {contents.search.searched:,} ({on}), so they look bad partly by "
-        f"chance. {allowed} Estimates of what was picked for being low tend to be a little too low."
+        f"These regions were searched for among {contents.search.searched:,} (ranges of severities on up to "
+        f"{contents.search.axes} at once), so they look bad partly by chance. {allowed} Estimates of what was picked "
+        "for being low tend to be a little too low."
     )
 
 
