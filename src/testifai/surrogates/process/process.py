@@ -495,14 +495,14 @@ class Process(Surrogate):
         """The covariance of the errors of these configurations' rates (delta method)."""
         places = known_places(self.prior_, severities(features))
         eta, own = self._moments(places)
-        slope = self._slope(places, eta)
+        slope = self._unsure(places) * self._slope(places, eta)
         total: Floats = np.diag(np.maximum(own - self._values(places)[1], 0))  # of tests off the surface
         if self._wide is not None:
             total += self._wide.covariance(places)
         for part in [] if self._wide is not None else self._parts:
             spent = part.spent(self._among(part, places, self._places))
             total += self._among(part, places, places) - spent @ spent.T
-        return np.asarray(self._plugged * slope[:, None] * total * slope)
+        return np.asarray(slope[:, None] * total * slope)
 
     def _moments(self, places: Ints) -> tuple[Floats, Floats]:
         """Mean and variance of each eta, with the chance that a test is off its surface."""
