@@ -43,8 +43,8 @@ def summary(contents: Contents) -> list[str]:
     lines.append(gates_line(contents))
     lines.append(
         f"{tomogram.inferences:,} inferences were spent on {len(tomogram.outcomes):,} of the tests and "
-        f"{tomogram.outcomes.inputs:,} inputs; {counted(everything.measured, 'test')} measured, that is, resting on "
-        f"own trials alone, {everything.inferred:,} {'unknown' if predicts_nothing(tomogram) else 'predicted'}."
+        f"{tomogram.outcomes.inputs:,} inputs; {everything.measured:,} tests are measured, that is, rest on their own "
+        f"trials alone, {everything.inferred:,} are {'unknown' if predicts_nothing(tomogram) else 'predicted'}."
     )
     return lines
 
