@@ -10,13 +10,16 @@ import pytest
 
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
+from testifai.present.export import write_grid
+from testifai.present.figures.projection import others_text
 from testifai.runs.outcomes import Outcomes
 from testifai.space import LISTED, Selection, Space
 from testifai.space import query as queries
 from testifai.surrogates import Surrogate
-from testifai.tomogram import Tomogram, estimates
-from testifai.tomogram.answering import DRAWN
+from testifai.tomogram import Tomogram, answering
+from testifai.tomogram.chosen import DRAWN, DRAWN_EACH, Chosen
 from testifai.tomogram.comparison import compare
+from testifai.tomogram.limits import limits
 from testifai.tomogram.regions import standard_queries, worst_regions
 
 LADDER = Perturbation("ladder", lambda batch, parameter, rng: batch, tuple(range(6)))
@@ -121,12 +124,33 @@ def test_without_a_surrogate_the_tests_tried_speak_for_themselves():
     assert known.by_order()[1].measured in (0, 1)
 
 
-def test_what_would_take_too_long_is_answered_from_trials(monkeypatch):
-    known = tomogram(Knowing(seconds=0.001))
-    monkeypatch.setattr(estimates, "PATIENCE", 0.001)
-    assert known.query("a0 > 2").inferred == 0
-    monkeypatch.setattr(estimates, "PATIENCE", 1.0)
-    assert known.query("a0 > 2").inferred > 0
+def test_a_slow_machine_answers_the_same(monkeypatch):
+    """How many tests stand for a region does not hang on the time that one takes."""
+    quick, slow = tomogram(Knowing(0.01)), tomogram(Knowing(0.01, seconds=1e-6))
+    clock = iter(np.cumsum(np.random.default_rng(0).exponential(100, 100_000)))
+    for name in ("perf_counter", "monotonic", "process_time", "time"):
+        monkeypatch.setattr(time, name, lambda: next(clock))
+    assert slow.query("a0 > 2").as_dict() == quick.query("a0 > 2").as_dict()
+    for table in ("by_order", "by_severity_sum"):
+        assert getattr(slow, table)() == getattr(quick, table)()
+    assert slow.by_severity() == quick.by_severity()
+    assert (slow.sample[0] == quick.sample[0]).all()
+
+
+def test_means_by_severity_come_from_one_sample(rates):
+    """The draw adds less to their bounds than 400 tests for each would."""
+    for name, table in tomogram(Knowing()).by_severity().items():
+        for level, found in table.items():
+            own = rates[selected(tomogram().space, f"{name} == {level}")]
+            assert (found.high - found.low) / 2 < 1.96 * own.std() / 400**0.5
+
+
+def test_a_severity_with_few_tests_of_the_sample_gets_its_own(monkeypatch):
+    monkeypatch.setattr(answering, "FEWEST_SHARED", 10**6)
+    known = tomogram(Knowing(0.01))
+    assert known.by_severity()["a0"][2] == known._answer(
+        Chosen.some_of(known.selection("a0 == 2"), DRAWN_EACH, known.seed), None, 0.95
+    )
 
 
 def test_the_planted_region_is_found():
@@ -153,8 +177,12 @@ def test_two_runs_are_compared_where_both_measured():
 def test_quality_is_refused_in_one_line():
     known = tomogram()
     object.__setattr__(known, "quality", object())
-    with pytest.raises(InputError, match="quality is known of measured tests alone in a space of 1,679,616"):
-        known.query("quality < 1 and a0 > 2")
+    refused = "quality: it is predicted for every test, of at most 200,000, and the space has 1,679,616; "
+    for asked in (tomogram(), known):
+        with pytest.raises(InputError, match=refused + "accepted in its queries: a0, a1"):
+            asked.query("quality < 1 and a0 > 2")
+        with pytest.raises(InputError, match=refused + "accepted: spaces"):
+            limits(asked)
 
 
 def test_selecting_nothing_is_said_as_ever():
@@ -167,3 +195,12 @@ def test_orders_of_application_need_no_list():
     found = known.query("order == 7 and a0 == 0")
     assert found.tests == math.factorial(7) * 5**7
     assert found.low < found.robustness < found.high
+
+
+def test_a_grid_is_refused_for_what_it_is(tmp_path):
+    with pytest.raises(InputError, match="export: a grid needs every input on every test, of at most 200,000"):
+        write_grid(tomogram(), tmp_path / "grid.npz")
+
+
+def test_figures_say_that_a_mean_is_over_a_sample():
+    assert others_text(tomogram().space, ["a0", "a1"], None, whole=True).endswith("a7, from a sample of the tests")

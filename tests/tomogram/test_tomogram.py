@@ -491,9 +491,9 @@ def test_in_a_large_space_a_part_is_fitted_by_itself(pooled, monkeypatch):
     from dataclasses import replace
 
     from testifai.surrogates.fitting import Evidence
-    from testifai.tomogram import estimates
+    from testifai.tomogram import fits
 
-    monkeypatch.setattr(estimates, "BESIDE", 15)
+    monkeypatch.setattr(fits, "BESIDE", 15)
     monkeypatch.delattr(Evidence, "deviate")
     answer = replace(pooled[0]).query("a >= 2", inputs="label == 0")
     assert answer.low < answer.robustness < answer.high

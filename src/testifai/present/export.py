@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
+from testifai.space import LISTED
 from testifai.support.bits import pack
 from testifai.support.files import write_bytes, write_npz
 from testifai.support.printable import harmless
@@ -73,6 +74,11 @@ def write_grid(tomogram: Tomogram, path: Path) -> None:
     space, outcomes = tomogram.space, tomogram.outcomes
     if space.order_sensitive:
         raise InputError("export: an order-sensitive space is no grid; export a table instead")
+    if not space.listed:
+        raise InputError(
+            f"export: a grid needs every input on every test, of at most {LISTED:,}, and the space has {space.size:,}; "
+            "export a table instead: it has the tests that were tried"
+        )
     incomplete = int((tomogram.trials < outcomes.inputs).sum())
     if incomplete:
         raise InputError(

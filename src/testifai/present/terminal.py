@@ -16,6 +16,7 @@ from rich.text import Text
 from testifai.gates.verdicts import Verdict
 from testifai.scans.environment import notes
 from testifai.space import Space
+from testifai.space import query as queries
 from testifai.support.printable import printable
 from testifai.tomogram import Answer, Excluded, Tomogram
 from testifai.tomogram.precedence import precedences
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from testifai.sweeps import Calibrated, Sweep
     from testifai.tomogram.benchmark import Benchmark, Score
     from testifai.tomogram.limits import Limit
+
+LONGEST = 400  # characters of a query that are said again
 
 
 class CleanConsole(Console):
@@ -88,7 +91,8 @@ def spent(tomogram: Tomogram) -> str:
 
 def answer(out: Console, space: Space, expression: str, found: Answer) -> None:
     """One query's answer."""
-    out.print(f"[bold]{rate(found.robustness)}[/bold]  ({interval(found.low, found.high)})  for {_escape(expression)}")
+    asked = _escape(queries.printable(expression, LONGEST))
+    out.print(f"[bold]{rate(found.robustness)}[/bold]  ({interval(found.low, found.high)})  for {asked}")
     out.print(
         f"{signed(found.drop)} against clean inputs; {found.tests:,} tests: "
         f"{found.measured:,} measured, {found.inferred:,} predicted{_left_out(found)}"

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.quality.plan import Plan
-from testifai.quality.scores import Scores
+from testifai.quality.scores import Scores, no_quality_in
 from testifai.runs import keys
 from testifai.runs.store import Store
-from testifai.space import ENUMERABLE, Space
+from testifai.space import Space
 
 Ids = NDArray[np.int64]
 
@@ -32,11 +32,8 @@ class Assessment:
     """The quality scores of one session, in memory and in its run file."""
 
     def __init__(self, subject: Subject, plan: Plan, *, every_test: bool) -> None:
-        if subject.space.size > ENUMERABLE:
-            raise InputError(
-                f"quality: at most {ENUMERABLE:,} tests can be scored and predicted, the space has "
-                f"{subject.space.size:,}; choose fewer axes or severities, or leave quality out"
-            )
+        if not subject.space.listed:
+            raise no_quality_in(subject.space, "choose fewer axes or severities, or leave quality out")
         self.subject, self.measure, self.predictor = subject, plan.measure, plan.predictor
         self.orders = plan.orders or (len(subject.space.axes) if every_test else ORDERS)
         self.extra = plan.extra

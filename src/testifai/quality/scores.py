@@ -10,12 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.space import Space
+from testifai.errors import InputError
+from testifai.space import LISTED, Space
 from testifai.statistics.normal import half_widths
 
 Floats = NDArray[np.float64]
 
 PREDICTORS = ("smooth", "forest")
+
+
+def no_quality_in(space: Space, instead: str) -> InputError:
+    """Why there is no quality in a space with more tests than are listed, and what to do instead."""
+    return InputError(
+        f"quality: it is predicted for every test, of at most {LISTED:,}, and the space has {space.size:,}; {instead}"
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -172,6 +172,7 @@ _CHECKS: dict[str, Check] = {
     keys.GATES: each(table(query=text), 100_000),
     keys.QUALITY: table(key=text, name=text, higher_is_better=flag, predictor=text, measure=maybe(table())),
     keys.TRUST: table(of=text),
+    keys.FIT: table(of=text, learned=table()),
     keys.LOCALITY: table(
         names=each(text),
         numbers=maybe(each(row(whole(-(2**63)), whole(0)))),

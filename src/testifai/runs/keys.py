@@ -18,6 +18,7 @@ FOLDER = "folder"  # where that spec was
 GATES = "gates"  # its requirements
 QUALITY = "quality"  # which measure of input quality the run has, and the key of its scores
 TRUST = "trust"  # how far predictions can be trusted, and of which outcomes that was found
+FIT = "fit"  # what the surrogate learned, and of what: readers take it instead of learning it again
 LOCALITY = "locality"  # how inputs were drawn per class
 AGAIN = "again"  # the word under which a cached run was made anew
 ENDED = "ended"  # under which terms a cached run ended, and its verdicts

@@ -20,6 +20,8 @@ from testifai.runs.outcomes import Ids, Outcomes
 from testifai.scans.session import Session
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import evidence
+from testifai.tomogram.chosen import DRAWN, DRAWN_EACH, IN_A_TABLE
+from testifai.tomogram.estimates import SAMPLED as SAMPLED_OF_ALL
 from testifai.tomogram.estimates import Estimates
 from testifai.tomogram.trust.refit import refits
 
@@ -99,16 +101,18 @@ def _some(session: Session) -> Ids:
 
 
 def _answers(session: Session, surrogate: Surrogate) -> float:
-    """How long the estimates of all tests take, and the means by order and severity that a summary shows."""
+    """How long the means by order and severity take that a summary shows, and the estimates that they are made of."""
     space = session.space
     features = space.matrix(_some(session))
     _, estimates = _timed(lambda: surrogate.predict(features))
     surrogate.region(features)  # what is kept of the first is there for all others
     _, region = _timed(lambda: surrogate.region(features))
-    regions = len(space.axes) + 3 + sum(len(axis.severities) for axis in space.axes)
-    # Of a space too large to list there are no more estimates than regions are sampled for.
-    whole = space.size / len(features) if space.listed else 0
-    return estimates * whole + region * regions
+    if space.listed:
+        regions = len(space.axes) + 3 + sum(len(axis.severities) for axis in space.axes)
+        return estimates * space.size / len(features) + region * regions
+    orders = len(space.axes) + 1
+    drawn = DRAWN + SAMPLED_OF_ALL + orders * min(DRAWN_EACH, IN_A_TABLE // orders)
+    return region * drawn / len(features)
 
 
 class _Dice:

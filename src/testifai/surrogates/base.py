@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -116,9 +117,23 @@ class Surrogate(ABC):
         rates = self.predict(features)[0]
         return drawn_from(rates, (float(rates.mean()), float(low.mean()), float(high.mean())), of, confidence)
 
+    def regions(
+        self, features: ArrayLike, members: NDArray[np.bool_], of: Sequence[int | None], confidence: float = 0.95
+    ) -> list[tuple[float, float, float]]:
+        """The mean rates over several sets of configurations, a row of `members` for each; see `region`."""
+        rows = np.asarray(features)
+        return [self.region(rows[chosen], confidence, size) for chosen, size in zip(members, of, strict=True)]
+
     def covariance(self, features: ArrayLike) -> Floats | None:
         """The covariance of the errors of these rates; None where it is not known."""
         return None
+
+    def learned(self) -> dict[str, Any] | None:
+        """What the last fit took long to find, as plain data; None where that is nothing."""
+        return None
+
+    def recall(self, learned: Mapping[str, Any]) -> None:  # noqa: B027  most learn nothing that is worth keeping
+        """Have the next fit, on the evidence of the one that learned this, not look for it again."""
 
     def off_surface(self, features: ArrayLike) -> Floats:
         """How likely each configuration's own trials are right against all others; 0 where that is not looked at."""

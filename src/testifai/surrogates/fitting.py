@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,19 @@ class Evidence:
 
     def __len__(self) -> int:
         return len(self.trials)
+
+    def digest(self) -> str:
+        """What tells this evidence from any other."""
+        parts: list[NDArray[Any]] = [self.features, self.passes, self.trials]
+        if self.single is not None:
+            one = self.single
+            parts += [np.array([one.inputs]), one.test, one.place, one.passed]
+            parts += [] if one.value is None else [one.value]
+        found = hashlib.sha256()
+        for part in map(np.ascontiguousarray, parts):
+            found.update(f"{part.dtype.str} {part.shape} ".encode())
+            found.update(part.data)
+        return found.hexdigest()
 
     def fit(self, surrogate: Some) -> Some:
         """The surrogate, fitted on this."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from testifai.runs.outcomes import Ids
+from testifai.space import Selection
 from testifai.statistics.intervals import disagree
 from testifai.statistics.normal import half_widths
 from testifai.strategies.clean import region_of
@@ -16,13 +19,11 @@ from testifai.support.bits import Bits, count_set
 from testifai.surrogates.base import drawn_from, sampling_variance
 from testifai.tomogram import own_trials
 from testifai.tomogram.answers import Answer
-from testifai.tomogram.chosen import Chosen
-from testifai.tomogram.estimates import Estimates, Floats, RateTable
+from testifai.tomogram.chosen import DRAWN, DRAWN_EACH, FEWEST_SHARED, MOST_DRAWN, Chosen
+from testifai.tomogram.estimates import Estimates
+from testifai.tomogram.rates import Floats, RateTable
 
 WORST = 5
-DRAWN = 2_000  # tests that first stand for a region of more than are listed, and at most
-MOST_DRAWN = 10_000
-DRAWN_EACH = 400  # for one row of a table of many
 SMALL = 1 / 3  # what the draw may add to an interval, as a part of what is there without it
 CANDIDATES = 200  # tests with the lowest rates of their own trials, looked at for the worst of a sampled region
 
@@ -38,19 +39,56 @@ class Answering(Estimates):
         view, clean = self._rates(chosen, among, confidence, anytime=anytime)
         low, high = self._bounds(chosen, view, clean, among, held)
         wanted = 0 if chosen.drawn_from is None else _wanted(chosen, view.estimate, low, high, held)
-        if wanted and (size := self.affordable(wanted)) > len(chosen.ids):
-            return self._answer(chosen.grown(size), among, confidence, anytime=anytime)
+        if wanted > len(chosen.ids):
+            return self._answer(chosen.grown(wanted), among, confidence, anytime=anytime)
+        base = self.base if among is None else float(clean.estimate[0])
+        if chosen.drawn_from is None:
+            return self._found(chosen, view, (low, high), base, int(np.count_nonzero(view.alone)))
+        tried, measured = self._tried(chosen, among)
+        others = tried, self.view(tried, among, confidence, anytime=anytime)
+        return self._found(chosen, view, (low, high), base, measured, others)
+
+    def _answers_by_sample(self, parts: Sequence[Selection]) -> list[Answer]:
+        """The means over regions of a space with more tests than are listed, from those that stand for all of it.
+
+        What is known of these is found out once for all regions. A region with too few of them has a sample of its own.
+        """
+        ids, seen = self.sample
+        rows = self.space.matrix(ids)
+        members = {number: part.holds(rows) for number, part in enumerate(parts)}
+        enough = [number for number, of in members.items() if np.count_nonzero(of) >= FEWEST_SHARED]
+        shared = {n: Chosen(ids[members[n]], parts[n].count, parts[n], self.seed) for n in enough}
+        bounds = self._sampled_bounds(rows, seen, [members[n] for n in enough], [parts[n].count for n in enough])
+        tried = {n: self._tried(chosen, None) for n, chosen in shared.items()}
+        lowest = np.unique(np.concatenate([np.zeros(0, np.int64), *(candidates for candidates, _ in tried.values())]))
+        known = self.view(lowest)
+        answers = {}
+        for n, bound in zip(enough, bounds, strict=True):
+            candidates, measured = tried[n]
+            others = candidates, known.at(np.searchsorted(lowest, candidates))
+            answers[n] = self._found(shared[n], seen.at(members[n]), bound, self.base, measured, others)
+        for n in members.keys() - answers.keys():
+            answers[n] = self._answer(Chosen.some_of(parts[n], DRAWN_EACH, self.seed), None, 0.95)
+        return [answers[n] for n in members]
+
+    def _found(
+        self,
+        chosen: Chosen,
+        view: RateTable,
+        bounds: tuple[float, float],
+        base: float,
+        measured: int,
+        others: tuple[Ids, RateTable] | None = None,
+    ) -> Answer:
+        """The mean of the chosen tests' estimates as an answer; with others that may be among the worst."""
         robustness, ids = float(view.estimate.mean()), chosen.ids
-        measured = int(np.count_nonzero(view.alone))
-        if chosen.drawn_from is not None:
-            tried, measured = self._tried(chosen, among)
-            others = self.view(tried, among, confidence, anytime=anytime)
-            ids, view = np.concatenate([ids, tried]), view.and_(others)
+        if others is not None:
+            ids, view = np.concatenate([ids, others[0]]), view.and_(others[1])
         return Answer(
             robustness=robustness,
-            low=low,
-            high=high,
-            drop=robustness - (self.base if among is None else float(clean.estimate[0])),
+            low=bounds[0],
+            high=bounds[1],
+            drop=robustness - base,
             tests=chosen.tests,
             measured=measured,
             inferred=chosen.tests - measured,
@@ -100,8 +138,16 @@ class Answering(Estimates):
         surrogate = None if known is not None and not chosen.ids.any() else self.pooling(among)
         if surrogate is not None:
             return region_of(surrogate, self.space, chosen.ids, known, confidence, chosen.tests)
-        mean, low, high = (float(one.mean()) for one in (view.estimate, view.low, view.high))
-        return drawn_from(view.estimate, (mean, low, high), chosen.tests, confidence)[1:]
+        return _mean_bounds(view, chosen.tests, confidence)
+
+    def _sampled_bounds(
+        self, rows: NDArray[np.int64], seen: RateTable, members: Sequence[NDArray[np.bool_]], tests: Sequence[int]
+    ) -> list[tuple[float, float]]:
+        """Of the means over sets of sampled tests, each standing for so many."""
+        surrogate = self.pooling()
+        if surrogate is None:
+            return [_mean_bounds(seen.at(of), size, 0.95) for of, size in zip(members, tests, strict=True)]
+        return [found[1:] for found in surrogate.regions(rows, np.array(members), tests)]
 
     def _checked(self, answer: Answer, chosen: Chosen, among: Bits | None, confidence: float) -> Answer:
         """The answer with what the tests' own trials say, where it came from a surrogate and all of them have some.
@@ -139,6 +185,12 @@ class Answering(Estimates):
         return tuple(
             (self.space.configuration(int(ids[i])), float(estimate[i]), float(low[i]), float(high[i])) for i in lowest
         )
+
+
+def _mean_bounds(view: RateTable, tests: int, confidence: float) -> tuple[float, float]:
+    """Of the mean over tests, or over as many as they are a sample of, however their errors hang together."""
+    mean, low, high = (float(one.mean()) for one in (view.estimate, view.low, view.high))
+    return drawn_from(view.estimate, (mean, low, high), tests, confidence)[1:]
 
 
 def _wanted(chosen: Chosen, rates: Floats, low: float, high: float, confidence: float) -> int:

@@ -1,4 +1,8 @@
-"""The tests that an answer is about: all of them or, of more than are listed, some that stand for them."""
+"""The tests that an answer is about: all of them or, of more than are listed, some that stand for them.
+
+How many stand for a region is a number, not what can be done in some seconds: a run answers the same on every machine.
+What one of them costs is bounded, as a surrogate holds no more than some 2,000 tests or effects of any number.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,12 @@ from numpy.typing import NDArray
 
 from testifai.runs.outcomes import Ids
 from testifai.space import Selection
+
+DRAWN = 2_000  # tests that first stand for a region of more than are listed, and at most
+MOST_DRAWN = 6_000
+IN_A_TABLE = 6_000  # for all rows of a table together, and for each at most
+DRAWN_EACH = 400
+FEWEST_SHARED = 100  # tests of a sample of the whole space that are enough for a region of it
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,54 +12,19 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.quality.scores import Scores
+from testifai.runs import keys
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import LISTED, Selection, Space
 from testifai.statistics.intervals import confidence_sequence, exact, fixed_width, wilson
 from testifai.strategies.clean import clean_trials
-from testifai.support.bits import Bits, count_set, pack
+from testifai.support.bits import Bits, count_set
 from testifai.support.progress import note
 from testifai.surrogates import Surrogate, resolve
-from testifai.surrogates.fitting import Evidence, evidence
-
-Floats = NDArray[np.float64]
+from testifai.tomogram.fits import Fits
+from testifai.tomogram.rates import CleanAccuracy, Floats, RateTable
 
 LOOKS = 10  # at a run that is decided upon as it grows, each with an equal part of the risk
-PATIENCE = 20.0  # seconds that the answers of one kind may take before they come from raw trials
-FEWEST = 30  # tests below which a sample says too little about a region
-SAMPLED = 4_000  # tests that stand for a space with more than are listed
-BESIDE = 4_000  # tests of a space up to which a part of the inputs is fitted beside the others; beyond, by itself
-
-
-@dataclass(frozen=True)
-class RateTable:
-    """Estimates of some tests, or of the whole space by configuration id, for all inputs or a part of them."""
-
-    estimate: Floats
-    low: Floats
-    high: Floats
-    passes: Ids
-    trials: Ids
-    alone: NDArray[np.bool_]  # whether the estimate rests on the test's own trials alone
-
-    def at(self, places: Any) -> RateTable:
-        """Those at some places."""
-        return RateTable(*(getattr(self, one.name)[places] for one in fields(self)))
-
-    def and_(self, other: RateTable) -> RateTable:
-        """These and then others."""
-        return RateTable(*(np.concatenate([getattr(one, part.name) for one in (self, other)]) for part in fields(self)))
-
-
-@dataclass(frozen=True)
-class CleanAccuracy:
-    """The pass rate of the clean test with its 95 % bounds, and on how many of the inputs it was tried."""
-
-    estimate: float
-    low: float
-    high: float
-    trials: int
-    inputs: int
-    alone: bool  # rests on these trials alone, not on those of other tests too
+SAMPLED = 4_000  # tests that stand for a space with more than are listed; see `tomogram.chosen`
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +48,6 @@ class Estimates:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     quality: Scores | None = None
     ended_by_width: bool = False  # if a rule ended tests early, it looked at nothing but the width of their bounds
-    # Fitted surrogates, by the inputs that they were fitted on.
-    _fits: dict[bytes | None, Surrogate | None] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "outcomes", self.outcomes.snapshot())
@@ -186,34 +147,10 @@ class Estimates:
         if self.space.listed:
             return np.arange(self.space.size), self._whole
         note("estimating a sample of the tests")
-        if not (drawn := self.affordable(SAMPLED)):
-            return self.measured_ids, self.view(self.measured_ids)
-        ids = Selection(self.space).sample(drawn, np.random.default_rng([self.seed, 1]))
-        return ids, self.view(ids)
-
-    def affordable(self, most: int, regions: int = 1) -> int:
-        """How many tests, at most so many, may stand for each of some regions if nobody is to wait long for them.
-
-        0 where none may, or nothing is predicted: then those that were tried speak for themselves.
-        """
         if not self.predicts():
-            return 0
-        found = int(PATIENCE / (self._pace * regions))
-        return 0 if found < FEWEST else min(most, found)
-
-    @cached_property
-    def _pace(self) -> float:
-        """Seconds that a test adds to the mean over a region."""
-        surrogate = self._fitted(None)
-        assert surrogate is not None
-        rows = Selection(self.space).rows(FEWEST, np.random.default_rng(self.seed))
-        surrogate.region(rows)  # what is made for the first is there for all others
-        seconds = []
-        for _ in range(3):  # the quickest: others had to wait for something else
-            begin = time.perf_counter()
-            surrogate.region(rows)
-            seconds.append(time.perf_counter() - begin)
-        return max(min(seconds) / FEWEST, 1e-9)
+            return self.measured_ids, self.view(self.measured_ids)
+        ids = Selection(self.space).sample(SAMPLED, np.random.default_rng([self.seed, 1]))
+        return ids, self.view(ids)
 
     def predicts(self, among: Bits | None = None) -> bool:
         """Whether tests without trials have an estimate."""
@@ -304,6 +241,10 @@ class Estimates:
         """The surrogate on all inputs; None where there is none."""
         return self._fitted(None) if len(self.measured_ids) else None
 
+    def learned(self) -> dict[str, Any] | None:
+        """What a run file keeps of the fit, so that whoever opens it need not wait for it; None where nothing helps."""
+        return self._fits.learned() if len(self.measured_ids) else None
+
     def pooling(self, among: Bits | None = None) -> Surrogate | None:
         """The fitted surrogate, where it is one that estimates every test from all trials and there is need of it."""
         return self._fitted(among) if self.pooled else None
@@ -343,25 +284,10 @@ class Estimates:
 
     def _fitted(self, among: Bits | None) -> Surrogate | None:
         """The surrogate on all inputs or a part of them; None where there is none, or nothing to fit it on."""
-        key = None if among is None else among.tobytes()
-        if key not in self._fits:
-            levels = [axis.severities for axis in self.space.axes]
-            made = resolve(self.surrogate, self.seed, levels, finite=self.population == "data")
-            self._fits[key] = None if made is None else self._fit(made, among)
-        return self._fits[key]
+        return self._fits.on(among)
 
-    def _fit(self, surrogate: Surrogate, among: Bits | None) -> Surrogate | None:
-        seen = self._evidence(surrogate, among)
-        if not len(seen):
-            return None
-        whole = None if among is None else self._fitted(None)
-        if among is None or whole is None or whole.relearns:
-            return seen.fit(surrogate)
-        # A part of the inputs is like the others, as far as its own trials do not tell otherwise.
-        others = self._evidence(surrogate, ~among & pack(np.ones(self.outcomes.inputs, bool)))
-        beside = len(others) and self.space.size <= BESIDE
-        return seen.deviate(others.update(copy(whole))) if beside else seen.update(copy(whole))
-
-    def _evidence(self, surrogate: Surrogate, among: Bits | None) -> Evidence:
-        features = self.space.matrix(self.measured_ids)
-        return evidence(surrogate, self.outcomes, self.measured_ids, features, among=among)
+    @cached_property
+    def _fits(self) -> Fits:
+        finite = self.population == "data"
+        kept = self.provenance.get(keys.FIT)
+        return Fits(self.space, self.outcomes, self.measured_ids, self.surrogate, self.seed, finite, kept)

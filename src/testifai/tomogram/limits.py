@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.quality.scores import Scores
+from testifai.quality.scores import Scores, no_quality_in
 from testifai.tomogram.answers import Answer
 from testifai.tomogram.tomogram import Tomogram
 
@@ -35,6 +35,8 @@ class Plausible:
 
 def scores_of(tomogram: Tomogram) -> Scores:
     """The run's scores, or an InputError where it has none."""
+    if not tomogram.space.listed:
+        raise no_quality_in(tomogram.space, "accepted: spaces with fewer axes or severities")
     if tomogram.quality is None or not len(tomogram.quality.measured):
         raise InputError(
             'quality: this run did not measure any; add quality = "kid" (texts: "edit_similarity") to the spec\'s '

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.quality.scores import no_quality_in
 from testifai.space import Selection
 from testifai.space import query as queries
 from testifai.space.query import Query
@@ -19,12 +20,12 @@ from testifai.support.bits import Bits, pack
 from testifai.support.progress import note
 from testifai.support.views import view
 from testifai.tomogram import own_trials
-from testifai.tomogram.answering import DRAWN, DRAWN_EACH, Answering
+from testifai.tomogram.answering import Answering
 from testifai.tomogram.answers import Answer, Excluded
 from testifai.tomogram.benchmark import Benchmark, benchmark
-from testifai.tomogram.chosen import Chosen
-from testifai.tomogram.estimates import Floats
+from testifai.tomogram.chosen import DRAWN, DRAWN_EACH, IN_A_TABLE, Chosen
 from testifai.tomogram.profile import Expected, expected
+from testifai.tomogram.rates import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +73,6 @@ class Tomogram(Answering):
         It knows the number of its tests, draws some of them, and tells whether a test is one of them.
         """
         compiled = self._compiled(expression)
-        if "quality" in compiled.names:
-            raise InputError(
-                f"query: quality is known of measured tests alone in a space of {self.space.size:,}; "
-                f"accepted there: {', '.join(self.space.column_names)}"
-            )
         found = Selection(self.space, compiled)
         if not found.count:
             raise self._selects_none(compiled)
@@ -86,7 +82,7 @@ class Tomogram(Answering):
         """The tests that an expression selects, or a sample of them where they are more than are listed."""
         if self.space.listed:
             return Chosen.all_of(np.flatnonzero(self.select(expression)))
-        return Chosen.some_of(self.selection(expression), self.affordable(DRAWN), self.seed)
+        return Chosen.some_of(self.selection(expression), self._standing(DRAWN), self.seed)
 
     def _selects_none(self, compiled: Query) -> InputError:
         ranges = "; ".join(f"{a.name}: {', '.join(map(str, a.severities))}" for a in self.space.axes)
@@ -100,6 +96,8 @@ class Tomogram(Answering):
         compiled = queries.compile(
             expression, [*self.space.column_names, "quality"], self.space.levels, self.space.sequenced
         )
+        if "quality" in compiled.names and not self.space.listed:
+            raise no_quality_in(self.space, f"accepted in its queries: {', '.join(self.space.column_names)}")
         if "quality" in compiled.names and self.quality is None:
             asked = queries.printable(expression, 200)
             raise InputError(
@@ -202,7 +200,13 @@ class Tomogram(Answering):
 
     def by_severity(self) -> dict[str, dict[int, Answer]]:
         """For each axis and severity, the mean robustness over its tests."""
-        return {axis.name: self._by(axis.name, len(self.space.axes)) for axis in self.space.axes}
+        names = self.space.names
+        if self.space.listed or not self.predicts():
+            return {name: self._by(name) for name in names}
+        note("estimating the means for each severity")
+        parts = {name: self._parts(name) for name in names}
+        answers = iter(self._answers_by_sample([part for one in parts.values() for part in one.values()]))
+        return {name: {value: next(answers) for value in one} for name, one in parts.items()}
 
     def by_severity_sum(self) -> dict[int, Answer]:
         """For each sum of severities, the mean robustness over its tests."""
@@ -210,13 +214,12 @@ class Tomogram(Answering):
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _by(self, column: str, columns: int = 1) -> dict[int, Answer]:
-        """For each value of a column, of so many that are asked for, the mean robustness over its tests."""
+    def _by(self, column: str) -> dict[int, Answer]:
+        """For each value of a column, the mean robustness over its tests."""
         if not self.space.listed:
             note(f"estimating the means for each value of {column}")
-            whole = Selection(self.space)
-            parts = {value: whole.narrowed(f"{column} == {value}") for value in values_of(self.space, column)}
-            drawn = self.affordable(DRAWN_EACH, len(parts) * columns)
+            parts = self._parts(column)
+            drawn = self._standing(min(DRAWN_EACH, IN_A_TABLE // len(parts)))
             return {
                 value: self._answer(Chosen.some_of(part, drawn, self.seed), None, 0.95) for value, part in parts.items()
             }
@@ -225,6 +228,15 @@ class Tomogram(Answering):
             int(value): self._answer(Chosen.all_of(np.flatnonzero(values == value)), None, 0.95)
             for value in np.unique(values)
         }
+
+    def _parts(self, column: str) -> dict[int, Selection]:
+        """For each value of a column, the tests that have it."""
+        whole = Selection(self.space)
+        return {value: whole.narrowed(f"{column} == {value}") for value in values_of(self.space, column)}
+
+    def _standing(self, most: int) -> int:
+        """How many tests stand for a region of more than are listed; none where nothing is predicted."""
+        return most if self.predicts() else 0
 
     def _part(self, inputs: str | None) -> Bits | None:
         if inputs is None:

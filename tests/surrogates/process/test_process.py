@@ -8,7 +8,7 @@ from testifai.errors import InputError
 from testifai.runs.trials import Trials
 from testifai.surrogates.process import Process
 from testifai.surrogates.process.evidence import CompleteGrid, SomeTests
-from testifai.surrogates.process.inputs import Information, _pairs, fit_same_input, hermite
+from testifai.surrogates.process.inputs import Information, SameInput, _pairs, fit_same_input, hermite
 from testifai.surrogates.process.kernel import Prior
 
 
@@ -132,7 +132,7 @@ def test_same_input_correlation_is_found():
     _, _, single = counted(outcomes, *random_design(12, 4000, 2000, rng))
     residuals = (single.passed - rates[single.test]) / np.sqrt(rates * (1 - rates))[single.test]
     places = np.arange(12)[:, None]
-    found = fit_same_input(single, residuals, places, hermite(rates), [12], seed=0)
+    found = SameInput.of(fit_same_input(single, residuals, places, hermite(rates), [12], seed=0), [12])
     apart = np.exp(-np.abs(found.positions[0][2] - found.positions[0][8]))
     # 100,000 pairs: standard error .005
     assert found.strength * (found.common + (1 - found.common) * apart) == pytest.approx(0.5, abs=0.03)
@@ -147,7 +147,8 @@ def test_same_input_correlation_may_fall_off_at_one_step_only():
     outcomes = 0.8**0.5 * groups + 0.2**0.5 * rng.normal(size=(4, 5000)) < ndtri(rates)[:, None]
     _, _, single = counted(outcomes, np.repeat(np.arange(4), 5000), np.tile(np.arange(5000), 4))
     residuals = (single.passed - rates[single.test]) / np.sqrt(rates * (1 - rates))[single.test]
-    found = fit_same_input(single, residuals, np.arange(4)[:, None], hermite(rates), [4], seed=0)
+    places = np.arange(4)[:, None]
+    found = SameInput.of(fit_same_input(single, residuals, places, hermite(rates), [4], seed=0), [4])
     ones = np.ones((1, 4))
     latent = found.correlation(np.arange(4)[:, None], np.arange(4)[:, None], ones, ones)
     # 30,000 pairs, 5,000 for each pair of levels: standard error .02; some pull towards moderate values
@@ -515,3 +516,16 @@ def test_the_surface_is_learned_from_no_more_clean_trials_than_others_have():
     mean, variance = process.predict(sigmas[:1])  # known all the same
     assert mean[0] == pytest.approx(outcomes[0].mean())
     assert variance[0] == 0
+
+
+@pytest.mark.parametrize("largest", [2000, 20])
+def test_several_regions_at_once_are_those_one_by_one(largest, monkeypatch):
+    monkeypatch.setattr("testifai.surrogates.process.process.LARGEST", largest)
+    rows = grid(4, 4, 4)
+    rng = np.random.default_rng(3)
+    tried = rows[rng.permutation(64)[:40]]
+    process = Process([range(4)] * 3).fit(tried, rng.binomial(20, np.exp(-0.1 * tried.sum(axis=1))), [20] * 40)
+    members = np.array([rows[:, 0] > 1, rows[:, 1] == 2, np.ones(64, bool)])
+    found = process.regions(rows, members, [None, 100, None], 0.9)
+    for one, of, chosen in zip(found, [None, 100, None], members, strict=True):
+        assert one == pytest.approx(process.region(rows[chosen], 0.9, of))

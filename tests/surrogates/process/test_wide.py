@@ -31,7 +31,7 @@ def test_with_all_effects_it_is_the_process_of_the_prior():
     expected = PRIOR.kernel(PRIOR.mean, GRID, GRID) - kernel @ inverse @ kernel.T
     assert np.allclose(wide.covariance(GRID), expected, atol=1e-6)
     weights = np.linspace(0, 1, len(GRID))
-    assert np.allclose(wide.along(GRID, weights), expected @ weights, atol=1e-5)
+    assert np.allclose(wide.along(GRID, weights[:, None])[:, 0], expected @ weights, atol=1e-5)
 
 
 def test_what_the_effects_leave_out_is_each_tests_own():
@@ -46,8 +46,8 @@ def test_what_the_effects_leave_out_is_each_tests_own():
 def test_inputs_in_common_keep_a_region_from_being_known():
     apart = Wide(PRIOR, PRIOR.mean, seen(GRID, np.full(36, 0.7), 10_000), 0.9)
     together = Wide(PRIOR, PRIOR.mean, seen(GRID, np.full(36, 0.7), 10_000, offset=0.001), 0.9)
-    mean = np.full(36, 1 / 36)
-    assert mean @ together.along(GRID, mean) == pytest.approx(mean @ apart.along(GRID, mean) + 0.001)
+    mean = np.full((36, 1), 1 / 36)
+    assert mean.T @ together.along(GRID, mean) == pytest.approx(mean.T @ apart.along(GRID, mean) + 0.001)
 
 
 def test_a_fit_of_more_tests_than_are_held_uses_them_all(monkeypatch):

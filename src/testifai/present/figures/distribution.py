@@ -12,7 +12,7 @@ from testifai.present.figures.projection import MEASURED, PART, PREDICTED, SOURC
 from testifai.runs.outcomes import Ids
 from testifai.space import Selection, Space
 from testifai.tomogram import Tomogram
-from testifai.tomogram.estimates import RateTable
+from testifai.tomogram.rates import RateTable
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

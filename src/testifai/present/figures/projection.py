@@ -14,7 +14,7 @@ from testifai.present.theme import estimate_text
 from testifai.runs.outcomes import Ids
 from testifai.space import Selection, Space
 from testifai.tomogram import Tomogram
-from testifai.tomogram.estimates import RateTable
+from testifai.tomogram.rates import RateTable
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_] | Selection  # tests flat by configuration id, or, where they are not listed, what selects them
@@ -149,5 +149,6 @@ def others_text(space: Space, axes: Sequence[str], at: Mapping[str, int] | None,
     """What became of the axes that are not shown, in words; nothing where all are."""
     fixed = [f"{name} = {severity}" for name, severity in (at or {}).items()]
     free = [name for name in space.names if name not in axes and name not in (at or {})]
-    parts = [*fixed, *([f"mean over {', '.join(free)}"] if free else []), *([] if whole else ["selected tests only"])]
+    mean = f"mean over {', '.join(free)}" + ("" if space.listed else ", from a sample of the tests")
+    parts = [*fixed, *([mean] if free else []), *([] if whole else ["selected tests only"])]
     return "; ".join(parts)

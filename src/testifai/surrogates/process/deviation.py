@@ -17,6 +17,7 @@ import numpy as np
 
 from testifai.surrogates.process.inputs import Floats, Ints
 from testifai.surrogates.process.kernel import CONSTANT, Prior, symmetric
+from testifai.surrogates.process.notes import Notes
 from testifai.surrogates.process.part import Scatter, SurfacePart
 
 PARAMETER_TESTS = 400  # tests used for the sizes
@@ -123,7 +124,7 @@ class DeviatingPart(SurfacePart):
         unknown: Floats = prior - (self._explained(places)[1] ** 2).sum(axis=1)
         return unknown + self._deviation.variance(self.parameters, places)
 
-    def tune(self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int) -> None:
+    def tune(self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int, notes: Notes, name: str) -> None:
         used = np.sort(np.random.default_rng(seed).permutation(len(places))[:PARAMETER_TESTS])
         spread = np.diag(noise[used]) if noise.ndim == 1 else noise[used][:, used]
         places = places[used]

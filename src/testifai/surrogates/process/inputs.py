@@ -39,6 +39,14 @@ class SameInput:
     common: float  # c
     positions: tuple[Floats, ...]  # t_j of the levels of each axis
 
+    @classmethod
+    def of(cls, parameters: Floats, sizes: Sequence[int]) -> SameInput:
+        """From numbers without limits: of strength, common, and the steps between levels of axes of these sizes."""
+        strength, common = 0.98 / (1 + np.exp(-parameters[:2]))
+        ends = np.cumsum([size - 1 for size in sizes])
+        steps = np.split(np.exp(parameters[2:]), ends[:-1])
+        return cls(float(strength), float(common), tuple(np.r_[0.0, np.cumsum(axis)] for axis in steps))
+
     def correlation(self, rows: Ints, columns: Ints, left: Floats, right: Floats) -> Floats:
         """R, from places and Hermite coefficients; 1 on the diagonal must be set by the caller."""
         latent = np.zeros((len(rows), len(columns)))
@@ -116,8 +124,11 @@ def hermite(rates: Floats) -> Floats:
 
 def fit_same_input(
     single: Trials, residuals: Floats, places: Ints, coefficients: Floats, sizes: Sequence[int], seed: int
-) -> SameInput:
-    """Least squares on products of two residuals (variance 1) of the same input, held near moderate values."""
+) -> Floats:
+    """The parameters of `SameInput`, by least squares on products of two residuals (variance 1) of the same input.
+
+    They are held near moderate values.
+    """
     from scipy.optimize import minimize
 
     first, second = _pairs(single, seed)
@@ -150,11 +161,8 @@ def fit_same_input(
         return 0.5 * float(error @ error + pull @ pull), gradient + pull
 
     bounds = [(-6, 6)] * len(start)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40}).x
-    strength, common = 0.98 / (1 + np.exp(-found[:2]))
-    ends = np.cumsum([size - 1 for size in sizes])
-    steps = np.split(np.exp(found[2:]), ends[:-1])
-    return SameInput(float(strength), float(common), tuple(np.r_[0.0, np.cumsum(axis)] for axis in steps))
+    found: Floats = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40}).x
+    return found
 
 
 def _crossed(one: Ints, two: Ints, sizes: Sequence[int]) -> Floats:

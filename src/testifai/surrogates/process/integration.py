@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from testifai.surrogates.process.evidence import CompleteGrid, SomeTests
 from testifai.surrogates.process.kernel import Floats, Ints, Prior
+from testifai.surrogates.process.notes import Notes
 
 DRAWS = 30  # the variance of means is a tenth of the whole: a quarter more or less of it does no harm
 STEP = 0.05  # of differences of the gradient, in units of the parameters' own sd
@@ -34,8 +35,11 @@ class Widening:
     Parameters are drawn when it is first asked for.
     """
 
-    def __init__(self, problem: CompleteGrid | SomeTests, mode: Floats, seed: int) -> None:
+    def __init__(
+        self, problem: CompleteGrid | SomeTests, mode: Floats, seed: int, notes: Notes | None = None, name: str = ""
+    ) -> None:
         self._problem, self._mode, self._seed = problem, mode, seed
+        self._notes, self._name = notes or Notes(), name
 
     def __call__(self, places: Ints, tried: Bools) -> Floats:
         if not self._problem.prior.active:
@@ -48,11 +52,20 @@ class Widening:
 
     @cached_property
     def _by_test(self) -> Floats:
-        return _ratios(self._problem, self._mode, self._seed).reshape(self._problem.prior.sizes)
+        sizes = self._problem.prior.sizes
+        found = self._notes(
+            f"{self._name}, wider", math.prod(sizes), lambda: _ratios(self._problem, self._mode, self._seed)
+        )
+        return found.reshape(sizes)
 
     @cached_property
     def _by_order(self) -> tuple[Floats, Floats]:
         """For configurations without trials, and for tests: the mean over some of each order."""
+        size = len(self._problem.prior.active) + 1
+        found = self._notes(f"{self._name}, wider", 2 * size, lambda: np.concatenate(self._mean_ratios()))
+        return found[:size], found[size:]
+
+    def _mean_ratios(self) -> tuple[Floats, Floats]:
         assert isinstance(self._problem, SomeTests)
         problem = self._problem.fewer()
         tests, others = problem.places, problem.elsewhere

@@ -13,6 +13,7 @@ from testifai.surrogates.process.grid import WholeGrid
 from testifai.surrogates.process.inputs import TERMS, Floats, Independent, Information, Ints
 from testifai.surrogates.process.integration import Bools, Widening, unwidened
 from testifai.surrogates.process.kernel import Prior
+from testifai.surrogates.process.notes import Notes
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,12 @@ class SurfacePart:
         """The prior variance of configurations."""
         return self.prior.variance(self.parameters, places)
 
-    def tune(self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int) -> None:
+    def tune(self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int, notes: Notes, name: str) -> None:
         """Learn level and parameters from the tests' values, with the noise's variances or covariance."""
         self.level = float(values.mean())
-        problem = posed(self.prior, places, values - self.level, noise, seed)
-        self.parameters = maximise(self.prior, problem, self.parameters, steps)
-        self.widening = Widening(problem, self.parameters, seed)
+        problem, start = posed(self.prior, places, values - self.level, noise, seed), self.parameters
+        self.parameters = notes(name, len(start), lambda: maximise(self.prior, problem, start, steps))
+        self.widening = Widening(problem, self.parameters, seed, notes, name)
 
     @cached_property
     def grid(self) -> WholeGrid:
@@ -131,9 +132,9 @@ class SurfacePart:
         return np.asarray(dtrmm(1.0, self.root.T, rows, side=1, lower=1, trans_a=1)).reshape(cross.shape)
 
     def error_along(self, weights: Floats) -> Floats:
-        """The posterior covariance of each test's value with a weighted sum of all."""
-        along = weights @ self.cross
-        covariance: Floats = along - self.cross @ (self.root @ (along @ self.root))
+        """The posterior covariance of each test's value with weighted sums of all, a column for each."""
+        along = self.cross @ weights
+        covariance: Floats = along - self.cross @ (self.root @ (self.root.T @ along))
         return covariance
 
     def forget(self) -> None:

@@ -137,11 +137,11 @@ class Wide:
         return eta, variance + self._seen.offset
 
     def along(self, places: Ints, weights: Floats) -> Floats:
-        """The posterior covariance of each eta with a weighted sum of them."""
+        """The posterior covariance of each eta with weighted sums of them, a column for each."""
         total = sum((self._effects(places[some]).T @ weights[some] for some in chunks(len(places))), np.zeros(()))
         solved = self._solve(np.asarray(total))
         along = np.concatenate([self._effects(places[some]) @ solved for some in chunks(len(places))])
-        return np.asarray(along + self._apart(places) * weights + self._seen.offset * weights.sum())
+        return np.asarray(along + self._apart(places)[:, None] * weights + self._seen.offset * weights.sum(axis=0))
 
     def covariance(self, places: Ints) -> Floats:
         """The posterior covariance of configurations."""

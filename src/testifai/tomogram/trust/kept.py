@@ -20,6 +20,7 @@ METHOD = 2  # to be raised with every change in what `assess` finds or how it is
 def keep(run_file: str | os.PathLike[str], tomogram: Tomogram) -> Trust:
     """Assess the tomogram of a run file, unless that was done before, and put what was found there.
 
+    So is what its surrogate learned: whoever opens the file then answers without learning it again.
     Of a run that predicts nothing there is nothing to find.
     """
     if not tomogram.query("order >= 0").inferred:
@@ -28,7 +29,8 @@ def keep(run_file: str | os.PathLike[str], tomogram: Tomogram) -> Trust:
         found = _kept(store.get(keys.TRUST), tomogram)
         if found is None:
             found = assess(tomogram)
-            store.put(**{keys.TRUST: {"of": fingerprint(tomogram), **found.as_dict()}})
+            kept = {keys.TRUST: {"of": fingerprint(tomogram), **found.as_dict()}}
+            store.put(**kept, **{keys.FIT: tomogram.learned()})
     return found
 
 
