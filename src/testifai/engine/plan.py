@@ -46,6 +46,12 @@ class Work:
             return sum(map(len, self.places))
         return len(self.configurations) * len(self.places)
 
+    def in_order(self) -> Work:
+        """The same with the configurations by number."""
+        order = np.argsort(self.configurations, kind="stable")
+        places = [self.places[row] for row in order.tolist()] if isinstance(self.places, list) else self.places
+        return Work(self.configurations[order], places)
+
     def wanted(self, places: Places) -> NDArray[np.bool_]:
         """(configurations x places): which of these ascending places each configuration asks for."""
         if not isinstance(self.places, list):

@@ -35,6 +35,7 @@ from testifai.scans.identity import CODE, another_run, changes, keep_files, own_
 from testifai.scans.options import ScanKeywords, ScanOptions, choose, with_options
 from testifai.space import Space
 from testifai.strategies.base import Progress, Strategy
+from testifai.support.garbage import only_new_looked_at
 from testifai.support.progress import Step, bar
 from testifai.tomogram import Tomogram
 
@@ -160,7 +161,7 @@ class Session:
         # Refuse an impossible plan before a file is made or an inference spent.
         self.strategy.propose(self.progress())
         if store is None:
-            with self._interrupts_wait():
+            with self._interrupts_wait(), only_new_looked_at():
                 self._assess(None, progress)
                 self._run(None, progress)
             return self.tomogram()
@@ -168,7 +169,7 @@ class Session:
             self._attach(opened, extra or {})
             if extra and keys.SPEC in extra:
                 own.remember(opened)
-            with self._interrupts_wait():
+            with self._interrupts_wait(), only_new_looked_at():
                 self._assess(opened, progress)
                 self._run(opened, progress)
             keep_files(self.data, opened)
