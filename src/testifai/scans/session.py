@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -161,7 +161,7 @@ class Session:
         # Refuse an impossible plan before a file is made or an inference spent.
         self.strategy.propose(self.progress())
         if store is None:
-            with self._interrupts_wait(), only_new_looked_at():
+            with self._interrupts_wait(), only_new_looked_at(), self._hashed_meanwhile():
                 self._assess(None, progress)
                 self._run(None, progress)
             return self.tomogram()
@@ -384,6 +384,22 @@ class Session:
             return work
         own, parts = self.part
         return replace(work, places=np.array_split(work.places, parts)[own - 1])
+
+    @contextmanager
+    def _hashed_meanwhile(self) -> Iterator[None]:
+        """The fingerprint of arrays, which the result tells, made beside the run: hashing keeps nobody waiting."""
+        if not isinstance(self.data.inputs, np.ndarray):
+            yield
+            return
+
+        def look() -> None:
+            with suppress(Exception):  # whoever asks for it is told
+                _ = self.data.fingerprint
+
+        beside = threading.Thread(target=look, name="testifai-fingerprint", daemon=True)
+        beside.start()
+        yield
+        beside.join()
 
     @contextmanager
     def _interrupts_wait(self) -> Iterator[None]:

@@ -65,8 +65,8 @@ class DeviceExecutor(Executor):
     def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
         if self.subject.oracle.needs_clean:
             work = work.with_clean()
-        work = work.in_order()
-        tree, trails = self._tree(work.configurations)
+        tests, tree, trails = self._tree(work)
+        work = work.among(tests)
         while True:
             try:
                 with closing(self._results(work, tree, trails, outcomes)) as results:
@@ -78,12 +78,18 @@ class DeviceExecutor(Executor):
                 # What was handed over is not missing any more: the rest goes on in smaller chunks.
                 self._smaller_chunks(error)
 
-    def _tree(self, configurations: Ids) -> tuple[Node, Trails]:
-        """How these share their steps; rounds of a run are mostly of the same tests, whose tree is kept."""
-        if self._grown is None or not np.array_equal(self._grown[0], configurations):
-            tree = prefix_tree(self.subject.space, configurations)
-            self._grown = configurations, tree, Trails(tree)
-        return self._grown[1:]
+    def _tree(self, work: Work) -> tuple[Ids, Node, Trails]:
+        """Tests by number, all of the work among them, and how they share their steps.
+
+        Rounds of a run are mostly of much the same tests: the tree of those before is kept where it serves.
+        """
+        wanted, known = np.unique(work.configurations), self._grown
+        scattered = isinstance(work.places, list)
+        if known is not None and (np.array_equal(known[0], wanted) or (scattered and _mostly(wanted, known[0]))):
+            return known
+        tree = prefix_tree(self.subject.space, wanted)
+        self._grown = wanted, tree, Trails(tree)
+        return self._grown
 
     def _results(
         self, work: Work, tree: Node, trails: Trails, outcomes: Outcomes
@@ -127,6 +133,11 @@ class DeviceExecutor(Executor):
                 hand_over(measured)
 
         return timed
+
+
+def _mostly(tests: Ids, others: Ids) -> bool:
+    """Whether all of the tests are among the others, and are at least half of them."""
+    return 2 * len(tests) >= len(others) and bool(np.isin(tests, others).all())
 
 
 def _needed(pieces: Iterator[Piece]) -> Iterator[Piece]:
