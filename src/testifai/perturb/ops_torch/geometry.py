@@ -14,7 +14,7 @@ from torch.nn.functional import grid_sample, interpolate
 from testifai.perturb.ops.geometry import about_centre, box_edges, box_shown
 from testifai.perturb.ops_torch.values import constant
 
-KEPT = 1 << 16  # places up to which those of a matrix are kept: tens of small launches are slower than one image's
+KEPT = 1 << 16  # places up to which they are kept: for small images, to launch their making takes longest
 
 __all__ = ["about_centre", "displace", "grid", "mean_of_warps", "pixelate", "resample", "warp"]
 
