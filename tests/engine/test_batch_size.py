@@ -38,3 +38,19 @@ def test_batches_are_limited_in_bytes_and_odd_sizes_are_not_timed():
     for _ in range(100):
         sizes.note(33, 1e-9)
     assert sizes.next() in BatchSize.SIZES
+
+
+def test_sizes_far_slower_than_the_best_end_the_tries():
+    sizes, tried = BatchSize(None, 100, sizes=(512, 128, 32, 8), tries=2), []
+    for _ in range(20):
+        tried.append(sizes.next())
+        sizes.note(tried[-1], 1.0 + (0.1 if tried[-1] < 64 else 0) + tried[-1] / 100)
+    assert sizes.next() == 512
+    assert tried.count(8) <= 2
+
+
+def test_a_limit_on_sizes_tried_from_the_largest_leaves_the_largest():
+    sizes = BatchSize(None, 100, sizes=(512, 128, 32), tries=1)
+    timed(sizes, lambda size: 1.0)
+    sizes.limit(200)
+    assert sizes.next() == 128

@@ -58,3 +58,15 @@ def test_comparing_oracles_get_the_clean_test_on_every_input():
     assert [places.tolist() for places in own.places] == [[2, 4, 9], [2, 9]]
     shared = Work(np.array([0, 5]), np.array([1, 3]))
     assert shared.with_clean() is shared
+
+
+def test_work_among_more_configurations_is_the_same_work():
+    work = Work(np.array([7, 2]), [np.array([3, 1]), np.array([0])])
+    among = work.among(np.array([1, 2, 7]))
+    assert among.configurations.tolist() == [1, 2, 7]
+    assert [places.tolist() for places in among.places] == [[], [0], [3, 1]]
+    shared = Work(np.array([7, 2]), np.arange(3))
+    assert shared.among(np.array([2, 7])).places is shared.places
+    assert [len(places) for places in shared.among(np.array([1, 2, 7])).places] == [0, 3, 3]
+    twice = Work(np.array([4, 4]), [np.array([1]), np.array([0, 1])])
+    assert twice.among(np.array([4])).places[0].tolist() == [0, 1]

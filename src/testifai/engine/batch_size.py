@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Sequence
 
@@ -24,13 +25,15 @@ def default_workers(model: Model) -> int:
 class BatchSize:
     """How many inputs the model gets at a time: as told, or the quickest of a few sizes tried on the first batches.
 
-    It only ever changes the speed. Trying costs nothing: the batches tried are part of the work.
+    It only ever changes the speed. Trying costs little: the batches tried are part of the work, and sizes are tried in
+    the order given only as far as they keep up.
     """
 
     SIZES = (32, 64, 128, 256, 512)
     MOST_BYTES = 4 << 20
     TRIES = 8
     WORTH = 1.04  # a larger batch has to be this much quicker: it takes more memory, and timings are noisy
+    FAR = 1.3  # times as long as the quickest: sizes beyond one that is so slow are not tried
 
     def __init__(
         self,
@@ -49,25 +52,38 @@ class BatchSize:
 
     def next(self) -> int:
         """The size to use now."""
-        return self._best or min(self._sizes, key=lambda size: len(self._seconds[size]))
+        return self._best or min(self._promising(), key=lambda size: len(self._seconds[size]))
 
     def limit(self, most: int) -> None:
         """Use no size above this one from now on, told or not: memory does not suffice for more."""
         self._sizes = [size for size in self._sizes if size <= most] or [most]
         self._seconds = {size: self._seconds.get(size, []) for size in self._sizes}
         if len(self._sizes) == 1 or (self._best is not None and self._best > most):
-            self._best = self._sizes[-1]
+            self._best = max(self._sizes)
 
     def note(self, inputs: int, seconds: float) -> None:
         """How long the model took for a batch."""
         if self._best is not None or inputs not in self._seconds:
             return
         self._seconds[inputs].append(seconds / inputs)
-        # The fastest try of each size: whatever else the machine does only ever adds time.
-        if all(len(times) >= self._tries for times in self._seconds.values()):
-            quickest = {size: min(times) for size, times in self._seconds.items()}
-            limit = self.WORTH * min(quickest.values())
-            self._best = next(size for size in self._sizes if quickest[size] <= limit)
+        tried = self._promising()
+        if all(len(self._seconds[size]) >= self._tries for size in tried):
+            limit = self.WORTH * min(map(self._quickest, tried))
+            self._best = min(size for size in tried if self._quickest(size) <= limit)
+
+    def _promising(self) -> list[int]:
+        """The sizes up to one after the best that was tried often enough and is far slower."""
+        best = min(self._sizes, key=self._quickest)
+        for place in range(self._sizes.index(best) + 1, len(self._sizes)):
+            size = self._sizes[place]
+            slow = self._quickest(size) > self.FAR * self._quickest(best)
+            if slow and len(self._seconds[size]) >= self._tries:
+                return self._sizes[:place]
+        return self._sizes
+
+    def _quickest(self, size: int) -> float:
+        """The fastest try of a size: whatever else the machine does only ever adds time."""
+        return min(self._seconds[size], default=math.inf)
 
 
 def input_bytes(data: Data) -> int:

@@ -46,6 +46,17 @@ class Work:
             return sum(map(len, self.places))
         return len(self.configurations) * len(self.places)
 
+    def among(self, configurations: Ids) -> Work:
+        """The same as work of these configurations, which are ascending: of those not asked for, on no inputs."""
+        at = np.searchsorted(configurations, self.configurations)
+        if not isinstance(self.places, list) and len(at) == len(configurations):
+            return Work(configurations, self.places)
+        places = [np.zeros(0, np.intp)] * len(configurations)
+        for row, goal in enumerate(at.tolist()):
+            own = self.places[row] if isinstance(self.places, list) else self.places
+            places[goal] = np.union1d(places[goal], own) if len(places[goal]) else own
+        return Work(configurations, places)
+
     def wanted(self, places: Places) -> NDArray[np.bool_]:
         """(configurations x places): which of these ascending places each configuration asks for."""
         if not isinstance(self.places, list):

@@ -128,7 +128,7 @@ class Walk(ABC, Generic[Held]):
 
     def _gather(self, node: Node, depth: int, tests: list[int], rows: Rows, batch: Held) -> None:
         """Perturb for all trials of some tests at once."""
-        which, wanted = np.nonzero(self.table[tests])
+        which, wanted = np.divmod(np.flatnonzero(self.table[tests]), self.table.shape[1])  # as nonzero, but quicker
         test = np.array(tests)[which]
         gathering = self.trails.gather(node, depth, test, np.searchsorted(rows, wanted), len(rows))
         places = self.places[rows]

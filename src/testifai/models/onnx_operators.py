@@ -17,11 +17,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from testifai.errors import InputError
+from testifai.models.convolution import convolution
 from testifai.models.onnx_nodes import DTYPES
 
 Operator = Callable[..., Any]
 Wholes = Any  # whole numbers: an input's tensor, or the list of an attribute
-_CONVOLUTIONS = (functional.conv1d, functional.conv2d, functional.conv3d)
 _MAX_POOLS = (functional.max_pool1d, functional.max_pool2d, functional.max_pool3d)
 _AVERAGES: tuple[Operator, ...] = (functional.avg_pool1d, functional.avg_pool2d, functional.avg_pool3d)
 
@@ -34,7 +34,7 @@ def conv(
     strides, dilations = strides or [1] * axes, dilations or [1] * axes
     spans = [(side - 1) * apart + 1 for side, apart in zip(weight.shape[2:], dilations, strict=True)]
     x, padding = _padded(x, _pads(x, auto_pad, pads, spans, strides), 0.0)
-    return _CONVOLUTIONS[axes - 1](x, weight, bias, strides, padding, dilations, group)
+    return convolution(x, weight, bias, strides, padding, dilations, group)
 
 
 def max_pool(

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -39,6 +39,7 @@ from testifai.scans.options import ScanKeywords, ScanOptions, choose, with_optio
 from testifai.space import Space
 from testifai.statistics.intervals import exact
 from testifai.strategies.base import Progress, Strategy
+from testifai.support.garbage import only_new_looked_at
 from testifai.support.progress import Step, bar
 from testifai.tomogram import Tomogram
 
@@ -165,7 +166,7 @@ class Session:
         # Refuse an impossible plan before a file is made or an inference spent.
         self.strategy.propose(self.progress())
         if store is None:
-            with self._interrupts_wait():
+            with self._interrupts_wait(), only_new_looked_at(), self._hashed_meanwhile():
                 self._assess(None, progress)
                 self._run(None, progress)
             return self.tomogram()
@@ -173,7 +174,7 @@ class Session:
             self._attach(opened, extra or {})
             if extra and keys.SPEC in extra:
                 own.remember(opened)
-            with self._interrupts_wait():
+            with self._interrupts_wait(), only_new_looked_at():
                 self._assess(opened, progress)
                 self._run(opened, progress)
             keep_files(self.data, opened)
@@ -400,6 +401,22 @@ class Session:
             return work
         own, parts = self.part
         return replace(work, places=np.array_split(work.places, parts)[own - 1])
+
+    @contextmanager
+    def _hashed_meanwhile(self) -> Iterator[None]:
+        """The fingerprint of arrays, which the result tells, made beside the run: hashing keeps nobody waiting."""
+        if not isinstance(self.data.inputs, np.ndarray):
+            yield
+            return
+
+        def look() -> None:
+            with suppress(Exception):  # whoever asks for it is told
+                _ = self.data.fingerprint
+
+        beside = threading.Thread(target=look, name="testifai-fingerprint", daemon=True)
+        beside.start()
+        yield
+        beside.join()
 
     @contextmanager
     def _interrupts_wait(self) -> Iterator[None]:

@@ -11,6 +11,8 @@ Places = NDArray[np.intp]
 
 _ONE = (128 >> np.arange(8)).astype(np.uint8)  # the bit of each place in its byte
 
+_ROW = 8  # places from which on it pays to look whether they follow each other
+
 
 def pack(flags: NDArray[np.bool_]) -> Bits:
     """Flags along the last axis as bits.
@@ -59,7 +61,20 @@ def get(bits: Bits, places: Places) -> Flags:
 
 
 def put(bits: Bits, places: Places, flags: Flags | None = None) -> None:
-    """Set the flags at these places of one row of bits, all of them or those given as set."""
+    """Set the flags at these places of one row of bits, all of them or those given as set.
+
+    >>> bits = np.zeros(2, np.uint8)
+    >>> put(bits, np.arange(3, 11), np.arange(8) % 2 == 0)
+    >>> bits.tolist()
+    [21, 64]
+    """
+    if len(places) >= _ROW and (np.diff(places) == 1).all():
+        first = int(places[0])
+        whole = np.zeros(first % 8 + len(places), bool)
+        whole[first % 8 :] = True if flags is None else flags
+        row = np.packbits(whole)
+        bits[first >> 3 : (first >> 3) + len(row)] |= row
+        return
     chosen = _ONE[places & 7]
     np.bitwise_or.at(bits, places >> 3, chosen if flags is None else chosen * flags)
 

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 import testifai as ta  # noqa: E402
 from testifai import perturb  # noqa: E402
 from testifai.engine.device import DeviceExecutor, Split  # noqa: E402
+from testifai.engine.plan import Work  # noqa: E402
 from testifai.errors import InputError  # noqa: E402
 from testifai.models.torch import TorchModel  # noqa: E402
 from testifai.oracles import resolve  # noqa: E402
@@ -89,6 +90,25 @@ def test_outcomes_are_those_of_inputs_taken_one_by_one(oracle, batch_size):
         assert outcomes.passed(configuration, here)[0] == expected.passed[0]
         if expected.value is not None:
             assert outcomes.kept(configuration, "value")[place] == pytest.approx(expected.value[0], abs=1e-5)
+
+
+def test_rounds_of_tests_with_inputs_of_their_own(monkeypatch):
+    """In pieces, over the tree of the round before where that serves, outcomes are those of the full run."""
+    monkeypatch.setattr("testifai.engine.device.executor.APART", 1)
+    whole, made, trees = session().run().outcomes, session(), []
+    random = np.random.default_rng(2)
+    for tests in (np.arange(SPACE.size)[::-1], np.array([5, 35, *range(10, 30)]), np.array([0, 7])):
+        work = Work(tests, [random.choice(INPUTS, 9, replace=False) for _ in tests])
+        made.executor.run(
+            work, made.outcomes, lambda one: made.outcomes.record(one.configuration, one.places, one.passed)
+        )
+        trees.append(made.executor._grown[1])
+        for test, places in zip(tests.tolist(), work.places, strict=True):
+            assert made.outcomes.attempted(test, places).all()
+    assert trees[0] is trees[1] is not trees[2]
+    for test in made.outcomes:
+        places, passed = made.outcomes.trials(test)
+        assert np.array_equal(passed, whole.passed(test, places))
 
 
 def test_several_labels_for_each_input():

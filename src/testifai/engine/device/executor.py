@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 
+import numpy as np
 import torch
 
 from testifai.engine.base import BatchOutcome, Executor, References
@@ -19,11 +20,12 @@ from testifai.engine.local import CHUNK_BYTES, CHUNK_INPUTS
 from testifai.engine.plan import Node, Piece, Work, most_inputs, prefix_tree
 from testifai.engine.subject import Subject
 from testifai.errors import InputError
-from testifai.runs.outcomes import Outcomes
+from testifai.runs.outcomes import Ids, Outcomes
 
-SIZES = (256, 1024, 4096, 16384)  # of batches, tried on an accelerator
+SIZES = (16384, 4096, 1024, 256)  # of batches, tried on an accelerator: large ones are mostly best
 BATCH_BYTES = 256 << 20  # of a batch's inputs at most: what a model makes of them is many times as much
 TRIES = 3
+APART = 1 << 15  # trials of tests with inputs of their own from which on they come in several pieces
 CHUNK_SHARE = 8  # of free memory, one part in so many is for a chunk and what its composites are made from
 
 
@@ -58,12 +60,13 @@ class DeviceExecutor(Executor):
             self.chunk = max(1, free // (CHUNK_SHARE * size * (len(subject.space.axes) + 3)))
         self.bench = Bench(subject, lane, precision, self.batch_size)
         self.inputs = DeviceInputs(subject, lane, size)
+        self._grown: tuple[Ids, Node, Trails] | None = None
 
     def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
         if self.subject.oracle.needs_clean:
             work = work.with_clean()
-        tree = prefix_tree(self.subject.space, work.configurations)
-        trails = Trails(tree)
+        tests, tree, trails = self._tree(work)
+        work = work.among(tests)
         while True:
             try:
                 with closing(self._results(work, tree, trails, outcomes)) as results:
@@ -75,11 +78,24 @@ class DeviceExecutor(Executor):
                 # What was handed over is not missing any more: the rest goes on in smaller chunks.
                 self._smaller_chunks(error)
 
+    def _tree(self, work: Work) -> tuple[Ids, Node, Trails]:
+        """Tests by number, all of the work among them, and how they share their steps.
+
+        Rounds of a run are mostly of much the same tests: the tree of those before is kept where it serves.
+        """
+        wanted, known = np.unique(work.configurations), self._grown
+        scattered = isinstance(work.places, list)
+        if known is not None and (np.array_equal(known[0], wanted) or (scattered and _mostly(wanted, known[0]))):
+            return known
+        tree = prefix_tree(self.subject.space, wanted)
+        self._grown = wanted, tree, Trails(tree)
+        return self._grown
+
     def _results(
         self, work: Work, tree: Node, trails: Trails, outcomes: Outcomes
     ) -> Generator[BatchOutcome, None, None]:
         returns = Returns(self.bench.lane)
-        pieces = work.pieces(outcomes, self._chunk_size(len(work.union()), len(work.configurations)))
+        pieces = work.pieces(outcomes, self._chunk_size(work))
         with self.subject.model.answering(), closing(self.inputs.ahead(_needed(pieces))) as chunks:
             try:
                 for piece, chunk in chunks:
@@ -91,9 +107,15 @@ class DeviceExecutor(Executor):
                 raise
             yield from returns.finished(0)
 
-    def _chunk_size(self, inputs: int, tests: int) -> int:
-        """Chunks of equal size, none above what memory allows."""
-        rounds = -(-inputs // min(self.chunk, most_inputs(tests)))
+    def _chunk_size(self, work: Work) -> int:
+        """Chunks of equal size, none above what memory allows.
+
+        Where every test has its own inputs, that which comes next is arranged while the device works: two at least.
+        """
+        inputs = len(work.union())
+        rounds = -(-inputs // min(self.chunk, most_inputs(len(work.configurations))))
+        if isinstance(work.places, list) and work.asked() >= APART:
+            rounds = max(rounds, 2)
         return -(-inputs // max(1, rounds)) or 1
 
     def _smaller_chunks(self, error: BaseException) -> None:
@@ -111,6 +133,11 @@ class DeviceExecutor(Executor):
                 hand_over(measured)
 
         return timed
+
+
+def _mostly(tests: Ids, others: Ids) -> bool:
+    """Whether all of the tests are among the others, and are at least half of them."""
+    return 2 * len(tests) >= len(others) and bool(np.isin(tests, others).all())
 
 
 def _needed(pieces: Iterator[Piece]) -> Iterator[Piece]:

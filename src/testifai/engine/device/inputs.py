@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,22 +65,26 @@ class DeviceInputs:
         return self._kept[where]
 
     def ahead(self, pieces: Iterator[Piece]) -> Generator[tuple[Piece, Chunk], None, None]:
-        """Every piece with its inputs; those of the next are on their way meanwhile."""
+        """Every piece with its inputs; the next one is arranged and on its way meanwhile."""
         with ThreadPoolExecutor(1, thread_name_prefix="testifai-inputs") as pool:
-            coming: Future[tuple[Chunk, Fetch]] | None = None
             piece = next(pieces, None)
-            while piece is not None:
-                chunk = self.chunk(piece[0]) if coming is None else self._fetched(coming)
-                following = next(pieces, None)
-                coming = None if following is None else pool.submit(self._beside, following[0])
-                yield piece, chunk
-                piece = following
+            there = None if piece is None else (piece, self.chunk(piece[0]))
+            while there is not None:
+                coming = pool.submit(self._beside, pieces)
+                yield there
+                there = self._fetched(coming.result())
 
-    def _beside(self, places: Places) -> tuple[Chunk, Fetch]:
+    def _beside(self, pieces: Iterator[Piece]) -> tuple[Piece, Chunk, Fetch] | None:
+        piece = next(pieces, None)
+        if piece is None:
+            return None
         with self.lane.beside() as fetch:
-            return self.chunk(places), fetch
+            return piece, self.chunk(piece[0]), fetch
 
     @staticmethod
-    def _fetched(coming: Future[tuple[Chunk, Fetch]]) -> Chunk:
-        chunk, fetch = coming.result()
-        return Chunk(fetch(chunk.values), fetch(chunk.numbers), None if chunk.labels is None else fetch(chunk.labels))
+    def _fetched(coming: tuple[Piece, Chunk, Fetch] | None) -> tuple[Piece, Chunk] | None:
+        if coming is None:
+            return None
+        piece, chunk, fetch = coming
+        labels = None if chunk.labels is None else fetch(chunk.labels)
+        return piece, Chunk(fetch(chunk.values), fetch(chunk.numbers), labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from torch.nn.functional import grid_sample, interpolate
 
 from testifai.perturb.ops.geometry import about_centre, box_edges, box_shown
 from testifai.perturb.ops_torch.values import constant
+
+KEPT = 1 << 16  # places up to which they are kept: for small images, to launch their making takes longest
 
 __all__ = ["about_centre", "displace", "grid", "mean_of_warps", "pixelate", "resample", "warp"]
 
@@ -95,8 +98,19 @@ def _affine_places(images: Tensor, matrices: ArrayLike) -> Tensor:
     scaled /= np.array([[width], [height]])
     scaled[..., 2] -= 1
     factors = constant(scaled.transpose(2, 0, 1)[:, :, None, None].astype(np.float32), images.device)
-    x, y = grid(images, height, width)
+    if len(scaled) * height * width > KEPT:
+        return _spread(factors, height, width)
+    # Constants are the same object each time.
+    return _kept(factors, height, width)
+
+
+def _spread(factors: Tensor, height: int, width: int) -> Tensor:
+    """Sums of the factors (3, matrices, 1, 1, 2) for every pixel."""
+    x, y = grid(factors, height, width)
     return factors[0] * x[..., None] + factors[1] * y[..., None] + factors[2]
+
+
+_kept = lru_cache(maxsize=64)(_spread)
 
 
 def _sampled(values: Tensor, places: Tensor, outside: str) -> Tensor:

@@ -33,14 +33,15 @@ from testifai.surrogates.process.notes import Notes
 from testifai.surrogates.process.odd import OddTests, odd_tests
 from testifai.surrogates.process.part import Scatter, SurfacePart
 from testifai.surrogates.process.places import Numbers, known_places, severities
+from testifai.surrogates.process.rough import STEPS as FIRST_STEPS
+from testifai.surrogates.process.rough import counted, overall, values_at
 from testifai.surrogates.process.scale import inside, moments, rate
 from testifai.surrogates.process.scores import EXPLAINED, ScoreFit, read_scores
 from testifai.surrogates.process.wide import Seen, Wide
 
 LARGEST = 2_000  # tests up to which the covariance of all of them is held; of more, the prior's largest effects are
 PILOT = 800  # of more tests than that, so many tell the prior's parameters and how trials of one input hang together
-FIRST_STEPS = (15, 25)  # of the optimiser: parameters need not be exact for a surface that is not
-STEPS = 60
+STEPS = 60  # of the optimiser
 ROUNDS = 3  # of Fisher scoring
 # For several tests at once parameters count as known; what they are off by errs on many of them in one direction. With
 # 10 trials per test, squared errors of the regions of three recorded grids were 1.1 to 1.2 times what the covariance
@@ -190,7 +191,7 @@ class Process(Surrogate):
         self._numbered = self._numbers(self._places)
         self._share = 1 / single.inputs if self.population and single is not None else 0.0
         self._complete = self._tried * self._share == 1
-        self._tried = self._counted()
+        self._tried = counted(self._places, self._tried)
         if single is None:
             self._single, self._won = None, self._rates * self._tried
             self._test, self._passed = np.arange(len(used)), self._rates
@@ -198,7 +199,7 @@ class Process(Surrogate):
             self._single = thinned(selected(single, used, len(rows)), self._tried)
             self._test, self._passed = self._single.test, self._single.passed.astype(np.float64)
             self._won = np.bincount(self._test, self._passed, len(used)).astype(np.float64)
-        self._level = float(np.arcsin(np.sqrt((self._won.sum() + 0.5) / (self._tried.sum() + 1))))
+        self._level = overall(self._won, self._tried)
         self._plugged = 1 + PLUGGED / float(self._tried.mean())
 
     def _widen(self, rows: NDArray[np.int64], passes: ArrayLike, trials: ArrayLike, single: Trials | None) -> None:
@@ -208,9 +209,9 @@ class Process(Surrogate):
         if len(used) <= LARGEST:
             return
         places, won, tried = self.prior_.places(rows)[used], won[used], tried[used]
-        counted = np.where(places.any(axis=1), tried, np.minimum(tried, tried[places.any(axis=1)].max()))
+        learned = counted(places, tried)
         complete, inputs = tried * self._share == 1, 1 / self._share if self._share else np.inf
-        seen = Seen(places, won * counted / tried, counted, inputs, self._offset(single))
+        seen = Seen(places, won * learned / tried, learned, inputs, self._offset(single))
         self._wide = Wide(self.prior_, self.parameters_, seen, self._level)
         self._numbered, self._complete, self._rates = self._wide.numbered, complete, won / tried
         self._odd: OddTests | None = self._wide.odd
@@ -226,23 +227,10 @@ class Process(Surrogate):
         different = often.sum() ** 2 / float(often @ often)
         return float(max(typical, 0.0) / 4 * max(1 / different - self._share, 0.0))
 
-    def _counted(self) -> Floats:
-        """The trials of the tests that the surface is learned from: of the clean one no more than others have.
-
-        It may have more than all together, and speaks for itself then. With all of them, rates above .9 came out lower
-        by .011 on one recorded grid at 0.1 % of the inferences, and were covered in .83 instead of .97: surfaces are
-        flat at clean, and a smooth one that is held down there is too low beside it (`benchmarks/near_clean.py`).
-        """
-        counted, others = self._tried.copy(), self._places.any(axis=1)
-        if others.any():
-            counted[~others] = np.minimum(counted[~others], counted[others].max())
-        return counted
-
     def _rough_values(self, eta: Floats) -> tuple[Floats, Floats]:
         """One pseudo-value per test, less the overall level, and its variance, as if no inputs were shared."""
-        at = inside(eta)
-        values = at + (self._won / self._tried - np.sin(at) ** 2) / np.sin(2 * at)
-        return values - self._level, 0.25 / self._tried
+        values, noise = values_at(eta, self._won, self._tried)
+        return values - self._level, noise
 
     def _smooth(self, eta: Floats) -> Floats:
         """The surface at the tests, as if every trial had its own input; kept to tell how outcomes are distributed."""

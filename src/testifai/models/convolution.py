@@ -1,0 +1,49 @@
+"""Convolutions on tensors: torch's, but for those of grey images on a card."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+TAPS, OUTPUTS = 64, 16  # products for each output, and outputs, that the kernel is made for at most
+
+_CONVOLUTIONS = (functional.conv1d, functional.conv2d, functional.conv3d)
+
+log = logging.getLogger(__name__)
+
+
+def convolution(
+    x: Tensor, weight: Tensor, bias: Tensor | None, strides: list[int], padding: list[int], dilations: list[int],
+    group: int,
+) -> Tensor:  # fmt: skip
+    """The convolution of x (N, C, …) with weights (O, C / group, …)."""
+    if group == 1 and set(dilations) == {1} and _small(x, weight) and (kernel := _kernel()) is not None:
+        made: Tensor = kernel(x, weight, weight.new_zeros(len(weight)) if bias is None else bias, strides, padding)
+        return made
+    return _CONVOLUTIONS[x.ndim - 3](x, weight, bias, strides, padding, dilations, group)
+
+
+def _small(x: Tensor, weight: Tensor) -> bool:
+    """Whether the kernel can do it, and does it quicker; mixed precision is torch's to do."""
+    grey = x.device.type == "cuda" and x.ndim == 4 and x.shape[1] == 1 and x.dtype == weight.dtype == torch.float32
+    few = len(weight) <= OUTPUTS and weight.numel() <= TAPS * len(weight)
+    return grey and few and weight.is_contiguous() and not torch.is_autocast_enabled("cuda")
+
+
+@cache
+def _kernel() -> Any:
+    """The kernel; None where Triton cannot build it."""
+    try:
+        from testifai.models.grey import convolve
+
+        one = torch.zeros((1, 1, 1, 1), device="cuda")
+        convolve(one, one, one.reshape(1), [1, 1], [0, 0])
+    except Exception as error:  # whatever is missing (a compiler, a driver), torch's own does the work
+        log.info("convolutions without Triton: %s", " ".join(str(error).split())[:200])
+        return None
+    return convolve
