@@ -12,6 +12,7 @@ from testifai.engine.local import LocalExecutor
 from testifai.engine.plan import Work
 from testifai.engine.ray.actor import Actor
 from testifai.engine.ray.crew import Crew, _import_path, _Seat
+from testifai.engine.ray.inquiries import Measuring
 from testifai.engine.ray.tasks import Task
 from testifai.errors import InputError
 from testifai.models.onnx import OnnxModel
@@ -35,13 +36,13 @@ def test_it_measures_what_a_local_executor_does(actor, oracle):
     local.run(
         Work(np.arange(9), np.arange(INPUTS)), expected, lambda m: expected.record(m.configuration, m.places, m.passed)
     )
-    actor.load(_subject(oracle), 5, 1.0, 0.0)
+    actor.load(Measuring(_subject(oracle), 5, 1.0), 0.0)
     table = np.random.default_rng(0).random((4, INPUTS)) < 0.5
     task = Task.of(np.array([3, 4, 5, 8]), np.arange(INPUTS), table)
     if oracle == "consistency":
         references = local.references.get(task.places)
         task = Task(task.configurations, task.places, task.wanted, references)
-    outcomes = list(actor.measure(task).outcomes(task))
+    outcomes = list(actor.do(task).outcomes(task))
     assert [one.configuration for one in outcomes] == [3, 4, 5, 8]
     for one, row in zip(outcomes, task.table(), strict=True):
         np.testing.assert_array_equal(one.places, task.places[row])
