@@ -107,8 +107,6 @@ def test_folders_of_other_kinds_are_refused(memory):
     memory.pipe("/cifar/test_batch.bin", b"0" * 3073)
     with pytest.raises(InputError, match="memory://cifar holds no images"):
         wrap("memory://cifar")
-    with pytest.raises(
-        InputError, match="cifar: memory://cifar is a folder; of folders elsewhere"
-    ):
+    with pytest.raises(InputError, match="cifar: memory://cifar is a folder; of folders elsewhere"):
         load("cifar", "memory://cifar")
     assert detect("memory://cifar/test_batch.bin") == "cifar"

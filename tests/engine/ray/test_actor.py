@@ -64,6 +64,13 @@ def test_modules_of_a_spec_are_found_where_they_were(tmp_path, monkeypatch):
     assert str(tmp_path.resolve()) in _import_path()
 
 
+def test_folders_of_installed_packages_hide_nothing(tmp_path, monkeypatch):
+    """Cython has parts of packages that are called like modules of their own."""
+    inside = tmp_path / "site-packages" / "sklearn"
+    monkeypatch.setitem(sys.modules, "_cyutility", SimpleNamespace(__file__=str(inside / "_cyutility.so")))
+    assert str(inside) not in _import_path()
+
+
 def test_models_of_files_are_opened_again_from_another_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(demo_model_path().parent)
     packed = pickle.dumps(OnnxModel(demo_model_path().name))

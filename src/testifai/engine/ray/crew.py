@@ -23,6 +23,7 @@ from testifai.support.version import VERSION
 AHEAD = 2  # tasks an actor has at a time: the next one is there when it ends the first
 LOOK_EVERY = 0.2  # seconds, for an interrupt
 STARTED_WITHIN = 120.0  # seconds
+INSTALLED = frozenset({"site-packages", "dist-packages"})
 MOST_LOSSES = 3  # actors that end with the same task before the task is blamed
 
 Task = TypeVar("Task")
@@ -240,13 +241,17 @@ def _broken(error: BaseException) -> str | None:
 
 
 def _import_path() -> list[str]:
-    """Where modules were found here: what Python looks through, and what a spec's own modules came from."""
+    """Where modules were found here: what Python looks through, and what a spec's own modules came from.
+
+    What is installed is found on a node without it. Parts of installed packages may pass for modules of their own, and
+    the folder of such a package (sklearn's, with `tests` and `utils` in it) would hide folders of the user's.
+    """
     places = list(dict.fromkeys(str(Path(entry or ".").absolute()) for entry in sys.path))
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if "." not in name and name != "__main__" and file is not None:
             own = Path(file).absolute()
-            home = str(own.parents[1] if own.name == "__init__.py" else own.parent)
-            if home not in places:
-                places.append(home)
+            home = own.parents[1] if own.name == "__init__.py" else own.parent
+            if str(home) not in places and not INSTALLED.intersection(home.parts):
+                places.append(str(home))
     return places
