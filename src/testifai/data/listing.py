@@ -64,9 +64,13 @@ class Fetched(Listed):
         return (about.size or 0 for about in self._about)
 
     def make_ready(self, places: Iterable[int]) -> None:
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="testifai") as pool:
-            for _ in pool.map(self.__getitem__, places):
-                pass
+        missing = [place for place in places if not self._copy(place).exists()]
+        if missing:
+            with ThreadPoolExecutor(_THREADS, thread_name_prefix="testifai") as pool:
+                list(pool.map(self.__getitem__, missing))
+
+    def _copy(self, place: int) -> Path:
+        return self.remote.copy_of(self.names[place], self._about[place].version)
 
 
 class About(NamedTuple):

@@ -48,16 +48,23 @@ class RemoteFolder:
         start = len(str(path).rstrip("/")) + 1
         return {name[start:]: about for name, about in sorted(found.items())}
 
+    def copy_of(self, name: str, version: str) -> Path:
+        """Where a copy of one of the files is, or will be."""
+        return _copy(self._at(name), version)
+
     def file(self, name: str, version: str, size: int | None) -> Path:
         """A copy of one of the files, as it was listed."""
-        address = f"{self.address.rstrip('/')}/{name}"
-        copy = _copy(address, version)
+        copy = self.copy_of(name, version)
         if not copy.exists():
+            address = self._at(name)
             _fetch(address, copy)
             if size is not None and copy.stat().st_size != size:
                 copy.unlink()
                 raise InputError(f"{address} is not what it was when its folder was listed; do not change data in use")
         return copy
+
+    def _at(self, name: str) -> str:
+        return f"{self.address.rstrip('/')}/{name}"
 
 
 @dataclass(frozen=True)

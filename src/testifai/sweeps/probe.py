@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -149,9 +150,10 @@ class Probe:
 
     def _run(self, jobs: list[_Job]) -> Iterator[_Said]:
         """What becomes of all jobs, in batches, in the order of the jobs."""
-        for said in self._executor.map(self._inquiry, self._batches(jobs)):
-            self._executor.batch_size.note(len(said.rows), said.seconds)
-            yield said
+        with closing(self._executor.map(self._inquiry, self._batches(jobs))) as answers:
+            for said in answers:
+                self._executor.batch_size.note(len(said.rows), said.seconds)
+                yield said
 
     def _batches(self, jobs: list[_Job]) -> Iterator[_Job]:
         for job in jobs:

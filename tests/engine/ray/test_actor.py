@@ -15,6 +15,7 @@ from testifai.engine.ray.crew import Crew, _import_path, _Seat
 from testifai.engine.ray.inquiries import Measuring
 from testifai.engine.ray.tasks import Task
 from testifai.errors import InputError
+from testifai.models import wrap
 from testifai.models.onnx import OnnxModel
 from testifai.models.texts.cache import RowCache
 from testifai.runs.outcomes import Outcomes
@@ -47,6 +48,19 @@ def test_it_measures_what_a_local_executor_does(actor, oracle):
     for one, row in zip(outcomes, task.table(), strict=True):
         np.testing.assert_array_equal(one.places, task.places[row])
         np.testing.assert_array_equal(one.passed, expected.passed(one.configuration, one.places))
+
+
+def test_a_module_goes_to_the_first_gpu_that_the_actor_is_shown(actor, monkeypatch):
+    torch = pytest.importorskip("torch")
+    module, moved = torch.nn.Linear(3, 3), []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(module, "to", lambda device: moved.append(device) or module, raising=False)
+    model = wrap(module)
+    actor.load(SimpleNamespace(model=model), 0.0)
+    assert moved == []
+    actor.load(SimpleNamespace(model=model), 0.5)
+    assert moved == ["cuda"]  # without a number: Ray shows an actor its own alone
+    assert model.device == torch.device("cuda")
 
 
 def test_a_node_with_another_version_is_refused():
