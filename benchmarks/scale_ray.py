@@ -64,6 +64,7 @@ def main() -> None:
         def family() -> list[int]:
             return [os.getpid(), *(child for node in nodes._started for child in descendants(node.pid))]
 
+        print(f"two nodes with nothing to do take {idle_rate(family):.3f} s of CPU a second", flush=True)
         kinds: dict[str, int | str] = {"one worker": 1, "two workers": 2, "Ray, two nodes": f"ray:{nodes.address}"}
         turns = []
         for _ in range(chosen.turns):
@@ -168,6 +169,14 @@ class Spent:
         while not self._over.wait(LOOK_EVERY):
             self.seconds()
             self._looking = time.thread_time()
+
+
+def idle_rate(family: Callable[[], list[int]], seconds: float = 10.0) -> float:
+    """Seconds of CPU a second that a cluster takes for itself."""
+    spent = Spent(family)
+    with spent:
+        time.sleep(seconds)
+    return spent.total / seconds
 
 
 def driver_rate(space: ta.Space, inputs: int = 20_000, trials: int = 4000) -> tuple[float, float]:
