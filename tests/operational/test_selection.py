@@ -59,6 +59,12 @@ def test_labels_are_not_looked_at():
     assert np.array_equal(chosen.frame.predicted, PREDICTED)
 
 
+def test_who_runs_the_model_changes_nothing():
+    plain = choose(model, DATA, technique="confidence", tests=50).save()
+    for told in ({"workers": 3}, {"executor": "local"}, {"executor": "local", "workers": 1}):
+        assert choose(model, DATA, technique="confidence", tests=50, **told).save() == plain
+
+
 @pytest.mark.parametrize("technique", ["srs", "css", "confidence", "balanced", "two"])
 def test_the_same_estimate_through_files_as_in_one_go(technique, tmp_path):
     from testifai.operational.base import conclude, draw

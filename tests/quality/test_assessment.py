@@ -240,3 +240,19 @@ def test_settings_that_cannot_be(setting, message):
         plan(setting)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_scores_are_measured_by_the_executor_one_at_a_time_in_a_process(monkeypatch):
+    from testifai.engine.local import LocalExecutor
+
+    asked = []
+
+    def noted(self, inquiry, jobs, *, alone=False):
+        asked.append((list(jobs), alone))
+        return map(inquiry, asked[-1][0])
+
+    plain = scan(workers=2).quality
+    monkeypatch.setattr(LocalExecutor, "map", noted)
+    found = scan(workers=2).quality
+    assert asked == [(found.measured.tolist(), True)]
+    assert found.values.tolist() == plain.values.tolist()

@@ -16,9 +16,15 @@ from testifai.support.printable import printable, printable_json
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from testifai.scans.spec import Spec
+
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 RunFile = Annotated[Path, typer.Argument(help="A run file made by testifai run.", metavar="RUN.db")]
 SpecFile = Annotated[Path, typer.Argument(help="A spec file; testifai init writes one.", metavar="SPEC.toml")]
+WorkersOption = Annotated[
+    str | None,
+    typer.Option("--workers", help="How many, or 'ray' and the like; instead of the spec's own.", metavar="WORKERS"),
+]
 
 
 class Stopped(Exception):  # noqa: N818
@@ -52,6 +58,16 @@ def say_code(spec: Any) -> None:
     entries = spec.runs_code()
     if entries:
         say(f"note: runs your own code, named by {', '.join(entries)}", err=True)
+
+
+def with_workers(spec: Spec, workers: str | None) -> Spec:
+    """The spec with other workers; the run file keeps the spec as it is written."""
+    if workers is None:
+        return spec
+    from testifai.scans.options import ScanOptions
+
+    told = {**dict(spec.scan), "workers": int(workers) if workers.isdecimal() else workers}
+    return spec.model_copy(update={"scan": ScanOptions.of(told)})
 
 
 def duration(seconds: float) -> str:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, SpecFile, Stopped, check_gates, composed, print_json, say_code
+from testifai.commands.common import (
+    Json,
+    SpecFile,
+    Stopped,
+    WorkersOption,
+    check_gates,
+    composed,
+    print_json,
+    say_code,
+    with_workers,
+)
 from testifai.errors import InputError
-
-if TYPE_CHECKING:
-    from testifai.scans.spec import Spec
 
 
 def run(
     spec: SpecFile,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run file; default: the spec's name.db.")] = None,
     part: Annotated[str | None, typer.Option(help="I/N: run only the I-th of N parts; see testifai merge.")] = None,
-    workers: Annotated[
-        str | None, typer.Option(help="How many, or 'ray' and the like; instead of the spec's own.", metavar="WORKERS")
-    ] = None,
+    workers: WorkersOption = None,
     mlflow: Annotated[bool, typer.Option("--mlflow", help="Log parameters, metrics and run file in MLflow.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -36,7 +41,7 @@ def run(
 
     read_spec = read(spec)
     say_code(read_spec)
-    session = loading.session(_with_workers(read_spec, workers), spec.resolve().parent, part=_part(part))
+    session = loading.session(with_workers(read_spec, workers), spec.resolve().parent, part=_part(part))
     path = out or spec.with_suffix(".db")
     recall_files(session.data, path)
     check_gates(read_spec, session)
@@ -77,16 +82,6 @@ def _part(text: str | None) -> tuple[int, int] | None:
     if not (slash and own.isdigit() and parts.isdigit()):
         raise InputError(f"part: expected I/N such as 1/3, got {text!r}")
     return int(own), int(parts)
-
-
-def _with_workers(spec: Spec, workers: str | None) -> Spec:
-    """The spec with other workers; the run file keeps the spec as it is written."""
-    if workers is None:
-        return spec
-    from testifai.scans.options import ScanOptions
-
-    told = {**dict(spec.scan), "workers": int(workers) if workers.isdecimal() else workers}
-    return spec.model_copy(update={"scan": ScanOptions.of(told)})
 
 
 def _example(tomogram: Any) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, SpecFile, print_json, say, say_code
+from testifai.commands.common import Json, SpecFile, WorkersOption, print_json, say, say_code, with_workers
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def select(
         Path | None, typer.Option(help="A file filled in before: its labels are kept where they fit.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Default: the spec's.")] = None,
+    workers: WorkersOption = None,
     as_json: Json = False,
 ) -> None:
     """Choose which inputs to label: a table with an empty label column, and a sheet of the images.
@@ -59,7 +60,7 @@ def select(
     described = {"use": technique, **{name: value for name, value in options.items() if value is not None}}
     selection.make_technique(described)
     names = None if classes is None else _names(classes)
-    loaded = read(spec)
+    loaded = with_workers(read(spec), workers)
     say_code(loaded)
     folder = spec.resolve().parent
     seed = loaded.scan.seed if seed is None else seed
@@ -75,6 +76,7 @@ def select(
             chosen = selection.choose(
                 model, data, technique=described, tests=tests, seed=seed, classes=names,
                 training=None if train is None else _training(train), layer=layer, progress=show,
+                workers=loaded.scan.workers, executor=loaded.scan.executor,
             )  # fmt: skip
         written = rounds.write_first(chosen, data, out, labels)
     if as_json:

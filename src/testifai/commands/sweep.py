@@ -9,7 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, SpecFile, Stopped, print_json, say, say_code
+from testifai.commands.common import (
+    Json,
+    SpecFile,
+    Stopped,
+    WorkersOption,
+    print_json,
+    say,
+    say_code,
+    with_workers,
+)
 from testifai.errors import InputError
 
 
@@ -31,6 +40,7 @@ def sweep(
     method: Annotated[str, typer.Option(help="asap, uniform, quad or random.")] = "asap",
     plot: Annotated[Path | None, typer.Option(help="Draw each curve, .png or .jpg.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run file; default: the spec's name.db.")] = None,
+    workers: WorkersOption = None,
     as_json: Json = False,
 ) -> None:
     """Sweep a perturbation's continuous level; the same command continues an interrupted sweep."""
@@ -40,7 +50,7 @@ def sweep(
 
     if drops and threshold:
         raise InputError("--drops: severities are placed by drops, not by thresholds; leave out --threshold")
-    read_spec = read(spec)
+    read_spec = with_workers(read(spec), workers)
     folder = spec.resolve().parent
     say_code(read_spec)
     chosen = _chosen(read_spec, folder, perturbation)
@@ -71,6 +81,7 @@ class _Subject:
         self.model, self.data = models.wrap(model), data
         self.options = {
             "oracle": scan.oracle, "batch_size": scan.batch_size, "seed": scan.seed, "workers": scan.workers,
+            "executor": scan.executor,
         }  # fmt: skip
         self.population = scan.population
 

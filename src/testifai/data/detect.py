@@ -6,6 +6,7 @@ from pathlib import Path
 
 from testifai.data.listing import has_images
 from testifai.errors import InputError
+from testifai.support.remote import RemoteFolder, is_address, place
 
 _SUFFIXES = {".npz": "npz", ".bin": "cifar", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _ACCEPTED = (
@@ -14,8 +15,11 @@ _ACCEPTED = (
 
 
 def detect(path: str | Path) -> str:
-    """The loader's name for a file or folder."""
-    path = Path(path)
+    """The loader's name for a file or folder; of folders elsewhere, those of images are read."""
+    found = place(path) if isinstance(path, str) and is_address(path) else Path(path)
+    if isinstance(found, RemoteFolder):
+        return "folder"
+    path = found
     if not path.exists():
         raise InputError(f"data: {path} does not exist")
     kind = _detect_folder(path) if path.is_dir() else _detect_file(path)

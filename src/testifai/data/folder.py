@@ -15,12 +15,13 @@ from testifai.data.base import DataPart
 from testifai.data.contents import MOST_BYTES, MOST_FILES, Contents, Hashes, Rows, as_numbers, hashed, sampled
 from testifai.data.files import FileDigests, stat_of
 from testifai.data.lazy import Digests, LazyInputs
-from testifai.data.listing import Listed, images
+from testifai.data.listing import Images, Listed, images, images_elsewhere
 from testifai.data.naming import ClassNames, numbered
 from testifai.errors import InputError
 from testifai.support import checks, image_sizes
 from testifai.support.fields import File
 from testifai.support.libraries import cv2
+from testifai.support.remote import RemoteFolder
 
 Color = Literal["rgb", "grey"]
 MOST_PIXELS = 100_000_000  # 300 MB in colour
@@ -30,8 +31,8 @@ HEAD = 1 << 20  # bytes in which a file says how large its image is; photographs
 class ImageFiles(LazyInputs):
     """Image files as a stack (N, H, W, 3) of RGB or (N, H, W) of grey images, uint8."""
 
-    def __init__(self, folder: Path, names: Sequence[str], size: tuple[int, int] | None, color: str) -> None:
-        self.folder, self.files, self.size, self.color = folder, Listed(folder, names), size, color
+    def __init__(self, files: Listed, size: tuple[int, int] | None, color: str) -> None:
+        self.files, self.size, self.color = files, size, color
         first = _decode(self.files[0], _bytes(self.files[0]), color)
         height, width = size or first.shape[:2]
         self.shape = (len(self.files), height, width, *first.shape[2:])
@@ -43,6 +44,7 @@ class ImageFiles(LazyInputs):
     def read(self, rows: Rows) -> NDArray[np.uint8]:
         batch = np.empty((len(rows), *self.shape[1:]), dtype=np.uint8)
         found = []
+        self.files.make_ready(rows.tolist())
         for position, row in enumerate(rows.tolist()):
             file = self.files[row]
             content = self._content(file)
@@ -62,10 +64,11 @@ class ImageFiles(LazyInputs):
         return self._identity
 
     def whole_identity(self) -> bytes:
+        self.files.make_ready(range(len(self)))
         return self._told("image contents", (digest.hex() for digest in self._digests.of(self.files)))
 
     def former_identity(self) -> bytes:
-        return self._told("images", (str(stat_of(file)[0]) for file in self.files))
+        return self._told("images", map(str, self.files.sizes()))
 
     def recall(self, digests: Digests) -> None:
         self._digests.recall(digests)
@@ -89,7 +92,7 @@ class ImageFiles(LazyInputs):
         """Whether reading all files would take long."""
         if len(self) > MOST_FILES:
             return True
-        return sum(stat_of(file)[0] for file in self.files) > MOST_BYTES
+        return sum(self.files.sizes()) > MOST_BYTES
 
     def _begun(self, what: str, more: bytes = b"") -> hashlib.blake2b:
         return hashlib.blake2b(f"{what} {self.shape} {self.size} {self.color}\n".encode() + more)
@@ -138,6 +141,7 @@ class FolderPart(DataPart):
     classes: ClassNames | None = None
 
     FILES: ClassVar = ("folder",)
+    FOLDERS: ClassVar = ("folder",)
 
     def load(self, folder: Path) -> Data:
         options = self.told(folder)
@@ -145,27 +149,36 @@ class FolderPart(DataPart):
         return numbered(load_folder(options.pop("folder"), **options), classes)
 
 
-def load_folder(path: Path, size: Sequence[int] | None = None, color: str | None = None) -> Data:
+def load_folder(path: Path | RemoteFolder, size: Sequence[int] | None = None, color: str | None = None) -> Data:
     """Images below `path`, one folder per class (sorted by name); without such folders, without labels.
 
     `size` = [height, width] resizes; it is needed where images differ in size. `color` is "rgb" or "grey"; by
     default what the first image is.
     """
-    path = Path(path)
-    if not path.is_dir():
-        raise InputError(f"data: {path} is not a folder" if path.exists() else f"data: {path} does not exist")
-    names, labels, classes = _list(path)
+    listing = images_elsewhere(path) if isinstance(path, RemoteFolder) else images(_folder(path))
+    names, labels, classes = _arranged(path, listing)
+    listed = listing.files(names)
     if color is None:
-        color = "grey" if _is_grey(path / names[0]) else "rgb"
+        color = "grey" if _is_grey(listed[0]) else "rgb"
     checks.choice("data: color", color, get_args(Color))
-    files = ImageFiles(path, names, _check_size(size), color)
+    files = ImageFiles(listed, _check_size(size), color)
     if labels is not None:  # images of one class are often alike: a look at one of each finds a missing size early
         files.read(np.unique(labels, return_index=True)[1].astype(np.intp))
     return from_arrays(files, labels, classes, name=path.name)
 
 
-def _list(path: Path) -> tuple[list[str], NDArray[np.int64] | None, tuple[str, ...] | None]:
-    loose, by_class = images(path)
+def _folder(path: Path) -> Path:
+    path = Path(path)
+    if not path.is_dir():
+        raise InputError(f"data: {path} is not a folder" if path.exists() else f"data: {path} does not exist")
+    return path
+
+
+def _arranged(
+    path: Path | RemoteFolder, found: Images
+) -> tuple[list[str], NDArray[np.int64] | None, tuple[str, ...] | None]:
+    """The names of all images, their labels and the names of the classes."""
+    loose, by_class = found.loose, found.by_class
     if loose and by_class:
         raise InputError(f"data: {path} holds images beside class folders ({loose[0]}); move or remove them")
     if loose:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
+from typing import NamedTuple, overload
 
+from testifai.data.files import stat_of
 from testifai.errors import InputError
+from testifai.support.remote import RemoteFolder, version_of
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
+_THREADS = 16  # that fetch: each waits most of the time
 
 
 class Listed(Sequence[Path]):
@@ -31,9 +36,78 @@ class Listed(Sequence[Path]):
             return Listed(self.folder, self.names[place])
         return self.folder / self.names[place]
 
+    def sizes(self) -> Iterator[int]:
+        """How many bytes each has."""
+        return (stat_of(file)[0] for file in self)
 
-def images(folder: Path) -> tuple[list[str], dict[str, list[str]]]:
-    """Names of the images right in a folder, and by class folder those of the images anywhere below it; all sorted."""
+    def make_ready(self, places: Iterable[int]) -> None:
+        """What is to be read soon; here all files are ready."""
+
+
+class Fetched(Listed):
+    """Files of a folder elsewhere: a path is that of a copy on this machine, fetched when it is asked for."""
+
+    def __init__(self, folder: RemoteFolder, names: Sequence[str], about: Sequence[About]) -> None:
+        self.remote, self.names, self._about = folder, names, about
+
+    @overload
+    def __getitem__(self, place: int) -> Path: ...
+    @overload
+    def __getitem__(self, place: slice) -> Fetched: ...
+    def __getitem__(self, place: int | slice) -> Path | Fetched:
+        if isinstance(place, slice):
+            return Fetched(self.remote, self.names[place], self._about[place])
+        about = self._about[place]
+        return self.remote.file(self.names[place], about.version, about.size)
+
+    def sizes(self) -> Iterator[int]:
+        return (about.size or 0 for about in self._about)
+
+    def make_ready(self, places: Iterable[int]) -> None:
+        missing = [place for place in places if not self._copy(place).exists()]
+        if missing:
+            with ThreadPoolExecutor(_THREADS, thread_name_prefix="testifai") as pool:
+                list(pool.map(self.__getitem__, missing))
+
+    def _copy(self, place: int) -> Path:
+        return self.remote.copy_of(self.names[place], self._about[place].version)
+
+
+class About(NamedTuple):
+    """What tells a file elsewhere from an earlier one of its name."""
+
+    version: str
+    size: int | None
+
+
+@dataclass(frozen=True)
+class Images:
+    """The images of a folder by name: those right in it, and by class folder those anywhere below it; all sorted."""
+
+    loose: list[str]
+    by_class: dict[str, list[str]]
+    files: Callable[[list[str]], Listed]  # of these names
+
+
+def images_elsewhere(folder: RemoteFolder) -> Images:
+    """The images of a folder elsewhere."""
+    found = folder.listed()
+    loose: list[str] = []
+    by_class: dict[str, list[str]] = {}
+    for name in found:
+        parts = name.split("/")
+        if parts[-1].lower().endswith(IMAGE_SUFFIXES) and not (parts[0].startswith(".") or parts[-1].startswith(".")):
+            (loose if len(parts) == 1 else by_class.setdefault(parts[0], [])).append(name)
+
+    def files(names: list[str]) -> Listed:
+        return Fetched(folder, names, [About(version_of(found[name]), found[name].get("size")) for name in names])
+
+    ordered = {name: sorted(by_class[name], key=_by_part) for name in sorted(by_class)}
+    return Images(sorted(loose), ordered, files)
+
+
+def images(folder: Path) -> Images:
+    """The images of a folder."""
     loose, classes = [], []
     with _entries(folder) as entries:
         for entry in entries:
@@ -42,7 +116,8 @@ def images(folder: Path) -> tuple[list[str], dict[str, list[str]]]:
             elif not entry.name.startswith(".") and _holds(entry.is_dir):
                 classes.append(entry.name)
     found = {name: _below(folder, name) for name in sorted(classes)}
-    return sorted(loose), {name: names for name, names in found.items() if names}
+    by_class = {name: names for name, names in found.items() if names}
+    return Images(sorted(loose), by_class, lambda names: Listed(folder, names))
 
 
 def has_images(folder: Path) -> bool:
@@ -81,8 +156,12 @@ def _below(root: Path, name: str) -> list[str]:
                     found.append(f"{inside}/{entry.name}")
                 elif _holds(lambda here=entry: here.is_dir(follow_symlinks=False)):  # type: ignore[misc]
                     waiting.append(f"{inside}/{entry.name}")
-    # In the order of paths, which compare part by part.
-    return sorted(found, key=lambda one: one.replace("/", "\0"))
+    return sorted(found, key=_by_part)
+
+
+def _by_part(name: str) -> str:
+    """For the order of paths, which compare part by part."""
+    return name.replace("/", "\0")
 
 
 def _holds(question: Callable[[], bool]) -> bool:

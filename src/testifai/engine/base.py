@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from testifai.engine.batch_size import BatchSize
 from testifai.engine.plan import Work
 from testifai.engine.subject import Subject
+from testifai.engine.workers import Inquiry, Job, Said, Threads, Workers
 from testifai.runs.outcomes import Outcomes, Places
 
 
@@ -43,8 +44,8 @@ class References:
         return None if self.values is None else self.values[places]
 
 
-class Executor(ABC):
-    """Runs work and hands over what it measured, batch by batch and in the caller's thread.
+class Executor(Workers):
+    """Runs work and hands over what it measured, batch by batch and in the caller's thread; other inquiries too.
 
     The outcomes depend on the subject and the work alone, never on batch size, workers or interruptions.
     """
@@ -70,5 +71,7 @@ class Executor(ABC):
     def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
         """Measure what is missing of the work. What was handed over before an error or interrupt stays valid."""
 
-    def close(self) -> None:  # noqa: B027  most hold nothing
-        """Let go of whatever is held between runs, on this machine and on others; another run may follow."""
+    def map(
+        self, inquiry: Inquiry[Job, Said], jobs: Iterable[Job], *, alone: bool = False
+    ) -> Generator[Said, None, None]:
+        return Threads(self.workers).map(inquiry, jobs, alone=alone)

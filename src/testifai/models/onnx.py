@@ -29,6 +29,7 @@ from testifai.models.traces import as_rows
 from testifai.support import libraries
 from testifai.support.batches import Batch
 from testifai.support.fields import Count, File, Megabytes
+from testifai.support.remote import Elsewhere, opened, portable
 from testifai.support.schema import model_validator
 
 _DTYPES = {
@@ -153,7 +154,7 @@ class OnnxModel(Model):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A session of onnxruntime cannot be copied to another process; the file can be opened again there.
-        return _reopen, (self.path.absolute(), self._options)
+        return _reopen, (portable(self.path.absolute()), self._options)
 
     def _prepare(self, batch: NDArray[Any]) -> Preprocess:
         layout, scale = self._options["layout"], self._options["scale"]
@@ -240,8 +241,8 @@ class OnnxPart(ImagePart):
         return OnnxTextModel(path, **options)
 
 
-def _reopen(path: Path, options: dict[str, Any]) -> OnnxModel:
-    return OnnxModel(path, **options)
+def _reopen(told: Path | Elsewhere, options: dict[str, Any]) -> OnnxModel:
+    return OnnxModel(opened(told), **options)
 
 
 def _only_input(name: str, inputs: Sequence[Any]) -> Any:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from testifai import models
 from testifai.data import Inputs
 from testifai.engine.batch_size import default_workers
-from testifai.engine.inference import attempt, in_order
+from testifai.engine.inference import attempt
+from testifai.engine.workers import Threads, Workers
 from testifai.errors import InputError
 from testifai.models.outputs import check_outputs
 from testifai.operational import surprise as surprise_measures
@@ -40,6 +41,27 @@ class Observed:
     classes: int | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class _Observing:
+    """What a model says of inputs that lie together, from one number to before another."""
+
+    model: models.Model
+    inputs: Inputs
+    traces: bool
+    layer: str | None
+
+    def __call__(self, rows: slice) -> Observed:
+        part = self.inputs[rows]
+        batch = part if isinstance(part, list) else np.asarray(part)
+        said, traced = attempt(self._ask, batch)
+        outputs = check_outputs(said, len(batch), self.model.name)
+        columns = outputs.shape[1] if outputs.ndim == 2 and outputs.shape[1] > 1 else None
+        return Observed(decide(outputs), None if columns is None else confidence(outputs), traced, columns)
+
+    def _ask(self, batch: Batch) -> tuple[Any, Any]:
+        return self.model.traced(batch, self.layer) if self.traces else (self.model(batch), None)
+
+
 def observe(
     model: Any,
     inputs: Inputs,
@@ -47,10 +69,11 @@ def observe(
     traces: bool = False,
     layer: str | None = None,
     progress: Callable[[int], None] | None = None,
+    workers: Workers | None = None,
 ) -> Observed:
     """Run a model over unlabelled inputs; with `traces`, also keep what `layer` says (default: the features).
 
-    `progress` is told how many inputs are done.
+    `progress` is told how many inputs are done; `workers` run the model, by default threads of this process.
 
     >>> observe(lambda rows: rows * [1, 2], np.array([[0.0, 1.0], [1.0, 0.0]])).predicted.tolist()
     [1, 0]
@@ -58,27 +81,18 @@ def observe(
     model = models.wrap(model)
     if traces and not model.traces_layers:
         raise InputError(f"layer: {model.name} does not show its layers; an ONNX file or a torch module does")
-
-    def ask(batch: Batch) -> tuple[Any, Any]:
-        return model.traced(batch, layer) if traces else (model(batch), None)
-
-    def run(batch: Batch) -> tuple[NDArray[np.int64], Floats | None, NDArray[np.float32] | None, int | None]:
-        said, rows = attempt(ask, batch)
-        outputs = check_outputs(said, len(batch), model.name)
-        columns = outputs.shape[1] if outputs.ndim == 2 and outputs.shape[1] > 1 else None
-        return decide(outputs), None if columns is None else confidence(outputs), rows, columns
-
-    parts = []
+    parts: list[Observed] = []
     done = 0
     # Sums of matrix products depend on the number of threads, and what is selected must not depend on the machine.
     with one_blas_thread():
-        for part in in_order(run, _batches(inputs, model.batch_size), default_workers(model)):
+        asking = _Observing(model, inputs, traces, layer)
+        for part in (workers or Threads(default_workers(model))).map(asking, _batches(inputs, model.batch_size)):
             parts.append(part)
-            done += len(part[0])
+            done += len(part.predicted)
             if progress is not None:
                 progress(done)
-    labels, confidences, rows, columns = zip(*parts, strict=True)
-    return Observed(_join(labels), _join(confidences), _join(rows), columns[0])
+    labels, confidences, rows = zip(*((one.predicted, one.confidence, one.traces) for one in parts), strict=True)
+    return Observed(_join(labels), _join(confidences), _join(rows), parts[0].classes)
 
 
 def risk_of(technique: Technique, observed: Observed, training: Observed | None = None) -> Floats | None:
@@ -128,15 +142,14 @@ def _finite(surprise: Floats) -> Floats:
     return np.nan_to_num(surprise, nan=np.nan, posinf=bounded.max(initial=0.0), neginf=bounded.min(initial=0.0))
 
 
-def _batches(inputs: Inputs, size: int | None) -> Iterator[Batch]:
+def _batches(inputs: Inputs, size: int | None) -> Iterator[slice]:
     if size is None:
         size = BATCH_INPUTS
         if not isinstance(inputs, list):
             row_bytes = int(np.prod(inputs.shape[1:])) * inputs.dtype.itemsize
             size = max(1, min(size, BATCH_BYTES // max(row_bytes, 1)))
     for start in range(0, len(inputs), size):
-        part = inputs[start : start + size]
-        yield part if isinstance(part, list) else np.asarray(part)
+        yield slice(start, start + size)
 
 
 def _join(parts: tuple[Any, ...]) -> Any:

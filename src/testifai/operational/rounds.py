@@ -274,8 +274,8 @@ def _places(data: Data, examples: list[int]) -> list[str]:
     """Where each example is found: its file, or its row in the data's file."""
     if not isinstance(data.inputs, ImageFiles):
         return [f"{data.name}[{example}]" for example in examples]
-    files, folder = data.inputs.files, data.inputs.folder
-    return [Path(data.name, files[example].relative_to(folder)).as_posix() for example in examples]
+    names = data.inputs.files.names
+    return [Path(data.name, names[example]).as_posix() for example in examples]
 
 
 def _shown(inputs: Any) -> list[str]:

@@ -11,8 +11,9 @@ import io
 import json
 import string
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy as np
 from testifai import models
 from testifai.data import Data
 from testifai.data.fingerprint import fingerprint
+from testifai.engine.hiring import hire
 from testifai.errors import InputError
 from testifai.operational import check_tests, resolve
 from testifai.operational import frame as make_frame
@@ -38,6 +40,7 @@ from testifai.operational.base import (
     needs_of,
 )
 from testifai.operational.labelling import Classes
+from testifai.scans.options import ScanOptions
 
 FORMAT = 1
 SUFFIX = ".selection.npz"
@@ -162,11 +165,14 @@ def choose(
     training: Data | None = None,
     layer: str | None = None,
     progress: Callable[[int, int], None] | None = None,
+    workers: int | str | None = None,
+    executor: Any = None,
 ) -> Selection:
     """Run the model and choose; labels are neither needed nor looked at.
 
     `classes` names the model's classes where neither the data nor the model do. `training` and `layer` are for the
     techniques that measure surprise (layer also for ces); `progress` is told (inputs done, inputs in all).
+    `workers` and `executor` say who runs the model, as for a scan; what is chosen does not depend on it.
     """
     described = {"use": technique} if isinstance(technique, str) else dict(technique)
     made = make_technique(described)
@@ -184,12 +190,13 @@ def choose(
         if progress is not None:
             progress(done, total)
 
-    seen = observe(model, data.inputs, traces=needs in (FEATURES, *SURPRISE), layer=layer, progress=show)
-    seen_training = None
-    if training is not None:
-        seen_training = observe(
-            model, training.inputs, traces=True, layer=layer, progress=lambda done: show(len(data) + done)
-        )
+    placed = ScanOptions.of({"workers": workers, "executor": executor}).placed()
+    with closing(hire(*placed, model)) as hired:
+        observed = partial(observe, model, layer=layer, workers=hired)
+        seen = observed(data.inputs, traces=needs in (FEATURES, *SURPRISE), progress=show)
+        seen_training = None
+        if training is not None:
+            seen_training = observed(training.inputs, traces=True, progress=lambda done: show(len(data) + done))
     risk = risk_of(made, seen, seen_training)
     features = seen.traces if needs == FEATURES else None
     selection = Selection(

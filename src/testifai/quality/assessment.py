@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,16 +17,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.engine.subject import Subject
+from testifai.engine.workers import Workers
 from testifai.errors import InputError
+from testifai.models.base import Model
+from testifai.quality.base import Reference
 from testifai.quality.plan import Plan
 from testifai.quality.scores import Scores, no_quality_in
 from testifai.runs import keys
+from testifai.runs.outcomes import Places
 from testifai.runs.store import Store
 from testifai.space import Space
 
 Ids = NDArray[np.int64]
 
 ORDERS = 2  # as published: tests of up to two perturbations are measured, the others predicted
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """A test's score with its standard error, and how many inputs the model under test was handed for it."""
+
+    configuration: int
+    score: tuple[float, float]
+    spent: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Scoring:
+    """The inquiry of an assessment: how far a test's inputs are from the clean ones."""
+
+    subject: Subject
+    reference: Reference
+    places: Places
+
+    @property
+    def model(self) -> Model:
+        return self.subject.model
+
+    def __call__(self, configuration: int) -> _Scored:
+        sigma = self.subject.space.configuration(configuration)
+        before = self.reference.inferences
+        score = self.reference.score(self.subject.composite(sigma, self.places[self.reference.rows]))
+        return _Scored(configuration, (float(score.value), float(score.error)), self.reference.inferences - before)
 
 
 class Assessment:
@@ -90,31 +123,35 @@ class Assessment:
         self.inferences = store.get(self._key) or 0
         self._note(store)
 
-    def run(self, store: Store | None, interrupted: Callable[[], bool], progress: Callable[[int, int], None]) -> None:
-        """Measure what is missing; with a store, each score is in the file once it is known."""
+    def run(
+        self,
+        workers: Workers,
+        store: Store | None,
+        interrupted: Callable[[], bool],
+        progress: Callable[[int, int], None],
+    ) -> None:
+        """Have workers measure what is missing; with a store, each score is in the file once it is known."""
         wanted = self.wanted
         missing = np.setdiff1d(wanted, sorted(self.found))
-        before = self.inferences
-        for configuration, score, spent in self._measured(missing):
-            self.inferences = before + spent
-            self.found[configuration] = score
+        for one in self._measured(missing, workers):
+            self.inferences += one.spent
+            self.found[one.configuration] = one.score
             if store is not None:
-                store.put_blocks([(self._key, configuration, np.array(score))])
+                store.put_blocks([(self._key, one.configuration, np.array(one.score))])
                 self._note(store)
             progress(len(self.found), len(wanted))
             if interrupted():
                 raise KeyboardInterrupt
 
-    def _measured(self, ids: Ids) -> Iterator[tuple[int, tuple[float, float], int]]:
+    def _measured(self, ids: Ids, workers: Workers) -> Iterator[_Scored]:
         if not len(ids):
             return
         subject = self.subject
         places = np.arange(self._sample())
         reference = self.measure.reference(subject.batch(places), subject.model, seed=subject.seed)
-        for configuration in ids.tolist():
-            sigma = subject.space.configuration(configuration)
-            score = reference.score(subject.composite(sigma, places[reference.rows]))
-            yield configuration, (float(score.value), float(score.error)), reference.inferences
+        self.inferences += reference.inferences
+        # Measures of others need not be safe to ask from several threads.
+        yield from workers.map(_Scoring(subject, reference, places), ids.tolist(), alone=True)
 
     def _sample(self) -> int:
         return min(self.measure.sample, len(self.subject.order))

@@ -20,6 +20,7 @@ from testifai.runs.outcomes import visiting_order
 from testifai.scans.assignment import misnumbered
 from testifai.scans.chance import SURE, near_chance
 from testifai.statistics.intervals import wilson
+from testifai.support import remote
 from testifai.support.batches import Batch, are_pairs, take
 from testifai.support.files import write_bytes
 
@@ -176,7 +177,9 @@ def _columns(kind: str, data: str) -> dict[str, Any]:
     """Which columns of a table of texts are read, said so that it can be changed."""
     if kind not in ("csv", "tsv", "jsonl"):
         return {}
-    found = columns(kind, Path(data))
+    file = remote.place(data) if remote.is_address(data) else Path(data)
+    assert isinstance(file, Path), "a table is a file"
+    found = columns(kind, file)
     entry: dict[str, Any] = {"text": found.text[0] if len(found.text) == 1 else list(found.text)}
     return entry if found.label is None else {**entry, "label": found.label}
 
@@ -237,6 +240,8 @@ def _classes(adapter: models.Model, data: datasets.Data) -> int | None:
 
 
 def _relative(path: str, folder: Path) -> str:
+    if remote.is_address(path):
+        return path
     return Path(os.path.relpath(Path(path).resolve(), folder)).as_posix()
 
 

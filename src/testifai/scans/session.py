@@ -166,7 +166,7 @@ class Session:
         # Refuse an impossible plan before a file is made or an inference spent.
         self.strategy.propose(self.progress())
         if store is None:
-            with self._interrupts_wait(), only_new_looked_at(), self._hashed_meanwhile():
+            with self._interrupts_wait(), only_new_looked_at(), closing(self.executor), self._hashed_meanwhile():
                 self._assess(None, progress)
                 self._run(None, progress)
             return self.tomogram()
@@ -174,7 +174,7 @@ class Session:
             self._attach(opened, extra or {})
             if extra and keys.SPEC in extra:
                 own.remember(opened)
-            with self._interrupts_wait(), only_new_looked_at():
+            with self._interrupts_wait(), only_new_looked_at(), closing(self.executor):
                 self._assess(opened, progress)
                 self._run(opened, progress)
             keep_files(self.data, opened)
@@ -327,7 +327,7 @@ class Session:
             if progress is not None:
                 progress(Step(self.outcomes.total(), most, len(self.outcomes), (scored, of)))
 
-        self.assessment.run(store, self._interrupted, show)
+        self.assessment.run(self.executor, store, self._interrupted, show)
 
     def _run(self, store: Store | None, progress: Callable[[Step], None] | None) -> None:
         done = self.outcomes.total()
@@ -354,13 +354,12 @@ class Session:
                 self._warn_near_chance()
 
         try:
-            with closing(self.executor):
-                while (work := self.strategy.propose(self.progress())) is not None:
-                    before = done
-                    self._ask_twice(store)
-                    self.executor.run(self._own_part(work), self.outcomes, hand_over)
-                    if self.part is not None or done == before:
-                        break
+            while (work := self.strategy.propose(self.progress())) is not None:
+                before = done
+                self._ask_twice(store)
+                self.executor.run(self._own_part(work), self.outcomes, hand_over)
+                if self.part is not None or done == before:
+                    break
             self._warn_near_chance()
         finally:
             if store is not None:

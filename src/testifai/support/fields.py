@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, cast
 import numpy as np
 
 from testifai.errors import InputError, suggest
-from testifai.support import checks
+from testifai.support import checks, remote
 from testifai.support.registry import Registry
 from testifai.support.schema import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
@@ -63,6 +63,7 @@ class Part(Fields):
     """
 
     FILES: ClassVar[tuple[str, ...]] = ()  # fields that name files or folders; relative paths start at the spec's
+    FOLDERS: ClassVar[tuple[str, ...]] = ()  # those of them that may be a folder elsewhere, at an address
     CODE: ClassVar[tuple[str, ...]] = ()  # fields that name code of the user's, "package.module:name"
 
     def own_code(self) -> dict[str, str]:
@@ -71,10 +72,14 @@ class Part(Fields):
         return {name: str(path) for name, path in named.items() if path is not None}
 
     def told(self, folder: Path | None = None) -> dict[str, Any]:
-        """All that was told; with a folder, files as paths that start there."""
+        """All that was told; with a folder, files as paths that start there, and copies of what is elsewhere."""
         told = self.model_dump(exclude_none=True)
         if folder is not None:
-            told |= {name: _within(folder, told[name]) for name in self.FILES if name in told}
+            found = {name: _within(folder, told[name]) for name in self.FILES if name in told}
+            for name, place in found.items():
+                if isinstance(place, remote.RemoteFolder) and name not in self.FOLDERS:
+                    raise InputError(f"{name}: {place} is a folder; of folders elsewhere those of images are read")
+            told |= found
         return told
 
     def missing_files(self, folder: Path) -> list[Path]:
@@ -92,8 +97,10 @@ def _values(told: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
     return [one for value in found for one in (value if isinstance(value, list) else [value])]
 
 
-def _within(folder: Path, named: str | list[str]) -> Path | list[Path]:
-    return Path(folder, named) if isinstance(named, str) else [Path(folder, one) for one in named]
+def _within(folder: Path, named: str | list[str]) -> Any:
+    if isinstance(named, list):
+        return [_within(folder, one) for one in named]
+    return remote.place(named, folder) if remote.is_address(named) else Path(folder, named)
 
 
 def read_part(kinds: Registry, table: Mapping[str, Any]) -> Any:

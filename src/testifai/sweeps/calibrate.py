@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -63,6 +64,7 @@ def calibrate(
     batch_size: int | None = None,
     seed: int = 0,
     workers: int | str | None = None,
+    executor: Any = None,
     recorded: Iterable[SweepBatch] = (),
     on_batch: Callable[[SweepBatch], None] | None = None,
 ) -> Calibrated:
@@ -84,18 +86,19 @@ def calibrate(
     chosen = resolve(perturbation)
     task = Task.checked(
         model, data, chosen, levels=levels, integer=integer, oracle=oracle, batch_size=batch_size, seed=seed,
-        workers=workers, population="data", recorded=recorded, on_batch=on_batch,
+        workers=workers, executor=executor, population="data", recorded=recorded, on_batch=on_batch,
     )  # fmt: skip
-    accuracy = task.accuracy(task.scale.ends[0])
-    setting = task.setting(
-        tuple(max(0.0, accuracy - drop) for drop in wanted),
-        "asap",
-        checks.curvature(curvature),
-        whole("points", points, least=2),
-        checks.confidence(confidence),
-        checks.target(target),
-    )
-    sweeps = task.run(setting)
+    with closing(task.probe):
+        accuracy = task.accuracy(task.scale.ends[0])
+        setting = task.setting(
+            tuple(max(0.0, accuracy - drop) for drop in wanted),
+            "asap",
+            checks.curvature(curvature),
+            whole("points", points, least=2),
+            checks.confidence(confidence),
+            checks.target(target),
+        )
+        sweeps = task.run(setting)
     found = {drop: _first_below(sweep) for drop, sweep in zip(wanted, sweeps, strict=True)}
     reached = {drop: place for drop, place in found.items() if place is not None}
     if not reached:

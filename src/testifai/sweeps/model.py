@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,6 +44,7 @@ def sweep_model(
     seed: int = 0,
     repetitions: int = 1,
     workers: int | str | None = None,
+    executor: Any = None,
     recorded: Iterable[SweepBatch] = (),
     on_batch: Callable[[SweepBatch], None] | None = None,
 ) -> Any:
@@ -64,7 +66,7 @@ def sweep_model(
     """
     task = Task.checked(
         model, data, perturbation, levels=levels, integer=integer, oracle=oracle, batch_size=batch_size, seed=seed,
-        workers=workers, population=population, recorded=recorded, on_batch=on_batch,
+        workers=workers, executor=executor, population=population, recorded=recorded, on_batch=on_batch,
     )  # fmt: skip
     setting = task.setting(
         checks.thresholds(threshold),
@@ -74,7 +76,8 @@ def sweep_model(
         checks.confidence(confidence),
         checks.target(target),
     )
-    found = task.run(setting, repetitions=whole("repetitions", repetitions, least=1))
+    with closing(task.probe):
+        found = task.run(setting, repetitions=whole("repetitions", repetitions, least=1))
     return found[0] if np.ndim(threshold) == 0 else found
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.inference import in_order
+from testifai.engine.subject import Subject
+from testifai.models.base import Model
 from testifai.perturb import Perturbation
 from testifai.scans.session import Session
 from testifai.support.batches import Batch
@@ -34,13 +36,54 @@ class SweepBatch:
     reference: Array | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Job:
-    """Inputs to run at a level, None being the clean inputs."""
+    """Inputs to run at a level, None being the clean inputs; `clean` is what is remembered of these, if needed."""
 
     level: float | None
     start: int
     stop: int
+    clean: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Said:
+    """What became of a job: outcomes or, of clean inputs, what to remember; and how long the model took."""
+
+    level: float | None
+    start: int
+    rows: Array
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class _AtLevels:
+    """The inquiry of a sweep: a model's outcomes where a perturbation has this or that level."""
+
+    subject: Subject
+    perturbation: Perturbation
+    off: float | None  # the level at which it does nothing, if there is one
+
+    @property
+    def model(self) -> Model:
+        return self.subject.model
+
+    def __call__(self, job: _Job) -> _Said:
+        subject, places = self.subject, np.arange(job.start, job.stop)
+        batch = self._at(subject.batch(places), job.level, subject.order[places])
+        begin = time.perf_counter()
+        outputs = subject.ask(batch, "clean inputs" if job.level is None else f"level {job.level:g}")
+        seconds = time.perf_counter() - begin
+        if job.level is None:
+            return _Said(None, job.start, subject.reference(outputs), seconds)
+        expected = None if subject.labels is None else subject.labels[subject.order[places]]
+        return _Said(job.level, job.start, subject.judge(outputs, expected, job.clean).passed, seconds)
+
+    def _at(self, batch: Batch, level: float | None, indices: NDArray[np.intp]) -> Batch:
+        if level is None or level == self.off:
+            return batch
+        subject = self.subject
+        return self.perturbation.apply_level(batch, level, seed=subject.seed, indices=indices, side=subject.data.side)
 
 
 class Probe:
@@ -55,9 +98,8 @@ class Probe:
         on_batch: Callable[[SweepBatch], None] | None,
     ) -> None:
         self.inputs = len(session.subject.order)
-        self._subject, self._batch_size = session.subject, session.executor.batch_size
-        self._workers = session.executor.workers
-        self._perturbation, self._off = _open_ended(perturbation, ends)
+        self._executor, self._needs_clean = session.executor, session.subject.oracle.needs_clean
+        self._inquiry = _AtLevels(session.subject, *_open_ended(perturbation, ends))
         self._on_batch = on_batch
         self._passed, self._clean = _joined(recorded)
         self._used: dict[float, int] = {}
@@ -69,7 +111,7 @@ class Probe:
 
     def measure(self, asks: list[Ask]) -> Iterator[tuple[float, Bits]]:
         """The outcomes asked for, piece by piece: first what is known, then what has to be run."""
-        if self._subject.oracle.needs_clean and asks:
+        if self._needs_clean and asks:
             self._measure_clean(max(ask.stop for ask in asks))
         missing = []
         for ask in asks:
@@ -78,24 +120,26 @@ class Probe:
                 self._use(ask.level, ask.start + len(known))
                 yield ask.level, known
             missing.append(_Job(ask.level, ask.start + len(known), ask.stop))
-        for job, outputs in self._run(missing):
-            passed = self._judge(job, outputs)
-            assert job.level is not None
-            self._hand_over(SweepBatch(job.level, job.start, passed))
-            before = self._passed.get(job.level, np.zeros(0, bool))
-            self._passed[job.level] = np.concatenate([before, passed])
-            self._use(job.level, job.stop)
-            yield job.level, passed
+        for said in self._run(missing):
+            assert said.level is not None
+            self._hand_over(SweepBatch(said.level, said.start, said.rows))
+            before = self._passed.get(said.level, np.zeros(0, bool))
+            self._passed[said.level] = np.concatenate([before, said.rows])
+            self._use(said.level, said.start + len(said.rows))
+            yield said.level, said.rows
+
+    def close(self) -> None:
+        """Let go of whoever asks the model."""
+        self._executor.close()
 
     def _use(self, level: float, stop: int) -> None:
         self._used[level] = max(stop, self._used.get(level, 0))
 
     def _measure_clean(self, stop: int) -> None:
         """Remember the clean outputs of the first inputs."""
-        for job, outputs in self._run([_Job(None, self._clean_known(), stop)]):
-            rows = self._subject.reference(outputs)
-            self._clean = rows if self._clean is None else np.concatenate([self._clean, rows])
-            self._hand_over(SweepBatch(None, job.start, np.zeros(0, bool), rows))
+        for said in self._run([_Job(None, self._clean_known(), stop)]):
+            self._clean = said.rows if self._clean is None else np.concatenate([self._clean, said.rows])
+            self._hand_over(SweepBatch(None, said.start, np.zeros(0, bool), said.rows))
 
     def _clean_known(self) -> int:
         return 0 if self._clean is None else len(self._clean)
@@ -104,39 +148,21 @@ class Probe:
         if self._on_batch is not None:
             self._on_batch(measured)
 
-    def _run(self, jobs: list[_Job]) -> Iterator[tuple[_Job, Array]]:
-        """The model's outputs for all jobs, in batches, in the order of the jobs."""
-        return in_order(self._outputs, self._batches(jobs), self._workers)
+    def _run(self, jobs: list[_Job]) -> Iterator[_Said]:
+        """What becomes of all jobs, in batches, in the order of the jobs."""
+        with closing(self._executor.map(self._inquiry, self._batches(jobs))) as answers:
+            for said in answers:
+                self._executor.batch_size.note(len(said.rows), said.seconds)
+                yield said
 
     def _batches(self, jobs: list[_Job]) -> Iterator[_Job]:
         for job in jobs:
+            clean = None if job.level is None else self._clean
             start = job.start
             while start < job.stop:
-                stop = min(job.stop, start + self._batch_size.next())
-                yield _Job(job.level, start, stop)
+                stop = min(job.stop, start + self._executor.batch_size.next())
+                yield _Job(job.level, start, stop, None if clean is None else clean[start:stop])
                 start = stop
-
-    def _outputs(self, job: _Job) -> tuple[_Job, Array]:
-        """Perturb one batch and ask the model."""
-        subject = self._subject
-        places = np.arange(job.start, job.stop)
-        batch = self._at(subject.batch(places), job.level, subject.order[places])
-        begin = time.perf_counter()
-        outputs = subject.ask(batch, "clean inputs" if job.level is None else f"level {job.level:g}")
-        self._batch_size.note(len(batch), time.perf_counter() - begin)
-        return job, outputs
-
-    def _at(self, batch: Batch, level: float | None, indices: NDArray[np.intp]) -> Batch:
-        if level is None or level == self._off:
-            return batch
-        side = self._subject.data.side
-        return self._perturbation.apply_level(batch, level, seed=self._subject.seed, indices=indices, side=side)
-
-    def _judge(self, job: _Job, outputs: Array) -> Bits:
-        subject = self._subject
-        expected = None if subject.labels is None else subject.labels[subject.order[job.start : job.stop]]
-        clean = None if self._clean is None else self._clean[job.start : job.stop]
-        return subject.judge(outputs, expected, clean).passed
 
 
 def _open_ended(perturbation: Perturbation, ends: tuple[float, float]) -> tuple[Perturbation, float | None]:

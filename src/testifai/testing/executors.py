@@ -12,6 +12,7 @@ from testifai import data, models
 from testifai.engine.base import BatchOutcome, Executor
 from testifai.engine.plan import Work
 from testifai.engine.subject import Subject
+from testifai.errors import InputError
 from testifai.oracles import resolve
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, visiting_order
@@ -34,7 +35,7 @@ def check_executor(make: Callable[..., Executor]) -> None:
     `make(subject, batch_size=, workers=, interrupted=)` makes one. Outcomes and what is kept of them must be those of
     a plain loop over configurations, for every batch size, number of workers and kind of oracle, each measured once and
     handed over in the caller's thread. What was measured already is not measured again, and an interrupt ends the
-    run without spoiling what was handed over.
+    run without spoiling what was handed over. Answers to other inquiries come in the order of their jobs.
 
     >>> from testifai.engine.local import LocalExecutor
     >>> check_executor(LocalExecutor)
@@ -48,6 +49,7 @@ def check_executor(make: Callable[..., Executor]) -> None:
             _compare(found, expected, who, f"oracle {oracle}, {speed}")
     _check_parts(make, who)
     _check_interrupt(make, who)
+    _check_map(make, who)
 
 
 def _subject(oracle: Any = "label") -> Subject:
@@ -139,3 +141,34 @@ def _check_interrupt(make: Callable[..., Executor], who: str) -> None:
         require(0 < spent < 9 * INPUTS, who, f"measures {spent} of {9 * INPUTS} outcomes before an interrupt is heard")
         _run(make(_subject(), batch_size=5, workers=workers), _everything(), outcomes, who)
         _compare(outcomes, expected, who, "after an interrupt")
+
+
+class _Squares:
+    """An inquiry: squares of whole numbers, and a complaint about others."""
+
+    def __init__(self, model: models.Model) -> None:
+        self.model = model
+
+    def __call__(self, number: int) -> int:
+        if number < 0:
+            raise InputError(f"{number} is below 0")
+        return number**2
+
+
+def _check_map(make: Callable[..., Executor], who: str) -> None:
+    """Answers in order, however many and whoever gives them; an error as it was raised."""
+    subject = _subject()
+    executor = make(subject, workers=2)
+    try:
+        for alone in (False, True):
+            for count in (0, 1, 100):
+                found = list(executor.map(_Squares(subject.model), iter(range(count)), alone=alone))
+                require(found == [one**2 for one in range(count)], who, f"maps {count} jobs to other answers")
+        try:
+            list(executor.map(_Squares(subject.model), [1, -1]))
+        except InputError as error:
+            require(str(error) == "-1 is below 0", who, "changes what an inquiry complains of")
+        else:
+            require(False, who, "hides what an inquiry complains of")
+    finally:
+        executor.close()

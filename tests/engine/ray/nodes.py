@@ -21,11 +21,9 @@ STARTED_WITHIN = 90.0  # seconds
 class Nodes:
     """A cluster on loopback, its logs in a folder of its own; `environment` is what reaches it."""
 
-    def __init__(self, *options: str, pause: float = 0.0) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.address = f"127.0.0.1:{port}"
+    def __init__(self, *options: str, pause: float = 0.0, client: bool = False) -> None:
+        port, door = free_port(), free_port()
+        self.address, self.door = f"127.0.0.1:{port}", f"ray://127.0.0.1:{door}"
         self.folder = Path(tempfile.mkdtemp(prefix="ta-"))  # short: sockets live there
         self._options = ["--num-cpus=1", "--disable-usage-stats", "--block", *options]
         sources = str(Path(testifai.__file__).parents[1])
@@ -34,10 +32,14 @@ class Nodes:
             "PYTHONPATH": os.pathsep.join([sources, os.environ.get("PYTHONPATH", "")]),
         }  # fmt: skip
         # A node that does not answer for a few seconds is lost; Ray would wait for fifteen.
-        self._of_nodes = {"TEST_PAUSE": str(pause), "RAY_health_check_failure_threshold": "2"}
+        self.cache = self.folder / "copies"
+        self._of_nodes = {
+            "TEST_PAUSE": str(pause), "RAY_health_check_failure_threshold": "2", "TESTIFAI_CACHE": str(self.cache),
+            "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "120",
+        }  # fmt: skip
         self._started: list[subprocess.Popen[bytes]] = []
         head = ("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={self.folder}")
-        self._start(*head)
+        self._start(*head, *([f"--ray-client-server-port={door}"] if client else []))
         self._wait(1)
 
     def add(self) -> subprocess.Popen[bytes]:
@@ -84,6 +86,13 @@ class Nodes:
                     return
             assert time.monotonic() < deadline, f"the cluster did not start:\n{log}"
             time.sleep(0.3)
+
+
+def free_port() -> int:
+    """One that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def descendants(root: int) -> list[int]:

@@ -12,8 +12,10 @@ from testifai.engine.local import LocalExecutor
 from testifai.engine.plan import Work
 from testifai.engine.ray.actor import Actor
 from testifai.engine.ray.crew import Crew, _import_path, _Seat
+from testifai.engine.ray.inquiries import Measuring
 from testifai.engine.ray.tasks import Task
 from testifai.errors import InputError
+from testifai.models import wrap
 from testifai.models.onnx import OnnxModel
 from testifai.models.texts.cache import RowCache
 from testifai.runs.outcomes import Outcomes
@@ -35,17 +37,30 @@ def test_it_measures_what_a_local_executor_does(actor, oracle):
     local.run(
         Work(np.arange(9), np.arange(INPUTS)), expected, lambda m: expected.record(m.configuration, m.places, m.passed)
     )
-    actor.load(_subject(oracle), 5, 1.0, 0.0)
+    actor.load(Measuring(_subject(oracle), 5, 1.0), 0.0)
     table = np.random.default_rng(0).random((4, INPUTS)) < 0.5
     task = Task.of(np.array([3, 4, 5, 8]), np.arange(INPUTS), table)
     if oracle == "consistency":
         references = local.references.get(task.places)
         task = Task(task.configurations, task.places, task.wanted, references)
-    outcomes = list(actor.measure(task).outcomes(task))
+    outcomes = list(actor.do(task).outcomes(task))
     assert [one.configuration for one in outcomes] == [3, 4, 5, 8]
     for one, row in zip(outcomes, task.table(), strict=True):
         np.testing.assert_array_equal(one.places, task.places[row])
         np.testing.assert_array_equal(one.passed, expected.passed(one.configuration, one.places))
+
+
+def test_a_module_goes_to_the_first_gpu_that_the_actor_is_shown(actor, monkeypatch):
+    torch = pytest.importorskip("torch")
+    module, moved = torch.nn.Linear(3, 3), []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(module, "to", lambda device: moved.append(device) or module, raising=False)
+    model = wrap(module)
+    actor.load(SimpleNamespace(model=model), 0.0)
+    assert moved == []
+    actor.load(SimpleNamespace(model=model), 0.5)
+    assert moved == ["cuda"]  # without a number: Ray shows an actor its own alone
+    assert model.device == torch.device("cuda")
 
 
 def test_a_node_with_another_version_is_refused():
@@ -61,6 +76,13 @@ def test_modules_of_a_spec_are_found_where_they_were(tmp_path, monkeypatch):
     import_object("my_ray_module:model", folder=tmp_path)
     assert str(tmp_path) not in sys.path
     assert str(tmp_path.resolve()) in _import_path()
+
+
+def test_folders_of_installed_packages_hide_nothing(tmp_path, monkeypatch):
+    """Cython has parts of packages that are called like modules of their own."""
+    inside = tmp_path / "site-packages" / "sklearn"
+    monkeypatch.setitem(sys.modules, "_cyutility", SimpleNamespace(__file__=str(inside / "_cyutility.so")))
+    assert str(inside) not in _import_path()
 
 
 def test_models_of_files_are_opened_again_from_another_folder(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from testifai.engine.ray.cluster import Cluster, _no_stderr
+from testifai.engine.ray.cluster import Cluster, _no_stderr, _reason
 from testifai.engine.ray.crew import Wanted
 from testifai.errors import InputError
 from testifai.scans.options import ScanOptions
@@ -61,6 +61,12 @@ def test_what_is_no_address_is_refused(address):
     pytest.importorskip("ray")
     with pytest.raises(InputError, match="is not an address of Ray; HOST:6379, ray://HOST:10001 and auto are"):
         Cluster(address)
+
+
+def test_of_a_servers_traceback_the_end_is_told():
+    told = "Initialization failure from server:\nTraceback (most recent call last):\n  File x\nOSError: no port left\n"
+    assert _reason(ConnectionAbortedError(told)) == "OSError: no port left"
+    assert _reason(ValueError("one\ntwo")) == "one"
 
 
 def test_there_are_as_many_actors_as_fit():

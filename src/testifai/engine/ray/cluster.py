@@ -62,7 +62,7 @@ class Cluster:
             other = "does it run this version of Ray, and is its token known here (RAY_AUTH_MODE=token)?"
             hint = START if address in (None, *SPECIAL) else other
             raise InputError(
-                f"workers: no Ray cluster at {address or 'this machine'} ({one_line(error)}); {hint}"
+                f"workers: no Ray cluster at {address or 'this machine'} ({_reason(error)}); {hint}"
             ) from None
 
     def _init(self, address: str) -> None:
@@ -105,6 +105,12 @@ class Cluster:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+
+def _reason(error: BaseException) -> str:
+    """What an error says; one that hands on the traceback of a server, what that ends with."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1][:300] if lines and lines[0].endswith(":") else one_line(error)
 
 
 def _reach(address: str) -> None:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from testifai.engine.inference import one_line
 from testifai.engine.ray.actor import Actor
 from testifai.engine.ray.cluster import Cluster
-from testifai.engine.ray.tasks import Measured, Task
+from testifai.engine.workers import Inquiry
 from testifai.errors import InputError
 from testifai.support.progress import note
 from testifai.support.version import VERSION
@@ -23,7 +23,10 @@ from testifai.support.version import VERSION
 AHEAD = 2  # tasks an actor has at a time: the next one is there when it ends the first
 LOOK_EVERY = 0.2  # seconds, for an interrupt
 STARTED_WITHIN = 120.0  # seconds
+INSTALLED = frozenset({"site-packages", "dist-packages"})
 MOST_LOSSES = 3  # actors that end with the same task before the task is blamed
+
+Task = TypeVar("Task")
 
 
 @dataclass(frozen=True)
@@ -56,27 +59,35 @@ class _Seat:
 
     handle: Any
     about: Any  # the answer to who it is, to come
-    loaded: Any  # that it has the subject, to come
+    loaded: Any  # that it has the inquiry, to come
     ready: bool = False
-    tasks: dict[Any, Task] = field(default_factory=dict)  # those it has, by the answer to come
+    tasks: dict[Any, Any] = field(default_factory=dict)  # those it has, by the answer to come
 
 
 class Crew:
-    """Runs tasks; what a lost actor had is run again, and every task's outcomes arrive once."""
+    """Has tasks of an inquiry done; what a lost actor had is done again, and every task's answer arrives once."""
 
-    def __init__(self, cluster: Cluster, wanted: Wanted, subject: Any, batch_size: int | None) -> None:
-        self._cluster, self._ray = cluster, cluster.ray
-        self._wanted, self._batch_size = wanted, batch_size
+    def __init__(self, cluster: Cluster, wanted: Wanted) -> None:
+        self._cluster, self._ray, self._wanted = cluster, cluster.ray, wanted
         self.size = wanted.fitting(cluster.resources())
+        self._kind = self._ray.remote(Actor)
+        self._inquiry: Any = None  # in the object store
+        self._seats: list[_Seat] = []
+        self._losses: dict[int, int] = {}  # of actors, by the task they had
+
+    def load(self, inquiry: Inquiry[Any, Any]) -> None:
+        """Give all actors an inquiry, in place of the one before; the first starts them."""
         try:
-            self._subject = self._ray.put(subject)
+            self._inquiry = self._ray.put(inquiry)
         except Exception as error:  # whatever code of the user's raises when it is pickled
             raise InputError(f"workers: the model or the data cannot be sent to another process: {one_line(error)}; "
                              "an ONNX file, a torch module and functions of a module can") from None  # fmt: skip
-        note(f"starting {self.size} actors on {cluster.nodes()} nodes")
-        self._kind = self._ray.remote(Actor)
-        self._seats = [self._hire() for _ in range(self.size)]
-        self._losses: dict[int, int] = {}  # of actors, by the task they had
+        if not self._seats:
+            note(f"starting {self.size} actors on {self._cluster.nodes()} nodes")
+            self._seats = [self._hire() for _ in range(self.size)]
+            return
+        for seat in self._seats:
+            seat.loaded, seat.ready = self._load_into(seat.handle), False
 
     def where(self) -> str:
         """Nodes and actors at work, in words."""
@@ -85,8 +96,8 @@ class Crew:
 
     def run(
         self, cut: Callable[[int], Task | None], interrupted: Callable[[], bool]
-    ) -> Generator[tuple[Task, Measured], None, None]:
-        """What becomes of all tasks, as they arrive; `cut` makes the next one for so many actors.
+    ) -> Generator[tuple[Task, Any], None, None]:
+        """All tasks with their answers, as they arrive; `cut` makes the next one for so many actors.
 
         After a task failed, those in hand are waited for, and then its error is raised.
         """
@@ -126,8 +137,10 @@ class Crew:
         handle = self._kind.options(
             num_cpus=self._wanted.cpus, num_gpus=self._wanted.gpus, scheduling_strategy="SPREAD"
         ).remote(os.getcwd(), _import_path())
-        loaded = handle.load.remote(self._subject, self._batch_size, self._wanted.cpus, self._wanted.gpus)
-        return _Seat(handle, handle.about.remote(), loaded)
+        return _Seat(handle, handle.about.remote(), self._load_into(handle))
+
+    def _load_into(self, handle: Any) -> Any:
+        return handle.load.remote(self._inquiry, self._wanted.gpus)
 
     def _dismiss(self, seat: _Seat) -> None:
         with suppress(Exception):  # it may be gone, and its cluster too
@@ -144,7 +157,7 @@ class Crew:
                 task = again.popleft() if again else cut(len(ready))
                 if task is None:
                     return False
-                seat.tasks[seat.handle.measure.remote(task)] = task
+                seat.tasks[seat.handle.do.remote(task)] = task
         return True
 
     def _answers(self) -> dict[Any, _Seat]:
@@ -152,14 +165,14 @@ class Crew:
         expected = {answer: seat for seat in self._seats for answer in seat.tasks}
         return expected | {seat.loaded: seat for seat in self._seats if not seat.ready}
 
-    def _take(self, seat: _Seat, answer: Any, again: deque[Task]) -> tuple[Task, Measured] | None:
-        """A task with what became of it; None for other news."""
+    def _take(self, seat: _Seat, answer: Any, again: deque[Task]) -> tuple[Task, Any] | None:
+        """A task with its answer; None for other news."""
         try:
-            if answer is seat.loaded:
+            if answer == seat.loaded:
                 self._check_same(seat)
                 self._load(seat)
                 return None
-            measured: Measured = self._ray.get(answer)
+            said = self._ray.get(answer)
         except self._ray.exceptions.RayTaskError:
             raise
         except self._ray.exceptions.RayError as error:  # the actor, its node, or its answer is lost
@@ -167,7 +180,7 @@ class Crew:
             return None
         task = seat.tasks.pop(answer)
         self._losses.pop(id(task), None)
-        return task, measured
+        return task, said
 
     def _load(self, seat: _Seat) -> None:
         try:
@@ -228,13 +241,17 @@ def _broken(error: BaseException) -> str | None:
 
 
 def _import_path() -> list[str]:
-    """Where modules were found here: what Python looks through, and what a spec's own modules came from."""
+    """Where modules were found here: what Python looks through, and what a spec's own modules came from.
+
+    What is installed is found on a node without it. Parts of installed packages may pass for modules of their own, and
+    the folder of such a package (sklearn's, with `tests` and `utils` in it) would hide folders of the user's.
+    """
     places = list(dict.fromkeys(str(Path(entry or ".").absolute()) for entry in sys.path))
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if "." not in name and name != "__main__" and file is not None:
             own = Path(file).absolute()
-            home = str(own.parents[1] if own.name == "__init__.py" else own.parent)
-            if home not in places:
-                places.append(home)
+            home = own.parents[1] if own.name == "__init__.py" else own.parent
+            if str(home) not in places and not INSTALLED.intersection(home.parts):
+                places.append(str(home))
     return places

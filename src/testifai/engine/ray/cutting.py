@@ -81,9 +81,10 @@ class Pace:
     FIRST = 64
     GROWTH = 8  # at most, from one task to the next: the first batches of a model are not typical
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = FIRST, shortest: float = SHORTEST) -> None:
         self._rate: float | None = None  # trials a second of one actor
-        self._largest = self.FIRST
+        self._first = self._largest = first
+        self._shortest = shortest
 
     def note(self, trials: int, seconds: float) -> None:
         """How long an actor took for a task."""
@@ -94,8 +95,8 @@ class Pace:
     def trials(self, left: int, actors: int) -> int:
         """The size of the next task, where so many trials are left for so many actors."""
         if self._rate is None:
-            return self.FIRST
-        fair = max(left / (2 * max(1, actors)), self.SHORTEST * self._rate)
+            return self._first
+        fair = max(left / (2 * max(1, actors)), self._shortest * self._rate)
         return max(1, int(min(self.SECONDS * self._rate, fair, self.GROWTH * self._largest)))
 
 
