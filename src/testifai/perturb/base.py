@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
+from testifai.perturb.outlines import Corners, Outline
 from testifai.perturb.rng import Rng
 from testifai.support.batches import SIDES, Batch, Side, are_pairs
 from testifai.support.checks import number, whole
@@ -23,6 +24,8 @@ Function = Callable[[Any, Any, Rng], Any]
 Key = tuple[int, int, NDArray[np.integer[Any]], int]
 # Where boxes go: f(boxes, parameter, rng, (height, width)) -> boxes, given the draws that moved the images.
 Boxes = Callable[[list[NDArray[np.float64]], Any, Rng, tuple[int, int]], list[NDArray[np.float64]]]
+# Where the corners of outlines go, of some for each image, on the image or not: f(outlines, parameter, rng, size).
+Move = Callable[[list[list[Corners]], Any, Rng, tuple[int, int]], list[list[Corners]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,8 @@ class Perturbation:
     levels: tuple[float, float] | None = None
     # Whether the function takes torch tensors, and draws that are such, as well as arrays.
     tensors: bool = False
+    # How outlines move along, more exact in composites than `boxes`, which it makes if there is none.
+    move: Move | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -74,6 +79,8 @@ class Perturbation:
                 f"perturbation '{self.name}': boxes is {self.boxes!r}; "
                 "it must be callable as f(boxes, parameter, rng, size)"
             )
+        if self.boxes is None and self.move is not None:
+            object.__setattr__(self, "boxes", _boxes_by(self.move))
         if self.levels is not None:
             object.__setattr__(self, "levels", self._checked_levels(self.levels))
 
@@ -170,6 +177,46 @@ class Perturbation:
             raise InputError(f"perturbation '{self.name}' at severity {severity} returned boxes of another number")
         return moved
 
+    def apply_outlines(
+        self,
+        outlines: Sequence[Sequence[Outline]],
+        severity: int,
+        size: tuple[int, int],
+        *,
+        seed: int = 0,
+        indices: ArrayLike | None = None,
+        occurrence: int = 0,
+    ) -> list[list[Outline]]:
+        """Where outlines, some for each image, are once `apply` has moved the image, cut off at its edges.
+
+        For the steps of a composite one after the other: boxes around boxes around boxes would grow with every turn.
+        """
+        severity, size = self.check_severity(severity), _size(size)
+        given = [list(image) for image in outlines]
+        if severity == 0 or (self.move is None and self.boxes is None) or not given:
+            return given
+        if self.move is None:
+            return self._boxed_outlines(given, severity, size, seed=seed, indices=indices, occurrence=occurrence)
+        rng = Rng(check_seed(seed), self.name, severity, check_indices(indices, len(given)), occurrence)
+        with self._blamed(f"severity {severity} on outlines"):
+            corners = [[outline.corners for outline in image] for image in given]
+            moved = self.move(corners, self.severities[severity], rng, size)
+        return [
+            [outline.moved(corners, size) for outline, corners in zip(image, to, strict=True)]
+            for image, to in zip(given, moved, strict=True)
+        ]
+
+    def _boxed_outlines(
+        self, given: list[list[Outline]], severity: int, size: tuple[int, int], **key: Any
+    ) -> list[list[Outline]]:
+        """By way of boxes, which is all that a function of somebody else's knows; what it cuts off is not known."""
+        boxes = [np.array([outline.box for outline in image]).reshape(-1, 4) for image in given]
+        moved = self.apply_boxes(boxes, severity, size, **key)
+        return [
+            [Outline(Outline.of(box).corners, outline.left) for outline, box in zip(image, rows, strict=True)]
+            for image, rows in zip(given, moved, strict=True)
+        ]
+
     def _run(self, batch: Batch, parameter: Any, key: Key, side: Side, where: str) -> Batch:
         if not are_pairs(batch):
             return self._call(batch, parameter, _rng(batch, self.name, key), where)
@@ -211,6 +258,22 @@ class Perturbation:
             raise InputError(f"{wrong} {_kind(result)}; expected {'a tensor' if is_tensor(batch) else 'an array'}")
         checked: Batch = _checked_form(result, batch, wrong)
         return checked
+
+
+def _boxes_by(move: Move) -> Boxes:
+    """Boxes moved as outlines are: the upright box around what of each is still on the image."""
+
+    def boxes(
+        rows: list[NDArray[np.float64]], parameter: Any, rng: Rng, size: tuple[int, int]
+    ) -> list[NDArray[np.float64]]:
+        given = [[Outline.of(box) for box in image] for image in rows]
+        moved = move([[outline.corners for outline in image] for image in given], parameter, rng, size)
+        return [
+            np.array([one.moved(to, size).box for one, to in zip(image, corners, strict=True)]).reshape(-1, 4)
+            for image, corners in zip(given, moved, strict=True)
+        ]
+
+    return boxes
 
 
 def check_batch(batch: Any) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.perturb.base import Boxes, Perturbation, is_tensor
+from testifai.perturb.base import Move, Perturbation, is_tensor
 from testifai.perturb.registry import perturbation
 
 # A formula is f(ops, images, parameter, rng) -> images: `ops` are the primitives for this kind of array, images
@@ -29,7 +29,7 @@ def image_perturbation(
     name: str,
     severities: Sequence[Any],
     *,
-    boxes: Boxes | None = None,
+    move: Move | None = None,
     growing: bool = True,
     levels: tuple[float, float] | None = None,
     slab: int = SLAB,
@@ -45,7 +45,7 @@ def image_perturbation(
         def function(batch: Any, parameter: Any, rng: Any) -> Any:
             return _run(formula, batch, parameter, rng, slab)
 
-        return perturbation(name, severities, boxes=boxes, growing=growing, levels=levels, tensors=True)(function)
+        return perturbation(name, severities, move=move, growing=growing, levels=levels, tensors=True)(function)
 
     return register
 
