@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data import Data
+from testifai.data import Data, rows
 from testifai.engine.geometry import MOVERS, Movement
 from testifai.engine.inference import call
 from testifai.errors import InputError
@@ -18,7 +18,7 @@ from testifai.models.base import Model
 from testifai.oracles import Oracle, Outcome
 from testifai.runs.outcomes import Ids, Places
 from testifai.space import Space
-from testifai.support.batches import Batch, own_copy, take
+from testifai.support.batches import Batch, own_copy
 from testifai.support.own_code import ANY_FAULT
 
 
@@ -33,9 +33,7 @@ class ShownInputs:
 
     def batch(self, places: Places) -> Batch:
         """The clean inputs at these places of the visiting order."""
-        inputs = self.data.inputs
-        wanted = self.order[places]
-        return take(inputs, wanted) if isinstance(inputs, list) else inputs[wanted]
+        return rows(self.data.inputs, self.order[places])
 
     def perturb(self, batch: Batch, places: Places, axis: int, severity: int) -> Batch:
         """One step of a composite."""
@@ -87,17 +85,17 @@ class Subject(ShownInputs):
         """How a configuration is named in an error."""
         return f"configuration {self.space.configuration(configuration)}"
 
-    def moved(self, rows: NDArray[Any] | None, configurations: Ids, places: Places) -> NDArray[Any] | None:
+    def moved(self, expected: NDArray[Any] | None, configurations: Ids, places: Places) -> NDArray[Any] | None:
         """What is expected at these places, a row each, where the configurations of each place have moved it."""
-        if rows is None or self.oracle.moves is None:
-            return rows
-        move, made = MOVERS[self.oracle.moves], rows.copy()
+        if expected is None or self.oracle.moves is None or expected.ndim < 3:  # labels of another kind stay
+            return expected
+        move, made = MOVERS[self.oracle.moves], expected.copy()
         for configuration in np.unique(configurations).tolist():
             steps = self.movements(self.space.configuration(configuration))
             if steps:
                 which = np.flatnonzero(configurations == configuration)
                 numbers = self.order[places[which]]
-                made[which] = move(rows[which], steps, self.data.sizes(numbers), numbers)
+                made[which] = move(expected[which], steps, self.data.sizes(numbers), numbers)
         return made
 
     def judge(self, outputs: NDArray[Any], expected: NDArray[Any] | None, clean: NDArray[Any] | None) -> Outcome:

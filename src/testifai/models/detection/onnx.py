@@ -34,6 +34,10 @@ LEAST, OVERLAP = 0.01, 0.45  # of scores and of overlaps, as those who publish d
 TOGETHER = 8  # images on canvases at a time; more are no quicker on a CPU
 
 
+class AnySizeError(InputError):
+    """A graph that does not say which size of images it was made for."""
+
+
 class OnnxDetector(Model):
     """A detector in an ONNX file, its outputs read by their form: `head`, by default the one their shapes tell.
 
@@ -94,6 +98,7 @@ class OnnxDetector(Model):
         overlap = OVERLAP if nms is None and self.head.overlapping else nms
         self.nms = None if overlap is None else checks.number("model: nms", overlap, above=0, most=1)
         self.classes = self.head.classes(shapes)
+        self.shown_outputs = " and ".join(map(_shown, shapes))
         if classes is not None:
             self.class_values = [str(one) for one in classes]
             if self.classes is not None and len(self.class_values) != self.classes:
@@ -181,7 +186,10 @@ def _canvas(name: str, taken: tuple[int | None, int | None], told: Sequence[int]
             raise InputError(f"model: size = {list(told)} is not what {name} takes, {_shown(taken)}; leave it out")
         return sides[0], sides[1]
     if taken[0] is None or taken[1] is None:
-        raise InputError(f"model: {name} takes images of any size; say which it was made for: size = [640, 640]")
+        raise AnySizeError(
+            f"model: {name} takes images of any size; say which it was made for, with its head: head = '…', "
+            "size = [640, 640]"
+        )
     return taken[0], taken[1]
 
 
