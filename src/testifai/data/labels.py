@@ -43,8 +43,10 @@ def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in (1, 2):
-        raise InputError(f"labels: have shape {array.shape}; accepted: (N,) or, for several per input, (N, classes); "
-                         "for boxes a list of {'boxes': …, 'labels': …}")
+        raise InputError(
+            f"labels: have shape {array.shape}; accepted: (N,) or, for several per input, (N, classes); "
+            "for boxes a list of {'boxes': …, 'labels': …}"
+        )
     _check_count(len(array), count)
     if array.dtype.kind in "USO":
         return _from_words(array, names)

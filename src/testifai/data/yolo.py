@@ -54,11 +54,15 @@ def load_yolo(path: str | Path, classes: list[str] | None = None, background: bo
         for name, rows, size in zip(names, lines, sizes.sizes(np.arange(len(names))).tolist(), strict=True)
     ]
     if not any(map(len, boxes)):
-        raise InputError(f"data: {labels} holds no boxes; name the folder of images instead: folder = '…', size = 'own'")
+        raise InputError(
+            f"data: {labels} holds no boxes; name the folder of images instead: folder = '…', size = 'own'"
+        )
     known = classes or _classes(path)
     highest = max(int(rows[:, -1].max()) for rows in boxes if len(rows))
     if known is not None and highest >= len(known):
-        raise InputError(f"data: {labels} has boxes of class {highest}; {len(known)} classes are named, 0 … {len(known) - 1}")
+        raise InputError(
+            f"data: {labels} has boxes of class {highest}; {len(known)} classes are named, 0 … {len(known) - 1}"
+        )
     return boxed_photographs(pictures, names, boxes, known, path.name)
 
 

@@ -30,9 +30,7 @@ class Movement:
 Mover = Callable[[Any, Sequence[Movement], NDArray[np.intp], NDArray[np.intp]], Any]
 
 
-def move_boxes(
-    boxes: Boxes, steps: Sequence[Movement], sizes: NDArray[np.intp], numbers: NDArray[np.intp]
-) -> Boxes:
+def move_boxes(boxes: Boxes, steps: Sequence[Movement], sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Boxes:
     """Boxes where the steps, one after the other, have taken them.
 
     One of which less than half is left on the image may be found or not; one that has left it is gone.

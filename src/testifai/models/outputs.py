@@ -98,9 +98,7 @@ def align_labels(
     return np.array([table[label] for label in labels], dtype=np.int64)
 
 
-def _align_boxes(
-    boxes: Boxes, names: Sequence[str] | None, class_values: Sequence[Any] | NDArray[Any]
-) -> NDArray[Any]:
+def _align_boxes(boxes: Boxes, names: Sequence[str] | None, class_values: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     aligned, there = boxes.copy(), boxes[..., CLASS] != NONE
     aligned[there, CLASS] = align_labels(boxes[there, CLASS].astype(np.int64), names, class_values)
     return aligned

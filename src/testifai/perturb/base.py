@@ -291,7 +291,9 @@ def check_batch(batch: Any) -> int:
     elif isinstance(batch, np.ndarray) or is_tensor(batch):
         shape = batch.shape
     else:
-        raise InputError(f"batch: {_kind(batch)} is not accepted; give an array or a list of strings, of pairs or of images")
+        raise InputError(
+            f"batch: {_kind(batch)} is not accepted; give an array or a list of strings, of pairs or of images"
+        )
     if len(shape) == 0:
         raise InputError("batch: a single number is not accepted; give an array whose first axis is the input")
     if 0 in shape:

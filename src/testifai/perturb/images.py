@@ -46,9 +46,9 @@ def image_perturbation(
         def function(batch: Any, parameter: Any, rng: Any) -> Any:
             return _run(formula, batch, parameter, rng, slab)
 
-        return perturbation(
-            name, severities, boxes=boxes, growing=growing, levels=levels, tensors=True, move=move
-        )(function)
+        return perturbation(name, severities, boxes=boxes, growing=growing, levels=levels, tensors=True, move=move)(
+            function
+        )
 
     return register
 

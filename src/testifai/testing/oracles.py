@@ -36,7 +36,9 @@ def check_oracle(
     make = maker_of(oracle, "judge") if not isinstance(oracle, str | dict) else lambda: oracle
     judge = resolve(make() if not _is_function(oracle) else oracle)
     if judge.moves == "boxes":
-        outputs, clean, labels = (_boxes(seed) if given is None else given for seed, given in enumerate((outputs, clean, labels)))
+        outputs, clean, labels = (
+            _boxes(seed) if given is None else given for seed, given in enumerate((outputs, clean, labels))
+        )
         judge = judge.fitted(labels)
     who = f"oracle {require_name(judge.name, 'oracle')}"
     require_flags(judge, who, "needs_labels", "needs_clean", "decides_classes")

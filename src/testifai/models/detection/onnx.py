@@ -94,7 +94,9 @@ class OnnxDetector(Model):
             self.head.std if std is None else std,
             self._dtype,
         )
-        self.confidence = LEAST if confidence is None else checks.number("model: confidence", confidence, least=0, most=1)
+        self.confidence = (
+            LEAST if confidence is None else checks.number("model: confidence", confidence, least=0, most=1)
+        )
         overlap = OVERLAP if nms is None and self.head.overlapping else nms
         self.nms = None if overlap is None else checks.number("model: nms", overlap, above=0, most=1)
         self.classes = self.head.classes(shapes)
