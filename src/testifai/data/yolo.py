@@ -47,11 +47,11 @@ def load_yolo(path: str | Path, classes: list[str] | None = None, background: bo
         raise InputError(f"data: {path} is not a folder" if path.exists() else f"data: {path} does not exist")
     pictures, labels = (path / "images", path / "labels") if (path / "images").is_dir() else (path, path)
     names = _names(pictures)
-    sizes = photographs(pictures, names)
+    sizes = photographs(pictures, names).sizes(np.arange(len(names)))
     lines = [_lines((labels / name).with_suffix(".txt"), background) for name in names]
     boxes = [
         _boxes(rows, (labels / name).with_suffix(".txt"), tuple(size))
-        for name, rows, size in zip(names, lines, sizes.sizes(np.arange(len(names))).tolist(), strict=True)
+        for name, rows, size in zip(names, lines, sizes.tolist(), strict=True)
     ]
     if not any(map(len, boxes)):
         raise InputError(

@@ -48,8 +48,8 @@ def check_form(
     """Refuse outputs of such a shape and kind for n inputs, whatever numbers they hold."""
     if len(shape) not in (1, 2) and not (len(shape) == 3 and shape[2] == COLUMNS):
         raise InputError(
-            f"{model_name}: model returned outputs of shape {shape} for {n} inputs; accepted: (N,) labels, (N, d) scores "
-            "or values, or boxes: for each image {'boxes': …, 'labels': …, 'scores': …}"
+            f"{model_name}: model returned outputs of shape {shape} for {n} inputs; accepted: (N,) labels, (N, d) "
+            "scores or values, or boxes: for each image {'boxes': …, 'labels': …, 'scores': …}"
         )
     if shape[0] != n:
         raise InputError(f"{model_name}: model returned {shape[0]} outputs for {n} inputs")

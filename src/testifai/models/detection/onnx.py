@@ -174,9 +174,10 @@ class OnnxDetector(Model):
 def _image_shape(name: str, shape: tuple[int | None, ...]) -> tuple[tuple[int | None, int | None], bool]:
     """Height and width that a graph takes, and whether colours come last."""
     if len(shape) == 4 and 3 in (shape[1], shape[3]):
-        return (shape[1:3], True) if shape[1] != 3 else (shape[2:4], False)  # type: ignore[return-value]
-    raise InputError(f"model: {name} takes inputs {_shown(shape)}; a detector takes (N, 3, height, width) or (N, height, "
-                     "width, 3)")  # fmt: skip
+        return ((shape[2], shape[3]), False) if shape[1] == 3 else ((shape[1], shape[2]), True)
+    raise InputError(
+        f"model: {name} takes inputs {_shown(shape)}; a detector takes (N, 3, height, width) or (N, height, width, 3)"
+    )
 
 
 def _canvas(name: str, taken: tuple[int | None, int | None], told: Sequence[int] | None) -> Size:
@@ -210,7 +211,8 @@ def _in_colour(name: str, image: Any) -> NDArray[np.uint8]:
         image = np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)
     if image.shape[2] != 3:
         raise InputError(f"{name}: the images have {image.shape[2]} channels; a detector takes 3, RGB")
-    return image
+    coloured: NDArray[np.uint8] = image
+    return coloured
 
 
 def _size(image: NDArray[np.uint8]) -> Size:
