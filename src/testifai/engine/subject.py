@@ -86,17 +86,23 @@ class Subject(ShownInputs):
         return f"configuration {self.space.configuration(configuration)}"
 
     def moved(self, expected: NDArray[Any] | None, configurations: Ids, places: Places) -> NDArray[Any] | None:
-        """What is expected at these places, a row each, where the configurations of each place have moved it."""
-        if expected is None or self.oracle.moves is None or expected.ndim < 3:  # labels of another kind stay
+        """What is expected at these places, a row each, where the configuration of each has moved it."""
+        if expected is None or self.oracle.moves is None:
             return expected
-        move, made = MOVERS[self.oracle.moves], expected.copy()
+        made = expected.copy()
         for configuration in np.unique(configurations).tolist():
+            which = np.flatnonzero(configurations == configuration)
             steps = self.movements(self.space.configuration(configuration))
-            if steps:
-                which = np.flatnonzero(configurations == configuration)
-                numbers = self.order[places[which]]
-                made[which] = move(expected[which], steps, self.data.sizes(numbers), numbers)
+            made[which] = self.shifted(expected[which], steps, places[which])
         return made
+
+    def shifted(self, expected: NDArray[Any], steps: Sequence[Movement], places: Places) -> NDArray[Any]:
+        """What is expected at these places after some steps; labels that do not move, such as classes, stay."""
+        if self.oracle.moves is None or not steps or expected.ndim < 3:
+            return expected
+        numbers = self.order[places]
+        moved: NDArray[Any] = MOVERS[self.oracle.moves](expected, steps, self.data.sizes(numbers), numbers)
+        return moved
 
     def judge(self, outputs: NDArray[Any], expected: NDArray[Any] | None, clean: NDArray[Any] | None) -> Outcome:
         """What the oracle says of outputs; one of the user's gets copies, and its faults become one line."""
