@@ -6,6 +6,8 @@ import pickle
 
 import numpy as np
 import pytest
+from tests.models.detection.graphs import SIDE, boxes, constant, tiled, tiles
+from tests.models.detection.test_heads import BOXES, CANVAS, CLASSES, MADE
 
 from testifai import models
 from testifai.errors import InputError
@@ -14,8 +16,6 @@ from testifai.models.detection.onnx import OnnxDetector
 from testifai.models.onnx import OnnxModel
 from testifai.support.boxes import unpack
 from testifai.testing import check_model
-from tests.models.detection.graphs import SIDE, boxes, constant, tiled, tiles
-from tests.models.detection.test_heads import BOXES, CANVAS, CLASSES, MADE
 
 PLACES = [[(0, 1), (2, 2)], [(1, 1)], [], [(0, 0), (0, 3), (3, 3)], [(2, 0)]]
 
@@ -116,7 +116,11 @@ def test_an_unknown_head_is_told_with_what_is_accepted(tmp_path):
 
 
 def test_inputs_that_are_no_images_are_refused(finder):
-    for batch, found in ((np.zeros((2, 4)), "float64"), (["a", "b"], "a str"), (np.zeros((1, 8, 8, 4), np.uint8), "4 ch")):
+    for batch, found in (
+        (np.zeros((2, 4)), "float64"),
+        (["a", "b"], "a str"),
+        (np.zeros((1, 8, 8, 4), np.uint8), "4 ch"),
+    ):
         with pytest.raises(InputError, match=found):
             finder(batch)
 
