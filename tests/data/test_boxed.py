@@ -114,7 +114,7 @@ def test_images_and_boxes_may_be_handed_over():
     assert data.labels.shape == (3, 2, 6)
     assert data.sizes(np.array([1])).tolist() == [[30, 20]]
     check_data(lambda: (pictures, labels))
-    with pytest.raises(InputError, match="row 1 is float64 .*all grey or all in colour"):
+    with pytest.raises(InputError, match=r"row 1 is float64 .*all grey or all in colour"):
         from_arrays([pictures[0], pictures[1].astype(float)])
     with pytest.raises(InputError, match="2 labels for 3 inputs"):
         from_arrays(pictures, labels[:2])
@@ -180,5 +180,5 @@ def test_mistakes_in_yolo_files_are_one_line(changes, message, tmp_path):
 def test_a_missing_label_file_is_told(tmp_path):
     folder = yolo(tmp_path, _2="0 0.5 0.5 1 1")
     (folder / "labels" / "1.txt").unlink()
-    with pytest.raises(InputError, match="1.txt does not exist; where that means"):
+    with pytest.raises(InputError, match=r"1.txt does not exist; where that means"):
         datasets.load("yolo", folder)

@@ -90,15 +90,13 @@ def dimmed(images):
 
 def test_a_box_of_which_less_than_half_is_left_may_be_found_or_not():
     def right(outlines, by, rng, size):
-        return [[corners + [by, 0] for corners in image] for image in outlines]
+        return [[corners + np.array([by, 0]) for corners in image] for image in outlines]
 
-    to_the_right = ta.Perturbation(
-        "right", lambda images, by, rng: np.roll(images, by, axis=2), [0, 40, 55], move=right
-    )
+    rightwards = ta.Perturbation("right", lambda images, by, rng: np.roll(images, by, axis=2), [0, 40, 55], move=right)
     boxes = pack([np.array([[80, 10, 120, 50, 1, 2], [60, 10, 80, 50, 1, 1], [130, 10, 150, 20, 1, 0]])], 4)
 
     def moved(*severities):
-        steps = [Movement(to_the_right, severity, seed=0) for severity in severities]
+        steps = [Movement(rightwards, severity, seed=0) for severity in severities]
         return move_boxes(boxes, steps, np.array([[60, 150]]), np.array([7]))[0].tolist()
 
     gone = [0, 0, 0, 0, 0, -1]
