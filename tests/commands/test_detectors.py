@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 import cv2
 import numpy as np
@@ -100,6 +101,24 @@ def test_init_for_a_yolo_folder(folder, command):
     code, out, _ = command("init", "tiles.onnx", "photos", "-o", "own.toml")
     assert code == 0
     assert "Mean F1 on them: 1.000" in out
+
+
+def test_init_for_a_detector_in_code(folder, command):
+    (folder / "finder_of_this_test.py").write_text(
+        "def find(images):\n"
+        "    return [{'boxes': [[0, 0, 8, 8]], 'labels': [0], 'scores': [0.9]} for _ in images]\n\n\n"
+        "def classify(images):\n    return [0 for _ in images]\n"
+    )
+    try:
+        code, out, _ = command("init", "finder_of_this_test:find", "photos", "-o", "own.toml")
+        assert code == 0
+        assert "Returned: 5 boxes on 5 images (1, 1, 1, 1, 1)" in out
+        assert command("check", "own.toml")[0] == 0
+        code, _, err = command("init", "finder_of_this_test:classify", "photos", "-o", "other.toml")
+        assert code == 2
+        assert "returned outputs of shape (6,), and the data have boxes" in err
+    finally:
+        sys.modules.pop("finder_of_this_test", None)
 
 
 @pytest.mark.parametrize(

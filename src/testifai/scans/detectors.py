@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from testifai import data as datasets
+from testifai import models
 from testifai.engine.inference import call
+from testifai.errors import InputError
 from testifai.models.detection.onnx import AnySizeError, OnnxDetector
 from testifai.models.onnx import OnnxPart
 from testifai.oracles.detection import Detection
@@ -19,13 +21,15 @@ from testifai.support.boxes import CLASS, CONFIDENCE, NONE, are_boxes
 TRIED_IMAGES = 100
 COUNTED = 5  # images whose boxes are counted, to be told
 USUAL_SIZE = [640, 640]  # of the canvas, where a graph takes any
-PHOTOGRAPHS = ("coco", "yolo", "folder")  # kinds of data that a detector is tried on
+BOXED = ("coco", "yolo")  # kinds of data with boxes
 
 
-def opened(model: str, kind: str) -> tuple[OnnxDetector, dict[str, Any]] | None:
-    """The detector in a file and what a spec says of it; None for a model that is none."""
+def opened(model: str, kind: str, folder: Path) -> tuple[models.Model, dict[str, Any]] | None:
+    """The detector in a file, or in code for data with boxes, and what a spec says of it; None for other models."""
     path = Path(model)
-    if kind not in PHOTOGRAPHS or path.suffix.lower() != ".onnx" or not path.is_file():
+    if kind in BOXED and ":" in model and not path.exists():
+        return models.load("python", model, folder=folder), {"python": model}
+    if kind not in (*BOXED, "folder") or path.suffix.lower() != ".onnx" or not path.is_file():
         return None
     options: dict[str, Any] = {}
     try:
@@ -38,7 +42,7 @@ def opened(model: str, kind: str) -> tuple[OnnxDetector, dict[str, Any]] | None:
     return found, {"onnx": model, "head": found.head.name, **options}
 
 
-def look_at_detector(detector: OnnxDetector, entry: dict[str, Any], kind: str, path: str) -> Found:
+def look_at_detector(detector: models.Model, entry: dict[str, Any], kind: str, path: str) -> Found:
     """Try it on some photographs, against their boxes if they have any."""
     options = {"size": "own"} if kind == "folder" else {}
     data = datasets.load(kind, path, **options)
@@ -47,12 +51,18 @@ def look_at_detector(detector: OnnxDetector, entry: dict[str, Any], kind: str, p
     oracle.check(labels, detector.classes)
     rows = visiting_order(len(data), 0)[:TRIED_IMAGES]
     outputs = call(detector, datasets.rows(data.inputs, rows), "images")
+    if not are_boxes(outputs):
+        raise InputError(
+            f"model: {detector.name} returned outputs of shape {outputs.shape}, and the data have boxes; a detector "
+            "returns {'boxes': …, 'labels': …, 'scores': …} for each image"
+        )
     oracle_says = None if labels is None else oracle.judge(outputs, labels[rows], None)
     sure = (outputs[..., CLASS] != NONE) & (outputs[..., CONFIDENCE] >= Detection().confidence)
     counted = sure[:COUNTED].sum(axis=1)
+    each = ", ".join(map(str, counted.tolist()))
     notes = [
-        f"Outputs {detector.shown_outputs} read as {detector.head.name}: {int(counted.sum())} boxes on {len(counted)} "
-        f"images ({', '.join(map(str, counted.tolist()))}) from a confidence of {Detection().confidence:g} on."
+        f"{_read_as(detector)}: {int(counted.sum())} boxes on {len(counted)} images ({each}) from a confidence of "
+        f"{Detection().confidence:g} on."
     ]
     if not sure.any():
         notes.append("Warning: not one box was found; check fit, bgr, scale and head under [model].")
@@ -81,3 +91,9 @@ def look_at_detector(detector: OnnxDetector, entry: dict[str, Any], kind: str, p
         spec="",
         notes=notes,
     )
+
+
+def _read_as(detector: models.Model) -> str:
+    if isinstance(detector, OnnxDetector):
+        return f"Outputs {detector.shown_outputs} read as {detector.head.name}"
+    return "Returned"

@@ -98,7 +98,7 @@ def spec_text(found: Found) -> str:
     """The commented spec."""
     model = "\n".join(f"{key} = {_toml(value)}" for key, value in found.model.items())
     if found.kind in ("images", "table"):
-        model += f"\n{FED_DETECTOR if found.outputs == BOXES else FED}"
+        model += f"\n{FED_DETECTOR if 'head' in found.model else FED}"
     data = "\n".join(f"{key} = {_toml(value)}" for key, value in found.data.items())
     if found.kind == "pairs":
         data += '\nside = "both"               # which text of a pair is perturbed: "first", "second" or "both"'

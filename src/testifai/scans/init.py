@@ -48,9 +48,10 @@ def write_spec(model: str, data: str, out: Path) -> Found:
         raise InputError(f"init: the folder {out.parent} does not exist")
     folder = out.resolve().parent
     kind = datasets.detect(data)
-    if (detector := opened(model, kind)) is not None:
+    if (detector := opened(model, kind, folder)) is not None:
         found = look_at_detector(*detector, kind, data)
-        found.model |= {"onnx": _relative(model, folder)}
+        if "onnx" in found.model:
+            found.model |= {"onnx": _relative(model, folder)}
         found.data = {kind: _relative(data, folder), **found.data}
     else:
         found = _look(model, datasets.load(kind, data), folder)
