@@ -216,3 +216,22 @@ def test_a_module_may_find_boxes_on_images_of_any_size():
     found = model([np.zeros((8, 6, 3), np.uint8), np.zeros((4, 4, 3), np.uint8)])
     assert found[:, 0].tolist() == [[0, 0, 3, 4, 0.5, 1], [0, 0, 2, 2, 0.5, 1]]
     assert model(np.zeros((2, 8, 6, 3), np.uint8))[1, 0].tolist() == [0, 0, 3, 4, 0.5, 1]
+
+
+def test_a_module_and_how_it_wants_to_be_fed_in_one_call():
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 4 * 4, 2))
+    images = np.random.default_rng(0).integers(0, 256, (3, 4, 4, 3), np.uint8)
+    mean, std = [0.5, 0.4, 0.3], [0.2, 0.3, 0.4]
+    model = models.from_torch(module, mean=mean, std=std)
+    ready = (torch.from_numpy(images).movedim(-1, 1).float() / 255 - torch.tensor(mean)[:, None, None]) / torch.tensor(
+        std
+    )[:, None, None]
+    assert np.allclose(model(images), module(ready).detach().numpy(), atol=1e-5)
+    assert model.preprocessing == {"mean": mean, "std": std}
+
+
+def test_a_pretrained_config_is_read_and_can_be_overruled():
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 4 * 4, 2))
+    module.pretrained_cfg = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25), "input_size": (3, 4, 4)}
+    assert models.wrap(module).preprocessing == {"mean": [0.5] * 3, "std": [0.25] * 3}
+    assert models.from_torch(module, mean=0.1, std=1.0).preprocessing == {"mean": 0.1, "std": 1.0}

@@ -23,6 +23,7 @@ from testifai.tomogram.trust import Trust, recall
 if TYPE_CHECKING:
     from testifai.quality.scores import Scores
     from testifai.sweeps import Calibrated, Sweep
+    from testifai.tomogram.benchmark import Benchmark, Score
     from testifai.tomogram.limits import Limit
 
 
@@ -96,6 +97,22 @@ def answer(out: Console, space: Space, expression: str, found: Answer) -> None:
     if found.model_free is not None:
         out.print(second_opinion(found))
     out.print(worst(space, found))
+
+
+def benchmark(out: Console, found: Benchmark) -> None:
+    """The standard scores of a suite, then its perturbations and severities."""
+    tables: dict[str, Mapping[Any, Score]] = {
+        f"{found.suite}, single perturbations": found.headline(),
+        "by perturbation, mean over severities": found.perturbations,
+        "by severity, mean over perturbations": found.severities,
+    }
+    for title, scores in tables.items():
+        table = table_of(title, ("", "left"), "score", "95 % interval")
+        for name, score in scores.items():
+            table.add_row(str(name), rate(score.value), interval(score.low, score.high))
+        out.print(table)
+    for note in found.notes():
+        out.print(_escape(note))
 
 
 def _left_out(found: Answer) -> str:

@@ -69,7 +69,7 @@ def look_at_detector(detector: models.Model, entry: dict[str, Any], kind: str, p
         f"{Detection().confidence:g} on."
     ]
     if empty:
-        notes.append(f"{empty} images have an empty label file, or none: background = true says that nothing is on them.")
+        notes.append(f"{empty} images have an empty label file, or none: background = true, nothing is on them.")
     if not sure.any():
         notes.append("Warning: not one box was found; check fit, bgr, scale and head under [model].")
     if oracle_says is None:
