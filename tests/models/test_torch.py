@@ -202,6 +202,22 @@ def test_what_does_not_fit_a_layout_is_refused_on_tensors_too():
         TorchModel(torch.nn.Flatten(), mean=[1, 2, 3]).on_tensors(torch.zeros(4, 6, 5, 2, dtype=torch.uint8))
 
 
+def test_a_module_may_find_boxes_on_images_of_any_size():
+    class Finder(torch.nn.Module):
+        def forward(self, images):
+            """One box for each image, half as large as it is."""
+            sizes = [(image.shape[2] / 2, image.shape[1] / 2) for image in images]
+            return [
+                {"boxes": torch.tensor([[0, 0, *size]]), "labels": torch.tensor([1]), "scores": torch.tensor([0.5])}
+                for size in sizes
+            ]
+
+    model = TorchModel(Finder())
+    found = model([np.zeros((8, 6, 3), np.uint8), np.zeros((4, 4, 3), np.uint8)])
+    assert found[:, 0].tolist() == [[0, 0, 3, 4, 0.5, 1], [0, 0, 2, 2, 0.5, 1]]
+    assert model(np.zeros((2, 8, 6, 3), np.uint8))[1, 0].tolist() == [0, 0, 3, 4, 0.5, 1]
+
+
 def test_a_module_and_how_it_wants_to_be_fed_in_one_call():
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 4 * 4, 2))
     images = np.random.default_rng(0).integers(0, 256, (3, 4, 4, 3), np.uint8)

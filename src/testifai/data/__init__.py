@@ -10,12 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from testifai.data.arrays import Data, Inputs, from_arrays
 from testifai.data.base import DataPart
 from testifai.data.detect import detect
 from testifai.data.lazy import LazyInputs
 from testifai.data.objects import from_dataset, is_dataset
 from testifai.errors import InputError
+from testifai.support.batches import Batch, take
 from testifai.support.fields import make_part
 from testifai.support.registry import Registry
 
@@ -29,6 +33,7 @@ __all__ = [
     "from_arrays",
     "from_dataset",
     "load",
+    "rows",
     "wrap",
 ]
 
@@ -40,6 +45,8 @@ LOADERS = Registry(
         "idx": "testifai.data.idx:IdxPart",
         "cifar": "testifai.data.cifar:CifarPart",
         "folder": "testifai.data.folder:FolderPart",
+        "coco": "testifai.data.coco:CocoPart",
+        "yolo": "testifai.data.yolo:YoloPart",
         "csv": "testifai.data.tables:CsvPart",
         "tsv": "testifai.data.tables:TsvPart",
         "jsonl": "testifai.data.tables:JsonlPart",
@@ -51,6 +58,18 @@ LOADERS = Registry(
 def load(kind: str, path: str | Path | Sequence[str | Path], *, folder: str | Path = ".", **options: Any) -> Data:
     """The data set of that kind at a path; relative paths start at `folder`."""
     return wrap(make_part(LOADERS, kind, path, options).load(Path(folder)))
+
+
+def rows(inputs: Inputs, numbers: NDArray[np.intp]) -> Batch:
+    """The inputs of these numbers.
+
+    >>> rows(["good", "bad"], np.array([1]))
+    ['bad']
+    """
+    if isinstance(inputs, list):
+        return take(inputs, numbers)
+    picked: Batch = inputs[numbers]
+    return picked
 
 
 def wrap(data: Any) -> Data:

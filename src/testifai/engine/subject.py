@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data import Data
+from testifai.data import Data, rows
+from testifai.engine.geometry import MOVERS, Movement
 from testifai.engine.inference import call
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.oracles import Oracle, Outcome
-from testifai.runs.outcomes import Places
+from testifai.runs.outcomes import Ids, Places
 from testifai.space import Space
-from testifai.support.batches import Batch, own_copy, take
+from testifai.support.batches import Batch, own_copy
 from testifai.support.own_code import ANY_FAULT
 
 
@@ -32,9 +33,7 @@ class ShownInputs:
 
     def batch(self, places: Places) -> Batch:
         """The clean inputs at these places of the visiting order."""
-        inputs = self.data.inputs
-        wanted = self.order[places]
-        return take(inputs, wanted) if isinstance(inputs, list) else inputs[wanted]
+        return rows(self.data.inputs, self.order[places])
 
     def perturb(self, batch: Batch, places: Places, axis: int, severity: int) -> Batch:
         """One step of a composite."""
@@ -43,10 +42,21 @@ class ShownInputs:
 
     def step(self, batch: Any, numbers: Any, axis: int, severity: int) -> Any:
         """One step for inputs of these numbers in the data set; a batch of tensors has its numbers beside it."""
-        chosen = self.space.axes[axis].perturbation
-        # Two axes with the same perturbation draw their own numbers.
-        twins = sum(other.perturbation.name == chosen.name for other in self.space.axes[:axis])
+        chosen, twins = self.space.axes[axis].perturbation, self._twins(axis)
         return chosen.apply(batch, severity, seed=self.seed, indices=numbers, occurrence=twins, side=self.data.side)
+
+    def movements(self, sigma: tuple[int, ...]) -> list[Movement]:
+        """The steps of a configuration that move pixels."""
+        return [
+            Movement(self.space.axes[axis].perturbation, severity, self.seed, self._twins(axis))
+            for axis, severity in self.space.steps(sigma)
+            if self.space.axes[axis].perturbation.boxes is not None
+        ]
+
+    def _twins(self, axis: int) -> int:
+        """How many axes before have the same perturbation: each draws its own numbers."""
+        name = self.space.axes[axis].perturbation.name
+        return sum(other.perturbation.name == name for other in self.space.axes[:axis])
 
     def composite(self, sigma: tuple[int, ...], places: Places) -> Batch:
         """The inputs as the configuration shows them to the model."""
@@ -67,6 +77,12 @@ class Subject(ShownInputs):
     keep: tuple[str, ...] = ()
     columns: int | None = None  # of the outputs, once seen
 
+    def __post_init__(self) -> None:
+        if self.oracle.moves not in (None, *MOVERS):
+            raise InputError(
+                f"oracle {self.oracle.name}: moves {self.oracle.moves!r} is not known; accepted: {', '.join(MOVERS)}"
+            )
+
     def infer(self, batch: Batch, configuration: int) -> NDArray[Any]:
         """The model's outputs on a batch, checked; whatever goes wrong is one line that says where."""
         return self.ask(batch, lambda: self.where(configuration))
@@ -74,6 +90,25 @@ class Subject(ShownInputs):
     def where(self, configuration: int) -> str:
         """How a configuration is named in an error."""
         return f"configuration {self.space.configuration(configuration)}"
+
+    def moved(self, expected: NDArray[Any] | None, configurations: Ids, places: Places) -> NDArray[Any] | None:
+        """What is expected at these places, a row each, where the configuration of each has moved it."""
+        if expected is None or self.oracle.moves is None:
+            return expected
+        made = expected.copy()
+        for configuration in np.unique(configurations).tolist():
+            which = np.flatnonzero(configurations == configuration)
+            steps = self.movements(self.space.configuration(configuration))
+            made[which] = self.shifted(expected[which], steps, places[which])
+        return made
+
+    def shifted(self, expected: NDArray[Any], steps: Sequence[Movement], places: Places) -> NDArray[Any]:
+        """What is expected at these places after some steps; labels that do not move, such as classes, stay."""
+        if self.oracle.moves is None or not steps or expected.ndim < 3:
+            return expected
+        numbers = self.order[places]
+        moved: NDArray[Any] = MOVERS[self.oracle.moves](expected, steps, self.data.sizes(numbers), numbers)
+        return moved
 
     def judge(self, outputs: NDArray[Any], expected: NDArray[Any] | None, clean: NDArray[Any] | None) -> Outcome:
         """What the oracle says of outputs; one of the user's gets copies, and its faults become one line."""

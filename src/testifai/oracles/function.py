@@ -19,11 +19,14 @@ class Function(Oracle):
     needs_clean = True
 
     def __init__(
-        self, function: Callable[[Array, Array | None, Array | None], Any], needs_labels: bool = False
+        self,
+        function: Callable[[Array, Array | None, Array | None], Any],
+        needs_labels: bool = False,
+        moves: str | None = None,
     ) -> None:
         if not callable(function):
             raise InputError(f"oracle function: {function!r} cannot be called; f(outputs, expected, clean) is accepted")
-        self.function, self.needs_labels = function, needs_labels
+        self.function, self.needs_labels, self.moves = function, needs_labels, moves
 
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
         try:
@@ -56,7 +59,8 @@ class Function(Oracle):
         return self.function
 
     def describe(self) -> dict[str, Any]:
-        return {"use": self.name, "function": self._called, "needs_labels": self.needs_labels}
+        described = {"use": self.name, "function": self._called, "needs_labels": self.needs_labels}
+        return described if self.moves is None else {**described, "moves": self.moves}
 
     @property
     def _called(self) -> str:

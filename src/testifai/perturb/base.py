@@ -13,16 +13,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
+from testifai.perturb.outlines import Corners, Outline
 from testifai.perturb.rng import Rng
-from testifai.support.batches import SIDES, Batch, Side, are_pairs
+from testifai.support.batches import SIDES, Batch, Side, are_images, are_pairs, by_shape
 from testifai.support.checks import number, whole
 from testifai.support.own_code import ANY_FAULT
 
 Function = Callable[[Any, Any, Rng], Any]
 # What an input's draws follow besides the perturbation's name: seed, severity, inputs' numbers, occurrence.
 Key = tuple[int, int, NDArray[np.integer[Any]], int]
+LEVEL = -1  # no severity has this number: levels have draws of their own
 # Where boxes go: f(boxes, parameter, rng, (height, width)) -> boxes, given the draws that moved the images.
 Boxes = Callable[[list[NDArray[np.float64]], Any, Rng, tuple[int, int]], list[NDArray[np.float64]]]
+# Where the corners of outlines go, of some for each image, on the image or not: f(outlines, parameter, rng, size).
+Move = Callable[[list[list[Corners]], Any, Rng, tuple[int, int]], list[list[Corners]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,8 @@ class Perturbation:
     levels: tuple[float, float] | None = None
     # Whether the function takes torch tensors, and draws that are such, as well as arrays.
     tensors: bool = False
+    # How outlines move along, more exact in composites than `boxes`, which it makes if there is none.
+    move: Move | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -74,6 +80,8 @@ class Perturbation:
                 f"perturbation '{self.name}': boxes is {self.boxes!r}; "
                 "it must be callable as f(boxes, parameter, rng, size)"
             )
+        if self.boxes is None and self.move is not None:
+            object.__setattr__(self, "boxes", _boxes_by(self.move))
         if self.levels is not None:
             object.__setattr__(self, "levels", self._checked_levels(self.levels))
 
@@ -138,8 +146,7 @@ class Perturbation:
         side = check_side(side)
         if level == self.levels[0]:
             return batch
-        # No severity has this number: levels have draws of their own.
-        key = (check_seed(seed), -1, check_indices(indices, count), occurrence)
+        key = (check_seed(seed), LEVEL, check_indices(indices, count), occurrence)
         return self._run(batch, float(level), key, side, f"level {level:g}")
 
     def apply_boxes(
@@ -170,7 +177,79 @@ class Perturbation:
             raise InputError(f"perturbation '{self.name}' at severity {severity} returned boxes of another number")
         return moved
 
+    def apply_outlines(
+        self,
+        outlines: Sequence[Sequence[Outline]],
+        severity: int,
+        size: tuple[int, int],
+        *,
+        seed: int = 0,
+        indices: ArrayLike | None = None,
+        occurrence: int = 0,
+    ) -> list[list[Outline]]:
+        """Where outlines, some for each image, are once `apply` has moved the image, cut off at its edges.
+
+        For the steps of a composite one after the other: boxes around boxes around boxes would grow with every turn.
+        """
+        severity, given = self.check_severity(severity), [list(image) for image in outlines]
+        if severity == 0 or not given:
+            return given
+        key = (check_seed(seed), severity, check_indices(indices, len(given)), occurrence)
+        return self._moved(given, self.severities[severity], key, _size(size), f"severity {severity}")
+
+    def apply_outlines_level(
+        self,
+        outlines: Sequence[Sequence[Outline]],
+        level: float,
+        size: tuple[int, int],
+        *,
+        seed: int = 0,
+        indices: ArrayLike | None = None,
+        occurrence: int = 0,
+    ) -> list[list[Outline]]:
+        """Where outlines are once `apply_level` has moved the image."""
+        given = [list(image) for image in outlines]
+        if self.levels is None or level == self.levels[0] or not given:
+            return given
+        key = (check_seed(seed), LEVEL, check_indices(indices, len(given)), occurrence)
+        return self._moved(given, float(level), key, _size(size), f"level {level:g}")
+
+    def _moved(
+        self, given: list[list[Outline]], parameter: Any, key: Key, size: tuple[int, int], where: str
+    ) -> list[list[Outline]]:
+        if self.move is None and self.boxes is None:
+            return given
+        rng = _rng(given, self.name, key)
+        with self._blamed(f"{where} on outlines"):
+            if self.move is None:
+                return self._boxed(given, parameter, rng, size)
+            corners = [[outline.corners for outline in image] for image in given]
+            moved = self.move(corners, parameter, rng, size)
+        return [
+            [outline.moved(corners, size) for outline, corners in zip(image, to, strict=True)]
+            for image, to in zip(given, moved, strict=True)
+        ]
+
+    def _boxed(
+        self, given: list[list[Outline]], parameter: Any, rng: Rng, size: tuple[int, int]
+    ) -> list[list[Outline]]:
+        """By way of boxes, which is all that a function of somebody else's knows; what it cuts off is not known."""
+        assert self.boxes is not None
+        boxes = [np.array([outline.box for outline in image]).reshape(-1, 4) for image in given]
+        moved = self.boxes(boxes, parameter, rng, size)
+        return [
+            [Outline(Outline.of(box).corners, outline.left) for outline, box in zip(image, rows, strict=True)]
+            for image, rows in zip(given, moved, strict=True)
+        ]
+
     def _run(self, batch: Batch, parameter: Any, key: Key, side: Side, where: str) -> Batch:
+        if are_images(batch):
+            seed, severity, indices, occurrence = key
+
+            def change(images: NDArray[Any], rows: NDArray[np.intp]) -> Any:
+                return self._run(images, parameter, (seed, severity, indices[rows], occurrence), side, where)
+
+            return by_shape(batch, change)
         if not are_pairs(batch):
             return self._call(batch, parameter, _rng(batch, self.name, key), where)
         firsts, seconds = [pair[0] for pair in batch], [pair[1] for pair in batch]
@@ -213,6 +292,22 @@ class Perturbation:
         return checked
 
 
+def _boxes_by(move: Move) -> Boxes:
+    """Boxes moved as outlines are: the upright box around what of each is still on the image."""
+
+    def boxes(
+        rows: list[NDArray[np.float64]], parameter: Any, rng: Rng, size: tuple[int, int]
+    ) -> list[NDArray[np.float64]]:
+        given = [[Outline.of(box) for box in image] for image in rows]
+        moved = move([[outline.corners for outline in image] for image in given], parameter, rng, size)
+        return [
+            np.array([one.moved(to, size).box for one, to in zip(image, corners, strict=True)]).reshape(-1, 4)
+            for image, corners in zip(given, moved, strict=True)
+        ]
+
+    return boxes
+
+
 def check_batch(batch: Any) -> int:
     """The number of inputs of a batch, or an InputError when there is none or it is no batch."""
     if isinstance(batch, list):
@@ -221,7 +316,9 @@ def check_batch(batch: Any) -> int:
     elif isinstance(batch, np.ndarray) or is_tensor(batch):
         shape = batch.shape
     else:
-        raise InputError(f"batch: {_kind(batch)} is not accepted; give an array or a list of strings or of pairs")
+        raise InputError(
+            f"batch: {_kind(batch)} is not accepted; give an array or a list of strings, of pairs or of images"
+        )
     if len(shape) == 0:
         raise InputError("batch: a single number is not accepted; give an array whose first axis is the input")
     if 0 in shape:
@@ -280,12 +377,14 @@ def _rng(batch: Any, name: str, key: Key) -> Any:
 
 
 def _check_rows(rows: list[Any]) -> None:
-    """Strings all, or pairs all."""
-    pairs = are_pairs(rows)
-    known = list(map(_is_pair, rows)) if pairs else [isinstance(text, str) for text in rows]
+    """Strings all, pairs all, or images all."""
+    pairs, images = are_pairs(rows), are_images(rows)
+    known = [_is_pair(row) if pairs else isinstance(row, np.ndarray if images else str) for row in rows]
     if not all(known):
         place = known.index(False)
-        wanted = "a list of pairs (first, second) of strings" if pairs else "an array, a list of strings or of pairs"
+        wanted = "an array, a list of strings or of pairs"
+        if pairs or images:
+            wanted = "a list of pairs (first, second) of strings" if pairs else "a list of arrays"
         raise InputError(f"batch: its row {place} is {_kind(rows[place])}; give {wanted}")
 
 

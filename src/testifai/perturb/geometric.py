@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.perturb import ops as array_ops
-from testifai.perturb.base import Boxes, Perturbation
+from testifai.perturb.base import Move, Perturbation
 from testifai.perturb.images import GROUPED, SLAB, image_perturbation
 from testifai.perturb.ops import about_centre
+from testifai.perturb.outlines import Corners, contains
 
 __all__ = ["AffineChoice", "about_centre", "affine_perturbation", "displacement_perturbation", "turn"]
 
@@ -26,8 +27,6 @@ AffinePlan = Callable[[Any, Any, int, int], AffineChoice]
 # A displacement plan is f(ops, parameter, rng, height, width) -> (dx, dy): layers; pixel (x, y) of the result shows
 # the place (x + dx, y + dy).
 DisplacementPlan = Callable[[ModuleType, Any, Any, int, int], tuple[Any, Any]]
-
-BoxRows = NDArray[np.float64]
 
 
 def affine_perturbation(
@@ -41,7 +40,7 @@ def affine_perturbation(
     """Register an affine plan as a perturbation of images and their boxes; outside is the grey level `border`."""
 
     def register(plan: AffinePlan) -> Perturbation:
-        @image_perturbation(name, severities, boxes=_affine_boxes(plan), growing=growing, levels=levels, slab=GROUPED)
+        @image_perturbation(name, severities, move=_affine_move(plan), growing=growing, levels=levels, slab=GROUPED)
         @functools.wraps(plan)
         def move(ops: ModuleType, images: Any, parameter: Any, rng: Any) -> Any:
             height, width, _ = ops.image_shape(images)
@@ -61,7 +60,7 @@ def displacement_perturbation(
     """
 
     def register(plan: DisplacementPlan) -> Perturbation:
-        @image_perturbation(name, severities, boxes=_displaced_boxes(plan), growing=growing, slab=slab)
+        @image_perturbation(name, severities, move=_displaced_move(plan), growing=growing, slab=slab)
         @functools.wraps(plan)
         def move(ops: ModuleType, images: Any, parameter: Any, rng: Any) -> Any:
             height, width, _ = ops.image_shape(images)
@@ -82,48 +81,67 @@ def turn(radians: float, height: int, width: int) -> NDArray[np.float64]:
     return about_centre([[cosine, -sine], [sine, cosine]], height, width)
 
 
-def _affine_boxes(plan: AffinePlan) -> Boxes:
-    def boxes(rows: list[BoxRows], parameter: Any, rng: Any, size: tuple[int, int]) -> list[BoxRows]:
+def _affine_move(plan: AffinePlan) -> Move:
+    def move(outlines: list[list[Corners]], parameter: Any, rng: Any, size: tuple[int, int]) -> list[list[Corners]]:
         matrices, which = plan(parameter, rng, *size)
         choices = np.asarray(matrices, dtype=np.float64).reshape(-1, 2, 3)
-        chosen = np.zeros(len(rows), dtype=np.intp) if which is None else np.asarray(which)
-        return [_hulls(one, choices[choice], size) for one, choice in zip(rows, chosen, strict=True)]
-
-    return boxes
-
-
-def _displaced_boxes(plan: DisplacementPlan) -> Boxes:
-    def boxes(rows: list[BoxRows], parameter: Any, rng: Any, size: tuple[int, int]) -> list[BoxRows]:
-        # One image at a time: the displacements of a whole data set may not fit into memory.
-        parts = [rng.part(slice(place, place + 1)) for place in range(len(rows))]
+        chosen = np.zeros(len(outlines), dtype=np.intp) if which is None else np.asarray(which)
         return [
-            _seen(one, *plan(array_ops, parameter, part, *size), size) if len(one) else one
-            for one, part in zip(rows, parts, strict=True)
+            [_taken(corners, choices[choice]) for corners in image]
+            for image, choice in zip(outlines, chosen, strict=True)
         ]
 
-    return boxes
+    return move
 
 
-def _hulls(rows: BoxRows, matrix: NDArray[np.float64], size: tuple[int, int]) -> BoxRows:
-    """The upright boxes around the moved corners, cut off at the image; pixel centres lie at halves."""
-    corners = rows[:, [[0, 1], [2, 1], [2, 3], [0, 3]]] - 0.5
-    moved = (corners - matrix[:, 2]) @ np.linalg.inv(matrix[:, :2]).T + 0.5
-    inside = np.clip(moved, 0, size[::-1])
-    return np.concatenate([inside.min(axis=1), inside.max(axis=1)], axis=1)
+def _displaced_move(plan: DisplacementPlan) -> Move:
+    def move(outlines: list[list[Corners]], parameter: Any, rng: Any, size: tuple[int, int]) -> list[list[Corners]]:
+        # One image at a time: the displacements of a whole data set may not fit into memory.
+        parts = [rng.part(slice(place, place + 1)) for place in range(len(outlines))]
+        return [
+            _seen(image, *plan(array_ops, parameter, part, *size), size) if image else image
+            for image, part in zip(outlines, parts, strict=True)
+        ]
+
+    return move
 
 
-def _seen(rows: BoxRows, dx: Any, dy: Any, size: tuple[int, int]) -> BoxRows:
-    """The boxes around the pixels that show a place within the box, or boxes without area where there is none.
+def _taken(corners: Corners, matrix: NDArray[np.float64]) -> Corners:
+    """Where the inverse of a matrix takes corners; pixel centres lie at halves."""
+    return np.asarray((corners - 0.5 - matrix[:, 2]) @ np.linalg.inv(matrix[:, :2]).T + 0.5)
 
-    A displacement may fold the image, so it has no inverse to send the boxes through.
+
+def _seen(outlines: list[Corners], dx: Any, dy: Any, size: tuple[int, int]) -> list[Corners]:
+    """The outlines of the pixels that show a place within each; none where no pixel does.
+
+    A displacement may fold the image, so it has no inverse to send corners through.
     """
     height, width = size
     x, y = array_ops.grid(dx, height, width)
     across, down = np.broadcast_to(x + dx + 0.5, (1, *size))[0], np.broadcast_to(y + dy + 0.5, (1, *size))[0]
-    moved = np.zeros(rows.shape)
-    for box, (left, top, right, bottom) in zip(moved, rows, strict=True):
-        shown = (across >= left) & (across <= right) & (down >= top) & (down <= bottom)
-        columns, lines = np.flatnonzero(shown.any(axis=0)), np.flatnonzero(shown.any(axis=1))
-        if len(columns):
-            box[:] = columns[0], lines[0], columns[-1] + 1, lines[-1] + 1
-    return moved
+    return [_around(*_showing(corners, across, down)) for corners in outlines]
+
+
+def _showing(corners: Corners, across: Any, down: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows and columns of the pixels that show a place within an outline."""
+    if not len(corners):
+        return np.zeros((2, 0), np.intp)[0], np.zeros((2, 0), np.intp)[1]
+    (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
+    row, column = np.nonzero((across >= left) & (across <= right) & (down >= top) & (down <= bottom))
+    upright = len(corners) == 4 and (np.isin(corners, [[left, top], [right, bottom]])).all()
+    if upright:
+        return row, column
+    within = contains(corners, across[row, column], down[row, column])
+    return row[within], column[within]
+
+
+def _around(row: NDArray[np.intp], column: NDArray[np.intp]) -> Corners:
+    """An outline around pixels: down along the first of each row, and up along the last."""
+    if not len(row):
+        return np.zeros((0, 2))
+    rows, first = np.unique(row, return_index=True)  # pixels come row by row
+    starts = column[first]
+    ends = column[np.append(first[1:], len(row)) - 1] + 1
+    left = np.column_stack([np.repeat(starts, 2), np.column_stack([rows, rows + 1]).ravel()])
+    right = np.column_stack([np.repeat(ends, 2), np.column_stack([rows, rows + 1]).ravel()])
+    return np.concatenate([left, right[::-1]]).astype(np.float64)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from testifai.errors import InputError, suggest
-from testifai.perturb.base import Boxes, Function, Perturbation
+from testifai.perturb.base import Boxes, Function, Move, Perturbation
 from testifai.support.plain import plain
 from testifai.support.registry import Registry
 
@@ -34,6 +34,7 @@ def perturbation(
     growing: bool = True,
     levels: tuple[float, float] | None = None,
     tensors: bool = False,
+    move: Move | None = None,
 ) -> Callable[[Function], Perturbation]:
     """Register a function f(batch, parameter, rng) as a perturbation.
 
@@ -46,7 +47,7 @@ def perturbation(
 
     def register(function: Function) -> Perturbation:
         about = summary or _first_line(function)
-        made = Perturbation(name, function, severities, about, boxes, growing, levels, tensors)
+        made = Perturbation(name, function, severities, about, boxes, growing, levels, tensors, move)
         suite = suite_of(name)
         if suite in BUILT_IN and not str(getattr(function, "__module__", None)).startswith("testifai.perturb."):
             raise InputError(f"perturbation name '{name}': the prefix '{suite}.' belongs to a built-in suite")

@@ -39,6 +39,7 @@ from testifai.scans.options import ScanKeywords, ScanOptions, choose, with_optio
 from testifai.space import Space
 from testifai.statistics.intervals import exact
 from testifai.strategies.base import Progress, Strategy
+from testifai.support.batches import are_texts
 from testifai.support.garbage import only_new_looked_at
 from testifai.support.progress import Step, bar
 from testifai.tomogram import Tomogram
@@ -75,12 +76,12 @@ class Session:
         self.options = chosen = ScanOptions.of(options)
         self.space = space
         self.data = datasets.wrap(data)
+        self.oracle = oracles.resolve(chosen.oracle).fitted(self.data.labels)
         executor, workers = chosen.placed()
         self.backend = backend.choose(
-            executor, chosen.device, chosen.precision or "float32", models.wrap(model), self.data
+            executor, chosen.device, chosen.precision or "float32", models.wrap(model), self.data, self.oracle.moves
         )
         self.model = self.backend.model
-        self.oracle = oracles.resolve(chosen.oracle)
         self.methods = choose(chosen, space, parts=part is not None)
         self.strategy, self.surrogate = self.methods.strategy, self.methods.surrogate
         self.stopping = self.methods.stopping
@@ -376,7 +377,7 @@ class Session:
         passes, trials = (int(counts[0]) for counts in outcomes.counts([0]))
         if self._asks and trials >= FEWEST and exact(passes, trials)[1] < SURE and self._misnumbered is not None:
             return str(self._misnumbered)
-        texts = isinstance(self.data.inputs, list)
+        texts = are_texts(self.data.inputs)
         return near_chance(passes, trials, self.subject.labels, self.subject.classes, texts=texts)
 
     @cached_property

@@ -128,6 +128,7 @@ NAMES = {
         "rest": "testifai.locality.summary:rest",
         "sentence": "testifai.locality.summary:sentence",
     },
+    "testifai.models.onnx": {"first_line": "testifai.models.onnx_session:first_line"},
     "testifai.models.python": {"import_object": "testifai.support.own_code:import_object"},
     "testifai.models.texts.network": {"Network": "testifai.models.texts.network:TextNetwork"},
     "testifai.operational.answer": {"Answer": "testifai.operational.answer:Findings"},
@@ -139,6 +140,7 @@ NAMES = {
     },
     "testifai.operational.deepest": {"Adaptive": "testifai.operational.deepest:DeepEST"},
     "testifai.operational.release": {"Verdict": "testifai.operational.release:Release"},
+    "testifai.perturb.geometric": {"BoxRows": "testifai.perturb.outlines:Corners"},
     "testifai.present.contact_sheets": {"read_image": "testifai.support.images:read_image"},
     "testifai.present.edits": {"PARTS": "testifai.present.edits:WORDS"},
     "testifai.present.examples": {"picture": "testifai.support.images:data_uri"},
@@ -157,6 +159,7 @@ NAMES = {
         "scores_of": "testifai.tomogram.limits:scores_of",
         "usual_values": "testifai.tomogram.limits:usual_values",
     },
+    "testifai.perturb.ops_torch.rng": {"philox4x32": "testifai.perturb.ops_torch.philox:philox4x32"},
     "testifai.tomogram.profile": {"MOST_JOINT": "testifai.tomogram.weighted:MOST_JOINT"},
     "testifai.quality.assessment": {
         "EXTRA": "testifai.quality.plan:EXTRA",

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.engine.geometry import Movement
 from testifai.engine.subject import Subject
 from testifai.models.base import Model
 from testifai.perturb import Perturbation
@@ -77,7 +78,11 @@ class _AtLevels:
         if job.level is None:
             return _Said(None, job.start, subject.reference(outputs), seconds)
         expected = None if subject.labels is None else subject.labels[subject.order[places]]
-        return _Said(job.level, job.start, subject.judge(outputs, expected, job.clean).passed, seconds)
+        steps = [Movement(self.perturbation, 0, subject.seed, level=job.level)]
+        expected, clean = (
+            None if rows is None else subject.shifted(rows, steps, places) for rows in (expected, job.clean)
+        )
+        return _Said(job.level, job.start, subject.judge(outputs, expected, clean).passed, seconds)
 
     def _at(self, batch: Batch, level: float | None, indices: NDArray[np.intp]) -> Batch:
         if level is None or level == self.off:

@@ -1,0 +1,194 @@
+"""What detectors hand out, and how to read it: one class for each form, and one line in `HEADS`.
+
+Forms are described where they come from: YOLOX (Ge et al., 2021) hands out offsets within the cells of three grids and
+logarithms of sizes; YOLOv5 finished boxes with an objectness, YOLOv8 and later without one, classes along another
+axis; DETR (Carion et al., 2020) boxes as shares of the image and, apart from them, scores of classes and of "nothing".
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.models.detection.letterbox import Size
+
+Array = NDArray[Any]
+Shapes = Sequence[Sequence[int | None]]
+Decoded = tuple[Array, Array]  # corners (images, boxes, 4) in pixels of the canvas, scores (images, boxes, classes)
+
+STRIDES = (8, 16, 32)
+
+
+class Head(ABC):
+    """The form of a detector's outputs, and how those who publish such detectors feed them."""
+
+    name: str
+    scale: str = "unit"
+    bgr = False  # blue first
+    fill = 114  # the grey around an image
+    centred = True
+    stretch = False  # resized without regard to proportions
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    overlapping = True  # several boxes may show one thing: the surest is chosen
+
+    @abstractmethod
+    def fits(self, shapes: Shapes, canvas: Size) -> bool:
+        """Whether outputs of these shapes, in the order of the graph, look like this form."""
+
+    @abstractmethod
+    def form(self, canvas: Size) -> str:
+        """The shapes of its outputs, in words."""
+
+    @abstractmethod
+    def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded:
+        """Boxes and the score of each class."""
+
+    def classes(self, shapes: Shapes) -> int | None:
+        """How many classes outputs of these shapes tell apart."""
+        return None
+
+
+class _Rows(Head):
+    """One output (images, boxes, 5 + classes): centre, size, objectness, a score of each class."""
+
+    anchors: int  # boxes for each cell
+
+    def fits(self, shapes: Shapes, canvas: Size) -> bool:
+        return len(shapes) == 1 and len(shapes[0]) == 3 and shapes[0][1] == self.anchors * cells(canvas)
+
+    def form(self, canvas: Size) -> str:
+        return f"(N, {self.anchors * cells(canvas)}, 5 + classes)"
+
+    def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded:
+        rows = np.asarray(outputs[0], np.float32)
+        return corners(self._centred(rows[..., :4], canvas)), rows[..., 4:5] * rows[..., 5:]
+
+    def _centred(self, boxes: Array, canvas: Size) -> Array:
+        return boxes
+
+    def classes(self, shapes: Shapes) -> int | None:
+        return None if shapes[0][2] is None else shapes[0][2] - 5
+
+
+class YoloX(_Rows):
+    """One box for each cell of three grids, fed whole numbers with blue first from the first corner of the canvas."""
+
+    name = "yolox"
+    anchors = 1
+    scale = "raw"
+    bgr = True
+    centred = False
+
+    def _centred(self, boxes: Array, canvas: Size) -> Array:
+        # Some are exported with their boxes worked out: no logarithm of a size is as large as a size in pixels.
+        if boxes.size and boxes[..., 2:].max() > np.log(4 * max(canvas)):
+            return boxes
+        grid, stride = _grids(canvas)
+        centre = (boxes[..., :2] + grid) * stride
+        return np.concatenate([centre, np.exp(boxes[..., 2:]) * stride], axis=-1)
+
+
+class YoloV5(_Rows):
+    """Three boxes for each cell, worked out."""
+
+    name = "yolov5"
+    anchors = 3
+
+
+class YoloV8(Head):
+    """One output (images, 4 + classes, boxes): centre, size, a score of each class."""
+
+    name = "yolov8"
+
+    def fits(self, shapes: Shapes, canvas: Size) -> bool:
+        return len(shapes) == 1 and len(shapes[0]) == 3 and shapes[0][2] == cells(canvas)
+
+    def form(self, canvas: Size) -> str:
+        return f"(N, 4 + classes, {cells(canvas)})"
+
+    def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded:
+        rows = np.asarray(outputs[0], np.float32).transpose(0, 2, 1)
+        return corners(rows[..., :4]), rows[..., 4:]
+
+    def classes(self, shapes: Shapes) -> int | None:
+        return None if shapes[0][1] is None else shapes[0][1] - 4
+
+
+class Detr(Head):
+    """Boxes (images, queries, 4) as shares of the image, and logits (images, queries, classes + 1), "nothing" last."""
+
+    name = "detr"
+    stretch = True
+    mean = (0.485, 0.456, 0.406)
+    std = (0.229, 0.224, 0.225)
+    overlapping = False
+
+    def fits(self, shapes: Shapes, canvas: Size) -> bool:
+        return len(shapes) == 2 and all(len(shape) == 3 for shape in shapes) and self._boxes(shapes) is not None
+
+    def form(self, canvas: Size) -> str:
+        return "(N, queries, 4) and (N, queries, classes + 1)"
+
+    def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded:
+        place = self._boxes([output.shape for output in outputs])
+        assert place is not None, "outputs have the shapes that fitted"
+        boxes, logits = outputs[place], np.asarray(outputs[1 - place], np.float64)
+        odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        scores = (odds / odds.sum(axis=-1, keepdims=True))[..., :-1]
+        return corners(boxes * np.array([canvas[1], canvas[0]] * 2, np.float32)), scores.astype(np.float32)
+
+    def classes(self, shapes: Shapes) -> int | None:
+        logits = shapes[1 - (self._boxes(shapes) or 0)][2]
+        return None if logits is None else logits - 1
+
+    @staticmethod
+    def _boxes(shapes: Shapes) -> int | None:
+        """Which of the two outputs holds the boxes: the one of four columns; of two such, the second."""
+        four = [place for place, shape in enumerate(shapes) if shape[2] == 4]
+        return four[-1] if four else None
+
+
+HEADS: dict[str, Head] = {head.name: head for head in (YoloX(), YoloV5(), YoloV8(), Detr())}
+
+
+def recognise(shapes: Shapes, canvas: Size) -> Head | None:
+    """The form that outputs of these shapes have; None where it is none of ours.
+
+    >>> recognise([(1, 3549, 85)], (416, 416)).name, recognise([(1, 84, 8400)], (640, 640)).name
+    ('yolox', 'yolov8')
+    """
+    return next((head for head in HEADS.values() if head.fits(shapes, canvas)), None)
+
+
+def cells(canvas: Size) -> int:
+    """The cells of the three grids of a canvas.
+
+    >>> cells((416, 416)), cells((640, 640))
+    (3549, 8400)
+    """
+    return sum((canvas[0] // stride) * (canvas[1] // stride) for stride in STRIDES)
+
+
+def corners(boxes: Array) -> Array:
+    """Boxes given by centre and size as corners.
+
+    >>> corners(np.array([[5.0, 5.0, 4.0, 2.0]])).tolist()
+    [[3.0, 4.0, 7.0, 6.0]]
+    """
+    centre, half = boxes[..., :2], boxes[..., 2:] / 2
+    return np.concatenate([centre - half, centre + half], axis=-1)
+
+
+def _grids(canvas: Size) -> tuple[Array, Array]:
+    """Per cell of the three grids its column and row, and how many pixels a step is."""
+    places, strides = [], []
+    for stride in STRIDES:
+        row, column = np.mgrid[: canvas[0] // stride, : canvas[1] // stride]
+        places.append(np.stack([column.ravel(), row.ravel()], axis=-1))
+        strides.append(np.full((row.size, 1), stride))
+    return np.concatenate(places).astype(np.float32), np.concatenate(strides).astype(np.float32)

@@ -1,0 +1,67 @@
+"""Images of any size on the canvas that a detector was built for, and its boxes back on the images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.support.libraries import cv2
+
+Size = tuple[int, int]  # height, width
+
+
+@dataclass(frozen=True)
+class Letterbox:
+    """How images are fitted: whole and undistorted on a canvas of one grey, in its middle or at its first corner.
+
+    With `stretch` they are resized to the canvas whatever their proportions.
+    """
+
+    canvas: Size
+    fill: int = 114
+    centred: bool = True
+    stretch: bool = False
+
+    def placed(self, size: Size) -> Placed:
+        """Where images of a size go.
+
+        >>> Letterbox((416, 416), centred=False).placed((208, 104))
+        Placed(scale=(2.0, 2.0), corner=(0, 0), size=(416, 208))
+        """
+        (height, width), (tall, wide) = size, self.canvas
+        if self.stretch:
+            return Placed((tall / height, wide / width), (0, 0), self.canvas)
+        scale = min(tall / height, wide / width)
+        fitted = min(tall, round(height * scale)), min(wide, round(width * scale))
+        corner = ((tall - fitted[0]) // 2, (wide - fitted[1]) // 2) if self.centred else (0, 0)
+        return Placed((scale, scale), corner, fitted)
+
+    def __call__(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The images, all of one size, on their canvases."""
+        place = self.placed((images.shape[1], images.shape[2]))
+        if place.size == images.shape[1:3] == self.canvas:
+            return images
+        (top, left), (height, width) = place.corner, place.size
+        canvases = np.full((len(images), *self.canvas, *images.shape[3:]), self.fill, np.uint8)
+        for canvas, image in zip(canvases, images, strict=True):
+            resized = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
+            canvas[top : top + height, left : left + width] = resized.reshape(height, width, *canvas.shape[2:])
+        return canvases
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where images of one size are on a canvas: how much larger, from which corner on, and how large."""
+
+    scale: tuple[float, float]  # down, across
+    corner: tuple[int, int]  # top, left
+    size: Size
+
+    def back(self, corners: NDArray[np.floating], size: Size) -> NDArray[np.float32]:
+        """Boxes (…, 4) on the canvas as boxes on images of this size, cut off at their edges."""
+        (down, across), (top, left), (height, width) = self.scale, self.corner, size
+        moved = (corners - np.array([left, top, left, top])) / np.array([across, down, across, down])
+        inside: NDArray[np.float32] = np.clip(moved, 0, np.array([width, height, width, height])).astype(np.float32)
+        return inside
