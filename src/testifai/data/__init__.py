@@ -14,11 +14,13 @@ from testifai.data.arrays import Data, Inputs, from_arrays
 from testifai.data.base import DataPart
 from testifai.data.detect import detect
 from testifai.data.lazy import LazyInputs
+from testifai.data.tabular import from_columns, from_frame, is_frame
 from testifai.errors import InputError
 from testifai.support.fields import make_part
 from testifai.support.registry import Registry
 
-__all__ = ["LOADERS", "Data", "DataPart", "Inputs", "LazyInputs", "detect", "from_arrays", "load", "wrap"]
+__all__ = ["LOADERS", "Data", "DataPart", "Inputs", "LazyInputs", "detect", "from_arrays", "from_columns", "from_frame",
+           "load", "wrap"]  # fmt: skip
 
 LOADERS = Registry(
     "data",
@@ -31,6 +33,7 @@ LOADERS = Registry(
         "csv": "testifai.data.tables:CsvPart",
         "tsv": "testifai.data.tables:TsvPart",
         "jsonl": "testifai.data.tables:JsonlPart",
+        "table": "testifai.data.tabular:TablePart",
         "python": "testifai.data.python:PythonDataPart",
     },
 )
@@ -44,6 +47,8 @@ def load(kind: str, path: str | Path | Sequence[str | Path], *, folder: str | Pa
 def wrap(data: Any) -> Data:
     """A data set from whatever a user hands over: (inputs, labels), inputs alone, a path, or a `Data`.
 
+    Inputs may be an array, texts, pairs of texts, or a frame of pandas.
+
     >>> wrap((["good", "bad"], [1, 0])).labels.tolist()
     [1, 0]
     """
@@ -54,5 +59,5 @@ def wrap(data: Any) -> Data:
     if isinstance(data, tuple):
         if len(data) != 2:
             raise InputError(f"data: a tuple of {len(data)} is not accepted; (inputs, labels) is")
-        return from_arrays(*data)
-    return from_arrays(data)
+        return from_frame(*data) if is_frame(data[0]) else from_arrays(*data)
+    return from_frame(data) if is_frame(data) else from_arrays(data)

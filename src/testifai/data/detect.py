@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from testifai.data.listing import has_images
+from testifai.data.tabular import is_table
 from testifai.errors import InputError
 
-_SUFFIXES = {".npz": "npz", ".bin": "cifar", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_SUFFIXES = {".npz": "npz", ".bin": "cifar", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
+             ".parquet": "table"}  # fmt: skip
 _ACCEPTED = (
-    ".npz, MNIST IDX (also .gz), CIFAR .bin, a folder of class folders of images, or texts in .csv, .tsv or .jsonl"
+    ".npz, MNIST IDX (also .gz), CIFAR .bin, a folder of class folders of images, texts in .csv, .tsv or .jsonl, or "
+    "a table in .csv, .tsv or .parquet"
 )
 
 
@@ -26,6 +29,8 @@ def detect(path: str | Path) -> str:
 
 def _detect_file(path: Path) -> str | None:
     known = _SUFFIXES.get(path.suffix.lower())
+    if known in ("csv", "tsv") and is_table(path):
+        return "table"
     return known or ("idx" if is_idx(path) else None)
 
 

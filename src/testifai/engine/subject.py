@@ -46,7 +46,15 @@ class ShownInputs:
         chosen = self.space.axes[axis].perturbation
         # Two axes with the same perturbation draw their own numbers.
         twins = sum(other.perturbation.name == chosen.name for other in self.space.axes[:axis])
-        return chosen.apply(batch, severity, seed=self.seed, indices=numbers, occurrence=twins, side=self.data.side)
+        return chosen.apply(
+            batch,
+            severity,
+            seed=self.seed,
+            indices=numbers,
+            occurrence=twins,
+            side=self.data.side,
+            table=self.data.table if chosen.table else None,
+        )
 
     def composite(self, sigma: tuple[int, ...], places: Places) -> Batch:
         """The inputs as the configuration shows them to the model."""

@@ -11,8 +11,10 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.models.feeding import refuse_words
 from testifai.support.batches import Batch
 from testifai.support.fields import Part
+from testifai.support.tables import Table
 
 Outputs = Literal["labels", "scores", "values"]
 
@@ -54,6 +56,14 @@ class Model(ABC):
 
     @abstractmethod
     def __call__(self, batch: Batch) -> NDArray[Any]: ...
+
+    def reading(self, table: Table) -> Model:
+        """The same model for rows of a table, as numbers: it makes of them what it takes, or refuses the columns.
+
+        Here: a model that takes numbers takes them as they are.
+        """
+        refuse_words(table, self.name)
+        return self
 
     def placed(self, device: str | None) -> Model:
         """The same model on a device of torch, None for where it is; a model of the user's own stays where it is.

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -14,9 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.perturb.rng import Rng
+from testifai.perturb.rows import Rows
 from testifai.support.batches import SIDES, Batch, Side, are_pairs
 from testifai.support.checks import number, whole
 from testifai.support.own_code import ANY_FAULT
+from testifai.support.tables import Table
 
 Function = Callable[[Any, Any, Rng], Any]
 # What an input's draws follow besides the perturbation's name: seed, severity, inputs' numbers, occurrence.
@@ -49,6 +51,10 @@ class Perturbation:
     levels: tuple[float, float] | None = None
     # Whether the function takes torch tensors, and draws that are such, as well as arrays.
     tensors: bool = False
+    # Whether the function takes rows of a table, with named columns (`Rows`), instead of an array; and which columns
+    # it is to change: all where None.
+    table: bool = False
+    columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -101,12 +107,14 @@ class Perturbation:
         indices: ArrayLike | None = None,
         occurrence: int = 0,
         side: Side = "both",
+        table: Table | None = None,
     ) -> Batch:
         """The batch at this severity; the batch handed in stays as it is.
 
         `indices` are the inputs' numbers in the data set (default: 0, 1, 2, …): an input's random draws
         follow its number. `occurrence` tells apart several uses of one perturbation on the same inputs. `side`
-        says which texts are changed where inputs are pairs of texts; the two of a pair have draws of their own.
+        says which texts are changed where inputs are pairs of texts; the two of a pair have draws of their own. `table`
+        says what the columns are where inputs are rows of a table, as `testifai.data.wrap(…).table` does.
         """
         severity = self.check_severity(severity)
         count = check_batch(batch)
@@ -114,7 +122,7 @@ class Perturbation:
         if severity == 0:
             return batch
         key = (check_seed(seed), severity, check_indices(indices, count), occurrence)
-        return self._run(batch, self.severities[severity], key, side, f"severity {severity}")
+        return self._run(batch, self.severities[severity], key, side, table, f"severity {severity}")
 
     def apply_level(
         self,
@@ -125,6 +133,7 @@ class Perturbation:
         indices: ArrayLike | None = None,
         occurrence: int = 0,
         side: Side = "both",
+        table: Table | None = None,
     ) -> Batch:
         """The batch at a continuous level of the parameter, between the two ends of `levels`.
 
@@ -140,7 +149,7 @@ class Perturbation:
             return batch
         # No severity has this number: levels have draws of their own.
         key = (check_seed(seed), -1, check_indices(indices, count), occurrence)
-        return self._run(batch, float(level), key, side, f"level {level:g}")
+        return self._run(batch, float(level), key, side, table, f"level {level:g}")
 
     def apply_boxes(
         self,
@@ -170,7 +179,30 @@ class Perturbation:
             raise InputError(f"perturbation '{self.name}' at severity {severity} returned boxes of another number")
         return moved
 
-    def _run(self, batch: Batch, parameter: Any, key: Key, side: Side, where: str) -> Batch:
+    def on(self, *columns: str) -> Perturbation:
+        """The same for some columns of a table alone.
+
+        >>> from testifai.perturb import get
+        >>> get("tabular.noise").on("age", "income").columns
+        ('age', 'income')
+        """
+        if not self.table:
+            raise InputError(f"perturbation '{self.name}': takes no columns; those of the suite tabular do")
+        if not columns or len(set(columns)) < len(columns):
+            raise InputError(f"perturbation '{self.name}': columns is {list(columns)}; give names, each once")
+        return replace(self, columns=columns)
+
+    def check_table(self, table: Table | None) -> None:
+        """Refuse data without columns, or without those it is to change."""
+        if self.table and table is None:
+            raise InputError(f"perturbation '{self.name}': is for tables; these inputs are none")
+        if self.columns is not None and table is not None:
+            with self._blamed("its columns"):
+                table.places(self.columns)
+
+    def _run(self, batch: Batch, parameter: Any, key: Key, side: Side, table: Table | None, where: str) -> Batch:
+        if self.table:
+            return self._run_rows(batch, parameter, key, table, where)
         if not are_pairs(batch):
             return self._call(batch, parameter, _rng(batch, self.name, key), where)
         firsts, seconds = [pair[0] for pair in batch], [pair[1] for pair in batch]
@@ -179,6 +211,26 @@ class Perturbation:
         if side != "first":
             seconds = cast(list[str], self._call(seconds, parameter, _rng(seconds, second(self.name), key), where))
         return list(zip(firsts, seconds, strict=True))
+
+    def _run_rows(self, batch: Any, parameter: Any, key: Key, table: Table | None, where: str) -> Batch:
+        if not isinstance(batch, np.ndarray) or batch.ndim != 2 or batch.dtype.kind not in "biuf":
+            raise InputError(f"perturbation '{self.name}': is for tables, rows × columns; this batch is none")
+        if table is None or len(table.columns) != batch.shape[1]:
+            raise InputError(
+                f"perturbation '{self.name}': needs to know the columns of this batch, {batch.shape[1]} of them; say "
+                "table=testifai.data.wrap(ROWS).table, with all rows of the data"
+            )
+        with self._blamed(where):
+            made = self.function(Rows(_protected(batch), table, self.columns), parameter, _rng(batch, self.name, key))
+        values = made.values if isinstance(made, Rows) else made
+        if isinstance(values, np.ndarray) and batch.dtype.kind != "f":
+            if np.isnan(values).any():
+                raise InputError(
+                    f"perturbation '{self.name}': inputs of dtype {batch.dtype} have no missing values; convert them "
+                    "to float64"
+                )
+            values = values.astype(batch.dtype)
+        return self._checked(values, batch, where)
 
     def _call(self, batch: Batch, parameter: Any, rng: Rng, where: str) -> Batch:
         with self._blamed(where):

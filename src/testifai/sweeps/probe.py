@@ -129,8 +129,10 @@ class Probe:
     def _at(self, batch: Batch, level: float | None, indices: NDArray[np.intp]) -> Batch:
         if level is None or level == self._off:
             return batch
-        side = self._subject.data.side
-        return self._perturbation.apply_level(batch, level, seed=self._subject.seed, indices=indices, side=side)
+        data, seed = self._subject.data, self._subject.seed
+        return self._perturbation.apply_level(
+            batch, level, seed=seed, indices=indices, side=data.side, table=data.table
+        )
 
     def _judge(self, job: _Job, outputs: Array) -> Bits:
         subject = self._subject

@@ -1,0 +1,55 @@
+"""scikit-learn's estimators in files of skops, which hold no code."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any, ClassVar
+
+from testifai.errors import InputError
+from testifai.models.base import Model, ModelPart
+from testifai.models.sklearn import SklearnModel
+from testifai.support import libraries
+from testifai.support.fields import Count, File
+
+
+class SkopsPart(ModelPart):
+    """A .skops file; `trusted` are types to load besides those that skops trusts by itself."""
+
+    skops: File
+    trusted: list[str] | None = None
+    batch_size: Count | None = None
+
+    FILES: ClassVar = ("skops",)
+
+    def load(self, folder: Path) -> Model:
+        options = self.told(folder)
+        return load_skops(options.pop("skops"), **options)
+
+
+def load_skops(path: Path, trusted: list[str] | None = None, batch_size: int | None = None) -> SklearnModel:
+    """The estimator in a file; types that nobody trusts are refused by name before anything of them is loaded."""
+    if not Path(path).is_file():
+        raise InputError(f"model: {path} does not exist")
+    io = libraries.load("skops.io", extra="tables")
+    try:
+        found = io.get_untrusted_types(file=path)
+        unknown = [one for one in found if one not in (trusted or [])]
+        if unknown:
+            raise InputError(
+                f"model: {Path(path).name} holds types that skops does not trust by itself: {', '.join(unknown)}; if "
+                f"you do, say trusted = {_toml(found)} under [model]"
+            )
+        return SklearnModel(io.load(path, trusted=found), batch_size=batch_size)
+    except (zipfile.BadZipFile, KeyError, OSError) as error:
+        raise InputError(f"model: {path} is not a file of skops ({type(error).__name__})") from None
+    except (AttributeError, ImportError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"model: {path} cannot be loaded ({reason}); is a library missing, or was it saved by another version of "
+            "scikit-learn?"
+        ) from None
+
+
+def _toml(names: list[Any]) -> str:
+    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
