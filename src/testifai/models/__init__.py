@@ -118,6 +118,17 @@ def kind_of_path(path: Path) -> str:
     """The adapter's name for a file or folder."""
     if path.is_dir():
         return "encoder" if Path(path, "modules.json").is_file() else "transformers"
+    kind = kind_of_file(path)
+    if kind is not None:
+        return kind
+    raise InputError(
+        f"model: {str(path)!r} is not accepted; a path that ends in {', '.join(_SUFFIXES)}, a text model's folder, "
+        "package.module:name or a callable is"
+    )
+
+
+def kind_of_file(path: Path) -> str | None:
+    """The adapter's name for a file by how it is called, None where there is none; a pickle is refused."""
     kind = _SUFFIXES.get(path.suffix.lower())
     if kind is not None:
         return kind
@@ -126,10 +137,7 @@ def kind_of_path(path: Path) -> str:
             f"model: {path} is a pickle, and to load one is to run whatever code is in it; save the model with "
             f"skops.io.dump(model, '{path.stem}.skops'), or load it in code of your own: python = 'my_module:model'"
         )
-    raise InputError(
-        f"model: {str(path)!r} is not accepted; a path that ends in {', '.join(_SUFFIXES)}, a text model's folder, "
-        "package.module:name or a callable is"
-    )
+    return None
 
 
 def _starts_like_a_pickle(path: Path) -> bool:

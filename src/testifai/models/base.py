@@ -37,6 +37,8 @@ class Model(ABC):
     traces_layers: bool = False
     spares_batch: bool = False  # never writes into a batch, nor lets code of others do so: it needs no copy of its own
     takes_tensors: bool = False  # answers about torch tensors too, on a device: see `on_tensors`
+    columns: tuple[str, ...] | None = None  # of a table, by name, that it was fitted on
+    width: int | None = None  # how many columns it was fitted on
     repeatable: bool = False  # known to answer the same each time; where not, a run asks it twice to see
 
     @property

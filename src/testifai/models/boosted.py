@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from abc import abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,8 +35,9 @@ class Boosted(Model):
     thread_safe = True
     repeatable = True
 
-    def __init__(self, booster: Any, name: str, objective: str, classes: int, batch_size: int | None = None) -> None:
-        self.booster, self.name, self.batch_size = booster, name, batch_size
+    def __init__(self, booster: Any, objective: str, classes: int, names: Sequence[str] | None, width: int) -> None:
+        self.booster, self.width = booster, width
+        self.columns = None if names is None else tuple(names)
         self._two = objective.startswith("binary")
         self._label = objective in ("multi:softmax", "binary:hinge")
         several = classes > 1 or self._two
@@ -47,19 +49,9 @@ class Boosted(Model):
     def predict(self, ready: Any) -> NDArray[Any]:
         """What the booster says of a frame or of an array."""
 
-    @property
-    @abstractmethod
-    def names(self) -> list[str] | None:
-        """The columns it was fitted on; None where it does not know their names."""
-
-    @property
-    @abstractmethod
-    def width(self) -> int:
-        """How many columns it was fitted on."""
-
     def reading(self, table: Table) -> Boosted:
         made = copy.copy(self)
-        made._feed = feed(table, self.name, self.names, self.width, categorical=True)
+        made._feed = feed(table, self.name, self.columns, self.width, categorical=True)
         return made
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
@@ -76,28 +68,21 @@ class Boosted(Model):
 class XgboostModel(Boosted):
     """A booster of XGBoost."""
 
-    def __init__(self, booster: Any, batch_size: int | None = None) -> None:
+    name = "XGBoost"
+
+    def __init__(self, booster: Any) -> None:
         learner = json.loads(booster.save_config())["learner"]
         objective = str(learner["objective"]["name"])
         classes = int(learner["learner_model_param"]["num_class"])
-        super().__init__(booster, "XGBoost", objective, classes, batch_size)
+        super().__init__(booster, objective, classes, booster.feature_names, booster.num_features())
 
     @cached_property
     def fingerprint(self) -> str:
         return hashlib.sha1(bytes(self.booster.save_raw("json"))).hexdigest()
 
-    @property
-    def names(self) -> list[str] | None:
-        found: list[str] | None = self.booster.feature_names
-        return found
-
-    @property
-    def width(self) -> int:
-        return int(self.booster.num_features())
-
     def predict(self, ready: Any) -> NDArray[Any]:
         xgboost = libraries.load("xgboost", extra="tables")
-        names = None if hasattr(ready, "columns") else self.names  # a frame brings them along
+        names = None if hasattr(ready, "columns") else self.columns  # a frame brings them along
         matrix = xgboost.DMatrix(ready, enable_categorical=True, feature_names=names, nthread=1)
         found: NDArray[Any] = self.booster.predict(matrix)
         return found
@@ -106,23 +91,17 @@ class XgboostModel(Boosted):
 class LightgbmModel(Boosted):
     """A booster of LightGBM."""
 
-    def __init__(self, booster: Any, batch_size: int | None = None) -> None:
+    name = "LightGBM"
+
+    def __init__(self, booster: Any) -> None:
         objective = re.search(r"^objective=(\S+)", booster.model_to_string(num_iteration=1), re.MULTILINE)
-        classes = int(booster.num_model_per_iteration())
-        super().__init__(booster, "LightGBM", objective[1] if objective else "regression", classes, batch_size)
+        classes, names = int(booster.num_model_per_iteration()), booster.feature_name()
+        known = None if all(map(_UNNAMED.fullmatch, names)) else names
+        super().__init__(booster, objective[1] if objective else "regression", classes, known, len(names))
 
     @cached_property
     def fingerprint(self) -> str:
         return hashlib.sha1(self.booster.model_to_string().encode()).hexdigest()
-
-    @property
-    def names(self) -> list[str] | None:
-        found: list[str] = self.booster.feature_name()
-        return None if all(map(_UNNAMED.fullmatch, found)) else found
-
-    @property
-    def width(self) -> int:
-        return int(self.booster.num_feature())
 
     def predict(self, ready: Any) -> NDArray[Any]:
         found: NDArray[Any] = self.booster.predict(ready, num_threads=1)
@@ -145,7 +124,7 @@ class XgboostPart(ModelPart):
             booster.load_model(path)
         except (ValueError, library.core.XGBoostError) as error:
             raise InputError(f"model: {path} is not a model of XGBoost ({_first(error)})") from None
-        return XgboostModel(booster, self.batch_size)
+        return _sized(XgboostModel(booster), self.batch_size)
 
 
 class LightgbmPart(ModelPart):
@@ -162,7 +141,7 @@ class LightgbmPart(ModelPart):
         if not path.read_bytes().startswith(b"tree"):
             raise InputError(f"model: {path} is not a model of LightGBM; one saved with booster.save_model is accepted")
         try:
-            return LightgbmModel(library.Booster(model_file=path), self.batch_size)
+            return _sized(LightgbmModel(library.Booster(model_file=path)), self.batch_size)
         except library.basic.LightGBMError as error:
             raise InputError(f"model: {path} is not a model of LightGBM ({_first(error)})") from None
 
@@ -171,6 +150,11 @@ def booster(model: Any) -> Boosted | None:
     """An adapter for a booster of XGBoost or LightGBM, None for anything else."""
     made = {"xgboost": XgboostModel, "lightgbm": LightgbmModel}.get(type(model).__module__.partition(".")[0])
     return made(model) if made is not None and type(model).__name__ == "Booster" else None
+
+
+def _sized(model: Boosted, batch_size: int | None) -> Boosted:
+    model.batch_size = batch_size
+    return model
 
 
 def _existing(path: Path) -> Path:

@@ -62,6 +62,9 @@ class SklearnModel(Model):
         self.classes = count
         self.class_values = self._values if self._values is not None and not _is_range(self._values) else None
         self._feed: Feed | None = None
+        names = getattr(estimator, "feature_names_in_", None)
+        self.columns = None if names is None else tuple(map(str, names))
+        self.width = getattr(estimator, "n_features_in_", None)
         if self._method is not None:
             self.outputs = "scores"
         elif classes is not None:
@@ -79,13 +82,10 @@ class SklearnModel(Model):
             return tell(self.estimator, None).fingerprint  # an object of the user's that cannot be written down
 
     def reading(self, table: Table) -> SklearnModel:
-        names = getattr(self.estimator, "feature_names_in_", None)
-        width = getattr(self.estimator, "n_features_in_", None)
         made = copy.copy(self)
-        known = None if names is None else [str(name) for name in names]
         # Libraries that follow scikit-learn's interface take categories as such, its own take what they stand for.
         own = type(self.estimator).__module__.startswith("sklearn.")
-        made._feed = feed(table, self.name, known, width, categorical=not own)
+        made._feed = feed(table, self.name, self.columns, self.width, categorical=not own)
         return made
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
@@ -124,7 +124,7 @@ class SklearnModel(Model):
             return batch
         if self._feed is not None:
             return self._feed(batch)
-        wanted = getattr(self.estimator, "n_features_in_", None)
+        wanted = self.width
         columns = math.prod(batch.shape[1:])
         if wanted is not None and columns != wanted:
             raise InputError(f"inputs: have shape {batch.shape}, {columns} columns; {self.name} was fitted on {wanted}")

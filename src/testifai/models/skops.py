@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from testifai.errors import InputError
 from testifai.models.base import Model, ModelPart
@@ -34,13 +34,10 @@ def load_skops(path: Path, trusted: list[str] | None = None, batch_size: int | N
     io = libraries.load("skops.io", extra="tables")
     try:
         found = io.get_untrusted_types(file=path)
-        unknown = [one for one in found if one not in (trusted or [])]
-        if unknown:
-            raise InputError(
-                f"model: {Path(path).name} holds types that skops does not trust by itself: {', '.join(unknown)}; if "
-                f"you do, say trusted = {_toml(found)} under [model]"
-            )
+        _refuse(Path(path).name, found, trusted or [])
         return SklearnModel(io.load(path, trusted=found), batch_size=batch_size)
+    except InputError:
+        raise
     except (zipfile.BadZipFile, KeyError, OSError) as error:
         raise InputError(f"model: {path} is not a file of skops ({type(error).__name__})") from None
     except (AttributeError, ImportError, TypeError, ValueError) as error:
@@ -51,5 +48,12 @@ def load_skops(path: Path, trusted: list[str] | None = None, batch_size: int | N
         ) from None
 
 
-def _toml(names: list[Any]) -> str:
-    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
+def _refuse(file: str, found: list[str], trusted: list[str]) -> None:
+    """Refuse types that neither skops nor the user trusts."""
+    unknown = [one for one in found if one not in trusted]
+    if unknown:
+        listing = ", ".join(f'"{one}"' for one in found)
+        raise InputError(
+            f"model: {file} holds types that skops does not trust by itself: {', '.join(unknown)}; if you do, say "
+            f"trusted = [{listing}] under [model] (testifai init: {' '.join(f'--trusted {one}' for one in found)})"
+        )

@@ -32,6 +32,15 @@ class Chosen:
     oracle: Tolerance
     reason: str
 
+    def notes(self, outputs: NDArray[Any], labels: NDArray[Any] | None) -> list[str]:
+        """What to know about it, and how far answers on clean inputs are from the truth."""
+        notes = [f"The answers are numbers: the oracle is tolerance, {self.reason}."]
+        if labels is None:
+            return [*notes, "The data have no target: answers are compared with those on clean inputs."]
+        off = np.abs(np.asarray(outputs, np.float64).reshape(-1) - labels)
+        squared = float((off**2).mean())
+        return [*notes, f"Clean mean absolute error {off.mean():.4g}, root mean squared error {squared**0.5:.4g}."]
+
 
 def judged(model: Model, data: Data, told: Any) -> tuple[Data, Oracle]:
     """The oracle that is told or, where none is, the one that fits; and the data as that one takes the labels."""
@@ -44,6 +53,14 @@ def judged(model: Model, data: Data, told: Any) -> tuple[Data, Oracle]:
             "oracle = { use = 'tolerance', eps = 1.0, against = 'truth' }, or 'clean' where the truth is not known"
         )
     return (as_values(data), oracle) if isinstance(oracle, Tolerance) and oracle.needs_labels else (data, oracle)
+
+
+def fitting(model: Model, data: Data, outputs: NDArray[Any]) -> Chosen | None:
+    """How far answers may be off where they are numbers, as these outputs show; None where they are classes."""
+    if data.labels is not None:
+        return tolerance(data.labels) if is_regression(model, data) else None
+    numbers = model.outputs == "values" or (model.outputs is None and are_numbers(outputs))
+    return clean_tolerance(outputs) if numbers else None
 
 
 def is_regression(model: Model, data: Data) -> bool:
