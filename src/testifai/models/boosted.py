@@ -122,8 +122,10 @@ class XgboostPart(ModelPart):
         booster = library.Booster()
         try:
             booster.load_model(path)
-        except (ValueError, library.core.XGBoostError) as error:
-            raise InputError(f"model: {path} is not a model of XGBoost ({_first(error)})") from None
+        except (ValueError, library.core.XGBoostError):  # its text is a trace of C++
+            raise InputError(
+                f"model: {path} is not a model of XGBoost; one saved with booster.save_model is accepted"
+            ) from None
         return _sized(XgboostModel(booster), self.batch_size)
 
 

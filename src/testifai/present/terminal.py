@@ -18,6 +18,7 @@ from testifai.scans.environment import notes
 from testifai.space import Space
 from testifai.support.printable import printable
 from testifai.tomogram import Answer, Excluded, Tomogram
+from testifai.tomogram.distances import distances
 from testifai.tomogram.trust import Trust, recall
 
 if TYPE_CHECKING:
@@ -141,6 +142,8 @@ def summary(out: Console, tomogram: Tomogram) -> None:
     if not len(tomogram.outcomes):
         return
     out.print(f"clean accuracy [bold]{clean(tomogram)}[/bold]")
+    for name, off in distances(tomogram).items():
+        out.print(f"{name}: {off}{f', mean of {off.tests:,} tests tried' if off.tests > 1 else ''}")
     for part in (by_order(tomogram), by_axis(tomogram), by_class(tomogram)):
         if part.row_count:
             out.print(part)

@@ -14,14 +14,15 @@ MISSING = "tabular.missing"
 
 
 def check_tables(model: Model, data: Data, space: Space, seed: int) -> None:
-    """Refuse perturbations of columns that are not there, and missing values where the model takes none."""
+    """Refuse perturbations of columns that are not there or of another kind, and holes where the model takes none."""
     for axis in space.axes:
         chosen = axis.perturbation
         if not chosen.table:
             continue
         chosen.check_table(data.table)
-        if chosen.name == MISSING and not isinstance(data.inputs, list):
-            few = np.arange(min(PROBED, len(data)))
-            strongest = len(chosen.severities) - 1
-            holes = chosen.apply(data.inputs[few], strongest, seed=seed, indices=few, table=data.table)
-            call(model, holes, f"{axis.name}, to see whether it takes missing values")
+        few = np.arange(min(PROBED, len(data)))
+        changed = chosen.apply(
+            np.asarray(data.inputs[few]), max(axis.severities), seed=seed, indices=few, table=data.table
+        )
+        if chosen.name == MISSING:
+            call(model, changed, f"{axis.name}, to see whether it takes missing values")

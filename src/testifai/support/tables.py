@@ -34,6 +34,16 @@ class Column:
     values: tuple[Any, ...] = ()
     spread: float = 0.0
 
+    def word(self, number: float) -> str:
+        """What a number of it stands for.
+
+        >>> Column("sex", "category", ("f", "m")).word(1.0), Column("age").word(41.5), Column("age").word(np.nan)
+        ('m', '41.5', 'missing')
+        """
+        if np.isnan(number):
+            return "missing"
+        return str(self.values[int(number)]) if self.values else f"{number:.4g}"
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
