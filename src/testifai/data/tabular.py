@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from testifai.data.arrays import Data
 from testifai.data.base import DataPart
 from testifai.data.cells import Raw, encode, read_words
-from testifai.data.columns import LABELS, choose, is_number
+from testifai.data.columns import LABELS, TEXTS, choose, is_number
 from testifai.data.labels import read_labels
 from testifai.data.reading import existing, reading
 from testifai.errors import InputError, suggest
@@ -134,6 +134,8 @@ def is_table(path: Path) -> bool:
         texts = choose(list(head), None, None, path.name).text
     except InputError:
         return _is_separated(head) and not any(map(_is_free_text, head.values()))
+    if any(name.lower() in TEXTS for name in texts):
+        return False
     return all(isinstance(head[name], np.ndarray) and len(head[name]) > 0 for name in texts)
 
 

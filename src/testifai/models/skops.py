@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import zipfile
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from testifai.errors import InputError
 from testifai.models.base import Model, ModelPart
 from testifai.models.sklearn import SklearnModel
 from testifai.support import libraries
 from testifai.support.fields import Count, File
+
+
+class SkopsModel(SklearnModel):
+    """An estimator out of a file, which tells it: what is loaded anew need not hash alike."""
+
+    def __init__(self, estimator: Any, path: Path, batch_size: int | None = None) -> None:
+        super().__init__(estimator, batch_size=batch_size)
+        self._content = hashlib.sha1(Path(path).read_bytes()).hexdigest()
+
+    @property
+    def fingerprint(self) -> str:  # type: ignore[override]
+        return self._content
 
 
 class SkopsPart(ModelPart):
@@ -27,7 +40,7 @@ class SkopsPart(ModelPart):
         return load_skops(options.pop("skops"), **options)
 
 
-def load_skops(path: Path, trusted: list[str] | None = None, batch_size: int | None = None) -> SklearnModel:
+def load_skops(path: Path, trusted: list[str] | None = None, batch_size: int | None = None) -> SkopsModel:
     """The estimator in a file; types that nobody trusts are refused by name before anything of them is loaded."""
     if not Path(path).is_file():
         raise InputError(f"model: {path} does not exist")
@@ -35,7 +48,7 @@ def load_skops(path: Path, trusted: list[str] | None = None, batch_size: int | N
     try:
         found = io.get_untrusted_types(file=path)
         _refuse(Path(path).name, found, trusted or [])
-        return SklearnModel(io.load(path, trusted=found), batch_size=batch_size)
+        return SkopsModel(io.load(path, trusted=found), path, batch_size)
     except InputError:
         raise
     except (zipfile.BadZipFile, KeyError, OSError) as error:

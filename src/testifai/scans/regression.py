@@ -43,9 +43,12 @@ class Chosen:
 
 
 def judged(model: Model, data: Data, told: Any) -> tuple[Data, Oracle]:
-    """The oracle that is told or, where none is, the one that fits; and the data as that one takes the labels."""
-    oracle = oracles.resolve("label" if told is None else told)
-    if told is None and data.labels is not None and is_regression(model, data):
+    """The oracle that is told, and the data as it takes the labels.
+
+    The plain name "label", the default, stands for a tolerance where the model answers with one number.
+    """
+    oracle = oracles.resolve(told)
+    if told == "label" and data.labels is not None and is_regression(model, data):
         oracle = tolerance(data.labels).oracle
     elif oracle.name == "label" and model.outputs == "values":
         raise InputError(

@@ -3,7 +3,7 @@
     sweep(accuracy, low, high, threshold=0.8, curvature=128, points=1024, method="asap",
           *, integer=False, seed=0, repetitions=1, name="") -> Sweep
     sweep_model(model, data, perturbation, threshold=0.8, curvature="auto", points=1024, method="asap",
-          *, levels=None, integer=False, confidence=0.95, target=0.01, population="data", oracle=None,
+          *, levels=None, integer=False, confidence=0.95, target=0.01, population="data", oracle="label",
           batch_size=None, seed=0, repetitions=1, workers=None, recorded=(), on_batch=None) -> Sweep
     calibrate(model, data, perturbation, drops=(0.01, 0.05, 0.1, 0.2, 0.4), *, …the same…) -> Calibrated
 

@@ -59,7 +59,7 @@ def calibrate(
     integer: bool = False,
     confidence: float | None = 0.95,
     target: float = TARGET,
-    oracle: Any = None,
+    oracle: Any = "label",
     batch_size: int | None = None,
     seed: int = 0,
     workers: int | str | None = None,

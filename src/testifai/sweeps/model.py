@@ -38,7 +38,7 @@ def sweep_model(
     confidence: float | None = 0.95,
     target: float = TARGET,
     population: str = "data",
-    oracle: Any = None,
+    oracle: Any = "label",
     batch_size: int | None = None,
     seed: int = 0,
     repetitions: int = 1,
