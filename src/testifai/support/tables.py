@@ -42,7 +42,7 @@ class Column:
         """
         if np.isnan(number):
             return "missing"
-        return str(self.values[int(number)]) if self.values else f"{number:.4g}"
+        return str(self.values[int(number)]) if self.values else f"{number:.6g}"
 
 
 @dataclass(frozen=True, eq=False)
