@@ -68,7 +68,7 @@ def error(call):
 
 
 @pytest.fixture
-def reported(invoke):
+def reported(tmp_path, invoke):
     """The journey of a user, and what the run says in figures."""
 
     def go(model, table, *options) -> dict:

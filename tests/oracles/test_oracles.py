@@ -213,7 +213,7 @@ def test_a_function_that_needs_labels_says_so():
         oracles.Consistency(0.5),
         oracles.Tolerance(2),
         oracles.Tolerance(2, "truth", True),
-    ],  # fmt: skip
+    ],
 )
 def test_described_and_made_again(oracle):
     again = oracles.resolve(oracle.describe())
