@@ -35,6 +35,15 @@ def test_a_frame_in_the_models_order_with_values_and_kinds():
     assert categories.cat.codes.tolist() == [1, -1, 0]
 
 
+def test_kinds_do_not_depend_on_what_is_missing_in_a_batch():
+    pytest.importorskip("pandas")
+    codes = from_columns({"word": ["x", "y"], "code": [3, 5], "flag": [True, False]}, categories=["code"])
+    made = feed(codes.table, "m", ["word", "code", "flag"])
+    assert [made(codes.inputs)[name].dtype.kind for name in ("word", "code", "flag")] == ["O", "i", "b"]
+    nothing = made(np.full((2, 3), np.nan))
+    assert [nothing[name].dtype.kind for name in ("word", "code", "flag")] == ["O", "f", "O"]
+
+
 def test_the_marker_stands_for_what_is_missing():
     data = from_columns({"a": [1, -9, 3], "b": [0.5, None, 1.5], "c": ["x", None, "y"]}, missing=-9)
     assert np.isnan(data.inputs[1]).all()

@@ -91,11 +91,17 @@ def _valued(column: Column, codes: Floats, missing: float | str | None) -> NDArr
         made = words[np.where(absent, len(column.values), codes).astype(np.intp)]
         if _fits(missing, column) and absent.any():
             made[absent] = missing
-        kinds = {type(value) for value in made.tolist()} if len(made) else set()
-        plain = next(iter(kinds)) if len(kinds) == 1 and kinds <= {bool, int, float} else None
-        return made if plain is None else made.astype(plain)
+        # By what the column can hold, not by what is in this batch: words that are all missing are no numbers.
+        return made.astype(_dtype({type(value) for value in column.values} | ({float} if absent.any() else set())))
     numbers = np.where(absent, float(missing or 0), codes) if _fits(missing, column) else codes
     return numbers if column.kind == "number" or np.isnan(numbers).any() else numbers.astype(np.int64)
+
+
+def _dtype(kinds: set[type]) -> type:
+    """What holds values of these kinds, a missing one being a float."""
+    if len(kinds) == 1 and kinds <= {bool, int, float}:
+        return next(iter(kinds))
+    return float if kinds == {int, float} else object
 
 
 def _fits(missing: float | str | None, column: Column) -> bool:
