@@ -86,19 +86,18 @@ def refuse_words(table: Table, model: str) -> None:
 def _valued(column: Column, codes: Floats, missing: float | str | None) -> NDArray[Any]:
     """What the numbers of a column stand for, with the marker for what is missing; whole where they are."""
     absent = np.isnan(codes)
-    if column.values and column.values not in ((0, 1),):
-        words = np.array([*column.values, np.nan], dtype=object)
+    filler: Any = missing if _fits(missing, column) else np.nan
+    if column.values:
+        words = np.array([*column.values, filler], dtype=object)
         made = words[np.where(absent, len(column.values), codes).astype(np.intp)]
-        if _fits(missing, column) and absent.any():
-            made[absent] = missing
         # By what the column can hold, not by what is in this batch: words that are all missing are no numbers.
-        return made.astype(_dtype({type(value) for value in column.values} | ({float} if absent.any() else set())))
-    numbers = np.where(absent, float(missing or 0), codes) if _fits(missing, column) else codes
+        return made.astype(_dtype({type(value) for value in (words if absent.any() else column.values)}))
+    numbers = np.where(absent, filler, codes).astype(np.float64)
     return numbers if column.kind == "number" or np.isnan(numbers).any() else numbers.astype(np.int64)
 
 
 def _dtype(kinds: set[type]) -> type:
-    """What holds values of these kinds, a missing one being a float."""
+    """What holds values of these kinds; NaN, a float, stands for a truth value or a word that is missing."""
     if len(kinds) == 1 and kinds <= {bool, int, float}:
         return next(iter(kinds))
     return float if kinds == {int, float} else object

@@ -22,7 +22,7 @@ class SkopsModel(SklearnModel):
         self._content = hashlib.sha1(Path(path).read_bytes()).hexdigest()
 
     @property
-    def fingerprint(self) -> str:  # type: ignore[override]
+    def fingerprint(self) -> str:
         return self._content
 
 
