@@ -128,7 +128,7 @@ def test_xgboost(tmp_path, reported, make, classes):
     xgboost = pytest.importorskip("xgboost")
     frame = make()
     kind = xgboost.XGBRegressor if classes is None else xgboost.XGBClassifier
-    kind(n_estimators=10, n_jobs=1).fit(*parts(frame)).save_model(tmp_path / "m.json")
+    kind(n_estimators=10, n_jobs=1).fit(*parts(frame)).get_booster().save_model(tmp_path / "m.json")
     frame.to_csv(tmp_path / "t.csv", index=False)
     found = reported(tmp_path / "m.json", tmp_path / "t.csv")
     assert len(found["by_class"]) == (classes or 0)

@@ -110,7 +110,7 @@ def test_categories_reach_gradient_boosting_as_such(tmp_path):
     light = lightgbm.LGBMClassifier(verbose=-1, min_child_samples=5, **options).fit(frame, target)
     light.booster_.save_model(tmp_path / "m.txt")
     extreme = xgboost.XGBClassifier(enable_categorical=True, **options).fit(frame, target)
-    extreme.save_model(tmp_path / "m.json")
+    extreme.get_booster().save_model(tmp_path / "m.json")
     data = from_columns({"number": frame.number.to_numpy(), "word": words})
     for given in (tmp_path / "m.txt", tmp_path / "m.json", light, extreme):
         model = models.wrap(given, data.table)
