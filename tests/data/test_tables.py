@@ -148,7 +148,7 @@ def test_pairs_in_json(tmp_path):
         ("x.csv", b'text,label\na,0\n"b"c,1\n', "x.csv: line 3 is not quoted properly"),
         ("x.csv", b"text,label\na,0\nna\xefve,1\n", "x.csv: line 3 (byte 0xef) is not UTF-8; save the file as UTF-8"),
         ("x.csv", "text,label\na,0\n".encode("utf-16"), "iconv -f UTF-16 -t utf-8 x.csv > new.csv"),
-        ("x.csv", b"a,b,c\n1,2,3\n", "which column holds the texts is not clear"),
+        ("x.csv", b"a,b,c\none of the texts here,two,3\n", "which column holds the texts is not clear"),
         ("x.tsv", b"text\tlabel\na\t0\nb\n", "x.tsv: line 3 has 1 cells for 2 columns"),
         ("x.tsv", b"text\tlabel\nna\xefve\t1\n", "x.tsv: line 2 (byte 0xef) is not UTF-8"),
         ("x.jsonl", b"", "x.jsonl is empty; a JSON object on every line"),

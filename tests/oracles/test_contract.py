@@ -19,6 +19,7 @@ CASES = [
     "consistency",
     {"use": "consistency", "threshold": 0.0},
     {"use": "tolerance", "eps": 1.0},
+    {"use": "tolerance", "eps": 0.5, "against": "truth", "relative": True},
     {"use": "function", "function": higher},
     higher,
 ]

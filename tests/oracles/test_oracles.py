@@ -116,6 +116,24 @@ def test_tolerance_is_the_largest_distance_and_includes_eps():
     assert outcome.passed.tolist() == [True, False]
 
 
+def test_tolerance_against_the_truth_and_as_a_share_of_it():
+    outputs, truth = np.array([[9.0], [100.0], [1.3]]), np.array([10.0, 130.0, 1.0])
+    found = oracles.Tolerance(5, "truth").judge(outputs, truth, None)
+    assert found.passed.tolist() == [True, False, True]
+    np.testing.assert_allclose(found.value, [1, 30, 0.3], rtol=1e-6)
+    found = oracles.Tolerance(0.25, "truth", True).judge(outputs[:, 0], truth, None)
+    assert found.passed.tolist() == [True, True, False]
+    np.testing.assert_allclose(found.value, [1, 30, 0.3], rtol=1e-6)
+    relative = oracles.Tolerance(0.25, relative=True)
+    assert relative.judge(np.array([0.0, -4.0]), None, np.array([0.0, -5.0])).passed.tolist() == [True, True]
+    with pytest.raises(InputError, match="needs the true values"):
+        oracles.Tolerance(5, "truth").judge(outputs, None, None)
+    with pytest.raises(InputError, match="needs true values, and the data have none"):
+        oracles.Tolerance(5, "truth").check(None, None)
+    with pytest.raises(InputError, match="the model gives 3 numbers"):
+        oracles.Tolerance(5, "truth").check(truth, 3)
+
+
 def test_tolerance_of_one_number_per_input_and_of_unsigned_integers():
     oracle = oracles.Tolerance(1)
     outcome = oracle.judge(np.array([1, 9], dtype=np.uint8), None, np.array([2, 7], dtype=np.uint8))
@@ -188,7 +206,14 @@ def test_a_function_that_needs_labels_says_so():
 
 @pytest.mark.parametrize(
     "oracle",
-    [oracles.Label(), oracles.Label(0.3, 0.8), oracles.Consistency(), oracles.Consistency(0.5), oracles.Tolerance(2)],
+    [
+        oracles.Label(),
+        oracles.Label(0.3, 0.8),
+        oracles.Consistency(),
+        oracles.Consistency(0.5),
+        oracles.Tolerance(2),
+        oracles.Tolerance(2, "truth", True),
+    ],
 )
 def test_described_and_made_again(oracle):
     again = oracles.resolve(oracle.describe())

@@ -11,7 +11,7 @@ from testifai.perturb.registry import SUITES
 torch = pytest.importorskip("torch")
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
-BUILT_IN = [name for suite in SUITES if suite != "text" for name in names(suite)]
+BUILT_IN = [name for suite in SUITES if suite not in ("text", "tabular") for name in names(suite)]
 
 built_in = pytest.mark.parametrize("name", BUILT_IN)
 on_devices = pytest.mark.parametrize("device", DEVICES)

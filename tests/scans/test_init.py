@@ -119,29 +119,17 @@ def test_data_without_labels_are_judged_by_consistency(tmp_path):
     assert tomogram.labels is None
 
 
-def test_a_table_gets_a_perturbation_of_its_own_to_edit(own_modules):
+def test_a_table_without_names_gets_the_suite_for_tables(tmp_path):
     rows = RNG.normal(size=(80, 3)).astype(np.float32)
     labels = (rows.mean(axis=1) > 0.0).astype(int)
-    model = brightness_model(own_modules / "m.onnx", 0.0, shape=(3,))
-    found = write_spec(model, npz(own_modules / "d.npz", x=rows, y=labels), own_modules / "s.toml")
-    assert (found.kind, found.shape, found.accuracy) == ("table", (3,), 1.0)
-    assert (own_modules / "perturbations.py").exists()
-    assert any("perturbations.py" in note for note in found.notes)
-    assert read(own_modules / "s.toml").runs_code() == ["space.jitter"]
-    tomogram = run(own_modules / "s.toml")
-    assert tomogram.base == 1.0
-    assert tomogram.space.names == ("jitter",)
-    assert 0.5 < tomogram.estimate[5] < 1.0
-    assert tomogram.estimate[5] < tomogram.estimate[1]
-
-
-def test_own_perturbations_are_never_overwritten(tmp_path):
-    (tmp_path / "perturbations.py").write_text("# mine\n")
-    rows = RNG.normal(size=(80, 3)).astype(np.float32)
     model = brightness_model(tmp_path / "m.onnx", 0.0, shape=(3,))
-    found = write_spec(model, npz(tmp_path / "d.npz", x=rows, y=np.arange(80) % 2), tmp_path / "s.toml")
-    assert (tmp_path / "perturbations.py").read_text() == "# mine\n"
-    assert not any("Wrote perturbations" in note for note in found.notes)
+    found = write_spec(model, npz(tmp_path / "d.npz", x=rows, y=labels), tmp_path / "s.toml")
+    assert (found.kind, found.shape, found.accuracy) == ("table", (3,), 1.0)
+    assert read(tmp_path / "s.toml").runs_code() == []
+    tomogram = run(tmp_path / "s.toml")
+    assert tomogram.base == 1.0
+    assert tomogram.space.names == ("noise", "outlier", "stale")
+    assert tomogram.estimate[5, 0, 0] < tomogram.estimate[1, 0, 0] < 1.0
 
 
 def test_a_python_callable_is_a_model(own_modules):

@@ -157,14 +157,17 @@ MISTAKES = [
     ({"gate": [{"query": "zoom > 1"}]}, "gate.0.at_least is missing"),
     ({"gate": [{"at_least": 0.5}]}, "gate.0.query is missing"),
     # exactly one of
-    ({"model": {}}, "model: needs exactly one of onnx, transformers, encoder, python, torch, got none of them"),
+    (
+        {"model": {}},
+        "python, torch, skops, xgboost, lightgbm, got none of them",
+    ),
     (
         {"model": {"onnx": "a", "torch": "b"}},
-        "model: needs exactly one of onnx, transformers, encoder, python, torch, got onnx and torch",
+        "python, torch, skops, xgboost, lightgbm, got onnx and torch",
     ),
     (
         {"data": {"x": "images"}},
-        "data: needs exactly one of npz, idx, cifar, folder, coco, yolo, csv, tsv, jsonl, python, got none of them",
+        "exactly one of npz, idx, cifar, folder, coco, yolo, csv, tsv, jsonl, table, python, got none of them",
     ),
     ({"data": {"npz": "a", "idx": "b"}}, "got npz and idx"),
     (axis(severities=[0, 1]), "space.zoom: needs exactly one of use, python, got none of them"),

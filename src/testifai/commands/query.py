@@ -19,11 +19,15 @@ def query(
     from testifai.present import terminal
     from testifai.scans.stored import open_measured
     from testifai.support.progress import status
+    from testifai.tomogram.distances import distance
 
     tomogram = open_measured(run_file)
     with status():
         found = tomogram.query(expression, inputs)
+        off = distance(tomogram, expression) if inputs is None else None
     if as_json:
-        print_json(found.as_dict())
+        print_json({**found.as_dict(), **({} if off is None else {"distance": off.as_dict()})})
     else:
         terminal.answer(terminal.console(), tomogram.space, expression, found)
+        if off is not None:
+            terminal.console().print(f"{off}, mean of {off.tests:,} tests tried")

@@ -78,7 +78,7 @@ class _Subject:
     def __init__(self, model: Any, data: Any, scan: Any) -> None:
         from testifai import models
 
-        self.model, self.data = models.wrap(model), data
+        self.model, self.data = models.wrap(model, data.schema), data
         self.options = {
             "oracle": scan.oracle, "batch_size": scan.batch_size, "seed": scan.seed, "workers": scan.workers,
             "executor": scan.executor,
@@ -111,10 +111,10 @@ class _Subject:
 
     def _identity(self, perturbation: Any) -> dict[str, Any]:
         """All that decides the outcomes at a level."""
-        from testifai import oracles
         from testifai.scans.identity import CODE, own_code
+        from testifai.scans.regression import judged
 
-        oracle = oracles.resolve(self.options["oracle"]).fitted(self.data.labels)
+        _, oracle = judged(self.model, self.data, self.options["oracle"])
         code = own_code({perturbation.name: perturbation}, oracle)
         return {
             **({CODE: code} if code else {}),

@@ -18,6 +18,7 @@ from testifai.data.base import DataPart
 from testifai.data.detect import detect
 from testifai.data.lazy import LazyInputs
 from testifai.data.objects import from_dataset, is_dataset
+from testifai.data.tabular import from_columns, from_frame, is_frame
 from testifai.errors import InputError
 from testifai.support.batches import Batch, take
 from testifai.support.fields import make_part
@@ -31,7 +32,9 @@ __all__ = [
     "LazyInputs",
     "detect",
     "from_arrays",
+    "from_columns",
     "from_dataset",
+    "from_frame",
     "load",
     "rows",
     "wrap",
@@ -50,6 +53,7 @@ LOADERS = Registry(
         "csv": "testifai.data.tables:CsvPart",
         "tsv": "testifai.data.tables:TsvPart",
         "jsonl": "testifai.data.tables:JsonlPart",
+        "table": "testifai.data.tabular:TablePart",
         "python": "testifai.data.python:PythonDataPart",
     },
 )
@@ -75,7 +79,8 @@ def rows(inputs: Inputs, numbers: NDArray[np.intp]) -> Batch:
 def wrap(data: Any) -> Data:
     """A data set from whatever a user hands over: (inputs, labels), inputs alone, a path, or a `Data`.
 
-    Inputs may also be a data set of torch, torchvision or Hugging Face, or a `DataLoader`: see `from_dataset`.
+    Inputs may be an array, texts, pairs of texts, a frame of pandas or polars (see `from_frame`), a data set of torch,
+    torchvision or Hugging Face, or a `DataLoader` (see `from_dataset`).
 
     >>> wrap((["good", "bad"], [1, 0])).labels.tolist()
     [1, 0]
@@ -88,5 +93,9 @@ def wrap(data: Any) -> Data:
         if len(data) != 2:
             raise InputError(f"data: a tuple of {len(data)} is not accepted; (inputs, labels) is")
         inputs, labels = data
+        if is_frame(inputs):
+            return from_frame(inputs, labels)
         return from_arrays(from_dataset(inputs).inputs if is_dataset(inputs) else inputs, labels)
+    if is_frame(data):
+        return from_frame(data)
     return from_dataset(data) if is_dataset(data) else from_arrays(data)

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.data.contents import sampled
 from testifai.data.fingerprint import chunks, fingerprint
 from testifai.data.labels import read_labels
 from testifai.data.lazy import LazyInputs
@@ -19,6 +20,7 @@ from testifai.data.mapped import MappedInputs
 from testifai.errors import InputError
 from testifai.support import checks
 from testifai.support.batches import SIDES, Images, Pair, Side, are_images, are_pairs
+from testifai.support.tables import Table, unnamed
 
 Inputs = NDArray[Any] | list[str] | list[Pair] | Images | LazyInputs
 
@@ -27,7 +29,8 @@ Inputs = NDArray[Any] | list[str] | list[Pair] | Images | LazyInputs
 class Data:
     """Inputs (first axis = input), their labels and the names of the classes.
 
-    `side` says which text of each input is perturbed where the inputs are pairs of texts.
+    `side` says which text of each input is perturbed where the inputs are pairs of texts. `schema` says what the
+    columns are where the inputs are rows of a table with names; what is missing in them is NaN.
     """
 
     inputs: Inputs
@@ -35,6 +38,7 @@ class Data:
     classes: tuple[str, ...] | None = None
     name: str = "data"
     side: Side = "both"
+    schema: Table | None = None
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -50,8 +54,16 @@ class Data:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes when inputs, labels, classes or the side change; computed when first asked for."""
-        return fingerprint(self.inputs, self.labels, self.classes, self.side)
+        """Changes when inputs, labels, classes, side or columns change; computed when first asked for."""
+        return fingerprint(self.inputs, self.labels, self.classes, self.side, self.schema)
+
+    @cached_property
+    def table(self) -> Table | None:
+        """What the columns of a table are: as told, or as an array of rows shows them; None for other inputs."""
+        inputs = self.inputs
+        if self.schema is not None or isinstance(inputs, list) or inputs.ndim != 2 or inputs.dtype.kind not in "biuf":
+            return self.schema
+        return unnamed(inputs[sampled(len(inputs))] if isinstance(inputs, LazyInputs) else inputs)
 
     @property
     def former_fingerprint(self) -> str | None:

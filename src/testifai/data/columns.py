@@ -73,7 +73,7 @@ def _guessed_label(names: Sequence[str], taken: Sequence[str], file: str) -> str
 def _guessed_text(names: Sequence[str], label: str | None, file: str) -> tuple[str, ...]:
     """The only columns that can be meant: a pair, one of a usual name, or the one that is left."""
     _check_separated(names, file)
-    rest = [name for name in names if name != label and not _is_number(name)]
+    rest = [name for name in names if name != label and not is_number(name)]
     pairs = _pairs(rest)
     texts = [name for name in rest if name.lower() in TEXTS and not any(name in pair for pair in pairs)]
     found: list[tuple[str, ...]] = [*pairs, *((name,) for name in texts)]
@@ -105,7 +105,7 @@ def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
     return [(lower[one], lower[other]) for one, other in [*alike, *PAIRS] if one in lower and other in lower]
 
 
-def _is_number(name: str) -> bool:
+def is_number(name: str) -> bool:
     """Whether a column's name is that of a number of the row or of its texts (id, idx, qid1), or none at all."""
     bare = name.lower().rstrip("12")
     return bare in ("", "index", "idx", "id", "guid", "uid", "qid") or bare.endswith("_id")

@@ -6,14 +6,16 @@ from pathlib import Path
 
 from testifai.data.coco import coco_files, is_coco
 from testifai.data.listing import has_images
+from testifai.data.tabular import is_table
 from testifai.data.yolo import is_yolo
 from testifai.errors import InputError
 from testifai.support.remote import RemoteFolder, is_address, place
 
-_SUFFIXES = {".npz": "npz", ".bin": "cifar", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_SUFFIXES = {".npz": "npz", ".bin": "cifar", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
+             ".parquet": "table"}  # fmt: skip
 _ACCEPTED = (
     ".npz, MNIST IDX (also .gz), CIFAR .bin, a folder of class folders of images, of images with boxes (COCO's .json, "
-    "or images/ and labels/ as YOLO has them), or texts in .csv, .tsv or .jsonl"
+    "or images/ and labels/ as YOLO has them), texts in .csv, .tsv or .jsonl, or a table in .csv, .tsv or .parquet"
 )
 
 
@@ -33,6 +35,8 @@ def detect(path: str | Path) -> str:
 
 def _detect_file(path: Path) -> str | None:
     known = "coco" if is_coco(path) else _SUFFIXES.get(path.suffix.lower())
+    if known in ("csv", "tsv") and is_table(path):
+        return "table"
     return known or ("idx" if is_idx(path) else None)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from testifai.data.lazy import LazyInputs
 from testifai.support.batches import Images, Pair, Side, are_images, are_pairs
+from testifai.support.tables import Table
 
 _CHUNK_BYTES = 1 << 24
 
@@ -28,11 +29,13 @@ def fingerprint(
     labels: NDArray[Any] | None = None,
     classes: tuple[str, ...] | None = None,
     side: Side = "both",
+    table: Table | None = None,
     *,
     former: bool = False,
     whole: bool = False,
 ) -> str:
-    """BLAKE2b over dtype, shape and contents of inputs and labels, little-endian; and the side, for pairs of texts.
+    """BLAKE2b over dtype, shape and contents of inputs and labels, little-endian; and the side of pairs of texts, and
+    the names and kinds of columns of a table.
 
     `former` asks for what version 0.1.0 found, `whole` for all contents also of data too large to be told by them.
 
@@ -57,6 +60,8 @@ def fingerprint(
         digest.update(identity)
     else:
         _add_array(digest, inputs)
+    if table is not None:
+        _add_text(digest, table.identity())
     digest.update(b"labels\n")
     if labels is not None:
         _add_array(digest, labels)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
@@ -14,15 +13,13 @@ from typing import Any, ClassVar, TextIO
 from testifai.data.arrays import Data, from_arrays
 from testifai.data.base import DataPart
 from testifai.data.columns import Columns, choose
+from testifai.data.reading import existing, reading
 from testifai.errors import InputError
 from testifai.support.batches import Side
 from testifai.support.fields import File
 
-_LONGEST_CELL = 2**31 - 1
 _LARGEST_NUMBER = 2**53  # what is larger, and written in digits, names something
 _WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
-_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}  # what files in other encodings may begin with
-_FIRST_BYTES = 2
 
 
 class TextsPart(DataPart):
@@ -78,8 +75,8 @@ def load_csv(
     words, which become classes. Columns not told are told from their names. `side` says which text of a pair is
     perturbed.
     """
-    path = _file(path)
-    with _reading(path) as lines:
+    path = existing(path)
+    with reading(path) as lines:
         return _from_cells(path, csv.reader(lines, strict=True), text, label, side)
 
 
@@ -90,12 +87,12 @@ def load_tsv(
 
     Programs differ: to some a quote at the beginning of a cell is a sign, to others a part of the text.
     """
-    path = _file(path)
+    path = existing(path)
     try:
-        with _reading(path) as lines:
+        with reading(path) as lines:
             return _from_cells(path, csv.reader(lines, "excel-tab", strict=True), text, label, side)
     except _QuoteError:
-        with _reading(path) as lines:
+        with reading(path) as lines:
             return _from_cells(path, csv.reader(lines, "excel-tab", quoting=csv.QUOTE_NONE), text, label, side)
 
 
@@ -106,15 +103,15 @@ def load_jsonl(
 
     A label may also be a list: several per input.
     """
-    path = _file(path)
-    with _reading(path) as lines:
+    path = existing(path)
+    with reading(path) as lines:
         return _from_objects(path, lines, text, label, side)
 
 
 def columns(kind: str, path: Path) -> Columns:
     """The columns that are read of a file where none are told: from its first line, the rest is not looked at."""
-    path = _file(path)
-    with _reading(path) as lines:
+    path = existing(path)
+    with reading(path) as lines:
         if kind == "jsonl":
             number, line = next(((n, line) for n, line in enumerate(lines, 1) if not line.isspace()), (1, "{}"))
             return choose(list(_object(line, f"data: {path.name}: line {number}")), None, None, path.name)
@@ -270,45 +267,3 @@ def _kind(value: Any) -> str:
 
 def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=True)[:40]
-
-
-def _file(path: Path) -> Path:
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"data: {path} does not exist" if not path.exists() else f"data: {path} is not a file")
-    return path
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[TextIO]:
-    """The lines of a file, one after the other; cells may be of any length."""
-    limit = csv.field_size_limit(_LONGEST_CELL)
-    try:
-        # A byte order mark is no part of the first column's name; line ends inside quotes stay as they are.
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            yield lines
-    except UnicodeDecodeError:
-        raise _not_utf8(path) from None
-    except OSError as error:
-        raise InputError(f"data: {path} cannot be read ({error.strerror})") from None
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _not_utf8(path: Path) -> InputError:
-    """Where the trouble is; what read the lines knows only the place in its buffer."""
-    with path.open("rb") as file:
-        encoding = _MARKS.get(file.read(_FIRST_BYTES), "latin1")
-        file.seek(0)
-        for number, line in enumerate(file, start=1):
-            try:
-                line.decode()
-            except UnicodeDecodeError as error:
-                place = f"line {number} (byte 0x{line[error.start]:02x})"
-                break
-        else:
-            place = "the file"
-    return InputError(
-        f"data: {path.name}: {place} is not UTF-8; save the file as UTF-8, "
-        f"such as with: iconv -f {encoding} -t utf-8 {path.name} > new{path.suffix}"
-    )

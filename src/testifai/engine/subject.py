@@ -43,7 +43,15 @@ class ShownInputs:
     def step(self, batch: Any, numbers: Any, axis: int, severity: int) -> Any:
         """One step for inputs of these numbers in the data set; a batch of tensors has its numbers beside it."""
         chosen, twins = self.space.axes[axis].perturbation, self._twins(axis)
-        return chosen.apply(batch, severity, seed=self.seed, indices=numbers, occurrence=twins, side=self.data.side)
+        return chosen.apply(
+            batch,
+            severity,
+            seed=self.seed,
+            indices=numbers,
+            occurrence=twins,
+            side=self.data.side,
+            table=self.data.table if chosen.table else None,
+        )
 
     def movements(self, sigma: tuple[int, ...]) -> list[Movement]:
         """The steps of a configuration that move pixels."""

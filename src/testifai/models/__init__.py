@@ -12,6 +12,7 @@ from typing import Any
 
 from testifai.errors import InputError
 from testifai.models.base import Model, ModelPart, Outputs
+from testifai.models.boosted import booster
 from testifai.models.foreign import ForeignModel, is_adapter, is_estimator
 from testifai.models.outputs import align_labels, check_outputs
 from testifai.models.pipelines import PipelineModel, is_pipeline
@@ -20,6 +21,7 @@ from testifai.models.python import PythonModel
 from testifai.support import libraries
 from testifai.support.fields import make_part
 from testifai.support.registry import Registry
+from testifai.support.tables import Table
 
 __all__ = [
     "ADAPTERS",
@@ -47,8 +49,15 @@ ADAPTERS = Registry(
         "encoder": "testifai.models.texts.encoder:EncoderPart",
         "python": "testifai.models.python:PythonModelPart",
         "torch": "testifai.models.torch:TorchPart",
+        "skops": "testifai.models.skops:SkopsPart",
+        "xgboost": "testifai.models.boosted:XgboostPart",
+        "lightgbm": "testifai.models.boosted:LightgbmPart",
     },
 )
+
+
+_SUFFIXES = {".onnx": "onnx", ".skops": "skops", ".json": "xgboost", ".ubj": "xgboost", ".txt": "lightgbm"}
+_PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
 
 
 def load(kind: str, source: str | Path, *, folder: str | Path = ".", **options: Any) -> Model:
@@ -97,14 +106,21 @@ def onnx_as_torch(path: str | Path, output: str | None = None) -> Any:
     return onnx_torch.onnx_as_torch(path, output)
 
 
-def wrap(model: Any) -> Model:
+def wrap(model: Any, table: Table | None = None) -> Model:
     """An adapter for what is handed over: an adapter, an estimator, a module, a path, a callable.
 
-    A path is that of an .onnx file or of the folder of a text model (transformers, or sentence-transformers with a
-    head.npz in it).
+    With a table, it takes the rows of that, as numbers.
+
+    A path is that of an .onnx file, of a model of tables (.skops, XGBoost's .json, LightGBM's .txt) or of the folder of
+    a text model (transformers, or sentence-transformers with a head.npz in it).
     """
+    adapter = _adapter(model)
+    return adapter if table is None else adapter.reading(table)
+
+
+def _adapter(model: Any) -> Model:
     if isinstance(model, str | Path):
-        return load(_kind_of_path(Path(model)), model)
+        return load(kind_of_path(Path(model)), model)
     if isinstance(model, type):
         raise InputError(f"model: {model.__name__} is a class; hand over an instance")
     if isinstance(model, Model):
@@ -118,6 +134,8 @@ def wrap(model: Any) -> Model:
         from testifai.models.torch import TorchModel
 
         return TorchModel(model)
+    if (boosted := booster(model)) is not None:
+        return boosted
     if is_estimator(model):
         from testifai.models.sklearn import SklearnModel
 
@@ -129,11 +147,35 @@ def wrap(model: Any) -> Model:
     return PythonModel(model)
 
 
-def _kind_of_path(path: Path) -> str:
+def kind_of_path(path: Path) -> str:
+    """The adapter's name for a file or folder."""
     if path.is_dir():
         return "encoder" if Path(path, "modules.json").is_file() else "transformers"
-    if path.suffix.lower() != ".onnx":
+    kind = kind_of_file(path)
+    if kind is not None:
+        return kind
+    raise InputError(
+        f"model: {str(path)!r} is not accepted; a path that ends in {', '.join(_SUFFIXES)}, a text model's folder, "
+        "package.module:name or a callable is"
+    )
+
+
+def kind_of_file(path: Path) -> str | None:
+    """The adapter's name for a file by how it is called, None where there is none; a pickle is refused."""
+    kind = _SUFFIXES.get(path.suffix.lower())
+    if kind is not None:
+        return kind
+    if path.suffix.lower() in _PICKLES or _starts_like_a_pickle(path):
         raise InputError(
-            f"model: {str(path)!r} is not accepted; a path that ends in .onnx, a text model's folder or a callable is"
+            f"model: {path} is a pickle, and to load one is to run whatever code is in it; save the model with "
+            f"skops.io.dump(model, '{path.stem}.skops'), or load it in code of your own: python = 'my_module:model'"
         )
-    return "onnx"
+    return None
+
+
+def _starts_like_a_pickle(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(2)
+    return len(head) == 2 and head[0] == 0x80 and head[1] <= 5

@@ -11,8 +11,10 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.models.feeding import refuse_words
 from testifai.support.batches import Batch
 from testifai.support.fields import Part
+from testifai.support.tables import Table
 
 Outputs = Literal["labels", "scores", "values", "boxes"]
 
@@ -35,6 +37,8 @@ class Model(ABC):
     traces_layers: bool = False
     spares_batch: bool = False  # never writes into a batch, nor lets code of others do so: it needs no copy of its own
     takes_tensors: bool = False  # answers about torch tensors too, on a device: see `on_tensors`
+    columns: tuple[str, ...] | None = None  # of a table, by name, that it was fitted on
+    width: int | None = None  # how many columns it was fitted on
     repeatable: bool = False  # known to answer the same each time; where not, a run asks it twice to see
 
     @property
@@ -54,6 +58,14 @@ class Model(ABC):
 
     @abstractmethod
     def __call__(self, batch: Batch) -> NDArray[Any]: ...
+
+    def reading(self, table: Table) -> Model:
+        """The same model for rows of a table, as numbers: it makes of them what it takes, or refuses the columns.
+
+        Here: a model that takes numbers takes them as they are.
+        """
+        refuse_words(table, self.name)
+        return self
 
     def placed(self, device: str | None) -> Model:
         """The same model on a device of torch, None for where it is; a model of the user's own stays where it is.

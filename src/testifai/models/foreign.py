@@ -53,4 +53,5 @@ def is_adapter(model: Any) -> bool:
 
 def is_estimator(model: Any) -> bool:
     """Whether an object predicts as scikit-learn's do, and is not simply called."""
-    return hasattr(model, "predict") and (hasattr(model, "get_params") or not callable(model))
+    predicts = hasattr(model, "predict") or hasattr(model, "predict_proba")
+    return predicts and not isinstance(model, type) and (hasattr(model, "get_params") or not callable(model))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable
@@ -12,10 +13,13 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.models.base import Model, ModelPart, Outputs
+from testifai.models.feeding import Feed, feed
+from testifai.models.foreign import is_estimator
 from testifai.support import checks, own_code
 from testifai.support.batches import Batch
 from testifai.support.fields import Count
 from testifai.support.reachable import Told, tell
+from testifai.support.tables import Table
 
 
 class PythonModel(Model):
@@ -49,6 +53,7 @@ class PythonModel(Model):
         self.classes, self.batch_size = classes, batch_size
         self.name = name or _name_of(function)
         self.version = version
+        self._feed: Feed | None = None
 
     @functools.cached_property
     def _told(self) -> Told:
@@ -67,13 +72,20 @@ class PythonModel(Model):
     def untold(self) -> str | None:
         return self._told.untold
 
+    def reading(self, table: Table) -> PythonModel:
+        """The same function, given the table's values: numbers, or objects where a column holds words."""
+        made = copy.copy(self)
+        made._feed = feed(table, self.name, None)
+        return made
+
     def __call__(self, batch: Batch) -> NDArray[Any]:
-        outputs: NDArray[Any] = self.function(batch)
+        given = batch if self._feed is None or isinstance(batch, list) else self._feed(batch)
+        outputs: NDArray[Any] = self.function(given)
         return outputs
 
 
 class PythonModelPart(ModelPart):
-    """A function of the user's own."""
+    """A function of the user's own, or an object with predict or predict_proba."""
 
     python: str
     outputs: Outputs | None = None
@@ -89,10 +101,24 @@ class PythonModelPart(ModelPart):
         return from_path(options.pop("python"), folder=folder, **options)
 
 
-def from_path(path: str, *, folder: str | Path | None = None, **options: Any) -> PythonModel:
-    """The model named "pkg.module:name", imported: it runs its module's code. Options: see `PythonModel`."""
+def from_path(path: str, *, folder: str | Path | None = None, **options: Any) -> Model:
+    """The model named "pkg.module:name", imported: it runs its module's code. Options: see `PythonModel`.
+
+    An object that predicts as scikit-learn's do takes the options of `SklearnModel`.
+    """
     function = own_code.import_object(path, folder=folder, field="model.python")
+    if is_estimator(function):
+        from testifai.models.sklearn import SklearnModel
+
+        return SklearnModel(function, **_of_estimator(options))
     return PythonModel(function, **{"name": path, **options})
+
+
+def _of_estimator(options: dict[str, Any]) -> dict[str, Any]:
+    for option in options:
+        if option != "batch_size":
+            raise InputError(f"model.{option}: is for functions; what an object predicts is told by itself")
+    return options
 
 
 def _name_of(function: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import math
 from functools import cached_property
@@ -12,8 +13,11 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.models.base import Model
+from testifai.models.feeding import Feed, feed
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.support.batches import Batch, are_images, several_sizes
+from testifai.support.reachable import tell
+from testifai.support.tables import Table
 
 
 class SklearnModel(Model):
@@ -24,7 +28,8 @@ class SklearnModel(Model):
     decision d becomes the two columns (−d, d). Several labels per input (a table from predict_proba, or a
     list of tables, one per label) become one column of probabilities per label. `scores=False` takes the
     labels of `predict` although there are scores. Images are flattened where the estimator was fitted on as
-    many columns; scale, mean and std are for estimators that were fitted on other numbers than 0 … 255.
+    many columns; scale, mean and std are for estimators that were fitted on other numbers than 0 … 255. Of a table it
+    gets the columns that it was fitted on, by name where it knows their names.
     """
 
     thread_safe = True  # predicting does not change an estimator
@@ -39,7 +44,7 @@ class SklearnModel(Model):
         std: PerChannel | None = None,
         batch_size: int | None = None,
     ) -> None:
-        if isinstance(estimator, type) or not hasattr(estimator, "predict"):
+        if isinstance(estimator, type) or not (_score_method(estimator) or hasattr(estimator, "predict")):
             what = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
             raise InputError(f"model: {what} has nothing to predict with; a fitted estimator is accepted")
         _check_fitted(estimator)
@@ -56,26 +61,56 @@ class SklearnModel(Model):
             self._method = None
         self.classes = count
         self.class_values = self._values if self._values is not None and not _is_range(self._values) else None
+        self._feed: Feed | None = None
+        names = getattr(estimator, "feature_names_in_", None)
+        self.columns = None if names is None else tuple(map(str, names))
+        self.width = getattr(estimator, "n_features_in_", None)
         if self._method is not None:
             self.outputs = "scores"
-        else:
-            self.outputs = "labels" if classes is not None else "values"
+        elif classes is not None:
+            self.outputs = "labels"
+        else:  # of another's object it is to be seen whether these are values or labels
+            self.outputs = "values" if _is_regressor(estimator) else None
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the estimator's class, parameters and everything it learned."""
         joblib = importlib.import_module("joblib")  # comes with scikit-learn
-        return str(joblib.hash(self.estimator, hash_name="sha1"))
+        try:
+            return str(joblib.hash(self.estimator, hash_name="sha1"))
+        except (AttributeError, TypeError, ValueError, joblib.externals.cloudpickle.pickle.PicklingError):
+            return tell(self.estimator, None).fingerprint  # an object of the user's that cannot be written down
+
+    def reading(self, table: Table) -> SklearnModel:
+        made = copy.copy(self)
+        # Libraries that follow scikit-learn's interface take categories as such, its own take what they stand for.
+        own = type(self.estimator).__module__.startswith("sklearn.")
+        made._feed = feed(table, self.name, self.columns, self.width, categorical=not own)
+        return made
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
         ready = self._ready(batch)
         if self._method is None:
-            return self._as_indexes(np.asarray(self.estimator.predict(ready)))
-        scores = getattr(self.estimator, self._method)(ready)
+            return self._as_indexes(np.asarray(self._asked("predict", ready, batch)))
+        scores = self._asked(self._method, ready, batch)
         if isinstance(scores, list):
             return np.stack([np.asarray(one)[:, -1] for one in scores], axis=1)
         array = np.asarray(scores)
         return np.stack([-array, array], axis=1) if array.ndim == 1 else array
+
+    def _asked(self, method: str, ready: Any, batch: Batch) -> Any:
+        try:
+            return getattr(self.estimator, method)(ready)
+        except ValueError as error:
+            if isinstance(batch, list) or batch.dtype.kind != "f" or not np.isnan(batch).any():
+                raise
+            if "NaN" not in str(error) and "missing" not in str(error):
+                raise
+            raise InputError(
+                f"model: {self.name} takes no missing values (NaN), and there are some in the data or made by a "
+                "perturbation: put an imputer into its pipeline, say what stands for them (missing = -1 under [data]), "
+                "or leave tabular.missing out"
+            ) from error
 
     def _as_indexes(self, predicted: NDArray[Any]) -> NDArray[Any]:
         if self.class_values is None or predicted.ndim != 1:
@@ -84,12 +119,14 @@ class SklearnModel(Model):
         indexes: NDArray[Any] = order[np.searchsorted(self.class_values, predicted, sorter=order)]
         return indexes
 
-    def _ready(self, batch: Batch) -> Batch:
+    def _ready(self, batch: Batch) -> Any:
         if are_images(batch):
             raise InputError(f"{self.name}: {several_sizes(batch)}")
         if isinstance(batch, list):
             return batch
-        wanted = getattr(self.estimator, "n_features_in_", None)
+        if self._feed is not None:
+            return self._feed(batch)
+        wanted = self.width
         columns = math.prod(batch.shape[1:])
         if wanted is not None and columns != wanted:
             raise InputError(f"inputs: have shape {batch.shape}, {columns} columns; {self.name} was fitted on {wanted}")
@@ -107,6 +144,15 @@ def _check_fitted(estimator: Any) -> None:
         raise InputError(f"model: {type(estimator).__name__} is not fitted; fit it first") from None
     except TypeError:
         pass  # not one of scikit-learn's own: it only has the same methods
+
+
+def _is_regressor(estimator: Any) -> bool:
+    from sklearn.base import is_regressor
+
+    try:
+        return bool(is_regressor(estimator))
+    except (AttributeError, TypeError, ValueError):
+        return False  # not one of scikit-learn's own
 
 
 def _score_method(estimator: Any) -> str | None:

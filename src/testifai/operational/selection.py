@@ -182,7 +182,7 @@ def choose(
         check_training(made, training)
     else:
         training = None
-    model = models.wrap(model)
+    model = models.wrap(model, data.schema)
     check_names(classes, model.classes)
     total = len(data) + (0 if training is None else len(training))
 

@@ -84,10 +84,13 @@ def _consistency(oracle: Any) -> TensorJudge:
 
 
 def _tolerance(oracle: Any) -> TensorJudge:
-    def judge(outputs: Tensor, _expected: Tensor | None, clean: Tensor | None) -> Judged:
-        assert clean is not None
-        farthest = (outputs.double() - clean.double()).abs().reshape(len(outputs), -1).amax(dim=1)
-        return farthest <= oracle.eps, farthest.float
+    def judge(outputs: Tensor, expected: Tensor | None, clean: Tensor | None) -> Judged:
+        wanted = clean if oracle.against == "clean" else expected
+        assert wanted is not None
+        near = wanted.double().reshape(len(outputs), -1)
+        distance = (outputs.double().reshape(len(outputs), -1) - near).abs()
+        allowed = oracle.eps * near.abs() if oracle.relative else oracle.eps
+        return (distance <= allowed).all(dim=1), distance.amax(dim=1).float
 
     return TensorJudge(judge, lambda outputs: outputs)
 

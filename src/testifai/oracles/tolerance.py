@@ -1,31 +1,58 @@
-"""The oracle `tolerance`: numbers near to those on the clean input."""
+"""The oracle `tolerance`: numbers near to those on the clean input, or to the truth."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from testifai.errors import InputError
 from testifai.oracles.base import Array, Oracle, Outcome
-from testifai.support.checks import number
+from testifai.support.checks import choice, flag, number
+
+Against = Literal["clean", "truth"]
+_NEEDED = {"clean": "the outputs on clean inputs", "truth": "the true values"}
 
 
 class Tolerance(Oracle):
-    """Numeric output within `eps` of the clean one, in every column; the value is the largest distance."""
+    """Numeric output within `eps` of the clean one, or of the true value, in every column.
+
+    `relative` has eps as a share of the number it is compared with. The value is the largest distance.
+    """
 
     name = "tolerance"
-    needs_clean = True
 
-    def __init__(self, eps: float) -> None:
+    def __init__(self, eps: float, against: Against = "clean", relative: bool = False) -> None:
         self.eps = number("oracle tolerance: eps", eps, least=0)
+        self.against: Against = choice("oracle tolerance: against", against, get_args(Against))
+        self.relative = flag("oracle tolerance: relative", relative)
+        self.needs_clean = against == "clean"
+        self.needs_labels = against == "truth"
 
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
-        if clean is None:
-            raise InputError("oracle tolerance: needs the outputs on clean inputs")
-        distance = np.abs(outputs.astype(np.float64) - clean.astype(np.float64))
-        farthest = distance.reshape(len(distance), -1).max(axis=1)
-        return Outcome(farthest <= self.eps, farthest.astype(np.float32))
+        wanted = clean if self.against == "clean" else expected
+        if wanted is None:
+            raise InputError(f"oracle tolerance: needs {_NEEDED[self.against]}")
+        near = wanted.astype(np.float64).reshape(len(outputs), -1)
+        distance = np.abs(outputs.astype(np.float64).reshape(len(outputs), -1) - near)
+        allowed = self.eps * np.abs(near) if self.relative else self.eps
+        near_enough = np.asarray(distance <= allowed).all(axis=1)
+        return Outcome(np.asarray(near_enough), distance.max(axis=1).astype(np.float32))
+
+    def check(self, labels: Array | None, classes: int | None) -> None:
+        if self.against == "clean":
+            return
+        if labels is None:
+            raise InputError("oracle tolerance: against = 'truth' needs true values, and the data have none")
+        if labels.ndim != 1:
+            raise InputError(
+                "oracle tolerance: against = 'truth' needs one true value per input; the data have several"
+            )
+        if classes is not None and classes > 1:
+            raise InputError(f"oracle tolerance: the model gives {classes} numbers; one true value per input is known")
 
     def describe(self) -> dict[str, Any]:
-        return {"use": self.name, "eps": self.eps}
+        described: dict[str, Any] = {"use": self.name, "eps": self.eps}
+        if self.against != "clean":
+            described["against"] = self.against
+        return {**described, "relative": True} if self.relative else described

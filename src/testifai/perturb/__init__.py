@@ -11,11 +11,14 @@ from testifai.errors import InputError
 from testifai.perturb.base import Perturbation, check_batch
 from testifai.perturb.registry import describe, get, main_names, names, perturbation, rebuild, resolve
 from testifai.perturb.rng import Rng
+from testifai.perturb.rows import Rows
 from testifai.support.batches import Batch, Side
+from testifai.support.tables import Table
 
 __all__ = [
     "Perturbation",
     "Rng",
+    "Rows",
     "apply",
     "describe",
     "get",
@@ -34,10 +37,11 @@ def apply(
     indices: ArrayLike | None = None,
     *,
     side: Side = "both",
+    table: Table | None = None,
 ) -> Batch:
     """A composite of perturbations, in the order given, on a batch; the batch handed in stays as it is.
 
-    `side` says which texts are changed where inputs are pairs of texts.
+    `side` says which texts are changed where inputs are pairs of texts, `table` what the columns of a table are.
 
     >>> import numpy as np
     >>> images = np.zeros((2, 28, 28), np.uint8)
@@ -53,6 +57,8 @@ def apply(
         step.check_severity(severity)
     uses: Counter[str] = Counter()
     for step, severity in steps:
-        batch = step.apply(batch, severity, seed=seed, indices=indices, occurrence=uses[step.name], side=side)
+        batch = step.apply(
+            batch, severity, seed=seed, indices=indices, occurrence=uses[step.name], side=side, table=table
+        )
         uses[step.name] += 1
     return batch

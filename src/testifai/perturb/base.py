@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -15,9 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.errors import InputError
 from testifai.perturb.outlines import Corners, Outline
 from testifai.perturb.rng import Rng
+from testifai.perturb.rows import Rows
 from testifai.support.batches import SIDES, Batch, Side, are_images, are_pairs, by_shape
 from testifai.support.checks import number, whole
 from testifai.support.own_code import ANY_FAULT
+from testifai.support.tables import Table
 
 Function = Callable[[Any, Any, Rng], Any]
 # What an input's draws follow besides the perturbation's name: seed, severity, inputs' numbers, occurrence.
@@ -55,6 +57,10 @@ class Perturbation:
     tensors: bool = False
     # How outlines move along, more exact in composites than `boxes`, which it makes if there is none.
     move: Move | None = None
+    # Whether the function takes rows of a table, with named columns (`Rows`), instead of an array; and which columns
+    # it is to change: all where None.
+    table: bool = False
+    columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -109,12 +115,14 @@ class Perturbation:
         indices: ArrayLike | None = None,
         occurrence: int = 0,
         side: Side = "both",
+        table: Table | None = None,
     ) -> Batch:
         """The batch at this severity; the batch handed in stays as it is.
 
         `indices` are the inputs' numbers in the data set (default: 0, 1, 2, …): an input's random draws
         follow its number. `occurrence` tells apart several uses of one perturbation on the same inputs. `side`
-        says which texts are changed where inputs are pairs of texts; the two of a pair have draws of their own.
+        says which texts are changed where inputs are pairs of texts; the two of a pair have draws of their own. `table`
+        says what the columns are where inputs are rows of a table, as `testifai.data.wrap(…).table` does.
         """
         severity = self.check_severity(severity)
         count = check_batch(batch)
@@ -122,7 +130,7 @@ class Perturbation:
         if severity == 0:
             return batch
         key = (check_seed(seed), severity, check_indices(indices, count), occurrence)
-        return self._run(batch, self.severities[severity], key, side, f"severity {severity}")
+        return self._run(batch, self.severities[severity], key, side, table, f"severity {severity}")
 
     def apply_level(
         self,
@@ -133,6 +141,7 @@ class Perturbation:
         indices: ArrayLike | None = None,
         occurrence: int = 0,
         side: Side = "both",
+        table: Table | None = None,
     ) -> Batch:
         """The batch at a continuous level of the parameter, between the two ends of `levels`.
 
@@ -147,7 +156,7 @@ class Perturbation:
         if level == self.levels[0]:
             return batch
         key = (check_seed(seed), LEVEL, check_indices(indices, count), occurrence)
-        return self._run(batch, float(level), key, side, f"level {level:g}")
+        return self._run(batch, float(level), key, side, table, f"level {level:g}")
 
     def apply_boxes(
         self,
@@ -242,12 +251,35 @@ class Perturbation:
             for image, rows in zip(given, moved, strict=True)
         ]
 
-    def _run(self, batch: Batch, parameter: Any, key: Key, side: Side, where: str) -> Batch:
+    def on(self, *columns: str) -> Perturbation:
+        """The same for some columns of a table alone.
+
+        >>> from testifai.perturb import get
+        >>> get("tabular.noise").on("age", "income").columns
+        ('age', 'income')
+        """
+        if not self.table:
+            raise InputError(f"perturbation '{self.name}': takes no columns; those of the suite tabular do")
+        if not columns or len(set(columns)) < len(columns):
+            raise InputError(f"perturbation '{self.name}': columns is {list(columns)}; give names, each once")
+        return replace(self, columns=columns)
+
+    def check_table(self, table: Table | None) -> None:
+        """Refuse data without columns, or without those it is to change."""
+        if self.table and table is None:
+            raise InputError(f"perturbation '{self.name}': is for tables; these inputs are none")
+        if self.columns is not None and table is not None:
+            with self._blamed("its columns"):
+                table.places(self.columns)
+
+    def _run(self, batch: Batch, parameter: Any, key: Key, side: Side, table: Table | None, where: str) -> Batch:
+        if self.table:
+            return self._run_rows(batch, parameter, key, table, where)
         if are_images(batch):
             seed, severity, indices, occurrence = key
 
             def change(images: NDArray[Any], rows: NDArray[np.intp]) -> Any:
-                return self._run(images, parameter, (seed, severity, indices[rows], occurrence), side, where)
+                return self._run(images, parameter, (seed, severity, indices[rows], occurrence), side, None, where)
 
             return by_shape(batch, change)
         if not are_pairs(batch):
@@ -258,6 +290,26 @@ class Perturbation:
         if side != "first":
             seconds = cast(list[str], self._call(seconds, parameter, _rng(seconds, second(self.name), key), where))
         return list(zip(firsts, seconds, strict=True))
+
+    def _run_rows(self, batch: Any, parameter: Any, key: Key, table: Table | None, where: str) -> Batch:
+        if not isinstance(batch, np.ndarray) or batch.ndim != 2 or batch.dtype.kind not in "biuf":
+            raise InputError(f"perturbation '{self.name}': is for tables, rows × columns; this batch is none")
+        if table is None or len(table.columns) != batch.shape[1]:
+            raise InputError(
+                f"perturbation '{self.name}': needs to know the columns of this batch, {batch.shape[1]} of them; say "
+                "table=testifai.data.wrap(ROWS).table, with all rows of the data"
+            )
+        with self._blamed(where):
+            made = self.function(Rows(_protected(batch), table, self.columns), parameter, _rng(batch, self.name, key))
+        values = made.values if isinstance(made, Rows) else made
+        if isinstance(values, np.ndarray) and batch.dtype.kind != "f":
+            if np.isnan(values).any():
+                raise InputError(
+                    f"perturbation '{self.name}': inputs of dtype {batch.dtype} have no missing values; convert them "
+                    "to float64"
+                )
+            values = values.astype(batch.dtype)
+        return self._checked(values, batch, where)
 
     def _call(self, batch: Batch, parameter: Any, rng: Rng, where: str) -> Batch:
         with self._blamed(where):

@@ -15,7 +15,7 @@ from testifai.support.registry import Registry
 # A built-in suite is one file and one name here; it is imported when a name with its prefix is asked for.
 BUILT_IN = {
     suite: f"testifai.perturb.{suite}"
-    for suite in ("classic", "cifar_c", "cure", "deeptest", "imagenet_c", "mnist_c", "text")
+    for suite in ("classic", "cifar_c", "cure", "deeptest", "imagenet_c", "mnist_c", "tabular", "text")
 }
 # Second names of built-in perturbations.
 ALIASES = {"classic.noise": "classic.gaussian_noise"}
@@ -35,8 +35,9 @@ def perturbation(
     levels: tuple[float, float] | None = None,
     tensors: bool = False,
     move: Move | None = None,
+    table: bool = False,
 ) -> Callable[[Function], Perturbation]:
-    """Register a function f(batch, parameter, rng) as a perturbation.
+    """Register a function f(batch, parameter, rng) as a perturbation; with `table`, f(rows, parameter, rng) of `Rows`.
 
     >>> @perturbation("doc_fade", severities=[1.0, 0.8, 0.6])
     ... def doc_fade(batch, factor, rng):
@@ -47,7 +48,7 @@ def perturbation(
 
     def register(function: Function) -> Perturbation:
         about = summary or _first_line(function)
-        made = Perturbation(name, function, severities, about, boxes, growing, levels, tensors, move)
+        made = Perturbation(name, function, severities, about, boxes, growing, levels, tensors, move, table)
         suite = suite_of(name)
         if suite in BUILT_IN and not str(getattr(function, "__module__", None)).startswith("testifai.perturb."):
             raise InputError(f"perturbation name '{name}': the prefix '{suite}.' belongs to a built-in suite")
@@ -143,7 +144,8 @@ def describe(given: Perturbation) -> dict[str, Any]:
     >>> describe(get("mnist_c.rotate"))
     {'name': 'mnist_c.rotate', 'severities': [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]}
     """
-    return {"name": given.name, "severities": plain(given.severities)}
+    described = {"name": given.name, "severities": plain(given.severities)}
+    return described if given.columns is None else {**described, "columns": list(given.columns)}
 
 
 def rebuild(description: dict[str, Any]) -> Perturbation:
@@ -152,7 +154,8 @@ def rebuild(description: dict[str, Any]) -> Perturbation:
     stored, current = description.get("severities"), describe(found)["severities"]
     if stored is not None and stored != current:
         raise InputError(f"perturbation '{found.name}': severities were {stored} and are {current} now")
-    return found
+    columns = description.get("columns")
+    return found if columns is None else found.on(*columns)
 
 
 def _load(suite: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from testifai.engine.subject import Subject
 from testifai.oracles import predicted
 from testifai.present.edits import Piece, marked, unmarked
 from testifai.support.images import as_image, data_uri
+from testifai.support.tables import Table
 from testifai.tomogram import Tomogram
 
 LARGEST = 112  # pixels of a thumbnail's longer side
 SMALL = 64  # pixels up to which every one of them is kept as it is
+MOST_COLUMNS = 12  # of a row of a table that are shown
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,10 @@ def failures(subject: Subject, tomogram: Tomogram, *, tests: int = 3, each: int 
 
 def examples(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.intp]) -> tuple[Example, ...]:
     """Inputs at some places of the visiting order, to look at, with what the model makes of them."""
+    table = subject.data.schema
+    shown = thumbs if table is None else partial(row_thumbs, table)
     return tuple(
-        Example(case.number, *thumbs(case.original, case.changed), case.label, case.predicted, case.passed)
+        Example(case.number, *shown(case.original, case.changed), case.label, case.predicted, case.passed)
         for case in cases(subject, tomogram, test, places)
     )
 
@@ -144,6 +149,31 @@ def thumbs(original: Any, changed: Any) -> tuple[Thumb, Thumb]:
         return thumb(original), thumb(changed)
     left, right = zip(*(marked(*both) for both in zip(one, two, strict=True)), strict=True)
     return _shown(left), _shown(right)
+
+
+def row_thumbs(table: Table, original: Any, changed: Any) -> tuple[Thumb, Thumb]:
+    """Both versions of a row of a table, a line for each column; of many columns, those that differ first.
+
+    >>> from testifai.support.tables import Column, learn
+    >>> rows = np.array([[30.0, 0.0], [31.0, 0.0]])
+    >>> left, right = row_thumbs(learn([Column("age"), Column("sex", "category", ("f", "m"))], rows), *rows)
+    >>> left.text, right.text, right.pieces[0]
+    ('age 30\\nsex f', 'age 31\\nsex f', (Piece(text='age ', edited=False), Piece(text='31', edited=True)))
+    """
+    differs = ~((original == changed) | (np.isnan(original) & np.isnan(changed)))
+    order = np.argsort(~differs, kind="stable")[:MOST_COLUMNS]
+    shown = np.sort(order) if len(differs) <= MOST_COLUMNS else order
+    versions = [
+        tuple(
+            (
+                Piece(f"{table.columns[place].name} ", False),
+                Piece(table.columns[place].word(row[place]), bool(differs[place])),
+            )
+            for place in shown.tolist()
+        )
+        for row in (original, changed)
+    ]
+    return _shown(versions[0]), _shown(versions[1])
 
 
 def thumb(one: Any) -> Thumb:

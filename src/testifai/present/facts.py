@@ -6,6 +6,7 @@ from typing import Any
 
 from testifai.support.plain import plain
 from testifai.tomogram import Tomogram
+from testifai.tomogram.distances import distances
 
 
 def facts(tomogram: Tomogram) -> dict[str, Any]:
@@ -19,4 +20,5 @@ def facts(tomogram: Tomogram) -> dict[str, Any]:
         "inferences": tomogram.inferences,
         "base": plain(tomogram.base),
         "clean": plain(vars(tomogram.clean)),
+        **({"distances": {name: one.as_dict() for name, one in off.items()}} if (off := distances(tomogram)) else {}),
     }

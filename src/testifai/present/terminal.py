@@ -19,6 +19,7 @@ from testifai.space import Space
 from testifai.space import query as queries
 from testifai.support.printable import printable
 from testifai.tomogram import Answer, Excluded, Tomogram
+from testifai.tomogram.distances import distances
 from testifai.tomogram.precedence import precedences
 from testifai.tomogram.trust import Trust, recall
 
@@ -163,6 +164,8 @@ def summary(out: Console, tomogram: Tomogram) -> None:
     if not len(tomogram.outcomes):
         return
     out.print(f"clean accuracy [bold]{clean(tomogram)}[/bold]")
+    for name, off in distances(tomogram).items():
+        out.print(f"{name}: {off}{f', mean of {off.tests:,} tests tried' if off.tests > 1 else ''}")
     for part in (by_order(tomogram), by_axis(tomogram), by_class(tomogram)):
         if part.row_count:
             out.print(part)

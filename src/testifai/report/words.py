@@ -9,6 +9,7 @@ from testifai.present.terminal import clean, interval, precedence, rate, second_
 from testifai.report.contents import Contents
 from testifai.scans.environment import notes
 from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram.distances import distances
 
 
 def summary(contents: Contents) -> list[str]:
@@ -21,6 +22,9 @@ def summary(contents: Contents) -> list[str]:
         f"On clean inputs the model passes {clean(tomogram)}. Over all {space.size:,} combinations of "
         f"{listing(list(space.names))} {mean if known else 'the mean is not known'}."
     ]
+    off = distances(tomogram)
+    if off:
+        lines.append("; ".join(f"{name}: {one}" for name, one in off.items()).capitalize() + " (of the tests tried).")
     orders = {
         order: found for order, found in contents.by_order.items() if order and found.robustness == found.robustness
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from testifai.scans.regression import Chosen
 from testifai.statistics.intervals import wilson
 
 WORDS = {"images": "images", "table": "rows", "texts": "texts", "pairs": "pairs of texts"}
@@ -39,7 +40,8 @@ class Found:
     tried: int
     spec: str
     notes: list[str] = field(default_factory=list)
-    axes: tuple[str, ...] = ()  # of texts, suggested
+    axes: tuple[str, ...] = ()  # of texts and tables, suggested
+    tolerance: Chosen | None = None  # of answers that are numbers
 
     def lines(self) -> list[str]:
         """The findings in words."""
@@ -48,9 +50,8 @@ class Found:
         lines = [f"Data: {self.inputs:,} {WORDS[self.kind]}{size}{classes}. Model: returns {self.outputs}."]
         if self.accuracy is not None:
             low, high = wilson(round(self.accuracy * self.tried), self.tried)
-            lines.append(
-                f"Clean accuracy on {self.tried} inputs: {self.accuracy:.3f} (95 % interval {low:.3f} … {high:.3f})."
-            )
+            what = "Clean accuracy" if self.tolerance is None else "Clean answers within the tolerance"
+            lines.append(f"{what} on {self.tried} inputs: {self.accuracy:.3f} (95 % interval {low:.3f} … {high:.3f}).")
         return lines + self.notes
 
     def as_dict(self) -> dict[str, Any]:
@@ -71,11 +72,9 @@ def _suite(shape: tuple[int, ...]) -> tuple[str, str]:
 
 def _space_text(found: Found) -> tuple[str, str]:
     """The axes, and a query of mild conditions on them."""
-    if found.kind == "table":
-        return 'jitter = { python = "perturbations:jitter" }   # in perturbations.py beside this file', "jitter <= 2"
     if found.axes:
-        suite, uses = "text", {name: name for name in found.axes}
-        all_of_them = "0 to 5 edits in each text"
+        suite, uses = "tabular" if found.kind == "table" else "text", {name: name for name in found.axes}
+        all_of_them = "all severities" if found.kind == "table" else "0 to 5 edits in each text"
     elif found.outputs == BOXES:
         suite, uses = "deeptest", {name: name for name in ("brightness", "translate", "contrast")}
         all_of_them = "all severities"
@@ -97,14 +96,20 @@ def _space_text(found: Found) -> tuple[str, str]:
 def spec_text(found: Found) -> str:
     """The commented spec."""
     model = "\n".join(f"{key} = {_toml(value)}" for key, value in found.model.items())
-    if found.kind in ("images", "table"):
+    if found.kind == "images" or (found.kind == "table" and not found.data.get("table")):
         model += f"\n{FED_DETECTOR if 'head' in found.model else FED}"
     data = "\n".join(f"{key} = {_toml(value)}" for key, value in found.data.items())
     if found.kind == "pairs":
         data += '\nside = "both"               # which text of a pair is perturbed: "first", "second" or "both"'
+    if "table" in found.data:
+        data += """
+# categories = ["…"]        # columns whose numbers are names of something; texts are known as such
+# missing = -999            # what stands for a missing value, in the file and for the model; by default NaN"""
     axes, gate = _space_text(found)
+    if found.kind == "table":
+        axes += '\n# columns = ["…"] inside the braces changes these columns alone; by default all that fit'
     # What was seen on a few inputs, with room for chance: a first run should not fail over it.
-    oracle = ORACLES[found.oracle].replace("%s", "clean" if found.accuracy is None else "labels")
+    oracle = _oracle_text(found)
     floor = "1.0" if found.accuracy is None else f"{max(0.0, found.accuracy - 0.05):.2f}"
     return f"""# Check it: testifai check {Path(found.spec).name}    Run it: testifai run {Path(found.spec).name}
 
@@ -135,6 +140,13 @@ at_least = {floor}
 # at_least = 0.90
 # basis = "estimate"        # instead of "bound", the default: the lower end of the interval must hold
 """
+
+
+def _oracle_text(found: Found) -> str:
+    if found.tolerance is not None:
+        told = ", ".join(f"{key} = {_toml(value)}" for key, value in found.tolerance.oracle.describe().items())
+        return f"oracle = {{ {told} }}   # how far an answer may be off; with relative = true, as a share"
+    return ORACLES[found.oracle].replace("%s", "clean" if found.accuracy is None else "labels")
 
 
 def _toml(value: Any) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,13 @@ from testifai.engine.inference import call
 from testifai.errors import InputError
 from testifai.oracles.classes import predicted
 from testifai.runs.outcomes import visiting_order
+from testifai.scans import init_tables, regression
 from testifai.scans.assignment import misnumbered
 from testifai.scans.chance import SURE, near_chance
 from testifai.scans.detectors import look_at_detector, opened
 from testifai.scans.found import WORDS, Found, spec_text
+from testifai.scans.init_tables import Columns
+from testifai.scans.regression import Chosen
 from testifai.support import remote
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.files import write_bytes
@@ -26,25 +31,17 @@ from testifai.support.files import write_bytes
 TRIED_INPUTS = 500
 SCALES = ("unit", "signed", "raw")
 
-STARTER = '''"""Your own perturbations: f(batch, parameter, rng) -> batch of the same shape and dtype."""
-
-import testifai as ta
-
-{function}
-'''
-TABLE_STARTER = '''
-@ta.perturbation("jitter", severities=[0.0, 0.02, 0.05, 0.1, 0.2, 0.4])
-def jitter(batch, share, rng):
-    """Change every number by a random share of itself."""
-    return (batch * (1 + share * rng.normal(batch.shape[1:]))).astype(batch.dtype)
-'''
 # Edits of texts, the most usual first; an axis is suggested where at least this share of the inputs has a place for it.
 _TEXT_AXES = ("typo", "synonym", "punctuation", "whitespace", "case")
 _WITH_PLACE = 0.5
 
 
-def write_spec(model: str, data: str, out: Path) -> Found:
-    """Look at both, try one batch, and write the spec; an existing file is left alone."""
+def write_spec(model: str, data: str, out: Path, target: str | None = None, trusted: tuple[str, ...] = ()) -> Found:
+    """Look at both, try one batch, and write the spec; an existing file is left alone.
+
+    `target` is the column of a table that the model is to predict, where its name does not say so; `trusted` are
+    types to load from a file of skops.
+    """
     if out.exists():
         raise InputError(f"init: {out} exists; choose another name with -o")
     if not out.parent.is_dir():
@@ -57,36 +54,44 @@ def write_spec(model: str, data: str, out: Path) -> Found:
             found.model |= {"onnx": _relative(model, folder)}
         found.data = {kind: _relative(data, folder), **found.data}
     else:
-        found = _look(model, datasets.load(kind, data), folder)
-        found.data = {kind: _relative(data, folder), **_columns(kind, data)}
+        loaded, (told, notes) = _loaded(kind, data, partial(_entry, model, folder, trusted), folder, target)
+        found = _look(model, loaded, folder, trusted)
+        found.data = {kind: _relative(data, folder), **told}
+        found.notes = [*notes, *found.notes]
     found.spec = str(out)
-    files = {out: spec_text(found)}
-    if found.kind == "table":
-        starter = folder / "perturbations.py"
-        if not starter.exists():
-            files[starter] = STARTER.format(function=TABLE_STARTER)
-            found.notes.append(f"Wrote {starter.name} with a first perturbation of your own to edit.")
-    for path, text in files.items():
-        write_bytes(path, text.encode())
+    write_bytes(out, spec_text(found).encode())
     return found
 
 
-def _look(model: str, data: datasets.Data, folder: Path) -> Found:
+def _loaded(
+    kind: str, data: str, entry: Callable[[str], dict[str, Any]], folder: Path, target: str | None
+) -> tuple[datasets.Data, Columns]:
+    """The data and, of a table, what is said of its columns."""
+    if kind != "table":
+        if target is not None:
+            raise InputError(f"--target: is for tables; {data} is none")
+        return datasets.load(kind, data), (_columns(kind, data), [])
+    told = init_tables.columns(_load(entry("table"), folder), Path(data), target)
+    return datasets.load(kind, data, **told[0]), told
+
+
+def _look(model: str, data: datasets.Data, folder: Path, trusted: tuple[str, ...]) -> Found:
     places = visiting_order(len(data), 0)[:TRIED_INPUTS]
     batch = datasets.rows(data.inputs, places)
     kind = _kind(batch)
     if kind == "images" and np.asarray(batch).dtype != np.uint8:
         raise InputError(f"data: images must be uint8 (0 to 255), got {np.asarray(batch).dtype}")
-    entry = _entry(model, folder, kind)
+    entry = _entry(model, folder, trusted, kind)
     labels = None if data.labels is None else data.labels[places]
-    best: tuple[float, dict[str, Any], Any, Any] | None = None
+    best: tuple[float, dict[str, Any], Any, Any, Chosen | None] | None = None
     problem: InputError | None = None
     tried: list[str] = []
     for options in [{"scale": scale} for scale in SCALES] if kind == "images" and "onnx" in entry else [{}]:
         try:
-            adapter = _load({**entry, **options}, folder)
+            adapter = models.wrap(_load({**entry, **options}, folder), data.schema)
             outputs = call(adapter, batch, WORDS[kind])
-            score = -1.0 if labels is None else _accuracy(adapter, outputs, labels, data.classes)
+            tolerance = regression.fitting(adapter, data, outputs)
+            score = -1.0 if labels is None else _accuracy(adapter, outputs, labels, data.classes, tolerance)
         except InputError as error:
             problem = problem or error
             continue
@@ -94,10 +99,10 @@ def _look(model: str, data: datasets.Data, folder: Path) -> Found:
             tried.append(f"{options['scale']} {score:.3f}")
         # The first candidate is the likeliest; another has to be clearly better.
         if best is None or score > best[0] + 0.02:
-            best = (score, options, adapter, outputs)
+            best = (score, options, adapter, outputs, tolerance)
     if best is None:
         raise problem or InputError(f"model: {model} cannot be used with these data")
-    score, options, adapter, outputs = best
+    score, options, adapter, outputs, tolerance = best
     accuracy = None if labels is None else score
     found = Found(
         model={**entry, **options},
@@ -105,24 +110,31 @@ def _look(model: str, data: datasets.Data, folder: Path) -> Found:
         inputs=len(data),
         kind=kind,
         shape=() if isinstance(batch, list) else tuple(np.asarray(batch).shape[1:]),
-        classes=_classes(adapter, data),
-        outputs="scores" if outputs.ndim == 2 else "one number or label per input",
-        oracle="consistency" if labels is None else "label",
+        classes=_classes(adapter, data) if tolerance is None else None,
+        outputs=_outputs_in_words(outputs, tolerance),
+        oracle="tolerance" if tolerance is not None else "consistency" if labels is None else "label",
         accuracy=accuracy,
         tried=len(batch),
         spec="",
-        axes=_text_axes(batch) if isinstance(batch, list) else (),
+        tolerance=tolerance,
     )
+    if isinstance(batch, list):
+        found.axes = _text_axes(batch)
+    elif kind == "table":
+        found.axes = init_tables.axes(adapter, data, places)
     if isinstance(batch, list) and not found.axes:
         found.axes = _TEXT_AXES[:1]
         found.notes.append("Warning: most of these inputs have no place for an edit, of whichever kind.")
     if len(tried) > 1 and accuracy is not None:
         found.notes.append(f"Scales tried (accuracy): {', '.join(tried)}; took {options['scale']}.")
-    if labels is None:
+    if tolerance is not None:
+        found.notes += tolerance.notes(outputs, labels)
+    elif labels is None:
         found.notes.append("The data have no labels: the oracle is consistency with the clean output.")
     else:
         aligned = models.align_labels(labels, data.classes, adapter.class_values)
-        line = near_chance(round(score * len(batch)), len(batch), aligned, found.classes, texts=bool(found.axes))
+        texts = isinstance(batch, list)
+        line = near_chance(round(score * len(batch)), len(batch), aligned, found.classes, texts=texts)
         otherwise = misnumbered(aligned, predicted(outputs), data.classes, found.classes) if score < SURE else None
         line = line if otherwise is None else str(otherwise)
         found.notes += [] if line is None else [f"Warning: {line}."]
@@ -146,7 +158,7 @@ def _columns(kind: str, data: str) -> dict[str, Any]:
     return entry if found.label is None else {**entry, "label": found.label}
 
 
-def _entry(model: str, folder: Path, kind: str) -> dict[str, Any]:
+def _entry(model: str, folder: Path, trusted: tuple[str, ...], kind: str) -> dict[str, Any]:
     """The spec's lines for the model: what it is, and the files beside it that it needs."""
     path = Path(model)
     if ":" in model and not path.exists():
@@ -159,7 +171,10 @@ def _entry(model: str, folder: Path, kind: str) -> dict[str, Any]:
         return {"encoder": here, "head": _relative(str(heads[0]), folder)}
     if path.is_dir() and (path / "config.json").is_file():
         return {"transformers": here}
-    if path.suffix.lower() != ".onnx":
+    of_table = models.kind_of_file(path)
+    if of_table not in (None, "onnx"):
+        return {of_table: here, **({"trusted": list(trusted)} if trusted else {})}
+    if of_table is None:
         raise InputError(
             f"model: {model} is neither an .onnx file nor package.module:name nor a folder of a text model "
             "(config.json); export it to ONNX, or write a spec with torch = 'package.module:factory' and "
@@ -187,11 +202,19 @@ def _text_axes(batch: Batch) -> tuple[str, ...]:
     return tuple(name for name, share in reached.items() if share >= _WITH_PLACE)[:3]
 
 
-def _accuracy(adapter: models.Model, outputs: Any, labels: Any, names: Any) -> float:
+def _accuracy(adapter: models.Model, outputs: Any, labels: Any, names: Any, tolerance: Chosen | None) -> float:
+    if tolerance is not None:
+        return float(tolerance.oracle.judge(outputs, labels, None).passed.mean())
     aligned = models.align_labels(labels, names, adapter.class_values)
     oracle = oracles.resolve("label")
     oracle.check(aligned, adapter.classes)
     return float(oracle.judge(outputs, aligned, None).passed.mean())
+
+
+def _outputs_in_words(outputs: Any, tolerance: Chosen | None) -> str:
+    if tolerance is not None:
+        return "one number per input"
+    return "scores" if outputs.ndim == 2 else "one number or label per input"
 
 
 def _classes(adapter: models.Model, data: datasets.Data) -> int | None:

@@ -71,6 +71,8 @@ def axis(name: str, part: AxisPart, folder: Path) -> Perturbation:
             )
     else:
         found = resolve(part.use or "")
+    if part.columns is not None:
+        found = found.on(*part.columns)
     return found if part.levels is None else _at_levels(name, found, part.levels)
 
 

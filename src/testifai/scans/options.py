@@ -40,7 +40,7 @@ class ScanOptions(Fields):
     budget: int | None = None
     target: float | None = None
     population: str = "data"
-    oracle: Any = "label"
+    oracle: Any = "label"  # for a model that answers with one number, tolerance
     batch_size: int | None = None
     seed: int = 0
     workers: int | str | None = None  # so many here, or "ray" and an address

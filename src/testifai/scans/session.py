@@ -36,6 +36,8 @@ from testifai.scans.environment import differences, environment, recorded
 from testifai.scans.held import Held, contents_of
 from testifai.scans.identity import CODE, another_run, changes, keep_files, own_code, recall_files
 from testifai.scans.options import ScanKeywords, ScanOptions, choose, with_options
+from testifai.scans.regression import judged
+from testifai.scans.tables import check_tables
 from testifai.space import Space
 from testifai.statistics.intervals import exact
 from testifai.strategies.base import Progress, Strategy
@@ -76,18 +78,22 @@ class Session:
         self.options = chosen = ScanOptions.of(options)
         self.space = space
         self.data = datasets.wrap(data)
-        self.oracle = oracles.resolve(chosen.oracle).fitted(self.data.labels)
+        wrapped = models.wrap(model, self.data.schema)
+        self.data, self.oracle = judged(wrapped, self.data, chosen.oracle)
         executor, workers = chosen.placed()
         self.backend = backend.choose(
-            executor, chosen.device, chosen.precision or "float32", models.wrap(model), self.data, self.oracle.moves
+            executor, chosen.device, chosen.precision or "float32", wrapped, self.data, self.oracle.moves
         )
         self.model = self.backend.model
+        check_tables(self.model, self.data, space, chosen.seed)
         self.methods = choose(chosen, space, parts=part is not None)
         self.strategy, self.surrogate = self.methods.strategy, self.methods.surrogate
         self.stopping = self.methods.stopping
         self._stopped_early = self.stopping is not None
         self.budget, self.target, self.population = chosen.budget, chosen.target, chosen.population
         self.seed, self.keep = chosen.seed, self.methods.keep
+        if chosen.keep is None and isinstance(self.oracle, oracles.Tolerance) and self.oracle.needs_labels:
+            self.keep = ("value",)  # how far answers are from the truth
         self.part = _check_part(part, self.stopping, self.strategy)
         inputs = len(self.data.inputs)
         self._asks = ask_twice

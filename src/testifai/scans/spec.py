@@ -43,6 +43,7 @@ class AxisPart(Fields):
     python: str | None = None
     severities: list[Level] | dict[str, Level] | None = None
     levels: list[float] | None = None
+    columns: list[str] | None = None  # of a table, that a perturbation is to change; None: all
 
     @model_validator(mode="after")
     def _one_source(self) -> AxisPart:

@@ -8,7 +8,7 @@ import keyword
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -374,6 +374,7 @@ class Space:
                     "severities": list(axis.severities),
                     "parameters": _parameters(axis.perturbation, axis.severities),
                     "levels": dict(axis.levels),
+                    **({"columns": list(chosen)} if (chosen := axis.perturbation.columns) is not None else {}),
                 }
                 for axis in self._axes
             ],
@@ -388,6 +389,8 @@ class Space:
             axes = {}
             for axis in description["axes"]:
                 perturbation = _described(axis["perturbation"], axis["severities"], axis["parameters"])
+                if "columns" in axis:
+                    perturbation = replace(perturbation, columns=tuple(axis["columns"]))
                 axes[axis["name"]] = (perturbation, axis["levels"] or axis["severities"])
             flag, cap = description["order_sensitive"], description.get("max_order")
             return cls(axes, order_sensitive=flag, max_order=cap)

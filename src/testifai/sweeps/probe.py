@@ -87,8 +87,8 @@ class _AtLevels:
     def _at(self, batch: Batch, level: float | None, indices: NDArray[np.intp]) -> Batch:
         if level is None or level == self.off:
             return batch
-        subject = self.subject
-        return self.perturbation.apply_level(batch, level, seed=subject.seed, indices=indices, side=subject.data.side)
+        data, seed = self.subject.data, self.subject.seed
+        return self.perturbation.apply_level(batch, level, seed=seed, indices=indices, side=data.side, table=data.table)
 
 
 class Probe:

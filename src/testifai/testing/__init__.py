@@ -11,6 +11,7 @@ from testifai.testing.oracles import check_oracle
 from testifai.testing.perturbations import check_perturbation, example_images, example_photographs
 from testifai.testing.strategies import check_strategy
 from testifai.testing.surrogates import check_surrogate
+from testifai.testing.tables import example_table
 from testifai.testing.techniques import check_technique
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "check_technique",
     "example_images",
     "example_photographs",
+    "example_table",
 ]

@@ -1,0 +1,242 @@
+"""Tables of numbers and categories, from CSV, TSV and Parquet files and from data frames."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.data.arrays import Data
+from testifai.data.base import DataPart
+from testifai.data.cells import Raw, encode, read_words
+from testifai.data.columns import LABELS, TEXTS, choose, is_number
+from testifai.data.labels import read_labels
+from testifai.data.reading import existing, reading
+from testifai.errors import InputError, suggest
+from testifai.support import libraries
+from testifai.support.fields import File
+from testifai.support.tables import Column, learn
+
+NO_TARGET = ""
+LOOKED_AT = 200  # rows that tell a table from texts
+_WORDS = 3  # in a cell of a free text there are more, on average
+
+
+class TablePart(DataPart):
+    """A file of rows; its columns by name."""
+
+    table: File
+    target: str | None = None
+    features: list[str] | None = None
+    categories: list[str] | None = None
+    missing: float | str | None = None
+
+    FILES: ClassVar = ("table",)
+
+    def load(self, folder: Path) -> Data:
+        options = self.told(folder)
+        return load_table(options.pop("table"), **options)
+
+
+def load_table(path: Path, **options: Any) -> Data:
+    """A table from a .csv, .tsv or .parquet file; for the options see `from_columns`."""
+    path = existing(path)
+    return from_columns(read_columns(path), name=path.name, **options)
+
+
+def from_columns(
+    columns: Mapping[str, Raw],
+    labels: Any = None,
+    *,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    categories: Sequence[str] = (),
+    missing: float | str | None = None,
+    values: Mapping[str, Sequence[Any]] | None = None,
+    name: str = "data",
+) -> Data:
+    """A data set of named columns.
+
+    `target` is the column of labels or values to predict, told from its name where it is not said ("" for none), unless
+    labels are handed over; `features` are the columns the model is given, all others by default; `categories` those
+    whose numbers are names of something. `missing` stands for a missing value in the data and for the model, besides
+    empty cells and NaN. `values` are the categories of columns that have more than occur.
+
+    >>> data = from_columns({"age": [30, 41.5], "sex": ["f", "m"], "target": [0, 1]})
+    >>> [(column.name, column.kind) for column in data.table.columns], data.labels.tolist()
+    ([('age', 'number'), ('sex', 'category')], [0, 1])
+    """
+    names = list(columns)
+    target = (guessed_target(names) if target is None else target) if labels is None else NO_TARGET
+    _check_known("target", [target] if target else [], names, name)
+    _check_known("features", features or [], names, name)
+    _check_known("categories", categories, names, name)
+    chosen = [one for one in names if one != target] if features is None else list(features)
+    if target and target in chosen:
+        raise InputError(f"data: {name}: column {target!r} cannot be both target and feature")
+    if not chosen:
+        raise InputError(f"data: {name} has no column for the model but the target {target!r}")
+    made = [
+        encode(one, columns[one], category=one in categories, missing=missing, values=(values or {}).get(one))
+        for one in chosen
+    ]
+    rows: NDArray[np.float64] = np.stack([numbers for _, numbers in made], axis=1)
+    if not len(rows):
+        raise InputError(f"data: {name}: has no rows; at least one is needed")
+    schema = learn([column for column, _ in made], rows, missing)
+    found = labels if labels is not None else _target(target, columns[target], name) if target else None
+    array, classes = (None, None) if found is None else read_labels(found, len(rows))
+    return Data(rows, array, classes, name, schema=schema)
+
+
+def from_frame(frame: Any, labels: Any = None, **options: Any) -> Data:
+    """A data set from a pandas frame; for the options see `from_columns`."""
+    values = {
+        str(name): series.cat.categories.tolist()
+        for name, series in frame.items()
+        if hasattr(series.dtype, "categories")
+    }
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        raise InputError("data: the frame has several columns of one name; rename all but one of them")
+    columns = {
+        str(name): series.to_numpy(object) if str(name) in values else series.to_numpy()
+        for name, series in frame.items()
+    }
+    labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
+    return from_columns(columns, labels, values=values, **options)
+
+
+def is_frame(data: Any) -> bool:
+    """Whether this is a frame of pandas, found out without importing it."""
+    return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
+
+
+def read_columns(path: Path, most: int | None = None) -> dict[str, Raw]:
+    """The columns of a file, the first rows of them where `most` says so."""
+    if path.suffix.lower() == ".parquet":
+        return _from_parquet(path, most)
+    return _from_cells(path, most)
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file of cells holds numbers and categories, not texts; its first rows tell."""
+    try:
+        head = read_columns(path, LOOKED_AT)
+    except InputError:
+        return False
+    try:
+        texts = choose(list(head), None, None, path.name).text
+    except InputError:
+        return _is_separated(head) and not any(map(_is_free_text, head.values()))
+    if any(name.lower() in TEXTS for name in texts):
+        return False
+    return all(isinstance(head[name], np.ndarray) and len(head[name]) > 0 for name in texts)
+
+
+def _is_separated(head: Mapping[str, Raw]) -> bool:
+    """Whether there is a column besides the target and numbers of rows."""
+    return len(head) > 1 and any(name.lower() not in LABELS and not is_number(name) for name in head)
+
+
+def _is_free_text(raw: Raw) -> bool:
+    words = [] if isinstance(raw, np.ndarray) else [cell for cell in raw if isinstance(cell, str)]
+    if len(set(words)) <= len(words) / 2:
+        return False
+    return sum(len(word.split()) for word in words) > _WORDS * len(words)
+
+
+def guessed_target(names: Sequence[str]) -> str:
+    """The column whose name says that it is the target; "" where none does, or several do.
+
+    >>> guessed_target(["age", "Target"]), guessed_target(["age", "price"])
+    ('Target', '')
+    """
+    found = [name for name in names if name.lower() in LABELS]
+    return found[0] if len(found) == 1 else NO_TARGET
+
+
+def as_values(data: Data) -> Data:
+    """The same data with labels that are numbers to come close to, not classes."""
+    return data if data.labels is None else replace(data, labels=data.labels.astype(np.float64))
+
+
+def _target(target: str, raw: Raw, name: str) -> Any:
+    column, numbers = encode(target, raw)
+    absent = np.isnan(numbers)
+    if absent.any():
+        raise InputError(
+            f"data: {name}: target {target!r} is missing in {int(absent.sum())} of {len(numbers)} rows (the first is "
+            f"row {int(np.argmax(absent))}); leave these rows out"
+        )
+    return _words(column, numbers) if column.kind == "category" else numbers
+
+
+def _words(column: Column, codes: NDArray[np.float64]) -> list[str]:
+    return [str(column.values[int(code)]) for code in codes]
+
+
+def _check_known(field: str, wanted: Sequence[str], names: Sequence[str], file: str) -> None:
+    for place, name in enumerate(wanted):
+        if name not in names:
+            raise InputError(f"data: {field}: {file} has no column {name!r}; {suggest(name, names)}")
+        if name in wanted[:place]:
+            raise InputError(f"data: {field}: column {name!r} is listed twice")
+
+
+def _from_cells(path: Path, most: int | None) -> dict[str, Raw]:
+    rows: list[list[str]] = []
+    with reading(path) as lines:
+        reader = csv.reader(lines, "excel-tab" if path.suffix.lower() == ".tsv" else "excel")
+        names = [name.strip() for name in next(reader, [])]
+        _check_names(names, path)
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != len(names):
+                raise InputError(
+                    f"data: {path.name}: line {reader.line_num} has {len(row)} cells for {len(names)} columns"
+                )
+            rows.append(row)
+            if most is not None and len(rows) == most:
+                break
+    cells = list(zip(*rows, strict=True)) if rows else [() for _ in names]
+    # The number of the row, as pandas writes it, is no column.
+    return {name: read_words(column) for name, column in zip(names, cells, strict=True) if name}
+
+
+def _check_names(names: Sequence[str], path: Path) -> None:
+    if not any(names):
+        raise InputError(f"data: {path.name} does not begin with a line of column names")
+    twice = [name for place, name in enumerate(names) if name and name in names[:place]]
+    if twice:
+        raise InputError(f"data: {path.name} has several columns {twice[0]!r}; rename all but one of them")
+
+
+def _from_parquet(path: Path, most: int | None) -> dict[str, Raw]:
+    arrow = libraries.load("pyarrow", extra="parquet")
+    parquet = libraries.load("pyarrow.parquet", extra="parquet")
+    try:
+        table = parquet.read_table(path)
+    except (arrow.ArrowException, OSError) as error:
+        raise InputError(f"data: {path} cannot be read as Parquet ({str(error).splitlines()[0][:120]})") from None
+    _check_names(table.column_names, path)
+    table = table if most is None else table.slice(0, most)
+    kept = [name for name in table.column_names if not name.startswith("__index_level_")]
+    return {name: _from_arrow(name, table.column(name), arrow.types) for name in kept}
+
+
+def _from_arrow(name: str, column: Any, types: Any) -> Raw:
+    kind = column.type
+    if types.is_nested(kind):
+        raise InputError(f"data: column {name!r} holds lists; one value in each row is accepted")
+    if types.is_temporal(kind):
+        return np.array([], "datetime64[s]")
+    plain = (types.is_integer(kind) or types.is_floating(kind)) and column.null_count == 0
+    cells: Raw = column.to_numpy() if plain else column.to_pylist()
+    return cells
