@@ -33,6 +33,7 @@ class Oracle(ABC):
     needs_labels = False
     needs_clean = False
     decides_classes = False  # what it judges is the class that the model decides for
+    score: str | None = None  # the name of its value, where every input has one in 0..1 and 1 is best, such as "f1"
 
     @abstractmethod
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
