@@ -87,8 +87,12 @@ def write_grid(tomogram: Tomogram, path: Path) -> None:
         "inputs": np.array(outcomes.inputs),
         "passes": passes.reshape(*space.shape, -1),
     }
+    values = None
     if "value" in outcomes.kept_names():
         values = np.stack([outcomes.kept(i, "value")[back] for i in range(space.size)])
+    if values is not None and tomogram.scores:
+        arrays |= {"score": np.array(tomogram.scores[0]), "scores": values.reshape(*space.shape, -1)}
+    elif values is not None:
         # Stored is margin times scale, the largest just fitting.
         scale = 127 / (float(np.abs(values).max()) or 127.0)
         margins = np.clip(np.rint(values * scale), -127, 127).astype(np.int8)
