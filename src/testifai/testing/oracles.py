@@ -28,8 +28,8 @@ def check_oracle(
 
     It must give each input an outcome of its own: the same in every batch and every time, without changing what it is
     handed. One that needs labels must refuse data without, one that judges classes labels that are none; a description
-    leads back to it. One that names a score gives every input a value in 0..1. It is tried on scores of four classes, or on the `outputs`, on those for clean inputs and on the
-    labels given.
+    leads back to it. One that names a score gives every input a value in 0..1. It is tried on scores of four classes,
+    or on the `outputs`, on those for clean inputs and on the labels given.
 
     >>> check_oracle("label")
     """
