@@ -1,5 +1,7 @@
 """Tomograms of means of scores: what they say, held against the truth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import betaincinv, ndtr
@@ -10,6 +12,7 @@ from testifai.runs.outcomes import Outcomes
 from testifai.runs.scored import ScoredOutcomes
 from testifai.scans.replay import Grid, replay
 from testifai.space import Space
+from testifai.surrogates import Forest
 from testifai.tomogram import Tomogram, own_trials
 from testifai.tomogram.regions import standard_queries
 from testifai.tomogram.trust import assess
@@ -108,8 +111,6 @@ def test_a_part_of_the_inputs_has_means_of_its_own():
     made = grid("mixed", 3)
     labels = np.arange(INPUTS) % 2
     run = replay(made, "adaptive", budget=30 * LEVELS**3, seed=3, score="f1")
-    from dataclasses import replace
-
     view = replace(run, labels=labels).scored("f1")
     answer = view.query("a >= 1", "label == 1")
     chosen = view.select("a >= 1")
@@ -127,6 +128,15 @@ def test_other_surrogates_take_sums_of_scores(surrogate):
     assert held(view.low, made.means, view.high)[tried].mean() > 0.9
     if surrogate != "none":
         assert np.abs(view.estimate - made.means).mean() < 0.1
+
+
+def test_a_surrogate_given_as_an_object_is_fitted_for_each_apart():
+    made = grid("skewed", 4)
+    run = replay(made, "ordered", Forest(), budget=8_000, seed=4)
+    before = run.estimate.copy()
+    assert not np.allclose(run.scored("f1").estimate, before)
+    assert np.array_equal(replace(run).estimate, before)
+    assert run.scored("f1").surrogate is not run.surrogate
 
 
 def test_trust_is_assessed_in_units_of_the_scores_own_noise():
