@@ -1,6 +1,7 @@
 """Whether 95 % intervals for means of scores hold: simulated scores of every kind, over many seeds.
 
-    python benchmarks/scores.py [--seeds 20] [--kinds NAME ...] [--shares .05 .2] [--inputs 400] [--markdown FILE]
+    python benchmarks/scores.py [--seeds 20] [--first 0] [--kinds NAME ...] [--shares .05 .2] [--inputs 400]
+        [--markdown FILE]
 
 Every seed draws a surface of 216 tests, as `coverage.py` does, and the scores of a population of inputs: an input that
 is hard under one test is likely so under others. `adaptive` is planned for the score and spends a share of all
@@ -118,12 +119,12 @@ def alone(kind: str, inputs: int, trials: int, seed: int) -> tuple[float, float]
     return float(_held(low, grid.means.reshape(-1), high).mean()), float((high - low).mean() / 2)
 
 
-def rows_of(kinds: Sequence[str], shares: Sequence[float], inputs: int, seeds: int) -> list[list[str]]:
+def rows_of(kinds: Sequence[str], shares: Sequence[float], inputs: int, seeds: Sequence[int]) -> list[list[str]]:
     """A row for every kind of scores and share."""
     rows = []
     for kind in kinds:
         for share in shares:
-            found = [one_run(kind, inputs, share, seed) for seed in range(seeds)]
+            found = [one_run(kind, inputs, share, seed) for seed in seeds]
             columns = {name: np.array([one[name] for one in found]) for name in found[0]}
             covered = [f"{columns[name].mean():.3f} ({_error(columns[name]):.3f})" for name in ("tests", "regions")]
             rest = [f"{columns[name].mean():.4f}" for name in ("error", "width", "region width")]
@@ -132,13 +133,13 @@ def rows_of(kinds: Sequence[str], shares: Sequence[float], inputs: int, seeds: i
     return rows
 
 
-def alone_rows(kinds: Sequence[str], inputs: int, seeds: int) -> list[list[str]]:
+def alone_rows(kinds: Sequence[str], inputs: int, seeds: Sequence[int]) -> list[list[str]]:
     """A row for every kind, of tests by themselves."""
     rows = []
     for kind in kinds:
         cells = [kind]
         for trials in ALONE:
-            covered, width = np.array([alone(kind, inputs, trials, seed) for seed in range(seeds)]).T
+            covered, width = np.array([alone(kind, inputs, trials, seed) for seed in seeds]).T
             cells.append(f"{covered.mean():.3f} ({_error(covered):.3f}), ± {width.mean():.3f}")
         rows.append(cells)
         print("  ".join(cells), flush=True)
@@ -158,15 +159,17 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="the first of the seeds")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--shares", nargs="*", type=float, default=[0.05, 0.2])
     parser.add_argument("--inputs", type=int, default=400)
     parser.add_argument("--markdown", type=Path)
     asked = parser.parse_args()
     head = ["scores", "budget", "tests", "regions", "error", "± of tests", "± of regions"]
-    text = table(head, rows_of(asked.kinds, asked.shares, asked.inputs, asked.seeds))
+    seeds = range(asked.first, asked.first + asked.seeds)
+    text = table(head, rows_of(asked.kinds, asked.shares, asked.inputs, seeds))
     by_themselves = ["scores", *(f"{trials} inputs" for trials in ALONE)]
-    text += "\n\n" + table(by_themselves, alone_rows(asked.kinds, asked.inputs, asked.seeds)) + "\n"
+    text += "\n\n" + table(by_themselves, alone_rows(asked.kinds, asked.inputs, seeds)) + "\n"
     print(text)
     if asked.markdown is not None:
         asked.markdown.write_text(text)
