@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 RunFile = Annotated[Path, typer.Argument(help="A run file made by testifai run.", metavar="RUN.db")]
+Score = Annotated[str | None, typer.Option(help="The mean of this score, such as f1, and not the pass rate.")]
 SpecFile = Annotated[Path, typer.Argument(help="A spec file; testifai init writes one.", metavar="SPEC.toml")]
 WorkersOption = Annotated[
     str | None,
@@ -82,6 +83,6 @@ def check_gates(spec: Any, session: Any) -> None:
     tomogram = session.tomogram()
     for number, gate in enumerate(spec.gate, start=1):
         try:
-            tomogram.bound(gate.query, gate.inputs)
+            tomogram.scored(gate.score).bound(gate.query, gate.inputs)
         except InputError as error:
             raise InputError(f"gate {gate.name or number}: {error}") from error

@@ -9,11 +9,15 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.oracles.base import Array, Oracle, Outcome
+from testifai.oracles.foreign import score_of
 from testifai.support.own_code import ANY_FAULT
 
 
 class Function(Oracle):
-    """A function of the user's: (outputs, expected, clean outputs) → passed per input, or an `Outcome`."""
+    """A function of the user's: (outputs, expected, clean outputs) → passed per input, or an `Outcome`.
+
+    Where the values of these are a score in 0..1, `score` names it, or an attribute of the function does.
+    """
 
     name = "function"
     needs_clean = True
@@ -22,11 +26,13 @@ class Function(Oracle):
         self,
         function: Callable[[Array, Array | None, Array | None], Any],
         needs_labels: bool = False,
+        score: str | None = None,
         moves: str | None = None,
     ) -> None:
         if not callable(function):
             raise InputError(f"oracle function: {function!r} cannot be called; f(outputs, expected, clean) is accepted")
         self.function, self.needs_labels, self.moves = function, needs_labels, moves
+        self.score = score_of(function) if score is None else score
 
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
         try:
@@ -59,8 +65,9 @@ class Function(Oracle):
         return self.function
 
     def describe(self) -> dict[str, Any]:
-        described = {"use": self.name, "function": self._called, "needs_labels": self.needs_labels}
-        return described if self.moves is None else {**described, "moves": self.moves}
+        told = {"score": self.score, "moves": self.moves}
+        more = {name: value for name, value in told.items() if value is not None}
+        return {"use": self.name, "function": self._called, "needs_labels": self.needs_labels, **more}
 
     @property
     def _called(self) -> str:

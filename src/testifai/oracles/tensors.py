@@ -90,7 +90,9 @@ def _tolerance(oracle: Any) -> TensorJudge:
         near = wanted.double().reshape(len(outputs), -1)
         distance = (outputs.double().reshape(len(outputs), -1) - near).abs()
         allowed = oracle.eps * near.abs() if oracle.relative else oracle.eps
-        return (distance <= allowed).all(dim=1), distance.amax(dim=1).float
+        farthest = distance.amax(dim=1)
+        value = farthest if oracle.scale is None else (1 - farthest / oracle.scale).clamp(min=0)
+        return (distance <= allowed).all(dim=1), value.float
 
     return TensorJudge(judge, lambda outputs: outputs)
 

@@ -17,15 +17,21 @@ _NEEDED = {"clean": "the outputs on clean inputs", "truth": "the true values"}
 class Tolerance(Oracle):
     """Numeric output within `eps` of the clean one, or of the true value, in every column.
 
-    `relative` has eps as a share of the number it is compared with. The value is the largest distance.
+    `relative` has eps as a share of the number it is compared with. The value is the largest distance; with `scale`,
+    the distance at which an output is worth nothing, it is the score "closeness": 1 less the distance over the scale,
+    or 0 beyond it.
     """
 
     name = "tolerance"
 
-    def __init__(self, eps: float, against: Against = "clean", relative: bool = False) -> None:
+    def __init__(
+        self, eps: float, against: Against = "clean", relative: bool = False, scale: float | None = None
+    ) -> None:
         self.eps = number("oracle tolerance: eps", eps, least=0)
         self.against: Against = choice("oracle tolerance: against", against, get_args(Against))
         self.relative = flag("oracle tolerance: relative", relative)
+        self.scale = None if scale is None else number("oracle tolerance: scale", scale, above=0)
+        self.score = None if scale is None else "closeness"
         self.needs_clean = against == "clean"
         self.needs_labels = against == "truth"
 
@@ -37,7 +43,9 @@ class Tolerance(Oracle):
         distance = np.abs(outputs.astype(np.float64).reshape(len(outputs), -1) - near)
         allowed = self.eps * np.abs(near) if self.relative else self.eps
         near_enough = np.asarray(distance <= allowed).all(axis=1)
-        return Outcome(np.asarray(near_enough), distance.max(axis=1).astype(np.float32))
+        farthest = distance.max(axis=1)
+        value = farthest if self.scale is None else np.maximum(1 - farthest / self.scale, 0)
+        return Outcome(np.asarray(near_enough), value.astype(np.float32))
 
     def check(self, labels: Array | None, classes: int | None) -> None:
         if self.against == "clean":
@@ -55,4 +63,6 @@ class Tolerance(Oracle):
         described: dict[str, Any] = {"use": self.name, "eps": self.eps}
         if self.against != "clean":
             described["against"] = self.against
-        return {**described, "relative": True} if self.relative else described
+        if self.relative:
+            described["relative"] = True
+        return described if self.scale is None else {**described, "scale": self.scale}

@@ -21,4 +21,6 @@ def facts(tomogram: Tomogram) -> dict[str, Any]:
         "base": plain(tomogram.base),
         "clean": plain(vars(tomogram.clean)),
         **({"distances": {name: one.as_dict() for name, one in off.items()}} if (off := distances(tomogram)) else {}),
+        **({} if tomogram.score is None else {"score": tomogram.score}),
+        **({"scores": list(tomogram.scores)} if tomogram.scores else {}),
     }

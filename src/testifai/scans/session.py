@@ -30,6 +30,7 @@ from testifai.quality.plan import plan
 from testifai.runs import keys, own
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.runs.store import Store
+from testifai.scans import scores
 from testifai.scans.assignment import Misnumbered, misnumbered
 from testifai.scans.chance import ENOUGH, FEWEST, SURE, near_chance
 from testifai.scans.environment import differences, environment, recorded
@@ -91,9 +92,10 @@ class Session:
         self.stopping = self.methods.stopping
         self._stopped_early = self.stopping is not None
         self.budget, self.target, self.population = chosen.budget, chosen.target, chosen.population
-        self.seed, self.keep = chosen.seed, self.methods.keep
+        self.seed, self.keep = chosen.seed, scores.kept(self.methods.keep, self.oracle)
         if chosen.keep is None and isinstance(self.oracle, oracles.Tolerance) and self.oracle.needs_labels:
             self.keep = ("value",)  # how far answers are from the truth
+        scores.check(chosen.score, self.oracle)
         self.part = _check_part(part, self.stopping, self.strategy)
         inputs = len(self.data.inputs)
         self._asks = ask_twice
@@ -198,6 +200,7 @@ class Session:
             target=self.target,
             stopping=self.stopping,
             needs_clean=self.oracle.needs_clean,
+            scored=self.options.score is not None,
             seed=self.seed,
             decided=self._decided,
         )
@@ -227,6 +230,7 @@ class Session:
             "population": self.population,
             "seed": self.seed,
             "keep": sorted(self.keep),
+            **scores.identity(self.options.score, self.oracle),
         }
 
     def tomogram(self) -> Tomogram:
@@ -344,6 +348,7 @@ class Session:
         def hand_over(measured: BatchOutcome) -> None:
             nonlocal done, saved
             self._contribute(store)
+            scores.refuse(measured, self.oracle, self.subject)
             if store is not None and self._held is not None:
                 # Before the outcomes are there: an interrupt in between must not save them without their reference.
                 new = self._held.note(measured.places)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -48,6 +48,7 @@ class Estimates:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     quality: Scores | None = None
     ended_by_width: bool = False  # if a rule ended tests early, it looked at nothing but the width of their bounds
+    score: str | None = None  # the score whose means these are; None: pass rates
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "outcomes", self.outcomes.snapshot())
@@ -63,6 +64,16 @@ class Estimates:
     def inferences(self) -> int:
         """Inputs handed to the model in all, for outcomes and for quality."""
         return self.outcomes.total() + (0 if self.quality is None else self.quality.inferences)
+
+    @property
+    def quantity(self) -> str:
+        """What the estimates are of, in words."""
+        return "robustness" if self.score is None else f"mean {self.score}"
+
+    @property
+    def clean_quantity(self) -> str:
+        """The same of the clean test."""
+        return "clean accuracy" if self.score is None else f"clean {self.score}"
 
     @property
     def base(self) -> float:
@@ -81,8 +92,8 @@ class Estimates:
         return CleanAccuracy(estimate, low, high, trials, self.outcomes.inputs, bool(found.alone[0]))
 
     @property
-    def passes(self) -> Ids:
-        """Passed trials of every test."""
+    def passes(self) -> NDArray[Any]:
+        """Passed trials of every test; of a score, the sum of its values."""
         return self._counts[0].reshape(self.space.shape)
 
     @property
@@ -190,13 +201,18 @@ class Estimates:
             interval = confidence_sequence
         else:
             interval = fixed_width if self.stopped_early else wilson
+
+        def limits(at: Ids, method: Callable[..., tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+            counts = passes[at], trials[at]
+            return self.outcomes.limits(method, numbers[at], counts, population, confidence, among)
+
         estimate, low, high = (np.full(size, np.nan) for _ in range(3))
         estimate[done] = passes[done] / trials[done]
-        low[done], high[done] = interval(passes[done], trials[done], population, confidence)
+        low[done], high[done] = limits(done, interval)
         if interval is wilson:
             # Clean rates are near 1, where Wilson's interval covers too seldom.
             clean = np.flatnonzero(alone & (numbers == 0))
-            low[clean], high[clean] = exact(passes[clean], trials[clean], population, confidence)
+            low[clean], high[clean] = limits(clean, exact)
         unknown = np.isnan(estimate)
         missing = np.flatnonzero(unknown if chosen is None else unknown & chosen)
         if len(missing) and len(self.measured_ids):
@@ -218,16 +234,17 @@ class Estimates:
         return np.asarray((trials == inputs) | ((ids == 0) & (trials > 0) & self._clean_alone))
 
     @cached_property
-    def _counts(self) -> tuple[Ids, Ids]:
+    def _counts(self) -> tuple[NDArray[Any], Ids]:
         return self._counted(None)
 
-    def _counted(self, among: Bits | None) -> tuple[Ids, Ids]:
+    def _counted(self, among: Bits | None) -> tuple[NDArray[Any], Ids]:
         """Passes and trials of every test of the space."""
         known, size = self.measured_ids, self.space.size
         if not self.space.listed:
             raise self.not_listed("estimate")
-        passes, trials = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        passes[known], trials[known] = self.outcomes.counts(known, among)
+        won, tried = self.outcomes.counts(known, among)
+        passes, trials = np.zeros(size, won.dtype), np.zeros(size, np.int64)
+        passes[known], trials[known] = won, tried
         return passes, trials
 
     def not_listed(self, what: str) -> InputError:

@@ -20,7 +20,7 @@ class RateTable:
     estimate: Floats
     low: Floats
     high: Floats
-    passes: Ids
+    passes: NDArray[Any]  # of a score, the sum of its values
     trials: Ids
     alone: NDArray[np.bool_]  # whether the estimate rests on the test's own trials alone
 

@@ -17,6 +17,7 @@ from testifai.statistics.normal import half_widths, skewed_reaches
 from testifai.support.progress import note
 from testifai.surrogates.base import Surrogate, are_numbered, drawn_from
 from testifai.surrogates.process.deviation import DeviatingPart
+from testifai.surrogates.process.dispersion import Dispersion
 from testifai.surrogates.process.evidence import maximise, posed
 from testifai.surrogates.process.grid import WholeGrid
 from testifai.surrogates.process.inputs import (
@@ -47,6 +48,8 @@ ROUNDS = 3  # of Fisher scoring
 # 10 trials per test, squared errors of the regions of three recorded grids were 1.1 to 1.2 times what the covariance
 # says, with 100 as it says.
 PLUGGED = 2.0  # over the trials per test, the share to add to the covariance of several tests
+# Of scores, squared errors of the regions of 56 simulated runs (`benchmarks/scores.py`) were 1.1 times what it says.
+PLUGGED_SCORES = 0.1  # the least share to add
 ROWS = 2_000  # configurations predicted at a time
 TYPICAL = 300  # tests whose pairs say how trials of one input hang together
 REMEMBERED = 4  # times so many configurations whose coefficients are kept, as they are asked for several times
@@ -64,6 +67,9 @@ class Process(Surrogate):
 
     Bounds of single tests rest on smoothness (`benchmarks/coverage.py` says how far), but allow for parameters that are
     not known (`integration`) and for single tests off the surface, as far as their own trials show it (`odd`).
+
+    Single outcomes may be scores in 0..1: rates are their means then, and how far trials scatter is learned
+    (`dispersion`). Sums of scores without the single ones count as passes, which scatter most.
 
     `levels` are the severities of each axis; None takes those seen in `fit`. Rows of twice as many columns as levels
     say after the severities at which place each is applied: then the order of application has its part in the surface.
@@ -200,7 +206,17 @@ class Process(Surrogate):
             self._test, self._passed = self._single.test, self._single.passed.astype(np.float64)
             self._won = np.bincount(self._test, self._passed, len(used)).astype(np.float64)
         self._level = overall(self._won, self._tried)
-        self._plugged = 1 + PLUGGED / float(self._tried.mean())
+        graded = self._single is not None and self._single.graded
+        self._dispersion = Dispersion.most() if graded else None
+        self._plugged = 1 + max(PLUGGED / float(self._tried.mean()), PLUGGED_SCORES if graded else 0.0)
+
+    def _terms(self, rates: Floats) -> Floats:
+        """How trials at these rates scatter and hang together."""
+        return hermite(rates) if self._dispersion is None else self._dispersion.terms(rates)
+
+    def _worth(self, rates: Floats) -> Floats | float:
+        """How many passes and failures a trial at these rates is worth."""
+        return 1.0 if self._dispersion is None else 1 / self._dispersion(rates)
 
     def _widen(self, rows: NDArray[np.int64], passes: ArrayLike, trials: ArrayLike, single: Trials | None) -> None:
         """Where there are more tests than were looked at so far, learn the surface from all of them."""
@@ -211,7 +227,8 @@ class Process(Surrogate):
         places, won, tried = self.prior_.places(rows)[used], won[used], tried[used]
         learned = counted(places, tried)
         complete, inputs = tried * self._share == 1, 1 / self._share if self._share else np.inf
-        seen = Seen(places, won * learned / tried, learned, inputs, self._offset(single))
+        worth = self._worth(won / tried)
+        seen = Seen(places, worth * won * learned / tried, worth * learned, worth * inputs, self._offset(single))
         self._wide = Wide(self.prior_, self.parameters_, seen, self._level)
         self._numbered, self._complete, self._rates = self._wide.numbered, complete, won / tried
         self._odd: OddTests | None = self._wide.odd
@@ -225,12 +242,13 @@ class Process(Surrogate):
         typical = (correlation.sum() - len(some)) / max(len(some) * (len(some) - 1), 1)
         often = np.bincount(single.place).astype(np.float64)
         different = often.sum() ** 2 / float(often @ often)
-        return float(max(typical, 0.0) / 4 * max(1 / different - self._share, 0.0))
+        spread = float((self._terms(self._rates[some]) ** 2).sum(axis=0).mean()) if self._dispersion else 1.0
+        return float(spread * max(typical, 0.0) / 4 * max(1 / different - self._share, 0.0))
 
     def _rough_values(self, eta: Floats) -> tuple[Floats, Floats]:
         """One pseudo-value per test, less the overall level, and its variance, as if no inputs were shared."""
         values, noise = values_at(eta, self._won, self._tried)
-        return values - self._level, noise
+        return values - self._level, noise / self._worth(np.sin(inside(eta)) ** 2)
 
     def _smooth(self, eta: Floats) -> Floats:
         """The surface at the tests, as if every trial had its own input; kept to tell how outcomes are distributed."""
@@ -242,7 +260,11 @@ class Process(Surrogate):
         weights: Floats = cho_solve(factor, values, check_finite=False)
         smoothed: Floats = self._level + kernel @ weights
         self._rough, self._kernel = (self.parameters_, weights), kernel
-        self._coefficients = hermite(np.sin(inside(smoothed)) ** 2)
+        if self._dispersion is not None:
+            inverse: Floats = cho_solve(factor, np.eye(len(kernel)), check_finite=False)
+            left = 1 - (1 - noise * np.diag(inverse)) / self._tried  # of a trial's variance, by the surface through it
+            self._dispersion = Dispersion.of(inside(smoothed)[self._test], self._passed, left[self._test])
+        self._coefficients = self._terms(np.sin(inside(smoothed)) ** 2)
         return smoothed
 
     def _scores(self, eta: Floats) -> ScoreFit | None:
@@ -254,7 +276,8 @@ class Process(Surrogate):
     def _split(self, scores: ScoreFit | None) -> None:
         """One surface, or that which values explain and the remainder."""
         self._read = scores
-        self._parts = [SurfacePart(self.prior_, self.parameters_, Scatter())]
+        scatter = Scatter() if self._dispersion is None else Scatter(last=1)
+        self._parts = [SurfacePart(self.prior_, self.parameters_, scatter)]
         if scores is not None:
             prior = self.prior_.with_medians(REMAINDER)
             rest = SurfacePart(prior, prior.mean, Scatter(first=EXPLAINED, scale=scores.rest_scale))
@@ -332,7 +355,8 @@ class Process(Surrogate):
         (part,) = self._parts
         foretold, spread = part.left_out()
         inputs = 1 / self._share if self._share else np.inf
-        return odd_tests(part.centre(self._places) + foretold, spread, self._won, self._tried, inputs)
+        surface, worth = part.centre(self._places) + foretold, self._worth(self._won / self._tried)
+        return odd_tests(surface, spread, worth * self._won, worth * self._tried, worth * inputs)
 
     def _information(self, part: SurfacePart, correlation: Floats) -> Information | Independent:
         tests = len(self._places)
@@ -606,7 +630,7 @@ class Process(Surrogate):
             eta = self._level + self.prior_.kernel(parameters, places, self._places) @ weights
             if len(self._asked) >= REMEMBERED:
                 self._asked.clear()
-            self._asked[key] = hermite(np.sin(inside(eta)) ** 2)
+            self._asked[key] = self._terms(np.sin(inside(eta)) ** 2)
         return self._asked[key]
 
     def _grid_coefficients(self) -> Floats:
@@ -615,7 +639,7 @@ class Process(Surrogate):
             parameters, weights = self._rough
             whole = self._scattered(self._places, weights)
             eta = self._level + WholeGrid(self.prior_).times(parameters, whole)
-            self._whole = hermite(np.sin(inside(eta)) ** 2)
+            self._whole = self._terms(np.sin(inside(eta)) ** 2)
         return self._whole
 
 
