@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
+from testifai.perturb.masks import Places, check_masks, looked_up
 from testifai.perturb.outlines import Corners, Outline
 from testifai.perturb.rng import Rng
 from testifai.support.batches import SIDES, Batch, Side, are_pairs
@@ -26,6 +27,8 @@ Key = tuple[int, int, NDArray[np.integer[Any]], int]
 Boxes = Callable[[list[NDArray[np.float64]], Any, Rng, tuple[int, int]], list[NDArray[np.float64]]]
 # Where the corners of outlines go, of some for each image, on the image or not: f(outlines, parameter, rng, size).
 Move = Callable[[list[list[Corners]], Any, Rng, tuple[int, int]], list[list[Corners]]]
+# What the pixels show, of one image after the other: f(parameter, rng, size), given the draws that moved the images.
+Shows = Callable[[Any, Rng, tuple[int, int]], Iterator[Places]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,8 @@ class Perturbation:
     tensors: bool = False
     # How outlines move along, more exact in composites than `boxes`, which it makes if there is none.
     move: Move | None = None
+    # Which place each pixel shows, so that label maps move along; None where they stay as they are.
+    shows: Shows | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -205,6 +210,35 @@ class Perturbation:
             [outline.moved(corners, size) for outline, corners in zip(image, to, strict=True)]
             for image, to in zip(given, moved, strict=True)
         ]
+
+    def apply_masks(
+        self,
+        masks: ArrayLike,
+        severity: int,
+        *,
+        void: int,
+        seed: int = 0,
+        indices: ArrayLike | None = None,
+        occurrence: int = 0,
+    ) -> NDArray[Any]:
+        """Label maps (images, height, width) once `apply` has moved the images: the label of the nearest pixel.
+
+        Pixels that show nothing of the image, or only its mirror image, become `void`.
+        """
+        severity, given = self.check_severity(severity), check_masks(masks, void)
+        moves = self.boxes is not None or self.shows is not None
+        if severity == 0 or not moves or not len(given):
+            return given
+        if self.shows is None:
+            raise InputError(
+                f"perturbation '{self.name}': it moves boxes and does not say how masks move; give it `shows`, "
+                "f(parameter, rng, size), which yields for each image the x and y of the place that each pixel shows"
+            )
+        rng = Rng(check_seed(seed), self.name, severity, check_indices(indices, len(given)), occurrence)
+        with self._blamed(f"severity {severity} on masks"):
+            shown = self.shows(self.severities[severity], rng, (given.shape[1], given.shape[2]))
+            moved = [looked_up(mask, places, void) for mask, places in zip(given, shown, strict=True)]
+        return np.stack(moved)
 
     def _boxed_outlines(
         self, given: list[list[Outline]], severity: int, size: tuple[int, int], **key: Any

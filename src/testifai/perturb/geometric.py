@@ -1,10 +1,10 @@
-"""Perturbations that move pixels: one plan of the movement serves the images and the boxes drawn on them."""
+"""Perturbations that move pixels: one plan of the movement serves images, boxes on them and maps of their labels."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.perturb import ops as array_ops
-from testifai.perturb.base import Move, Perturbation
+from testifai.perturb.base import Move, Perturbation, Shows
 from testifai.perturb.images import GROUPED, SLAB, image_perturbation
+from testifai.perturb.masks import Places
 from testifai.perturb.ops import about_centre
 from testifai.perturb.outlines import Corners, contains
 
@@ -40,7 +41,9 @@ def affine_perturbation(
     """Register an affine plan as a perturbation of images and their boxes; outside is the grey level `border`."""
 
     def register(plan: AffinePlan) -> Perturbation:
-        @image_perturbation(name, severities, move=_affine_move(plan), growing=growing, levels=levels, slab=GROUPED)
+        both: dict[str, Any] = {"move": _affine_move(plan), "shows": _affine_places(plan)}
+
+        @image_perturbation(name, severities, **both, growing=growing, levels=levels, slab=GROUPED)
         @functools.wraps(plan)
         def move(ops: ModuleType, images: Any, parameter: Any, rng: Any) -> Any:
             height, width, _ = ops.image_shape(images)
@@ -60,7 +63,9 @@ def displacement_perturbation(
     """
 
     def register(plan: DisplacementPlan) -> Perturbation:
-        @image_perturbation(name, severities, move=_displaced_move(plan), growing=growing, slab=slab)
+        shows = _displaced_places(plan)
+
+        @image_perturbation(name, severities, move=_displaced_move(shows), shows=shows, growing=growing, slab=slab)
         @functools.wraps(plan)
         def move(ops: ModuleType, images: Any, parameter: Any, rng: Any) -> Any:
             height, width, _ = ops.image_shape(images)
@@ -94,13 +99,40 @@ def _affine_move(plan: AffinePlan) -> Move:
     return move
 
 
-def _displaced_move(plan: DisplacementPlan) -> Move:
-    def move(outlines: list[list[Corners]], parameter: Any, rng: Any, size: tuple[int, int]) -> list[list[Corners]]:
+def _affine_places(plan: AffinePlan) -> Shows:
+    def shows(parameter: Any, rng: Any, size: tuple[int, int]) -> Iterator[Places]:
+        matrices, which = plan(parameter, rng, *size)
+        choices = np.asarray(matrices, dtype=np.float64).reshape(-1, 2, 3)
+        chosen = np.zeros(len(rng), dtype=np.intp) if which is None else np.asarray(which)
+        y, x = np.indices(size)
+        for choice in chosen:
+            (a, b, c), (d, e, f) = choices[choice]
+            yield a * x + b * y + c + 0.5, d * x + e * y + f + 0.5
+
+    return shows
+
+
+def _displaced_places(plan: DisplacementPlan) -> Shows:
+    def shows(parameter: Any, rng: Any, size: tuple[int, int]) -> Iterator[Places]:
         # One image at a time: the displacements of a whole data set may not fit into memory.
-        parts = [rng.part(slice(place, place + 1)) for place in range(len(outlines))]
+        for place in range(len(rng)):
+            dx, dy = plan(array_ops, parameter, rng.part(slice(place, place + 1)), *size)
+            x, y = array_ops.grid(dx, *size)
+            yield np.broadcast_to(x + dx + 0.5, (1, *size))[0], np.broadcast_to(y + dy + 0.5, (1, *size))[0]
+
+    return shows
+
+
+def _displaced_move(shows: Shows) -> Move:
+    """The outlines of the pixels that show a place within each; none where no pixel does.
+
+    A displacement may fold the image, so it has no inverse to send corners through.
+    """
+
+    def move(outlines: list[list[Corners]], parameter: Any, rng: Any, size: tuple[int, int]) -> list[list[Corners]]:
         return [
-            _seen(image, *plan(array_ops, parameter, part, *size), size) if image else image
-            for image, part in zip(outlines, parts, strict=True)
+            [_around(*_showing(corners, *places)) for corners in image]
+            for image, places in zip(outlines, shows(parameter, rng, size), strict=True)
         ]
 
     return move
@@ -109,17 +141,6 @@ def _displaced_move(plan: DisplacementPlan) -> Move:
 def _taken(corners: Corners, matrix: NDArray[np.float64]) -> Corners:
     """Where the inverse of a matrix takes corners; pixel centres lie at halves."""
     return np.asarray((corners - 0.5 - matrix[:, 2]) @ np.linalg.inv(matrix[:, :2]).T + 0.5)
-
-
-def _seen(outlines: list[Corners], dx: Any, dy: Any, size: tuple[int, int]) -> list[Corners]:
-    """The outlines of the pixels that show a place within each; none where no pixel does.
-
-    A displacement may fold the image, so it has no inverse to send corners through.
-    """
-    height, width = size
-    x, y = array_ops.grid(dx, height, width)
-    across, down = np.broadcast_to(x + dx + 0.5, (1, *size))[0], np.broadcast_to(y + dy + 0.5, (1, *size))[0]
-    return [_around(*_showing(corners, across, down)) for corners in outlines]
 
 
 def _showing(corners: Corners, across: Any, down: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.perturb.base import Move, Perturbation, is_tensor
+from testifai.perturb.base import Move, Perturbation, Shows, is_tensor
 from testifai.perturb.registry import perturbation
 
 # A formula is f(ops, images, parameter, rng) -> images: `ops` are the primitives for this kind of array, images
@@ -30,6 +30,7 @@ def image_perturbation(
     severities: Sequence[Any],
     *,
     move: Move | None = None,
+    shows: Shows | None = None,
     growing: bool = True,
     levels: tuple[float, float] | None = None,
     slab: int = SLAB,
@@ -45,7 +46,9 @@ def image_perturbation(
         def function(batch: Any, parameter: Any, rng: Any) -> Any:
             return _run(formula, batch, parameter, rng, slab)
 
-        return perturbation(name, severities, move=move, growing=growing, levels=levels, tensors=True)(function)
+        return perturbation(name, severities, move=move, shows=shows, growing=growing, levels=levels, tensors=True)(
+            function
+        )
 
     return register
 
