@@ -23,6 +23,7 @@ from testifai.tomogram.answering import DRAWN, DRAWN_EACH, Answering
 from testifai.tomogram.answers import Answer, Excluded
 from testifai.tomogram.chosen import Chosen
 from testifai.tomogram.estimates import Floats
+from testifai.tomogram.precision import AveragePrecision, average_precision
 from testifai.tomogram.profile import Expected, expected
 
 
@@ -146,6 +147,18 @@ class Tomogram(Answering):
             return answer
         _, low, high = answer.modelled
         return replace(answer, low=min(low, answer.low), high=max(high, answer.high))
+
+    def average_precision(
+        self, expression: str, *, iou: float | None = None, confidence: float = 0.95
+    ) -> AveragePrecision:
+        """COCO's mean average precision over the tests an expression selects, from kept detections.
+
+        It is the mean of the tests' own, at one threshold of overlap `iou` or over the ten from 0.5 to 0.95, with an
+        interval for images like these. Needs a run with `keep = ["detections"]`.
+        """
+        chosen, tried = self.chosen(expression), self.measured_ids
+        ids = tried[chosen.contains(tried)]
+        return average_precision(self.outcomes, ids, chosen.tests, iou=iou, confidence=confidence, seed=self.seed)
 
     def to_pandas(self) -> Any:
         """A DataFrame with a row for every test (extra `pandas`)."""
