@@ -32,6 +32,7 @@ ORACLES = Registry(
         "consistency": "testifai.oracles.consistency:Consistency",
         "tolerance": "testifai.oracles.tolerance:Tolerance",
         "function": "testifai.oracles.function:Function",
+        "segmentation": "testifai.oracles.segmentation:Segmentation",
     },
 )
 
