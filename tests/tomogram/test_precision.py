@@ -7,6 +7,7 @@ import pytest
 
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
+from testifai.present.export import write_boxes
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.statistics.average_precision import matches, mean_average_precision
@@ -88,3 +89,15 @@ def test_bad_questions_are_one_line():
         Tomogram(SPACE, outcomes, np.arange(4)).average_precision("fog == 0")
     with pytest.raises(InputError, match=r"^iou: 0.52 is not accepted; one of 0.5, 0.55"):
         tomogram().average_precision("fog == 0", iou=0.52)
+
+
+def test_boxes_are_exported_with_their_test_and_input(tmp_path):
+    run = tomogram(images=20, tests=3)
+    count = write_boxes(run, tmp_path / "boxes.npz")
+    arrays = np.load(tmp_path / "boxes.npz")
+    assert len(arrays["boxes"]) == len(arrays["severities"]) == len(arrays["inputs"]) == count
+    chosen = (arrays["severities"][:, 0] == 2) & (arrays["inputs"] == 7)
+    assert np.allclose(arrays["boxes"][chosen & arrays["expected"]], expected()[7])
+    assert np.allclose(arrays["boxes"][chosen & ~arrays["expected"]], seen(2)[7])
+    with pytest.raises(InputError, match=r"^export: boxes are written as .npz, got 'boxes.csv'"):
+        write_boxes(run, tmp_path / "boxes.csv")

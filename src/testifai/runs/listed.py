@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from testifai.support.boxes import CLASS, COLUMNS, NONE, Boxes
 
+DETECTIONS, EXPECTED = "detections", "expected"  # what a run that keeps detections keeps of each trial
+
 Places = NDArray[np.intp]
 Stored: TypeAlias = NDArray[np.float32]  # a row for each box: its place after the first of a block, and the box
 

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from testifai.errors import InputError
+from testifai.runs.listed import DETECTIONS, EXPECTED
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.statistics.average_precision import THRESHOLDS, matches, mean_average_precision, weighted
 from testifai.support.checks import number, whole
 from testifai.support.plain import plain
-
-FOUND, EXPECTED = "detections", "expected"  # the names under which a run keeps boxes
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def average_precision(
     seed: int = 0,
 ) -> AveragePrecision:
     """COCO's mean average precision of these configurations, out of so many that are asked for."""
-    _check_kept(outcomes)
+    check_kept(outcomes, "average precision")
     number("confidence", confidence, above=0, below=1)
     whole("resamples", resamples, least=2)
     threshold = None if iou is None else _threshold(iou)
@@ -60,7 +59,7 @@ def average_precision(
     estimates, spreads, used = [], [], np.zeros(outcomes.inputs, bool)
     for configuration in ids.tolist():
         places, _ = outcomes.trials(configuration)
-        found, expected = (outcomes.boxes(name, configuration, places) for name in (FOUND, EXPECTED))
+        found, expected = (outcomes.boxes(name, configuration, places) for name in (DETECTIONS, EXPECTED))
         matched = matches(found, expected)
         matched = matched if threshold is None else matched.at(threshold)
         estimates.append(mean_average_precision(matched))
@@ -83,10 +82,11 @@ def _spread(of_tests: NDArray[np.float64]) -> float:
     return float(np.std(means, ddof=1)) if len(means) > 1 else float("nan")
 
 
-def _check_kept(outcomes: Outcomes) -> None:
-    if FOUND not in outcomes.boxes_names():
+def check_kept(outcomes: Outcomes, what: str) -> None:
+    """Refuse what needs detections of a run that kept none."""
+    if DETECTIONS not in outcomes.boxes_names():
         raise InputError(
-            "average precision: this run kept no detections; "
+            f"{what}: this run kept no detections; "
             'add keep = ["detections"] to [scan] with the oracle detection, and run it anew'
         )
 
