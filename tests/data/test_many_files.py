@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import testifai as ta
-from testifai.data import contents, fingerprint, folder, mapped, wrap
+from testifai.data import contents, fingerprint, image_files, mapped, wrap
 from testifai.data.folder import load_folder
 from testifai.data.mapped import MappedInputs
 from testifai.errors import InputError
@@ -63,9 +63,9 @@ def link(root, number, files=200):
 @pytest.fixture
 def many(tmp_path, monkeypatch):
     """What counts as many, made small."""
-    monkeypatch.setattr(folder, "MOST_FILES", 50)
+    monkeypatch.setattr(image_files, "MOST_FILES", 50)
     monkeypatch.setattr(contents, "SAMPLED", 8)
-    for module in (folder, mapped):
+    for module in (image_files, mapped):
         monkeypatch.setattr(module, "MOST_BYTES", 20_000)
     root = tmp_path / "images"
     for name, value in (("dark", 10), ("light", 150)):
@@ -120,8 +120,8 @@ def test_a_run_over_very_many_images_reads_what_it_uses_and_starts_at_once(tmp_p
 
 
 def test_small_data_sets_are_told_by_all_contents_as_ever(many, monkeypatch):
-    monkeypatch.setattr(folder, "MOST_FILES", 1000)
-    monkeypatch.setattr(folder, "MOST_BYTES", 1 << 30)
+    monkeypatch.setattr(image_files, "MOST_FILES", 1000)
+    monkeypatch.setattr(image_files, "MOST_BYTES", 1 << 30)
     data = load_folder(many)
     assert data.inputs.contents is None
     assert data.fingerprint == fingerprint.fingerprint(data.inputs, data.labels, data.classes, whole=True)
@@ -187,8 +187,8 @@ def test_a_run_cut_short_and_continued_is_the_run_left_alone(many, tmp_path):
 
 def test_a_run_of_a_version_that_looked_at_all_contents_goes_on(many, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(folder, "MOST_FILES", 1000)
-        patch.setattr(folder, "MOST_BYTES", 1 << 30)
+        patch.setattr(image_files, "MOST_FILES", 1000)
+        patch.setattr(image_files, "MOST_BYTES", 1 << 30)
         scan(many, tmp_path / "run.db")
     data, made = scan(many, tmp_path / "run.db", budget=120)
     assert made.inferences == 120

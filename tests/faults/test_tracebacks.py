@@ -18,7 +18,7 @@ import pytest
 
 import testifai as ta
 from testifai import cli, data
-from testifai.data.folder import MOST_PIXELS
+from testifai.data.image_files import MOST_PIXELS
 from testifai.errors import InputError
 from testifai.models.texts.network import read_json
 from testifai.operational import selection

@@ -28,6 +28,8 @@ LOADERS = Registry(
         "idx": "testifai.data.idx:IdxPart",
         "cifar": "testifai.data.cifar:CifarPart",
         "folder": "testifai.data.folder:FolderPart",
+        "coco": "testifai.data.coco:CocoPart",
+        "yolo": "testifai.data.yolo:YoloPart",
         "csv": "testifai.data.tables:CsvPart",
         "tsv": "testifai.data.tables:TsvPart",
         "jsonl": "testifai.data.tables:JsonlPart",

@@ -18,9 +18,9 @@ from testifai.data.lazy import LazyInputs
 from testifai.data.mapped import MappedInputs
 from testifai.errors import InputError
 from testifai.support import checks
-from testifai.support.batches import SIDES, Pair, Side, are_pairs
+from testifai.support.batches import SIDES, Images, Pair, Side, are_images, are_pairs
 
-Inputs = NDArray[Any] | list[str] | list[Pair] | LazyInputs
+Inputs = NDArray[Any] | list[str] | list[Pair] | Images | LazyInputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +38,15 @@ class Data:
 
     def __len__(self) -> int:
         return len(self.inputs)
+
+    def sizes(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Height and width of images, a row each."""
+        inputs = self.inputs
+        if isinstance(inputs, LazyInputs):
+            return inputs.sizes(rows)
+        if are_images(inputs):
+            return np.array([inputs[row].shape[:2] for row in rows.tolist()], np.intp).reshape(-1, 2)
+        return np.tile(np.array(np.shape(inputs)[1:3], np.intp), (len(rows), 1))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -96,6 +105,8 @@ def _read_inputs(inputs: Any) -> Inputs:
     try:
         array: NDArray[Any] = np.asanyarray(inputs)
     except ValueError:
+        if isinstance(inputs, list | tuple) and isinstance(inputs[0], np.ndarray):
+            return _images(inputs)
         raise InputError("inputs: rows have different shapes; all inputs must have the same shape") from None
     if array.ndim == 0:
         raise InputError("inputs: a single value is not accepted; the first axis is the input")
@@ -106,6 +117,19 @@ def _read_inputs(inputs: Any) -> Inputs:
     if array.dtype.kind == "f":
         _check_finite(array)
     return array
+
+
+def _images(rows: Sequence[Any]) -> Images:
+    """Images of different sizes, of one kind in all else."""
+    for place, row in enumerate(rows):
+        kind = row.dtype if isinstance(row, np.ndarray) and row.ndim in (2, 3) and row.size else None
+        if kind != np.uint8 or row.shape[2:] != rows[0].shape[2:]:
+            found = f"{row.dtype} {row.shape}" if isinstance(row, np.ndarray) else type(row).__name__
+            raise InputError(
+                f"inputs: row {place} is {found}; rows of different shapes have to be images, uint8 (height, width) or "
+                "(height, width, 3), all grey or all in colour"
+            )
+    return list(rows)
 
 
 def _is_file(inputs: Any) -> bool:

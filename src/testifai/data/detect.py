@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from testifai.data.coco import coco_files, is_coco
 from testifai.data.listing import has_images
+from testifai.data.yolo import is_yolo
 from testifai.errors import InputError
 
 _SUFFIXES = {".npz": "npz", ".bin": "cifar", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _ACCEPTED = (
-    ".npz, MNIST IDX (also .gz), CIFAR .bin, a folder of class folders of images, or texts in .csv, .tsv or .jsonl"
+    ".npz, MNIST IDX (also .gz), CIFAR .bin, a folder of class folders of images, of images with boxes (COCO's .json, "
+    "or images/ and labels/ as YOLO has them), or texts in .csv, .tsv or .jsonl"
 )
 
 
@@ -25,11 +28,15 @@ def detect(path: str | Path) -> str:
 
 
 def _detect_file(path: Path) -> str | None:
-    known = _SUFFIXES.get(path.suffix.lower())
+    known = "coco" if is_coco(path) else _SUFFIXES.get(path.suffix.lower())
     return known or ("idx" if is_idx(path) else None)
 
 
 def _detect_folder(folder: Path) -> str | None:
+    if coco_files(folder):
+        return "coco"
+    if is_yolo(folder):
+        return "yolo"
     if has_images(folder):
         return "folder"
     entries = [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith(".")]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data.lazy import LazyInputs
-from testifai.support.batches import Pair, Side, are_pairs
+from testifai.support.batches import Images, Pair, Side, are_images, are_pairs
 
 _CHUNK_BYTES = 1 << 24
 
@@ -24,7 +24,7 @@ def chunks(inputs: NDArray[Any] | LazyInputs) -> Iterator[NDArray[Any]]:
 
 
 def fingerprint(
-    inputs: NDArray[Any] | list[str] | list[Pair] | LazyInputs,
+    inputs: NDArray[Any] | list[str] | list[Pair] | Images | LazyInputs,
     labels: NDArray[Any] | None = None,
     classes: tuple[str, ...] | None = None,
     side: Side = "both",
@@ -45,6 +45,10 @@ def fingerprint(
         for pair in inputs:
             for text in pair:
                 _add_text(digest, text)
+    elif are_images(inputs):
+        digest.update(f"images {len(inputs)}\n".encode())
+        for image in inputs:
+            _add_array(digest, image)
     elif isinstance(inputs, list):
         digest.update(f"texts {len(inputs)}\n".encode())
         for text in cast(list[str], inputs):

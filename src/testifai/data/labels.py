@@ -1,6 +1,7 @@
 """Labels in the forms people keep them in, turned into the two the oracles know.
 
-One label per input becomes integers (N,), several per input become 0/1 rows (N, classes).
+One label per input becomes integers (N,), several per input become 0/1 rows (N, classes), boxes on images
+(N, boxes, 6): see `support.boxes`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
+from testifai.support.box_records import are_records, from_records
+from testifai.support.boxes import CLASS, NONE, Boxes, are_boxes
 
 Classes = tuple[str, ...] | None
 
@@ -29,6 +32,10 @@ def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -
     ([0, 1, 0], ('cat', 'dog'))
     """
     names = tuple(str(name) for name in classes) if classes is not None else None
+    if are_records(labels) or are_boxes(labels):
+        boxes = labels if are_boxes(labels) else from_records(labels, "labels")
+        _check_count(len(boxes), count)
+        return _checked_boxes(boxes, names)
     if isinstance(labels, list | tuple) and labels and all(isinstance(one, set | frozenset) for one in labels):
         _check_count(len(labels), count)
         return _from_sets(labels, names)
@@ -36,7 +43,8 @@ def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in (1, 2):
-        raise InputError(f"labels: have shape {array.shape}; accepted: (N,) or, for several per input, (N, classes)")
+        raise InputError(f"labels: have shape {array.shape}; accepted: (N,) or, for several per input, (N, classes); "
+                         "for boxes a list of {'boxes': …, 'labels': …}")
     _check_count(len(array), count)
     if array.dtype.kind in "USO":
         return _from_words(array, names)
@@ -84,6 +92,15 @@ def _from_sets(sets: Sequence[Any], names: Classes) -> tuple[NDArray[Any], Class
     for row, positions in enumerate(rows):
         table[row, positions] = 1
     return table, names
+
+
+def _checked_boxes(boxes: Boxes, names: Classes) -> tuple[NDArray[Any], Classes]:
+    highest = int(boxes[..., CLASS].max(initial=NONE))
+    if highest == NONE:
+        raise InputError("labels: not one box on any image; leave labels out to compare with what is found clean")
+    if names is not None and highest >= len(names):
+        raise InputError(f"labels: {highest} is not a class; accepted: 0 … {len(names) - 1}")
+    return boxes.astype(np.float32, copy=False), names
 
 
 def _position(word: str, index: dict[str, int]) -> int:

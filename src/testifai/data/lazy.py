@@ -17,7 +17,7 @@ Digests = NDArray[np.uint64]
 
 
 class LazyInputs(ABC):
-    """A read-only stack of equally shaped inputs; indexing it with rows reads those rows.
+    """A read-only stack of equally shaped inputs, or of images of any size; indexing it with rows reads those rows.
 
     Subclasses set `shape` and `dtype` and say how rows are read. Those that may be too large to look at all contents
     beforehand set `contents` then, and `note` what is in the rows they read.
@@ -28,8 +28,8 @@ class LazyInputs(ABC):
     contents: Contents | None = None  # None: all contents tell the data set
 
     @abstractmethod
-    def read(self, rows: NDArray[np.intp]) -> NDArray[Any]:
-        """The inputs at these rows (each within 0 … len − 1), as a C-contiguous array."""
+    def read(self, rows: NDArray[np.intp]) -> Any:
+        """The inputs at these rows (each within 0 … len − 1), as a C-contiguous array or as a list of images."""
 
     def identity(self) -> bytes | None:
         """What tells this data set from another without reading all of it; None: its contents."""
@@ -81,13 +81,16 @@ class LazyInputs(ABC):
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, key: Any) -> NDArray[Any]:
+    def sizes(self, rows: Rows) -> NDArray[np.intp]:
+        """Height and width of images at these rows."""
+        return np.tile(np.array(self.shape[1:3], np.intp), (len(rows), 1))
+
+    def __getitem__(self, key: Any) -> Any:
         if isinstance(key, np.ndarray) and key.dtype.kind in "iu" and key.ndim == 1:
             return self.read(self._within(key))
         rows = np.arange(len(self), dtype=np.intp)[key]
         if rows.ndim == 0:
-            row: NDArray[Any] = self.read(rows.reshape(1))[0]
-            return row
+            return self.read(rows.reshape(1))[0]
         return self.read(rows)
 
     def _within(self, key: NDArray[Any]) -> Rows:

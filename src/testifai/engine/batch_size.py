@@ -10,7 +10,7 @@ import numpy as np
 
 from testifai.data import Data
 from testifai.models.base import Model
-from testifai.support.batches import are_pairs
+from testifai.support.batches import are_images, are_pairs
 
 
 def default_workers(model: Model) -> int:
@@ -72,7 +72,10 @@ class BatchSize:
 
 def input_bytes(data: Data) -> int:
     """The size of one input in memory; of texts, which differ, the mean."""
+    if are_images(data.inputs):
+        return sum(image.nbytes for image in data.inputs) // len(data.inputs)
     if isinstance(data.inputs, list):
         texts = itertools.chain.from_iterable(data.inputs) if are_pairs(data.inputs) else data.inputs
         return sum(map(len, texts)) // max(1, len(data.inputs))
-    return int(np.asarray(data.inputs[np.arange(min(1, len(data.inputs)))]).nbytes)
+    first = data.inputs[np.arange(min(1, len(data.inputs)))]
+    return sum(one.nbytes for one in first)

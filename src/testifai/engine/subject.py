@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data import Data
+from testifai.engine.geometry import MOVERS, Movement
 from testifai.engine.inference import call
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.oracles import Oracle, Outcome
-from testifai.runs.outcomes import Places
+from testifai.runs.outcomes import Ids, Places
 from testifai.space import Space
 from testifai.support.batches import Batch, own_copy, take
 from testifai.support.own_code import ANY_FAULT
@@ -43,10 +44,21 @@ class ShownInputs:
 
     def step(self, batch: Any, numbers: Any, axis: int, severity: int) -> Any:
         """One step for inputs of these numbers in the data set; a batch of tensors has its numbers beside it."""
-        chosen = self.space.axes[axis].perturbation
-        # Two axes with the same perturbation draw their own numbers.
-        twins = sum(other.perturbation.name == chosen.name for other in self.space.axes[:axis])
+        chosen, twins = self.space.axes[axis].perturbation, self._twins(axis)
         return chosen.apply(batch, severity, seed=self.seed, indices=numbers, occurrence=twins, side=self.data.side)
+
+    def movements(self, sigma: tuple[int, ...]) -> list[Movement]:
+        """The steps of a configuration that move pixels."""
+        return [
+            Movement(self.space.axes[axis].perturbation, severity, self.seed, self._twins(axis))
+            for axis, severity in self.space.steps(sigma)
+            if self.space.axes[axis].perturbation.boxes is not None
+        ]
+
+    def _twins(self, axis: int) -> int:
+        """How many axes before have the same perturbation: each draws its own numbers."""
+        name = self.space.axes[axis].perturbation.name
+        return sum(other.perturbation.name == name for other in self.space.axes[:axis])
 
     def composite(self, sigma: tuple[int, ...], places: Places) -> Batch:
         """The inputs as the configuration shows them to the model."""
@@ -74,6 +86,19 @@ class Subject(ShownInputs):
     def where(self, configuration: int) -> str:
         """How a configuration is named in an error."""
         return f"configuration {self.space.configuration(configuration)}"
+
+    def moved(self, rows: NDArray[Any] | None, configurations: Ids, places: Places) -> NDArray[Any] | None:
+        """What is expected at these places, a row each, where the configurations of each place have moved it."""
+        if rows is None or self.oracle.moves is None:
+            return rows
+        move, made = MOVERS[self.oracle.moves], rows.copy()
+        for configuration in np.unique(configurations).tolist():
+            steps = self.movements(self.space.configuration(configuration))
+            if steps:
+                which = np.flatnonzero(configurations == configuration)
+                numbers = self.order[places[which]]
+                made[which] = move(rows[which], steps, self.data.sizes(numbers), numbers)
+        return made
 
     def judge(self, outputs: NDArray[Any], expected: NDArray[Any] | None, clean: NDArray[Any] | None) -> Outcome:
         """What the oracle says of outputs; one of the user's gets copies, and its faults become one line."""

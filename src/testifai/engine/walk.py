@@ -229,6 +229,7 @@ class ArrayJudge:
                 self._remember(places, clean)
             else:
                 clean = self._clean(places)
+        expected, clean = (subject.moved(rows, configurations, places) for rows in (expected, clean))
         outcome = subject.judge(outputs, expected, clean)
         kept: dict[str, NDArray[np.float32]] = {}
         if "value" in subject.keep and outcome.value is not None:

@@ -14,11 +14,11 @@ from testifai.errors import InputError
 from testifai.support.batches import Batch
 from testifai.support.fields import Part
 
-Outputs = Literal["labels", "scores", "values"]
+Outputs = Literal["labels", "scores", "values", "boxes"]
 
 
 class Model(ABC):
-    """A model under test: a batch in, (N,) labels or (N, d) scores or values out.
+    """A model under test: a batch in, (N,) labels, (N, d) scores or values, or (N, boxes, 6) boxes out.
 
     An adapter says what is known beyond that; what stands here holds where it says nothing.
     """

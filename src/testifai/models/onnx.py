@@ -13,35 +13,31 @@ from numpy.typing import NDArray
 from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
 from testifai.models.base import Model
+from testifai.models.detection.heads import HEADS
+from testifai.models.detection.onnx import Fit, OnnxDetector
 from testifai.models.onnx_session import (
+    DTYPES,
+    NoUsableOutputError,
     draws,
     file_fingerprint,
     find_features,
     find_output,
-    first_line,
+    infer,
     kind_of,
+    only_input,
     open_session,
     plain_fingerprint,
+    sizes,
 )
 from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale, guess
 from testifai.models.texts.onnx import OnnxTextModel
 from testifai.models.traces import as_rows
 from testifai.support import libraries
-from testifai.support.batches import Batch
-from testifai.support.fields import Count, File, Megabytes
+from testifai.support.batches import Batch, are_images, several_sizes
+from testifai.support.fields import Count, File, Megabytes, Words
 from testifai.support.schema import model_validator
 
-_DTYPES = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    "tensor(uint8)": np.uint8,
-    "tensor(int8)": np.int8,
-    "tensor(int32)": np.int32,
-    "tensor(int64)": np.int64,
-    "tensor(bool)": np.bool_,
-    "tensor(string)": np.object_,
-}
+DETECTION = {"size", "confidence", "nms", "fit", "bgr", "classes"}  # options of detectors alone
 _LISTED = 30  # more tensors than this are not listed in a message
 
 
@@ -82,9 +78,9 @@ class OnnxModel(Model):
         self._session = open_session(self.path, threads)
         self._fingerprint = file_fingerprint(self.path)
         self.repeatable = not draws(self.path)
-        self._input = _only_input(self.name, self._session.get_inputs())
-        self.input_shape = tuple(size if isinstance(size, int) else None for size in self._input.shape)
-        self.input_dtype = np.dtype(_DTYPES[self._input.type])
+        self._input = only_input(self.name, self._session.get_inputs())
+        self.input_shape = sizes(self._input)
+        self.input_dtype = np.dtype(DTYPES[self._input.type])
         nodes = {node.name: node for node in self._session.get_outputs()}
         self.output = find_output(self.name, nodes, output)
         self.features_output = find_features(self.name, nodes, features, self.output)
@@ -93,8 +89,7 @@ class OnnxModel(Model):
         last = shape[1] if len(shape) == 2 else None
         self.outputs = kind_of(nodes[self.output].type, last, len(shape))
         self.classes = last if self.outputs == "scores" and isinstance(last, int) else None
-        self._fixed = self.input_shape[0] if self.input_shape else None
-        self.batch_size = self._fixed or batch_size
+        self.batch_size = (self.input_shape[0] if self.input_shape else None) or batch_size
         self._given = Preprocess(layout, scale, mean, std, _plain_dtype(self.input_dtype))
         self._prepared: dict[tuple[tuple[int, ...], str], Preprocess] = {}
         self._layered: dict[str, Any] = {}
@@ -182,35 +177,26 @@ class OnnxModel(Model):
         return outputs[:, 0] if self.outputs == "labels" and outputs.ndim == 2 else outputs
 
     def _run(self, session: Any, names: list[str], batch: Batch) -> list[NDArray[Any]]:
-        ready = self._ready(batch)
-        if self._fixed is None or len(ready) == self._fixed:
-            return self._infer(session, names, ready)
-        # No inputs still need one pass, to see the shape of none.
-        starts = range(0, max(len(ready), 1), self._fixed)
-        chunks = [ready[start : start + self._fixed] for start in starts]
-        parts = [
-            [made[: len(chunk)] for made in self._infer(session, names, _pad(chunk, self._fixed))] for chunk in chunks
-        ]
-        return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+        return infer(session, names, self._ready(batch), self.name)
 
     def _ready(self, batch: Batch) -> NDArray[Any]:
         if self.input_dtype.kind == "O":
             texts = np.asarray(batch, dtype=object)
             return texts.reshape(len(texts), 1) if len(self.input_shape) == 2 else texts
         if isinstance(batch, list):
-            hint = "; a text model needs tokenizer = 'tokenizer.json'" if self.input_dtype.kind == "i" else ""
-            raise InputError(f"{self.name}: inputs are texts; the model takes {self.input_dtype} arrays{hint}")
+            raise InputError(f"{self.name}: {self._refused(batch)}")
         return np.asarray(self.preprocess_for(batch)(batch))
 
-    def _infer(self, session: Any, names: list[str], ready: NDArray[Any]) -> list[NDArray[Any]]:
-        try:
-            return [np.asarray(made) for made in session.run(names, {self._input.name: ready})]
-        except Exception as error:  # onnxruntime's exceptions have no common base of their own
-            raise InputError(f"{self.name}: the model failed on inputs {ready.shape}: {first_line(error)}") from None
+    def _refused(self, batch: Batch) -> str:
+        """Why a list is no batch for this model."""
+        if are_images(batch):
+            return several_sizes(batch)
+        hint = "; a text model needs tokenizer = 'tokenizer.json'" if self.input_dtype.kind == "i" else ""
+        return f"inputs are texts; the model takes {self.input_dtype} arrays{hint}"
 
 
 class OnnxPart(ImagePart):
-    """An ONNX file; with the tokenizer of a text model, one that reads texts."""
+    """An ONNX file: with the tokenizer of a text model, one that reads texts; with a head, one that finds boxes."""
 
     onnx: File
     output: str | None = None
@@ -220,50 +206,57 @@ class OnnxPart(ImagePart):
     tokenizer: File | None = None
     max_length: Count | None = None
     cache_mb: Megabytes | None = None
+    head: str | None = None
+    size: list[int] | None = None
+    confidence: float | None = None
+    nms: float | None = None
+    fit: Fit | None = None
+    bgr: bool | None = None
+    classes: Words | None = None
 
     FILES: ClassVar = ("onnx", "tokenizer")
 
     @model_validator(mode="after")
     def _of_images_or_of_texts(self) -> OnnxPart:
-        mistaken = ImagePart.model_fields if self.tokenizer is not None else ("max_length", "cache_mb")
+        mistaken = (*ImagePart.model_fields, "head") if self.tokenizer is not None else ("max_length", "cache_mb")
         for name in mistaken:
             if name in self.told():
                 wanted = "without a tokenizer only" if self.tokenizer is not None else "with a tokenizer only"
                 raise ValueError(f"onnx takes {name} {wanted}")
+        if self.head is None:
+            for name in DETECTION & self.told().keys():
+                raise ValueError(f"onnx takes {name} with a head only ({', '.join(HEADS)})")
         return self
 
     def load(self, folder: Path) -> Model:
         options = self.told(folder)
         path = options.pop("onnx")
-        if self.tokenizer is None:
+        if self.tokenizer is not None:
+            return OnnxTextModel(path, **options)
+        if self.head is not None:
+            return OnnxDetector(path, **options)
+        try:
             return OnnxModel(path, **options)
-        return OnnxTextModel(path, **options)
+        except NoUsableOutputError as error:
+            return _detector(path, options, error)
 
 
 def _reopen(path: Path, options: dict[str, Any]) -> OnnxModel:
     return OnnxModel(path, **options)
 
 
-def _only_input(name: str, inputs: Sequence[Any]) -> Any:
-    if len(inputs) != 1:
-        found = ", ".join(node.name for node in inputs)
-        hint = "; a text model needs tokenizer = 'tokenizer.json'" if "input_ids" in found else ""
-        raise InputError(f"model: {name} has {len(inputs)} inputs ({found}); models with one input are accepted{hint}")
-    if inputs[0].type not in _DTYPES:
-        raise InputError(f"model: {name}: input type {inputs[0].type} is not accepted; {', '.join(_DTYPES)} are")
-    return inputs[0]
+def _detector(path: Path, options: dict[str, Any], problem: NoUsableOutputError) -> OnnxDetector:
+    """A graph that is no model of scores, as a detector; where it is none either, both reasons are told."""
+    try:
+        return OnnxDetector(path, **options)
+    except InputError as error:
+        raise InputError(f"{problem}; nor is it a detector: {str(error).removeprefix('model: ')}") from None
+    except TypeError:  # an option that detectors do not have
+        raise problem from None
 
 
 def _plain_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype.kind == "O" else dtype
-
-
-def _pad(part: NDArray[Any], size: int) -> NDArray[Any]:
-    if len(part) == size:
-        return part
-    padded = np.full((size, *part.shape[1:]), "" if part.dtype.kind == "O" else 0, dtype=part.dtype)
-    padded[: len(part)] = part
-    return padded
 
 
 def _near(word: str, names: Sequence[str]) -> str:

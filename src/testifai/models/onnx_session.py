@@ -8,15 +8,33 @@ from collections.abc import Sequence
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
 from testifai.models.base import Outputs
 from testifai.support import checks
 
+DTYPES = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    "tensor(uint8)": np.uint8,
+    "tensor(int8)": np.int8,
+    "tensor(int32)": np.int32,
+    "tensor(int64)": np.int64,
+    "tensor(bool)": np.bool_,
+    "tensor(string)": np.object_,
+}
 _FLOATS = ("tensor(float)", "tensor(float16)", "tensor(double)")
 _INTEGERS = ("tensor(int64)", "tensor(int32)")
 _SCORE_NAMES = ("logit", "score", "prob", "softmax", "pred", "output")
 _FEATURE_NAMES = ("feature", "embedding", "penultimate", "hidden")
+
+
+class NoUsableOutputError(InputError):
+    """A graph whose outputs are neither labels nor scores nor values."""
 
 
 def open_session(path: Path, threads: int, content: bytes | None = None) -> Any:
@@ -39,6 +57,52 @@ def open_session(path: Path, threads: int, content: bytes | None = None) -> Any:
         )
     except Exception as error:
         raise InputError(f"model: {path} is not a usable ONNX model ({first_line(error)})") from None
+
+
+def only_input(name: str, inputs: Sequence[Any]) -> Any:
+    """The one input that a graph has."""
+    if len(inputs) != 1:
+        found = ", ".join(node.name for node in inputs)
+        hint = "; a text model needs tokenizer = 'tokenizer.json'" if "input_ids" in found else ""
+        raise InputError(f"model: {name} has {len(inputs)} inputs ({found}); models with one input are accepted{hint}")
+    if inputs[0].type not in DTYPES:
+        raise InputError(f"model: {name}: input type {inputs[0].type} is not accepted; {', '.join(DTYPES)} are")
+    return inputs[0]
+
+
+def sizes(node: Any) -> tuple[int | None, ...]:
+    """The shape of an input or output; None for sizes that are left open."""
+    return tuple(size if isinstance(size, int) else None for size in node.shape)
+
+
+def infer(session: Any, names: Sequence[str], ready: NDArray[Any], name: str) -> list[NDArray[Any]]:
+    """Outputs for inputs as the graph wants them; by parts, the last one padded, where it is made for a fixed number."""
+    wanted = session.get_inputs()[0]
+    fixed = wanted.shape[0] if wanted.shape and isinstance(wanted.shape[0], int) else None
+    if fixed is None or len(ready) == fixed:
+        return _infer(session, names, ready, wanted.name, name)
+    # No inputs still need one pass, to see the shape of none.
+    chunks = [ready[start : start + fixed] for start in range(0, max(len(ready), 1), fixed)]
+    parts = [
+        [made[: len(chunk)] for made in _infer(session, names, _pad(chunk, fixed), wanted.name, name)]
+        for chunk in chunks
+    ]
+    return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+
+
+def _infer(session: Any, names: Sequence[str], ready: NDArray[Any], wanted: str, name: str) -> list[NDArray[Any]]:
+    try:
+        return [np.asarray(made) for made in session.run(list(names), {wanted: ready})]
+    except Exception as error:  # onnxruntime's exceptions have no common base of their own
+        raise InputError(f"{name}: the model failed on inputs {ready.shape}: {first_line(error)}") from None
+
+
+def _pad(part: NDArray[Any], size: int) -> NDArray[Any]:
+    if len(part) == size:
+        return part
+    padded = np.full((size, *part.shape[1:]), "" if part.dtype.kind == "O" else 0, dtype=part.dtype)
+    padded[: len(part)] = part
+    return padded
 
 
 def file_fingerprint(path: Path) -> str:
@@ -139,7 +203,7 @@ def find_output(name: str, nodes: dict[str, Any], wanted: str | None) -> str:
     if not flat and len(nodes) == 1:
         flat = [node for node in nodes.values() if node.type in _FLOATS + _INTEGERS and not node.shape]
     if not flat:
-        raise InputError(f"model: {name} has no output (N,) or (N, d) of numbers (its outputs: {described})")
+        raise NoUsableOutputError(f"model: {name} has no output (N,) or (N, d) of numbers (its outputs: {described})")
     return str(flat[0].name)
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
+from testifai.support.box_records import are_records, from_records
+from testifai.support.boxes import CLASS, COLUMNS, MOST, NONE, Boxes, are_boxes
 from testifai.support.plain import plain
 
 
@@ -20,8 +22,9 @@ def check_outputs(
     columns: int | None = None,
     classes: int | None = None,
 ) -> NDArray[Any]:
-    """The outputs as an array (n,) or (n, d) of finite numbers, or an InputError that says why not.
+    """The outputs as an array (n,), (n, d) or (n, boxes, 6) of finite numbers, or an InputError that says why not.
 
+    Boxes may come as a mapping {boxes, labels, scores} for each image.
     `columns` is the d of an earlier call (0 stands for (n,)); `classes`, where known, bounds what labels (n,)
     may be.
 
@@ -43,10 +46,10 @@ def check_form(
     shape: tuple[int, ...], dtype: np.dtype[Any], n: int, model_name: str, *, columns: int | None = None
 ) -> None:
     """Refuse outputs of such a shape and kind for n inputs, whatever numbers they hold."""
-    if len(shape) not in (1, 2):
+    if len(shape) not in (1, 2) and not (len(shape) == 3 and shape[2] == COLUMNS):
         raise InputError(
-            f"{model_name}: model returned outputs of shape {shape} for {n} inputs; "
-            "accepted: (N,) labels or (N, d) scores or values"
+            f"{model_name}: model returned outputs of shape {shape} for {n} inputs; accepted: (N,) labels, (N, d) scores "
+            "or values, or boxes: for each image {'boxes': …, 'labels': …, 'scores': …}"
         )
     if shape[0] != n:
         raise InputError(f"{model_name}: model returned {shape[0]} outputs for {n} inputs")
@@ -73,6 +76,8 @@ def align_labels(
     >>> align_labels(np.array([5, 3, 5]), None, [3, 5]).tolist()
     [1, 0, 1]
     """
+    if class_values is not None and are_boxes(labels):
+        return _align_boxes(labels, names, class_values)
     if class_values is None or labels.ndim != 1:
         return labels
     index = {plain(value): column for column, value in enumerate(class_values)}
@@ -93,9 +98,19 @@ def align_labels(
     return np.array([table[label] for label in labels], dtype=np.int64)
 
 
+def _align_boxes(
+    boxes: Boxes, names: Sequence[str] | None, class_values: Sequence[Any] | NDArray[Any]
+) -> NDArray[Any]:
+    aligned, there = boxes.copy(), boxes[..., CLASS] != NONE
+    aligned[there, CLASS] = align_labels(boxes[there, CLASS].astype(np.int64), names, class_values)
+    return aligned
+
+
 def _to_array(outputs: Any, model_name: str) -> NDArray[Any]:
     if hasattr(outputs, "detach"):  # a torch tensor, perhaps on another device or part of a gradient graph
         outputs = outputs.detach().cpu()
+    if are_records(outputs):
+        return from_records(outputs, model_name, MOST)
     if outputs is None or isinstance(outputs, dict | set | str | bytes):
         raise InputError(f"{model_name}: model returned {type(outputs).__name__}; an array (N,) or (N, d) is accepted")
     try:

@@ -18,7 +18,7 @@ import numpy as np
 
 from testifai import models
 from testifai.data import Data
-from testifai.data.folder import ImageFiles
+from testifai.data.image_files import ImageFiles
 from testifai.errors import InputError
 from testifai.operational import sheet
 from testifai.operational.labelling import (

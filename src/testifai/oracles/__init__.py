@@ -31,6 +31,7 @@ ORACLES = Registry(
         "label": "testifai.oracles.label:Label",
         "consistency": "testifai.oracles.consistency:Consistency",
         "tolerance": "testifai.oracles.tolerance:Tolerance",
+        "detection": "testifai.oracles.detection:Detection",
         "function": "testifai.oracles.function:Function",
         "segmentation": "testifai.oracles.segmentation:Segmentation",
     },

@@ -33,6 +33,12 @@ class Oracle(ABC):
     needs_labels = False
     needs_clean = False
     decides_classes = False  # what it judges is the class that the model decides for
+    moves: str | None = None  # what of labels and clean outputs moves along with the image: "boxes"
+    score: str | None = None  # what its value is called, where that is a share in 0..1 worth a mean
+
+    def fitted(self, labels: Array | None) -> Oracle:
+        """The oracle for data with these labels, where that makes a difference."""
+        return self
 
     @abstractmethod
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:

@@ -18,6 +18,11 @@ def predicted(outputs: Array) -> NDArray[np.int64]:
     if outputs.ndim == 2 and outputs.shape[1] > 1:
         columns: NDArray[np.int64] = outputs.argmax(axis=1).astype(np.int64, copy=False)
         return columns
+    if outputs.ndim > 2:
+        raise InputError(
+            f"oracle: the model returned outputs of shape {outputs.shape} where a class is needed; for boxes use the "
+            "oracle detection"
+        )
     labels = outputs.reshape(-1)
     if labels.dtype.kind == "f" and not np.array_equal(labels, np.floor(labels)):
         wrong = labels[labels != np.floor(labels)][0]

@@ -16,6 +16,8 @@ class ForeignOracle(Oracle):
         self.needs_labels = bool(getattr(given, "needs_labels", False))
         self.needs_clean = bool(getattr(given, "needs_clean", False))
         self.decides_classes = bool(getattr(given, "decides_classes", False))
+        self.moves = getattr(given, "moves", None)
+        self.score = getattr(given, "score", None)
 
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
         outcome: Outcome = self.given.judge(outputs, expected, clean)

@@ -16,7 +16,7 @@ from testifai.errors import InputError
 from testifai.perturb.masks import Places, check_masks, looked_up
 from testifai.perturb.outlines import Corners, Outline
 from testifai.perturb.rng import Rng
-from testifai.support.batches import SIDES, Batch, Side, are_pairs
+from testifai.support.batches import SIDES, Batch, Side, are_images, are_pairs, by_shape
 from testifai.support.checks import number, whole
 from testifai.support.own_code import ANY_FAULT
 
@@ -252,6 +252,13 @@ class Perturbation:
         ]
 
     def _run(self, batch: Batch, parameter: Any, key: Key, side: Side, where: str) -> Batch:
+        if are_images(batch):
+            seed, severity, indices, occurrence = key
+
+            def change(images: NDArray[Any], rows: NDArray[np.intp]) -> Any:
+                return self._run(images, parameter, (seed, severity, indices[rows], occurrence), side, where)
+
+            return by_shape(batch, change)
         if not are_pairs(batch):
             return self._call(batch, parameter, _rng(batch, self.name, key), where)
         firsts, seconds = [pair[0] for pair in batch], [pair[1] for pair in batch]
@@ -318,7 +325,7 @@ def check_batch(batch: Any) -> int:
     elif isinstance(batch, np.ndarray) or is_tensor(batch):
         shape = batch.shape
     else:
-        raise InputError(f"batch: {_kind(batch)} is not accepted; give an array or a list of strings or of pairs")
+        raise InputError(f"batch: {_kind(batch)} is not accepted; give an array or a list of strings, of pairs or of images")
     if len(shape) == 0:
         raise InputError("batch: a single number is not accepted; give an array whose first axis is the input")
     if 0 in shape:
@@ -377,12 +384,14 @@ def _rng(batch: Any, name: str, key: Key) -> Any:
 
 
 def _check_rows(rows: list[Any]) -> None:
-    """Strings all, or pairs all."""
-    pairs = are_pairs(rows)
-    known = list(map(_is_pair, rows)) if pairs else [isinstance(text, str) for text in rows]
+    """Strings all, pairs all, or images all."""
+    pairs, images = are_pairs(rows), are_images(rows)
+    known = [_is_pair(row) if pairs else isinstance(row, np.ndarray if images else str) for row in rows]
     if not all(known):
         place = known.index(False)
-        wanted = "a list of pairs (first, second) of strings" if pairs else "an array, a list of strings or of pairs"
+        wanted = "an array, a list of strings or of pairs"
+        if pairs or images:
+            wanted = "a list of pairs (first, second) of strings" if pairs else "a list of arrays"
         raise InputError(f"batch: its row {place} is {_kind(rows[place])}; give {wanted}")
 
 

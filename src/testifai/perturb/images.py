@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.perturb.base import Move, Perturbation, Shows, is_tensor
+from testifai.perturb.base import Boxes, Move, Perturbation, Shows, is_tensor
 from testifai.perturb.registry import perturbation
 
 # A formula is f(ops, images, parameter, rng) -> images: `ops` are the primitives for this kind of array, images
@@ -29,10 +29,11 @@ def image_perturbation(
     name: str,
     severities: Sequence[Any],
     *,
-    move: Move | None = None,
-    shows: Shows | None = None,
+    boxes: Boxes | None = None,
     growing: bool = True,
     levels: tuple[float, float] | None = None,
+    move: Move | None = None,
+    shows: Shows | None = None,
     slab: int = SLAB,
 ) -> Callable[[Formula], Perturbation]:
     """Register a formula f(ops, images, parameter, rng) as a perturbation of images.
@@ -46,9 +47,9 @@ def image_perturbation(
         def function(batch: Any, parameter: Any, rng: Any) -> Any:
             return _run(formula, batch, parameter, rng, slab)
 
-        return perturbation(name, severities, move=move, shows=shows, growing=growing, levels=levels, tensors=True)(
-            function
-        )
+        return perturbation(
+            name, severities, boxes=boxes, growing=growing, levels=levels, tensors=True, move=move, shows=shows
+        )(function)
 
     return register
 

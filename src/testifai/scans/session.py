@@ -75,7 +75,7 @@ class Session:
             executor, chosen.device, chosen.precision or "float32", models.wrap(model), self.data
         )
         self.model = self.backend.model
-        self.oracle = oracles.resolve(chosen.oracle)
+        self.oracle = oracles.resolve(chosen.oracle).fitted(self.data.labels)
         self.methods = choose(chosen, space, parts=part is not None)
         self.strategy, self.surrogate = self.methods.strategy, self.methods.surrogate
         self.stopping = self.methods.stopping

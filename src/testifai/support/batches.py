@@ -1,15 +1,19 @@
-"""Batches of any kind of input: arrays whose first axis is the input, lists of texts, lists of pairs of texts."""
+"""Batches of any kind of input: arrays whose first axis is the input, lists of texts, of pairs of texts, of images.
+
+Images of one size are an array; a list of arrays are images that need not be of one size.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 Pair = tuple[str, str]
-Batch = NDArray[Any] | list[str] | list[Pair]
+Images = list[NDArray[Any]]
+Batch = NDArray[Any] | list[str] | list[Pair] | Images
 Side = Literal["first", "second", "both"]  # which text of a pair is perturbed
 SIDES: tuple[Side, ...] = ("first", "second", "both")
 
@@ -59,6 +63,8 @@ def own_copy(batch: Any) -> Any:
     >>> own_copy(["a", "b"])
     ['a', 'b']
     """
+    if are_images(batch):
+        return [image.copy() for image in batch]
     return list(batch) if isinstance(batch, list) else None if batch is None else np.array(batch)
 
 
@@ -69,3 +75,46 @@ def are_pairs(batch: Any) -> TypeGuard[list[Pair]]:
     (True, False)
     """
     return isinstance(batch, list) and bool(batch) and isinstance(batch[0], tuple)
+
+
+def are_images(batch: Any) -> TypeGuard[Images]:
+    """Whether a batch is a list of images; the first of them tells.
+
+    >>> are_images([np.zeros((4, 6, 3), np.uint8)]), are_images(np.zeros((2, 4, 6, 3)))
+    (True, False)
+    """
+    return isinstance(batch, list) and bool(batch) and isinstance(batch[0], np.ndarray)
+
+
+def several_sizes(images: Images) -> str:
+    """Why a model that takes images of one size cannot take these."""
+    sizes = sorted({f"{image.shape[0]}×{image.shape[1]}" for image in images})
+    more = " …" if len(sizes) > 3 else ""
+    return (
+        f"the images are of different sizes ({', '.join(sizes[:3])}{more}) and the model takes one; resize them with "
+        "size = [height, width] under [data]"
+    )
+
+
+def are_texts(batch: Any) -> TypeGuard[list[str] | list[Pair]]:
+    """Whether a batch is made of texts or of pairs of them."""
+    return isinstance(batch, list) and not are_images(batch)
+
+
+def by_shape(
+    images: Images, change: Callable[[NDArray[Any], NDArray[np.intp]], Sequence[NDArray[Any]]]
+) -> list[NDArray[Any]]:
+    """What becomes of images, those of one shape together: `change` gets them as an array, and which they are.
+
+    >>> by_shape([np.zeros((1, 2)), np.zeros((2, 1)), np.ones((1, 2))], lambda part, rows: part + rows[:, None, None])
+    [array([[0., 0.]]), array([[1.],
+           [1.]]), array([[3., 3.]])]
+    """
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for row, image in enumerate(images):
+        groups.setdefault(image.shape, []).append(row)
+    made: list[Any] = [None] * len(images)
+    for rows in groups.values():
+        for row, one in zip(rows, change(np.stack([images[row] for row in rows]), np.array(rows)), strict=True):
+            made[row] = one
+    return made

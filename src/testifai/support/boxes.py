@@ -8,6 +8,7 @@ rows that an image does not need are of class -1 and come last. Of an expected b
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ Boxes = NDArray[np.float32]
 COLUMNS = 6
 CONFIDENCE, CLASS = 4, 5  # columns after the four of the corners
 NONE = -1  # the class of a row without a box
+MOST = 100  # boxes found on an image, the surest, as COCO counts them
 
 
 def pack(images: Sequence[Boxes], rows: int | None = None) -> Boxes:
@@ -31,6 +33,15 @@ def pack(images: Sequence[Boxes], rows: int | None = None) -> Boxes:
     for row, image in zip(packed, images, strict=True):
         row[: len(image)] = image[:rows]
     return packed
+
+
+def are_boxes(array: Any) -> bool:
+    """Whether an array holds boxes of images.
+
+    >>> are_boxes(pack([np.zeros((0, 6))], 3)), are_boxes(np.zeros((2, 4, 6), np.uint8))
+    (True, False)
+    """
+    return isinstance(array, np.ndarray) and array.ndim == 3 and array.shape[2] == COLUMNS and array.dtype.kind == "f"
 
 
 def unpack(packed: Boxes) -> Iterable[Boxes]:

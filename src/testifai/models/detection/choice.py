@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from testifai.models.detection.letterbox import Placed, Size
 from testifai.models.detection.suppression import CANDIDATES, suppress
-from testifai.support.boxes import Boxes, pack
+from testifai.support.boxes import MOST, Boxes
 
 
 def choose(
@@ -18,31 +18,11 @@ def choose(
     *,
     least: float,
     overlap: float | None,
-    most: int,
 ) -> Boxes:
-    """Of each image the surest boxes from a score of `least` on, `most` at the most, in pixels of the image.
+    """The surest boxes of an image from a score of `least` on, in its pixels, the surest first.
 
     Of those that overlap by more than `overlap` (None: however much) and are of one class, only the surest.
     """
-    return pack(
-        [
-            _of_image(box, score, placed, size, least=least, overlap=overlap, most=most)
-            for box, score in zip(corners, scores, strict=True)
-        ],
-        most,
-    )
-
-
-def _of_image(
-    corners: NDArray[np.floating],
-    scores: NDArray[np.floating],
-    placed: Placed,
-    size: Size,
-    *,
-    least: float,
-    overlap: float | None,
-    most: int,
-) -> Boxes:
     likely = np.flatnonzero(scores.max(axis=1) >= least)
     row, label = np.nonzero(scores[likely] >= least)
     row = likely[row]
@@ -50,4 +30,4 @@ def _of_image(
     surest = np.argsort(-confidence, kind="stable")[:CANDIDATES]
     row, label, confidence = row[surest], label[surest], confidence[surest]
     boxes = np.column_stack([placed.back(corners[row], size), confidence, label]).astype(np.float32)
-    return boxes[:most] if overlap is None else suppress(boxes, overlap, most)
+    return boxes[:MOST] if overlap is None else suppress(boxes, overlap, MOST)

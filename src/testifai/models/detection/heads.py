@@ -41,6 +41,10 @@ class Head(ABC):
         """Whether outputs of these shapes, in the order of the graph, look like this form."""
 
     @abstractmethod
+    def form(self, canvas: Size) -> str:
+        """The shapes of its outputs, in words."""
+
+    @abstractmethod
     def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded:
         """Boxes and the score of each class."""
 
@@ -56,6 +60,9 @@ class _Rows(Head):
 
     def fits(self, shapes: Shapes, canvas: Size) -> bool:
         return len(shapes) == 1 and len(shapes[0]) == 3 and shapes[0][1] == self.anchors * cells(canvas)
+
+    def form(self, canvas: Size) -> str:
+        return f"(N, {self.anchors * cells(canvas)}, 5 + classes)"
 
     def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded:
         rows = np.asarray(outputs[0], np.float32)
@@ -101,6 +108,9 @@ class YoloV8(Head):
     def fits(self, shapes: Shapes, canvas: Size) -> bool:
         return len(shapes) == 1 and len(shapes[0]) == 3 and shapes[0][2] == cells(canvas)
 
+    def form(self, canvas: Size) -> str:
+        return f"(N, 4 + classes, {cells(canvas)})"
+
     def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded:
         rows = np.asarray(outputs[0], np.float32).transpose(0, 2, 1)
         return corners(rows[..., :4]), rows[..., 4:]
@@ -120,6 +130,9 @@ class Detr(Head):
 
     def fits(self, shapes: Shapes, canvas: Size) -> bool:
         return len(shapes) == 2 and all(len(shape) == 3 for shape in shapes) and self._boxes(shapes) is not None
+
+    def form(self, canvas: Size) -> str:
+        return "(N, queries, 4) and (N, queries, classes + 1)"
 
     def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded:
         place = self._boxes([output.shape for output in outputs])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
+
+from testifai.support.libraries import cv2
 
 Size = tuple[int, int]  # height, width
 

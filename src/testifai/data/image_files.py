@@ -1,0 +1,169 @@
+"""Image files as inputs, decoded when a batch asks for them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.data.contents import MOST_BYTES, MOST_FILES, Contents, Hashes, Rows, as_numbers, hashed, sampled
+from testifai.data.files import FileDigests, stat_of
+from testifai.data.lazy import Digests, LazyInputs
+from testifai.data.listing import Listed
+from testifai.errors import InputError
+from testifai.support import image_sizes
+from testifai.support.libraries import cv2
+
+MOST_PIXELS = 100_000_000  # 300 MB in colour
+HEAD = 1 << 20  # bytes in which a file says how large its image is; photographs begin with a preview
+
+
+class ImageFiles(LazyInputs):
+    """Image files as a stack (N, H, W, 3) of RGB or (N, H, W) of grey images, uint8."""
+
+    def __init__(self, folder: Path, names: Sequence[str], size: tuple[int, int] | None, color: str) -> None:
+        self.folder, self.files, self.size, self.color = folder, Listed(folder, names), size, color
+        first = decoded(self.files[0], read_bytes(self.files[0]), color)
+        height, width = size or first.shape[:2]
+        self.shape = (len(self.files), height, width, *first.shape[2:])
+        self.dtype = np.dtype(np.uint8)
+        self._digests = FileDigests()
+        self.contents = Contents(len(self)) if self._are_many() else None
+        self._identity: bytes | None = None
+
+    def read(self, rows: Rows) -> Any:
+        batch, found = [], []
+        for row in rows.tolist():
+            file = self.files[row]
+            content = self._content(file)
+            batch.append(self._fit(file, decoded(file, content[0], self.color)))
+            found.append(content[1])
+        if self.contents is not None:
+            self.note(rows, as_numbers(found))
+        return self._stacked(batch)
+
+    def _stacked(self, images: list[NDArray[np.uint8]]) -> Any:
+        return np.stack(images) if images else np.empty((0, *self.shape[1:]), np.uint8)
+
+    def identity(self) -> bytes:
+        """Names and contents of the files, in hashes: decoding every image to start a run would take far longer.
+
+        Of very many files, all names and some contents.
+        """
+        if self._identity is None:
+            self._identity = self.whole_identity() if self.contents is None else self._partly()
+        return self._identity
+
+    def whole_identity(self) -> bytes:
+        return self._told("image contents", (digest.hex() for digest in self._digests.of(self.files)))
+
+    def former_identity(self) -> bytes:
+        return self._told("images", (str(stat_of(file)[0]) for file in self.files))
+
+    def recall(self, digests: Digests) -> None:
+        self._digests.recall(digests)
+
+    def digests(self) -> Digests | None:
+        if self._identity is None:
+            return None
+        looked_at: Sequence[Path] = self.files
+        if self.contents is not None:
+            rows = np.union1d(self.contents.rows(), sampled(len(self)))
+            looked_at = [self.files[row] for row in rows.tolist()]
+        return self._digests.table(looked_at)
+
+    def hashes(self, rows: Rows) -> Hashes:
+        return as_numbers(self._digests.of([self.files[row] for row in rows.tolist()]))
+
+    def called(self, row: int) -> str:
+        return str(self.files[row])
+
+    def _are_many(self) -> bool:
+        """Whether reading all files would take long."""
+        if len(self) > MOST_FILES:
+            return True
+        return sum(stat_of(file)[0] for file in self.files) > MOST_BYTES
+
+    def _begun(self, what: str, more: bytes = b"") -> hashlib.blake2b:
+        return hashlib.blake2b(f"{what} {self.shape} {self.size} {self.color}\n".encode() + more)
+
+    def _partly(self) -> bytes:
+        names = "\0".join(self.files.names).encode(errors="surrogateescape")
+        return self._begun("some image contents", names + self.sample()).digest()
+
+    def _told(self, what: str, each: Iterable[str]) -> bytes:
+        digest = self._begun(what)
+        for name, text in zip(self.files.names, each, strict=True):
+            digest.update(f"{name} {text}\n".encode(errors="surrogateescape"))
+        return digest.digest()
+
+    def _content(self, file: Path) -> tuple[NDArray[np.uint8], bytes]:
+        """What is in a file, and its hash where that is not known yet."""
+        if self.contents is None:
+            return read_bytes(file), b""
+        stat = stat_of(file)
+        content = read_bytes(file)
+        digest = hashed(content.data)
+        self._digests.learn(stat, digest)
+        return content, digest
+
+    def _fit(self, file: Path, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        height, width = self.shape[1:3]
+        if image.shape[:2] == (height, width):
+            return image
+        if self.size is None:
+            raise InputError(
+                f"data: {file} is {image.shape[0]}×{image.shape[1]}, the first image is {height}×{width}; "
+                "for images of different size set size = [height, width] to resize them all, or size = 'own' for a "
+                "model that takes images of any size"
+            )
+        shrinks = image.shape[0] * image.shape[1] > height * width
+        resized = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+        return np.asarray(resized, dtype=np.uint8)
+
+
+def is_grey(file: Path) -> bool:
+    image = _imdecode(read_bytes(file), cv2.IMREAD_UNCHANGED)
+    return image is not None and (image.ndim == 2 or image.shape[2] == 1)
+
+
+def read_bytes(file: Path) -> NDArray[np.uint8]:
+    """An image as it lies in its file, if it is not too large to be decoded."""
+    try:
+        data = np.fromfile(file, dtype=np.uint8)
+    except OSError as error:
+        raise InputError(f"data: {file} cannot be read ({error.strerror})") from None
+    sides = image_sizes.size(data[:HEAD].tobytes())
+    if sides is not None and sides[0] * sides[1] > MOST_PIXELS:
+        raise InputError(
+            f"data: {file} is {sides[0]}×{sides[1]}, and at most {MOST_PIXELS:,} pixels are accepted; make it smaller"
+        )
+    return data
+
+
+def _imdecode(data: NDArray[np.uint8], flag: int) -> Any:
+    """What OpenCV makes of an image; None where it is none."""
+    # OpenCV 5 has the level of its log in a module of its own.
+    set_level = getattr(cv2, "setLogLevel", None) or cv2.utils.logging.setLogLevel
+    level = set_level(0)  # what is wrong with a file is said once, by us
+    try:
+        return cv2.imdecode(data, flag) if data.size else None
+    except cv2.error:
+        return None
+    finally:
+        set_level(level)
+
+
+def decoded(file: Path, content: NDArray[np.uint8], color: str) -> NDArray[np.uint8]:
+    image = _imdecode(content, cv2.IMREAD_COLOR if color == "rgb" else cv2.IMREAD_GRAYSCALE)
+    if image is None:
+        what = "is not a readable image" if content.size else "is empty, not a readable image"
+        raise InputError(f"data: {file} {what}; put a readable one in its place, or remove it and start a new run")
+    if color == "rgb":
+        image = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+    pixels: NDArray[np.uint8] = np.asarray(image, dtype=np.uint8)
+    return pixels[..., 0] if color == "grey" and pixels.ndim == 3 else pixels

@@ -1,0 +1,70 @@
+"""Where what is expected of images is once a configuration has moved them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.perturb import Perturbation
+from testifai.perturb.outlines import Outline
+from testifai.support.boxes import CLASS, CONFIDENCE, NONE, Boxes
+
+LEAST_LEFT = 0.5  # of a box on the image, for it to be expected still
+
+
+@dataclass(frozen=True)
+class Movement:
+    """One step of a composite that moves pixels, with what its draws follow besides the images' numbers."""
+
+    perturbation: Perturbation
+    severity: int
+    seed: int
+    occurrence: int
+
+
+# What has been moved: f(rows, steps, sizes, numbers) -> rows; sizes and numbers are those of the images.
+Mover = Callable[[Any, Sequence[Movement], NDArray[np.intp], NDArray[np.intp]], Any]
+
+
+def move_boxes(
+    boxes: Boxes, steps: Sequence[Movement], sizes: NDArray[np.intp], numbers: NDArray[np.intp]
+) -> Boxes:
+    """Boxes where the steps, one after the other, have taken them.
+
+    One of which less than half is left on the image may be found or not; one that has left it is gone.
+    """
+    moved = boxes.copy()
+    for size in np.unique(sizes, axis=0):
+        rows = np.flatnonzero((sizes == size).all(axis=1))
+        places = [np.flatnonzero(boxes[row, :, CLASS] != NONE) for row in rows]
+        outlines = [
+            [Outline.of(box) for box in boxes[row, found, :CONFIDENCE]] for row, found in zip(rows, places, strict=True)
+        ]
+        for step in steps:
+            outlines = step.perturbation.apply_outlines(
+                outlines,
+                step.severity,
+                (int(size[0]), int(size[1])),
+                seed=step.seed,
+                indices=numbers[rows],
+                occurrence=step.occurrence,
+            )
+        for row, found, image in zip(rows, places, outlines, strict=True):
+            for place, outline in zip(found, image, strict=True):
+                _write(moved[row, place], outline)
+    return moved
+
+
+def _write(row: NDArray[np.float32], outline: Outline) -> None:
+    row[:CONFIDENCE] = outline.box
+    if outline.left < LEAST_LEFT:
+        row[CONFIDENCE] = 0
+    if not outline.left:
+        row[CLASS] = NONE
+
+
+MOVERS: dict[str, Mover] = {"boxes": move_boxes}

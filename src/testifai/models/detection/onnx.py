@@ -1,0 +1,215 @@
+"""Detectors in ONNX files: fitted images in, the boxes of each image out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError, suggest
+from testifai.models.base import Model
+from testifai.models.detection.choice import choose
+from testifai.models.detection.heads import HEADS, Head, Shapes, recognise
+from testifai.models.detection.letterbox import Letterbox, Size
+from testifai.models.onnx_session import (
+    DTYPES,
+    draws,
+    file_fingerprint,
+    infer,
+    only_input,
+    open_session,
+    plain_fingerprint,
+    sizes,
+)
+from testifai.models.preprocess import PerChannel, Preprocess, Scale
+from testifai.support import checks
+from testifai.support.batches import Batch
+from testifai.support.boxes import MOST, Boxes, pack
+
+Fit = Literal["centre", "corner", "stretch"]
+LEAST, OVERLAP = 0.01, 0.45  # of scores and of overlaps, as those who publish detectors have it
+TOGETHER = 8  # images on canvases at a time; more are no quicker on a CPU
+
+
+class OnnxDetector(Model):
+    """A detector in an ONNX file, its outputs read by their form: `head`, by default the one their shapes tell.
+
+    Images of any size are fitted to the `size` (height, width) that the graph was made for: whole and undistorted in
+    the middle of a grey canvas or at its first corner, or stretched. `confidence` is the least score of a box that is
+    handed out, `nms` the overlap from which the less sure of two boxes of a class is left out. What is not told is as
+    those who publish detectors with this head have it.
+    """
+
+    outputs = "boxes"
+    thread_safe = True
+    spares_batch = True
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        head: str | None = None,
+        size: Sequence[int] | None = None,
+        confidence: float | None = None,
+        nms: float | None = None,
+        fit: str | None = None,
+        bgr: bool | None = None,
+        scale: Scale | None = None,
+        mean: PerChannel | None = None,
+        std: PerChannel | None = None,
+        classes: Sequence[str] | None = None,
+        threads: int = 1,
+        batch_size: int | None = None,
+    ) -> None:
+        self.path = Path(path)
+        told = {
+            "head": head, "size": size, "confidence": confidence, "nms": nms, "fit": fit, "bgr": bgr,
+            "scale": scale, "mean": mean, "std": std, "classes": classes,
+        }  # fmt: skip
+        self._options = {**told, "threads": threads, "batch_size": batch_size}
+        self.preprocessing = {option: value for option, value in told.items() if value is not None}
+        self.name = self.path.name
+        self._session = open_session(self.path, threads)
+        self._fingerprint = file_fingerprint(self.path)
+        self.repeatable = not draws(self.path)
+        taken = only_input(self.name, self._session.get_inputs())
+        self._shape, self._channels_last = _image_shape(self.name, sizes(taken))
+        self.canvas = _canvas(self.name, self._shape, size)
+        self._dtype = np.dtype(DTYPES[taken.type])
+        self._names = [node.name for node in self._session.get_outputs()]
+        self.head, self._names, shapes = self._read_head(head)
+        self._fit = Letterbox(self.canvas, **_fitting(self.head, fit))
+        self._bgr = self.head.bgr if bgr is None else bgr
+        self._prepare = Preprocess(
+            "NHWC" if self._channels_last else "NCHW",
+            self.head.scale if scale is None else scale,
+            self.head.mean if mean is None else mean,
+            self.head.std if std is None else std,
+            self._dtype,
+        )
+        self.confidence = LEAST if confidence is None else checks.number("model: confidence", confidence, least=0, most=1)
+        overlap = OVERLAP if nms is None and self.head.overlapping else nms
+        self.nms = None if overlap is None else checks.number("model: nms", overlap, above=0, most=1)
+        self.classes = self.head.classes(shapes)
+        if classes is not None:
+            self.class_values = [str(one) for one in classes]
+            if self.classes is not None and len(self.class_values) != self.classes:
+                raise InputError(
+                    f"model: classes names {len(self.class_values)} classes; {self.name} tells {self.classes} apart"
+                )
+            self.classes = len(self.class_values)
+        self.batch_size = batch_size
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the file and of all files of weights it names, as they were when it was opened."""
+        return self._fingerprint
+
+    @property
+    def former_fingerprint(self) -> str:
+        return plain_fingerprint(self.path)
+
+    def __call__(self, batch: Batch) -> Boxes:
+        images = [_in_colour(self.name, image) for image in batch]
+        found: list[Boxes] = []
+        for start in range(0, len(images), TOGETHER):
+            found += self._boxes(images[start : start + TOGETHER])
+        return pack(found, MOST)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A session of onnxruntime cannot be copied to another process; the file can be opened again there.
+        return _reopen, (self.path.absolute(), self._options)
+
+    def _boxes(self, images: list[NDArray[np.uint8]]) -> list[Boxes]:
+        canvases = np.concatenate([self._fit(image[None]) for image in images])
+        corners, scores = self.head.decode(self._run(canvases), self.canvas)
+        return [
+            choose(box, score, self._fit.placed(size), size, least=self.confidence, overlap=self.nms)
+            for box, score, size in zip(corners, scores, [_size(image) for image in images], strict=True)
+        ]
+
+    def _run(self, canvases: NDArray[np.uint8]) -> list[NDArray[Any]]:
+        ready = np.asarray(self._prepare(canvases[..., ::-1] if self._bgr else canvases))
+        return infer(self._session, self._names, ready, self.name)
+
+    def _read_head(self, told: str | None) -> tuple[Head, list[str], Shapes]:
+        """How the outputs are read, which of them, and their shapes."""
+        shapes = [sizes(node) for node in self._session.get_outputs()]
+        if not all(shapes) or any(size is None for shape in shapes for size in shape[1:]):
+            shapes = self._seen_shapes()
+        if told is not None and told not in HEADS:
+            raise InputError(f"model: head {told!r} is not known; {suggest(told, HEADS)}")
+        # Some graphs hand out more than the boxes, which then come first.
+        for count in dict.fromkeys((len(shapes), 1)):
+            some = shapes[:count]
+            found = recognise(some, self.canvas) if told is None else HEADS[told]
+            if found is not None and found.fits(some, self.canvas):
+                return found, self._names[:count], some
+        listed = ", ".join(f"{name} {_shown(shape)}" for name, shape in zip(self._names, shapes, strict=True))
+        heads = HEADS.values() if told is None else [HEADS[told]]
+        known = ", ".join(f"{one.name} {one.form(self.canvas)}" for one in heads)
+        what = "no head that is known" if told is None else f"not the head {told!r}"
+        raise InputError(
+            f"model: the outputs of {self.name} fit {what}: {listed}; accepted for images of "
+            f"{self.canvas[0]}×{self.canvas[1]}: {known}"
+        )
+
+    def _seen_shapes(self) -> list[tuple[int | None, ...]]:
+        """The shapes of outputs whose sizes the graph leaves open, from an image of nothing."""
+        layout = (1, *self.canvas, 3) if self._channels_last else (1, 3, *self.canvas)
+        made = infer(self._session, self._names, np.zeros(layout, self._dtype), self.name)
+        return [output.shape for output in made]
+
+
+def _image_shape(name: str, shape: tuple[int | None, ...]) -> tuple[tuple[int | None, int | None], bool]:
+    """Height and width that a graph takes, and whether colours come last."""
+    if len(shape) == 4 and 3 in (shape[1], shape[3]):
+        return (shape[1:3], True) if shape[1] != 3 else (shape[2:4], False)  # type: ignore[return-value]
+    raise InputError(f"model: {name} takes inputs {_shown(shape)}; a detector takes (N, 3, height, width) or (N, height, "
+                     "width, 3)")  # fmt: skip
+
+
+def _canvas(name: str, taken: tuple[int | None, int | None], told: Sequence[int] | None) -> Size:
+    if told is not None:
+        sides = list(told) if isinstance(told, list | tuple) else []
+        if len(sides) != 2 or not all(isinstance(side, int) and side > 0 for side in sides):
+            raise InputError(f"model: size = {told!r} is not accepted; [height, width] in pixels is")
+        if any(own not in (None, side) for own, side in zip(taken, sides, strict=True)):
+            raise InputError(f"model: size = {list(told)} is not what {name} takes, {_shown(taken)}; leave it out")
+        return sides[0], sides[1]
+    if taken[0] is None or taken[1] is None:
+        raise InputError(f"model: {name} takes images of any size; say which it was made for: size = [640, 640]")
+    return taken[0], taken[1]
+
+
+def _fitting(head: Head, told: str | None) -> dict[str, Any]:
+    if told is None:
+        return {"fill": head.fill, "centred": head.centred, "stretch": head.stretch}
+    checks.choice("model: fit", told, get_args(Fit))
+    return {"fill": head.fill, "centred": told == "centre", "stretch": told == "stretch"}
+
+
+def _in_colour(name: str, image: Any) -> NDArray[np.uint8]:
+    if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim not in (2, 3):
+        what = f"{image.dtype} {image.shape}" if isinstance(image, np.ndarray) else f"a {type(image).__name__}"
+        raise InputError(f"{name}: the inputs are {what}; a detector takes images, uint8 (height, width, 3)")
+    if image.ndim == 2 or image.shape[2] == 1:
+        image = np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)
+    if image.shape[2] != 3:
+        raise InputError(f"{name}: the images have {image.shape[2]} channels; a detector takes 3, RGB")
+    return image
+
+
+def _size(image: NDArray[np.uint8]) -> Size:
+    return image.shape[0], image.shape[1]
+
+
+def _shown(shape: Sequence[int | None]) -> str:
+    return f"({', '.join('any' if size is None else str(size) for size in shape)})"
+
+
+def _reopen(path: Path, options: dict[str, Any]) -> OnnxDetector:
+    return OnnxDetector(path, **options)
