@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from testifai.errors import InputError
 from testifai.perturb import Perturbation, get, registry
+from testifai.perturb.masks import looked_up, through
 from testifai.support.libraries import cv2
 
 MOVING = [
@@ -49,20 +52,25 @@ def agree(masks, pictures, label):
     return np.count_nonzero(told & shown) / union if union else 1.0
 
 
-def through(steps, seed=0, images=2):
+def moved(steps, seed=0, images=2):
+    """Label maps after some steps, and pictures of each label after the same."""
     masks = np.stack([shapes()] * images)
     pictures = {label: painted(masks, label) for label in (1, 2, 3)}
+    ways = []
     for occurrence, (name, severity) in enumerate(steps):
         key = {"seed": seed, "occurrence": occurrence, "indices": np.arange(5, 5 + images)}
-        masks = get(name).apply_masks(masks, severity, void=VOID, **key)
+        ways.append(get(name).places(severity, SIZE, **key))
         pictures = {label: get(name).apply(one, severity, **key) for label, one in pictures.items()}
-    return masks, pictures
+    shown = [functools.reduce(through, places) for places in zip(*ways, strict=True)]
+    return np.stack([looked_up(mask, one, VOID) for mask, one in zip(masks, shown, strict=True)]), pictures
 
 
 @pytest.mark.parametrize("name", MOVING)
 @pytest.mark.parametrize("severity", range(1, 6))
 def test_labels_are_where_the_moved_picture_shows_them(name, severity):
-    masks, pictures = through([(name, severity)])
+    masks, pictures = moved([(name, severity)])
+    alone = get(name).apply_masks(np.stack([shapes()] * 2), severity, void=VOID, indices=np.arange(5, 7))
+    assert np.array_equal(alone, masks)
     assert masks.dtype == np.uint8
     assert all(agree(masks, pictures[label], label) >= 0.9 for label in (1, 2, 3))
 
@@ -70,10 +78,10 @@ def test_labels_are_where_the_moved_picture_shows_them(name, severity):
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(MOVING), st.integers(1, 5)), min_size=2, max_size=3), st.integers(0, 10**6))
 def test_labels_go_through_composites_in_order(steps, seed):
-    masks, pictures = through(steps, seed, images=1)
+    masks, pictures = moved(steps, seed, images=1)
     for label in (1, 2, 3):
         # Of a sliver, the blur of two or three resamplings is much.
-        if np.count_nonzero(masks == label) >= 600:
+        if np.count_nonzero(masks == label) >= 1500:
             assert agree(masks, pictures[label], label) >= 0.9
 
 
@@ -109,6 +117,7 @@ def test_a_perturbation_of_the_users_says_what_its_pixels_show():
     flip = Perturbation("mine.flip", lambda x, _, rng: x[:, :, ::-1].copy(), [0, 1], shows=mirrored)
     masks = np.stack([shapes()])
     assert np.array_equal(flip.apply_masks(masks, 1, void=VOID), flip.apply(masks, 1))
+    assert flip.apply_boxes([[[10, 20, 40, 50]]], 1, SIZE)[0].tolist() == [[200, 20, 230, 50]]
 
 
 def test_every_perturbation_that_moves_boxes_moves_masks():

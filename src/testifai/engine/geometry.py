@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.perturb import Perturbation
+from testifai.perturb.masks import looked_up, through
 from testifai.perturb.outlines import Outline
 from testifai.support.boxes import CLASS, CONFIDENCE, NONE, Boxes
+from testifai.support.label_maps import UNSEEN
 
 LEAST_LEFT = 0.5  # of a box on the image, for it to be expected still
 
@@ -30,9 +33,7 @@ class Movement:
 Mover = Callable[[Any, Sequence[Movement], NDArray[np.intp], NDArray[np.intp]], Any]
 
 
-def move_boxes(
-    boxes: Boxes, steps: Sequence[Movement], sizes: NDArray[np.intp], numbers: NDArray[np.intp]
-) -> Boxes:
+def move_boxes(boxes: Boxes, steps: Sequence[Movement], sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Boxes:
     """Boxes where the steps, one after the other, have taken them.
 
     One of which less than half is left on the image may be found or not; one that has left it is gone.
@@ -59,6 +60,21 @@ def move_boxes(
     return moved
 
 
+def move_masks(
+    maps: NDArray[Any], steps: Sequence[Movement], sizes: NDArray[np.intp], numbers: NDArray[np.intp]
+) -> NDArray[Any]:
+    """Label maps where the steps, one after the other, have taken them; a pixel that nothing moved to is not seen."""
+    size = (maps.shape[1], maps.shape[2])
+    ways = [
+        step.perturbation.places(
+            step.severity, size, seed=step.seed, indices=numbers, occurrence=step.occurrence
+        )
+        for step in steps
+    ]
+    shown = (reduce(through, places) for places in zip(*ways, strict=True))
+    return np.stack([looked_up(labels, places, UNSEEN) for labels, places in zip(maps, shown, strict=True)])
+
+
 def _write(row: NDArray[np.float32], outline: Outline) -> None:
     row[:CONFIDENCE] = outline.box
     if outline.left < LEAST_LEFT:
@@ -67,4 +83,4 @@ def _write(row: NDArray[np.float32], outline: Outline) -> None:
         row[CLASS] = NONE
 
 
-MOVERS: dict[str, Mover] = {"boxes": move_boxes}
+MOVERS: dict[str, Mover] = {"boxes": move_boxes, "masks": move_masks}

@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.perturb.masks import Places, check_masks, looked_up
-from testifai.perturb.outlines import Corners, Outline
+from testifai.perturb.outlines import Corners, Outline, seen
 from testifai.perturb.rng import Rng
 from testifai.support.batches import SIDES, Batch, Side, are_images, are_pairs, by_shape
 from testifai.support.checks import number, whole
+from testifai.support.label_maps import UNSEEN
 from testifai.support.own_code import ANY_FAULT
 
 Function = Callable[[Any, Any, Rng], Any]
@@ -57,7 +58,7 @@ class Perturbation:
     tensors: bool = False
     # How outlines move along, more exact in composites than `boxes`, which it makes if there is none.
     move: Move | None = None
-    # Which place each pixel shows, so that label maps move along; None where they stay as they are.
+    # Which place each pixel shows, so that label maps move along; it makes `move`, too, if there is none.
     shows: Shows | None = None
 
     def __post_init__(self) -> None:
@@ -84,6 +85,8 @@ class Perturbation:
                 f"perturbation '{self.name}': boxes is {self.boxes!r}; "
                 "it must be callable as f(boxes, parameter, rng, size)"
             )
+        if self.boxes is None and self.move is None and self.shows is not None:
+            object.__setattr__(self, "move", _move_by(self.shows))
         if self.boxes is None and self.move is not None:
             object.__setattr__(self, "boxes", _boxes_by(self.move))
         if self.levels is not None:
@@ -216,7 +219,7 @@ class Perturbation:
         masks: ArrayLike,
         severity: int,
         *,
-        void: int,
+        void: int = UNSEEN,
         seed: int = 0,
         indices: ArrayLike | None = None,
         occurrence: int = 0,
@@ -226,19 +229,30 @@ class Perturbation:
         Pixels that show nothing of the image, or only its mirror image, become `void`.
         """
         severity, given = self.check_severity(severity), check_masks(masks, void)
-        moves = self.boxes is not None or self.shows is not None
-        if severity == 0 or not moves or not len(given):
+        if severity == 0 or not self.moves or not len(given):
             return given
+        numbers, size = check_indices(indices, len(given)), (given.shape[1], given.shape[2])
+        shown = self.places(severity, size, seed=seed, indices=numbers, occurrence=occurrence)
+        return np.stack([looked_up(mask, places, void) for mask, places in zip(given, shown, strict=True)])
+
+    def places(
+        self, severity: int, size: tuple[int, int], *, seed: int = 0, indices: ArrayLike, occurrence: int = 0
+    ) -> Iterator[Places]:
+        """For images of these numbers, one after the other: the place in the original that each pixel shows."""
         if self.shows is None:
             raise InputError(
                 f"perturbation '{self.name}': it moves boxes and does not say how masks move; give it `shows`, "
                 "f(parameter, rng, size), which yields for each image the x and y of the place that each pixel shows"
             )
-        rng = Rng(check_seed(seed), self.name, severity, check_indices(indices, len(given)), occurrence)
+        numbers = np.asarray(indices)
+        rng = Rng(check_seed(seed), self.name, severity, numbers, occurrence)
         with self._blamed(f"severity {severity} on masks"):
-            shown = self.shows(self.severities[severity], rng, (given.shape[1], given.shape[2]))
-            moved = [looked_up(mask, places, void) for mask, places in zip(given, shown, strict=True)]
-        return np.stack(moved)
+            yield from self.shows(self.severities[severity], rng, _size(size))
+
+    @property
+    def moves(self) -> bool:
+        """Whether it says that pixels move, and with them boxes or masks."""
+        return self.boxes is not None or self.shows is not None
 
     def _boxed_outlines(
         self, given: list[list[Outline]], severity: int, size: tuple[int, int], **key: Any
@@ -301,6 +315,16 @@ class Perturbation:
         return checked
 
 
+def _move_by(shows: Shows) -> Move:
+    """Outlines moved as pixels are."""
+
+    def move(outlines: list[list[Corners]], parameter: Any, rng: Rng, size: tuple[int, int]) -> list[list[Corners]]:
+        shown = shows(parameter, rng, size)
+        return [seen(image, *places) for image, places in zip(outlines, shown, strict=True)]
+
+    return move
+
+
 def _boxes_by(move: Move) -> Boxes:
     """Boxes moved as outlines are: the upright box around what of each is still on the image."""
 
@@ -325,7 +349,9 @@ def check_batch(batch: Any) -> int:
     elif isinstance(batch, np.ndarray) or is_tensor(batch):
         shape = batch.shape
     else:
-        raise InputError(f"batch: {_kind(batch)} is not accepted; give an array or a list of strings, of pairs or of images")
+        raise InputError(
+            f"batch: {_kind(batch)} is not accepted; give an array or a list of strings, of pairs or of images"
+        )
     if len(shape) == 0:
         raise InputError("batch: a single number is not accepted; give an array whose first axis is the input")
     if 0 in shape:

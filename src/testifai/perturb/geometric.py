@@ -16,7 +16,7 @@ from testifai.perturb.base import Move, Perturbation, Shows
 from testifai.perturb.images import GROUPED, SLAB, image_perturbation
 from testifai.perturb.masks import Places
 from testifai.perturb.ops import about_centre
-from testifai.perturb.outlines import Corners, contains
+from testifai.perturb.outlines import Corners
 
 __all__ = ["AffineChoice", "about_centre", "affine_perturbation", "displacement_perturbation", "turn"]
 
@@ -63,9 +63,7 @@ def displacement_perturbation(
     """
 
     def register(plan: DisplacementPlan) -> Perturbation:
-        shows = _displaced_places(plan)
-
-        @image_perturbation(name, severities, move=_displaced_move(shows), shows=shows, growing=growing, slab=slab)
+        @image_perturbation(name, severities, shows=_displaced_places(plan), growing=growing, slab=slab)
         @functools.wraps(plan)
         def move(ops: ModuleType, images: Any, parameter: Any, rng: Any) -> Any:
             height, width, _ = ops.image_shape(images)
@@ -123,46 +121,6 @@ def _displaced_places(plan: DisplacementPlan) -> Shows:
     return shows
 
 
-def _displaced_move(shows: Shows) -> Move:
-    """The outlines of the pixels that show a place within each; none where no pixel does.
-
-    A displacement may fold the image, so it has no inverse to send corners through.
-    """
-
-    def move(outlines: list[list[Corners]], parameter: Any, rng: Any, size: tuple[int, int]) -> list[list[Corners]]:
-        return [
-            [_around(*_showing(corners, *places)) for corners in image]
-            for image, places in zip(outlines, shows(parameter, rng, size), strict=True)
-        ]
-
-    return move
-
-
 def _taken(corners: Corners, matrix: NDArray[np.float64]) -> Corners:
     """Where the inverse of a matrix takes corners; pixel centres lie at halves."""
     return np.asarray((corners - 0.5 - matrix[:, 2]) @ np.linalg.inv(matrix[:, :2]).T + 0.5)
-
-
-def _showing(corners: Corners, across: Any, down: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows and columns of the pixels that show a place within an outline."""
-    if not len(corners):
-        return np.zeros((2, 0), np.intp)[0], np.zeros((2, 0), np.intp)[1]
-    (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
-    row, column = np.nonzero((across >= left) & (across <= right) & (down >= top) & (down <= bottom))
-    upright = len(corners) == 4 and (np.isin(corners, [[left, top], [right, bottom]])).all()
-    if upright:
-        return row, column
-    within = contains(corners, across[row, column], down[row, column])
-    return row[within], column[within]
-
-
-def _around(row: NDArray[np.intp], column: NDArray[np.intp]) -> Corners:
-    """An outline around pixels: down along the first of each row, and up along the last."""
-    if not len(row):
-        return np.zeros((0, 2))
-    rows, first = np.unique(row, return_index=True)  # pixels come row by row
-    starts = column[first]
-    ends = column[np.append(first[1:], len(row)) - 1] + 1
-    left = np.column_stack([np.repeat(starts, 2), np.column_stack([rows, rows + 1]).ravel()])
-    right = np.column_stack([np.repeat(ends, 2), np.column_stack([rows, rows + 1]).ravel()])
-    return np.concatenate([left, right[::-1]]).astype(np.float64)

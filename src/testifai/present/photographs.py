@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from testifai.oracles.matching import match
 from testifai.support.boxes import CLASS, CONFIDENCE, Boxes, ious
 from testifai.support.images import Image
+from testifai.support.label_maps import UNSEEN
 from testifai.support.libraries import cv2
 
 LARGEST = 384  # pixels of a photograph's longer side
@@ -106,9 +107,10 @@ def with_map(
     wrong = np.zeros_like(judged)
     if expected is not None:
         other = shown(expected)
-        judged, wrong = other != void, (other != void) & (other != own)
+        judged = (other != void) & (other != UNSEEN)
+        wrong = judged & (other != own)
     coloured = np.array(PALETTE, np.uint8)[own % len(PALETTE)]
-    judged &= own != void
+    judged &= (own != void) & (own != UNSEEN)
     picture[judged] = (picture[judged].astype(np.uint16) + coloured[judged]) // 2
     down, across = np.indices(wrong.shape)
     picture[wrong & ((down + across) % STRIPE < STRIPE // 2)] = COLOURS[FALSE]

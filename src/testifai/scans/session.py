@@ -26,6 +26,7 @@ from testifai.errors import InputError
 from testifai.quality.assessment import Assessment
 from testifai.quality.plan import plan
 from testifai.runs import keys, own
+from testifai.runs.listed import DETECTIONS
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.runs.store import Store
 from testifai.scans.chance import ENOUGH, near_chance
@@ -82,6 +83,8 @@ class Session:
         self._stopped_early = self.stopping is not None
         self.budget, self.target, self.population = chosen.budget, chosen.target, chosen.population
         self.seed, self.keep = chosen.seed, self.methods.keep
+        if DETECTIONS in self.keep and self.oracle.moves != "boxes":
+            raise InputError(f"keep: detections are what the oracle detection judges; the oracle is {self.oracle.name}")
         self.part = _check_part(part, self.stopping, self.strategy)
         inputs = len(self.data.inputs)
         asked = ask_twice and not self.model.repeatable

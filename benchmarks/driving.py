@@ -1,0 +1,230 @@
+"""The first paper's evaluation on its third task: a detector of things on the road under translation, scaling, contrast
+and brightness.
+
+    python benchmarks/driving.py [--run driving.db] [--axes 4] [--seeds 20] [--workers N] [--measure]
+    python benchmarks/driving.py --shares
+
+Neither the paper's frames (Udacity) nor its detector (YOLOv11s) are to be had offline: the detector is YOLOX nano, the
+photographs are 80 of COCO's validation set with 815 boxes. A photograph passes where F1 against its boxes, moved along
+with it, is at least 0.5; F1 is the score.
+
+The truth is the full grid, which is measured once and kept in the run file (--run; a file of fewer tests is continued;
+--measure ends there). In 3D (brightness off) the twelve queries of Table 2 are answered as published and by the
+adaptive strategy at 5 % and 20 % of the inferences; then the coverage of 95 % intervals over seeds replayed from the
+grid. Error = estimate - truth; positive = optimistic. --shares tells how the time of a scan is divided.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import need, report
+from one_seed import ROUNDING
+from published import compare
+
+import testifai as ta
+from testifai.commands.example import table_2
+from testifai.data import Data, load
+from testifai.models.detection.onnx import OnnxDetector
+from testifai.present.export import write_grid
+from testifai.scans.replay import Grid, replay
+from testifai.support.boxes import CLASS, CONFIDENCE
+
+AXES = {name: f"deeptest.{name}" for name in ("translate", "scale", "contrast", "brightness")}
+SHARES = (0.05, 0.2)
+LEAST = 0.93
+
+
+def parts() -> tuple[Path, Data]:
+    """The detector's file and the photographs."""
+    model, folder = need("models/yolox_nano_coco.onnx", "data/coco_tiny")
+    return model, load("coco", folder / "instances.json")
+
+
+def measured(path: Path, axes: int, workers: int | None) -> ta.Tomogram:
+    """The full grid, from the file or as far as it is not in it."""
+    model, data = parts()
+    begin = time.perf_counter()
+    full = ta.scan(
+        OnnxDetector(model),
+        data,
+        ta.Space(dict(list(AXES.items())[:axes])),
+        strategy="full",
+        surrogate="none",
+        oracle="detection",
+        keep=["value", "detections"],
+        workers=workers,
+        store=path,
+        progress=True,
+    )
+    print(f"{full.inferences:,} inferences in the file; this run took {time.perf_counter() - begin:.0f} s")
+    return full
+
+
+def clean(full: ta.Tomogram) -> None:
+    """What the detector does with photographs as they are."""
+    truth = " and ".join(f"{name} == 0" for name in full.space.names)
+    found = full.average_precision(truth)
+    f1 = full.outcomes.kept(0, "value")
+    print(
+        f"\nclean: {full.base:.3f} of the photographs pass, mean F1 {f1.mean():.3f}, mAP {found.estimate:.4f} "
+        f"({found.low:.3f} to {found.high:.3f})"
+    )
+    places = np.arange(full.outcomes.inputs)
+    boxes = [full.outcomes.boxes(name, 0, places) for name in ("detections", "expected")]
+    if (theirs := coco_map(*boxes)) is None:
+        print("pycocotools is not installed: nothing to compare with")
+    else:
+        report("mAP, distance from pycocotools", abs(found.estimate - theirs), "", 1e-6)
+
+
+def coco_map(found: Sequence[Any], expected: Sequence[Any]) -> float | None:
+    """What pycocotools says of the same boxes."""
+    try:
+        from pycocotools.coco import COCO
+        from pycocotools.cocoeval import COCOeval
+    except ImportError:
+        return None
+
+    def rows(images: Sequence[Any]) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": 0, "image_id": image, "category_id": int(box[CLASS]), "score": float(box[CONFIDENCE]),
+                "bbox": [float(x) for x in (box[0], box[1], box[2] - box[0], box[3] - box[1])],
+                "area": float((box[2] - box[0]) * (box[3] - box[1])), "iscrowd": int(box[CONFIDENCE] == 0),
+            }
+            for image, boxes in enumerate(images)
+            for box in boxes.astype(np.float64)
+        ]  # fmt: skip
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        truth = COCO()
+        annotations = [{**row, "id": number} for number, row in enumerate(rows(expected), start=1)]
+        classes = sorted({row["category_id"] for row in annotations})
+        truth.dataset = {
+            "info": {},
+            "images": [{"id": image} for image in range(len(found))],
+            "categories": [{"id": label} for label in classes],
+            "annotations": annotations,
+        }
+        truth.createIndex()
+        results = [{k: row[k] for k in ("image_id", "category_id", "bbox", "score")} for row in rows(found)]
+        judged = COCOeval(truth, truth.loadRes(results), "bbox")
+        judged.evaluate()
+        judged.accumulate()
+        judged.summarize()
+    return float(judged.stats[0])
+
+
+def regions(full: ta.Tomogram) -> None:
+    """Pass rate, mean F1 and mAP on all tests of the run, by order and by severity of each axis."""
+    print("\nregion                 tests  pass rate  mean F1    mAP (95 %)")
+    asked = [*(f"order == {order}" for order in range(len(full.space.axes) + 1))]
+    asked += [f"{name} == 5 and order == 1" for name in full.space.names]
+    for query in asked:
+        ids = np.flatnonzero(full.select(query))
+        values = np.mean([full.outcomes.kept(int(test), "value").mean() for test in ids])
+        precision = full.average_precision(query)
+        print(
+            f"{query:32s} {len(ids):5d} {full.query(query).robustness:8.3f} {values:8.3f} "
+            f"{precision.estimate:8.3f} ({precision.low:.3f} to {precision.high:.3f})"
+        )
+
+
+def recorded(full: ta.Tomogram) -> Grid:
+    """The run as a grid to replay from."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder, "grid.npz")
+        write_grid(full, target)
+        return Grid.read(target)
+
+
+def twelve(cube: Grid, seeds: int) -> None:
+    """Table 2 by both methods."""
+    truth = replay(cube, "full", surrogate="none")
+    print(f"\n3D ({', '.join(cube.axes)}): partial tomography as published")
+    published = replay(cube, "ordered", stopping="window")
+    compare(published, truth)
+    total = cube.space.size * cube.inputs
+    print(f"\nerrors of the twelve queries: as published ({published.inferences / total:.0%} of the inferences), and")
+    print(
+        f"adaptive at {' and '.join(f'{share:.0%}' for share in SHARES)}, mean and mean absolute error of {seeds} seeds"
+    )
+    found = {
+        share: [replay(cube, "adaptive", budget=round(share * total), seed=seed) for seed in range(seeds)]
+        for share in SHARES
+    }
+    largest: dict[str, float] = defaultdict(float)
+    for name, query in table_2(cube.axes).items():
+        right = truth.query(query).robustness
+        first = published.query(query).robustness - right
+        cells = [f"{first:+8.3f}"]
+        largest["published"] = max(largest["published"], abs(first))
+        for share, runs in found.items():
+            errors = np.array([run.query(query).robustness - right for run in runs])
+            cells.append(f"{errors.mean():+8.3f} {np.abs(errors).mean():7.3f}")
+            largest[f"{share:.0%}"] = max(largest[f"{share:.0%}"], float(np.abs(errors).mean()))
+        print(f"{name:4s} {right:7.3f}   {'   '.join(cells)}")
+    print("largest: " + ", ".join(f"{name} {error:.3f}" for name, error in largest.items()))
+
+
+def coverage(grid: Grid, seeds: int) -> None:
+    """The share of 95 % intervals that hold the truth: pass rates and mean scores, of tests and of regions."""
+    rates = grid.truth.reshape(-1)
+    means = np.array([grid.values(test, np.arange(grid.inputs)).mean() for test in range(grid.space.size)])
+    asked = table_2(grid.axes[:3])
+    print(f"\n{len(grid.axes)}D, adaptive, {seeds} seeds: share of 95 % intervals that hold the truth (half-width)")
+    for share in SHARES:
+        held: dict[str, list[tuple[bool, float]]] = defaultdict(list)
+        for seed in range(seeds):
+            budget = round(share * grid.space.size * grid.inputs)
+            run = replay(grid, "adaptive", budget=budget, seed=seed, scores=True)
+            for truth, low, high in zip(rates, run.low.reshape(-1), run.high.reshape(-1), strict=True):
+                held["pass rate of tests"].append(within(truth, low, high))
+            for query in asked.values():
+                chosen = run.select(query)
+                answer, score = run.query(query), run.query(query, score="value")
+                held["pass rate of regions"].append(within(rates[chosen].mean(), answer.low, answer.high))
+                held["mean F1 of regions"].append(within(means[chosen].mean(), score.low, score.high))
+        for name, found in held.items():
+            hits, widths = np.array(found, float).T
+            report(
+                f"{share:.0%}: {name} (half-width {widths.mean():.3f}), 1 - coverage", 1 - hits.mean(), "", 1 - LEAST
+            )
+
+
+def within(truth: float, low: float, high: float) -> tuple[bool, float]:
+    return low - ROUNDING <= truth <= high + ROUNDING, (high - low) / 2
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", type=Path, help="run file of the full grid; measured where it is not complete")
+    parser.add_argument("--axes", type=int, default=4, choices=(3, 4))
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--measure", action="store_true", help="measure the grid and no more")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        full = measured(options.run or Path(folder, "driving.db"), options.axes, options.workers)
+        clean(full)
+        if options.measure:
+            return
+        regions(full)
+        grid = recorded(full)
+        cube = grid.sub(dict.fromkeys(grid.axes[3:], 0))
+        twelve(cube, options.seeds)
+        coverage(cube, options.seeds)
+
+
+if __name__ == "__main__":
+    main()
