@@ -84,7 +84,7 @@ def test_labels_are_checked_before_anything_runs():
     oracle.check(labels, 22)
     with pytest.raises(InputError, match=r"labels: 21 is no class of the model; accepted: 0 … 20, and 255 for pixels"):
         oracle.check(labels, 21)
-    with pytest.raises(InputError, match="against = 'labels' needs labels; the data have none: leave it out"):
+    with pytest.raises(InputError, match="against = 'labels' needs labels, and the data have none; leave it out"):
         Segmentation(against="labels").check(None, 3)
     with pytest.raises(InputError, match="iou"):
         resolve({"use": "segmentation", "iou": 0})

@@ -58,6 +58,16 @@ def test_a_box_at_the_edge_keeps_its_words_within_the_picture():
     assert (picture == photographs.INK).all(axis=-1).any()
 
 
+def test_words_stand_at_the_wrong_boxes_first():
+    crowd = np.zeros((200, 200, 3), np.uint8)
+    right = [photographs.Mark(np.array([x, 20.0, x + 18, 60]), RIGHT, "cat") for x in range(0, 180, 20)]
+    wrong = photographs.Mark(np.array([80.0, 100, 120, 140]), FALSE, "dog")
+    picture = with_boxes(crowd, [wrong, *right], largest=200)
+    assert (picture[85:100, 80:120] == photographs.COLOURS[FALSE]).all(axis=-1).sum() > 50
+    tags = (picture[5:19] == photographs.COLOURS[RIGHT]).all(axis=-1).any(axis=0)
+    assert 0 < np.count_nonzero(np.diff(tags.astype(int)) == 1) < len(right)
+
+
 def test_wrong_pixels_are_striped_and_those_not_judged_plain():
     image = np.full((50, 50, 3), 200, np.uint8)
     found, expected = np.zeros((50, 50), int), np.zeros((50, 50), int)

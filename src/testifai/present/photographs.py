@@ -16,9 +16,10 @@ from testifai.support.images import Image
 from testifai.support.label_maps import UNSEEN
 from testifai.support.libraries import cv2
 
-LARGEST = 384  # pixels of a photograph's longer side
+LARGEST = 320  # pixels of a photograph's longer side
 LINE, FONT, TEXT = 2, cv2.FONT_HERSHEY_SIMPLEX, 0.38
 DASH = 6
+TAGGED = 8  # boxes with words at them: more would hide the photograph
 INK = (255, 255, 255)
 
 RIGHT, MISSED, FALSE, OTHER = "right", "missed", "false", "of another class"
@@ -82,14 +83,18 @@ def in_words(drawn: Sequence[Mark]) -> str:
 
 
 def with_boxes(image: Image, drawn: Sequence[Mark], largest: int = LARGEST) -> Image:
-    """The picture in RGB, its longer side so many pixels at the most, with boxes and their words."""
+    """The picture in RGB, its longer side so many pixels at the most, with boxes, and words at the first of them.
+
+    Those are the wrong ones, the largest first.
+    """
     picture, scale = _fitted(image, largest)
-    for mark in drawn:
-        corners = np.rint(np.asarray(mark.box[:4], np.float64) * scale).astype(int)
-        limits = np.array([picture.shape[1], picture.shape[0]] * 2) - 1
-        left, top, right, bottom = np.clip(corners, 0, limits).tolist()
-        _outline(picture, (left, top, right, bottom), COLOURS[mark.kind], dashed=mark.kind == MISSED)
-        _tag(picture, mark.words, left, top, COLOURS[mark.kind])
+    limits = np.array([picture.shape[1], picture.shape[0]] * 2) - 1
+    corners = [np.clip(np.rint(np.asarray(mark.box[:4]) * scale).astype(int), 0, limits).tolist() for mark in drawn]
+    for mark, box in zip(drawn, corners, strict=True):
+        _outline(picture, box, COLOURS[mark.kind], dashed=mark.kind == MISSED)
+    told = sorted(range(len(drawn)), key=lambda one: (drawn[one].kind == RIGHT, -_area(drawn[one].box)))[:TAGGED]
+    for one in reversed(told):
+        _tag(picture, drawn[one].words, *corners[one][:2], COLOURS[drawn[one].kind])
     return picture
 
 
@@ -127,7 +132,11 @@ def _fitted(image: Image, largest: int) -> tuple[Image, float]:
     return np.array(cv2.resize(np.ascontiguousarray(colour), size, interpolation=way), np.uint8), scale
 
 
-def _outline(picture: Image, box: tuple[int, int, int, int], colour: tuple[int, ...], *, dashed: bool) -> None:
+def _area(box: NDArray[Any]) -> float:
+    return float((box[2] - box[0]) * (box[3] - box[1]))
+
+
+def _outline(picture: Image, box: Sequence[int], colour: tuple[int, ...], *, dashed: bool) -> None:
     left, top, right, bottom = box
     if not dashed:
         cv2.rectangle(picture, (left, top), (right, bottom), colour, LINE)
