@@ -102,3 +102,22 @@ def test_boxes_without_outcomes_are_damage(tmp_path, key, block):
         store.put_blocks([(key, block, np.ones((1, 7), np.float32))])
     with Store.open(tmp_path / "run.db") as store, pytest.raises(InputError, match="boxes of configuration"):
         store.load(INPUTS)
+
+
+def test_a_reader_sees_one_state_while_another_process_writes(tmp_path, monkeypatch):
+    saved(tmp_path / "run.db", (0, np.arange(10)))
+    load_boxes = Store._load_boxes
+
+    def after_another_save(store, outcomes, tests):
+        if store._lock is None:
+            saved(tmp_path / "run.db", (0, np.arange(10, 20)), (1, np.arange(5)))
+        load_boxes(store, outcomes, tests)
+
+    monkeypatch.setattr(Store, "_load_boxes", after_another_save)
+    with Store.open(tmp_path / "run.db") as store:
+        outcomes = store.load(INPUTS)
+    assert outcomes.total() == 10
+    assert holds(outcomes, 0, np.arange(10))
+    monkeypatch.undo()
+    with Store.open(tmp_path / "run.db") as store:
+        assert store.load(INPUTS).total() == 25

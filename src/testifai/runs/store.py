@@ -301,7 +301,7 @@ class Store:
     def load(self, inputs: int, tests: int | None = None) -> Outcomes:
         """All outcomes of the run; `tests`, where it is known, says how many there can be."""
         outcomes = Outcomes(inputs)
-        with self._plain_errors():
+        with self._plain_errors(), self._one_state():
             for configuration, block, attempted, passed, crc in self._connection.execute(
                 "SELECT configuration, block, attempted, passed, crc FROM outcomes"
             ):
@@ -325,8 +325,18 @@ class Store:
                 if len(data) != 4 * len(places):
                     raise self._wrong("values", configuration, "are not of its inputs")
                 outcomes.load_kept(configuration, name, places, np.frombuffer(data, "<f4"))
-        self._load_boxes(outcomes, tests)
+            self._load_boxes(outcomes, tests)
         return outcomes
+
+    @contextmanager
+    def _one_state(self) -> Iterator[None]:
+        """All that is read in here is of one moment, also where another process goes on writing."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
 
     def _load_boxes(self, outcomes: Outcomes, tests: int | None) -> None:
         for key, block, stored in self.get_blocks(keys.BOXES):
