@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.statistics.intervals import fixed_width
+from testifai.statistics.means import Moments, mean_of_width
 from testifai.support.checks import number, whole
 from testifai.support.registry import Registry
 
@@ -26,8 +27,11 @@ class StoppingRule(ABC):
     batch: int
 
     @abstractmethod
-    def stops(self, passed: NDArray[np.bool_], inputs: int) -> NDArray[np.bool_]:
-        """Which tests to stop: the last axis of `passed` is a test's outcomes so far in visiting order, of `inputs`."""
+    def stops(self, passed: NDArray[Any], inputs: int) -> NDArray[np.bool_]:
+        """Which tests to stop: the last axis of `passed` is a test's outcomes so far in visiting order, of `inputs`.
+
+        They are true or false or, in a run that is planned for a score, its values in 0..1.
+        """
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -54,13 +58,13 @@ class Window(StoppingRule):
         whole(f"stopping: window of {self.name}", self.window, least=1)
         number(f"stopping: delta of {self.name}", self.delta, above=0)
 
-    def stops(self, passed: NDArray[np.bool_], inputs: int) -> NDArray[np.bool_]:
+    def stops(self, passed: NDArray[Any], inputs: int) -> NDArray[np.bool_]:
         return _settled(self._rates(passed), self.delta, self.window)
 
     def describe(self) -> dict[str, Any]:
         return {"use": self.name, **asdict(self)}
 
-    def _rates(self, passed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _rates(self, passed: NDArray[Any]) -> NDArray[np.float64]:
         whole = passed.shape[-1] // self.batch
         batches = passed[..., : whole * self.batch].reshape(*passed.shape[:-1], whole, self.batch)
         rates: NDArray[np.float64] = batches.mean(axis=-1)
@@ -73,7 +77,7 @@ class CumulativeWindow(Window):
 
     name = "window-cumulative"
 
-    def _rates(self, passed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _rates(self, passed: NDArray[Any]) -> NDArray[np.float64]:
         rates = super()._rates(passed)
         return np.cumsum(rates, axis=-1) / np.arange(1, rates.shape[-1] + 1)
 
@@ -92,8 +96,11 @@ class Interval(StoppingRule):
         number(f"stopping: target of {self.name}", self.target, above=0)
         number(f"stopping: confidence of {self.name}", self.confidence, above=0, below=1)
 
-    def stops(self, passed: NDArray[np.bool_], inputs: int) -> NDArray[np.bool_]:
-        low, high = fixed_width(passed.sum(axis=-1), passed.shape[-1], inputs, self.confidence)
+    def stops(self, passed: NDArray[Any], inputs: int) -> NDArray[np.bool_]:
+        if passed.dtype == bool:
+            low, high = fixed_width(passed.sum(axis=-1), passed.shape[-1], inputs, self.confidence)
+        else:
+            low, high = mean_of_width(Moments.of(passed), inputs, self.confidence)
         return np.asarray(high - low <= 2 * self.target)
 
     def describe(self) -> dict[str, Any]:
@@ -107,7 +114,7 @@ class ForeignRule(StoppingRule):
         self.given, self.batch = given, given.batch
         self.name = str(getattr(given, "name", type(given).__name__))
 
-    def stops(self, passed: NDArray[np.bool_], inputs: int) -> NDArray[np.bool_]:
+    def stops(self, passed: NDArray[Any], inputs: int) -> NDArray[np.bool_]:
         return np.asarray(self.given.stops(passed, inputs))
 
     def describe(self) -> dict[str, Any]:

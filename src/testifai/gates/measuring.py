@@ -95,7 +95,7 @@ def prepare(spec: Spec, folder: Path, *, sharing: int | None = None) -> Session:
     blank = session.tomogram()
     for number, gate in enumerate(spec.gate, start=1):
         with naming(gate, number):
-            blank.bound(gate.query, gate.inputs)
+            blank.scored(gate.score).bound(gate.query, gate.inputs)
     return session
 
 
@@ -188,7 +188,8 @@ def measure(
 
 def _terms(spec: Spec, session: Session, sharing: int | None) -> dict[str, Any]:
     """What decides how far a run goes and what its verdicts are, besides the outcomes."""
-    gates = [gate.model_dump(mode="json", exclude={"name"}) for gate in spec.gate]
+    # What a gate about pass rates is told by was told before there were scores.
+    gates = [gate.model_dump(mode="json", exclude={"name"} | ({"score"} - gate.model_fields_set)) for gate in spec.gate]
     quality = None if session.assessment is None else json.loads(json.dumps(session.assessment.describe(), default=str))
     limits = {"budget": session.budget, "target": session.target, "sharing": sharing or len(gates)}
     return {**limits, "gates": gates, "quality": quality, "rule": RULE}

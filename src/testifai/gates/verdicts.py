@@ -33,6 +33,7 @@ class Verdict:
             "query": self.gate.query,
             "at_least": self.gate.at_least,
             "basis": self.gate.basis,
+            **({} if self.gate.score is None else {"score": self.gate.score}),
             "status": self.status,
             "reason": self.reason,
             **{key: self.answer.as_dict()[key] for key in ("robustness", "low", "high")},
@@ -49,6 +50,7 @@ def judge(gates: Iterable[Gate], tomogram: Tomogram, sharing: int | None = None)
 
 
 def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
+    tomogram = tomogram.scored(gate.score)
     answer = tomogram.bound(gate.query, gate.inputs, looks=gates)
     needed = gate.at_least - 1e-9  # a mean of rates that are just enough must not fall short by rounding
     if math.isnan(answer.robustness):

@@ -34,7 +34,7 @@ class Oracle(ABC):
     needs_clean = False
     decides_classes = False  # what it judges is the class that the model decides for
     moves: str | None = None  # what of labels and clean outputs moves along with the image: "boxes"
-    score: str | None = None  # what its value is called, where that is a share in 0..1 worth a mean
+    score: str | None = None  # the name of its value, where every input has one in 0..1 and 1 is best, such as "f1"
 
     def fitted(self, labels: Array | None) -> Oracle:
         """The oracle for data with these labels, where that makes a difference."""

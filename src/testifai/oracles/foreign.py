@@ -17,7 +17,7 @@ class ForeignOracle(Oracle):
         self.needs_clean = bool(getattr(given, "needs_clean", False))
         self.decides_classes = bool(getattr(given, "decides_classes", False))
         self.moves = getattr(given, "moves", None)
-        self.score = getattr(given, "score", None)
+        self.score = score_of(given)
 
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
         outcome: Outcome = self.given.judge(outputs, expected, clean)
@@ -37,6 +37,12 @@ class ForeignOracle(Oracle):
     def describe(self) -> dict[str, Any]:
         described: dict[str, Any] = getattr(self.given, "describe", super().describe)()
         return described
+
+
+def score_of(given: Any) -> str | None:
+    """The score that an object of someone else's names; many have a method of that name, which is another matter."""
+    named = getattr(given, "score", None)
+    return named if isinstance(named, str) and named else None
 
 
 def adapt(oracle: Any) -> Oracle | None:

@@ -9,21 +9,29 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.oracles.base import Array, Oracle, Outcome
+from testifai.oracles.foreign import score_of
 from testifai.support.own_code import ANY_FAULT
 
 
 class Function(Oracle):
-    """A function of the user's: (outputs, expected, clean outputs) → passed per input, or an `Outcome`."""
+    """A function of the user's: (outputs, expected, clean outputs) → passed per input, or an `Outcome`.
+
+    Where the values of these are a score in 0..1, `score` names it, or an attribute of the function does.
+    """
 
     name = "function"
     needs_clean = True
 
     def __init__(
-        self, function: Callable[[Array, Array | None, Array | None], Any], needs_labels: bool = False
+        self,
+        function: Callable[[Array, Array | None, Array | None], Any],
+        needs_labels: bool = False,
+        score: str | None = None,
     ) -> None:
         if not callable(function):
             raise InputError(f"oracle function: {function!r} cannot be called; f(outputs, expected, clean) is accepted")
         self.function, self.needs_labels = function, needs_labels
+        self.score = score_of(function) if score is None else score
 
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
         try:
@@ -56,7 +64,8 @@ class Function(Oracle):
         return self.function
 
     def describe(self) -> dict[str, Any]:
-        return {"use": self.name, "function": self._called, "needs_labels": self.needs_labels}
+        scored = {} if self.score is None else {"score": self.score}
+        return {"use": self.name, "function": self._called, "needs_labels": self.needs_labels, **scored}
 
     @property
     def _called(self) -> str:

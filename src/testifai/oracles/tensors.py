@@ -87,7 +87,8 @@ def _tolerance(oracle: Any) -> TensorJudge:
     def judge(outputs: Tensor, _expected: Tensor | None, clean: Tensor | None) -> Judged:
         assert clean is not None
         farthest = (outputs.double() - clean.double()).abs().reshape(len(outputs), -1).amax(dim=1)
-        return farthest <= oracle.eps, farthest.float
+        value = farthest if oracle.scale is None else (1 - farthest / oracle.scale).clamp(min=0)
+        return farthest <= oracle.eps, value.float
 
     return TensorJudge(judge, lambda outputs: outputs)
 

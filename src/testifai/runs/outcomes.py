@@ -6,7 +6,8 @@ Outcomes merge associatively; nothing here depends on which strategy made them, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,10 +89,18 @@ class Outcomes:
         (0, 1)
         """
         twin = Outcomes(self.inputs)
-        twin._rows, twin._names = dict(self._rows), set(self._names)
-        twin._boxes = {key: listed.copy() for key, listed in self._boxes.items()}
-        self._owner = object()
+        twin._share(self)
         return twin
+
+    def plain(self) -> Outcomes:
+        """Whether trials passed, whatever else they count for."""
+        return self
+
+    def _share(self, other: Outcomes) -> None:
+        """Take what another knows now."""
+        self._rows, self._names = dict(other._rows), set(other._names)
+        self._boxes = {key: listed.copy() for key, listed in other._boxes.items()}
+        other._owner = object()
 
     def attempted(self, configuration: int, places: Places) -> NDArray[np.bool_]:
         """Which of these inputs were tried under the configuration."""
@@ -102,6 +111,10 @@ class Outcomes:
         """Which of these inputs passed under the configuration."""
         row = self._rows.get(configuration)
         return np.zeros(len(places), bool) if row is None else row.passed(places)
+
+    def results(self, configuration: int, places: Places) -> NDArray[Any]:
+        """What each of these inputs counts for under the configuration: whether it passed."""
+        return self.passed(configuration, places)
 
     def bits(self, configuration: int) -> tuple[Bits, Bits]:
         """Attempted and passed bits of a configuration, eight inputs a byte, first input highest; only to look at."""
@@ -179,7 +192,7 @@ class Outcomes:
         """Take in boxes that were stored of the places from `start` on."""
         self._listed(name, configuration).load(start, stored)
 
-    def counts(self, configurations: Ids | list[int], among: Bits | None = None) -> tuple[Ids, Ids]:
+    def counts(self, configurations: Ids | list[int], among: Bits | None = None) -> tuple[NDArray[Any], Ids]:
         """Passes and trials per configuration, of all inputs or of those whose bit is set in `among`."""
         ids = [int(i) for i in configurations]
         passes, trials = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
@@ -189,7 +202,19 @@ class Outcomes:
                 passes[place], trials[place] = row.counts(among)
         return passes, trials
 
-    def trials(self, configuration: int, among: Bits | None = None) -> tuple[Places, NDArray[np.bool_]]:
+    def limits(
+        self,
+        method: Callable[..., tuple[NDArray[np.float64], NDArray[np.float64]]],
+        configurations: Ids,
+        counts: tuple[NDArray[Any], Ids],
+        population: int | None,
+        confidence: float,
+        among: Bits | None = None,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Limits of each configuration's rate from its own trials, whose counts these are, by a method of intervals."""
+        return method(*counts, population, confidence)
+
+    def trials(self, configuration: int, among: Bits | None = None) -> tuple[Places, NDArray[Any]]:
         """The places tried under a configuration, ascending, and which of them passed."""
         row = self._rows.get(configuration)
         return (np.zeros(0, np.intp), np.zeros(0, bool)) if row is None else row.trials(among)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,11 @@ class Trials:
 
     test: NDArray[np.intp]
     place: NDArray[np.intp]
-    passed: NDArray[np.bool_]
+    passed: NDArray[Any]  # bool, or float for trials that count by a score in 0..1
     inputs: int  # how many inputs there are
     value: NDArray[np.float32] | None = None  # the oracle's value of each trial, such as a margin; NaN where unknown
+
+    @property
+    def graded(self) -> bool:
+        """Whether trials count by a score and not by whether they passed."""
+        return self.passed.dtype.kind == "f"

@@ -46,6 +46,7 @@ class ScanOptions(Fields):
     workers: int | str | None = None  # so many here, or "ray" and an address
     keep: tuple[str, ...] | None = None
     quality: Any = None
+    score: str | None = None  # whose mean the run is planned for; None: the pass rate
     executor: Any = None  # None: on this machine
     device: str | None = None  # of torch; None: where the model is
     precision: str | None = None  # None: float32

@@ -29,6 +29,7 @@ from testifai.runs import keys, own
 from testifai.runs.listed import DETECTIONS
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.runs.store import Store
+from testifai.scans import scores
 from testifai.scans.chance import ENOUGH, near_chance
 from testifai.scans.environment import differences, environment, recorded
 from testifai.scans.held import Held, contents_of
@@ -82,7 +83,8 @@ class Session:
         self.stopping = self.methods.stopping
         self._stopped_early = self.stopping is not None
         self.budget, self.target, self.population = chosen.budget, chosen.target, chosen.population
-        self.seed, self.keep = chosen.seed, self.methods.keep
+        self.seed, self.keep = chosen.seed, scores.kept(self.methods.keep, self.oracle)
+        scores.check(chosen.score, self.oracle)
         if DETECTIONS in self.keep and self.oracle.moves != "boxes":
             raise InputError(f"keep: detections are what the oracle detection judges; the oracle is {self.oracle.name}")
         self.part = _check_part(part, self.stopping, self.strategy)
@@ -188,6 +190,7 @@ class Session:
             target=self.target,
             stopping=self.stopping,
             needs_clean=self.oracle.needs_clean,
+            scored=self.options.score is not None,
             seed=self.seed,
             decided=self._decided,
         )
@@ -217,6 +220,7 @@ class Session:
             "population": self.population,
             "seed": self.seed,
             "keep": sorted(self.keep),
+            **scores.identity(self.options.score, self.oracle),
         }
 
     def tomogram(self) -> Tomogram:
@@ -334,6 +338,7 @@ class Session:
         def hand_over(measured: BatchOutcome) -> None:
             nonlocal done, saved
             self._contribute(store)
+            scores.refuse(measured, self.oracle, self.subject)
             if store is not None and self._held is not None:
                 # Before the outcomes are there: an interrupt in between must not save them without their reference.
                 new = self._held.note(measured.places)

@@ -44,6 +44,7 @@ class Gate(Fields):
     at_least: Annotated[float, Field(ge=0, le=1)]
     basis: Literal["bound", "estimate"] = "bound"
     inputs: str | None = None
+    score: str | None = None  # whose mean it is about; None: the pass rate
     name: str | None = None
 
 

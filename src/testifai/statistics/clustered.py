@@ -10,6 +10,7 @@ Trial m ran the test `test[m]` on the input `place[m]`; both are numbered from 0
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +89,8 @@ class ClusteredTrials:
     covariance: float  # the mean one of pairs of trials
 
     @classmethod
-    def of(cls, test: Places, place: Places, passed: NDArray[np.bool_]) -> ClusteredTrials:
+    def of(cls, test: Places, place: Places, passed: NDArray[Any]) -> ClusteredTrials:
+        """Of trials that passed or failed, or count by a value in 0..1."""
         trials = np.bincount(test).astype(np.float64)
         rate = np.bincount(test, passed) / trials
         tests = len(rate)
@@ -96,10 +98,11 @@ class ClusteredTrials:
         centre = np.where(trials > 1, rate, rate.mean())
         behind = np.where(trials > 1, trials, tests)  # so many trials made the centre
         loss = behind / np.maximum(behind - 1, 1)  # E(residual²) = variance / loss
-        spread = loss * np.where(trials > 1, rate * (1 - rate), (rate - centre) ** 2)
+        residual: Floats = passed.astype(np.float64) - centre[test]
+        within = rate * (1 - rate) if passed.dtype == bool else np.bincount(test, residual**2) / trials
+        spread = loss * np.where(trials > 1, within, (rate - centre) ** 2)
 
         weight = 1 / (trials * tests)
-        residual: Floats = passed.astype(np.float64) - centre[test]
 
         def by_input(per_trial: Floats) -> Floats:
             return np.asarray(np.bincount(place, per_trial), np.float64)

@@ -188,12 +188,13 @@ class Adaptive(Strategy):
         """How many trials each watched test lacks until half-widths are at most the target; all 0: reached."""
         space, target = progress.space, self._target(progress)
         assert target is not None
-        passes, trials = known.counts(watch.ids)
+        _, trials = known.counts(watch.ids)
         # Where outputs are compared with clean ones, the clean test always passes.
         own = None
         if not progress.needs_clean:
-            limits = exact(passes[0], trials[0], known.inputs, confidence)
-            own = float(limits[0]), float(limits[1])
+            counted = progress.counted(known)
+            limits = counted.limits(exact, watch.ids[:1], counted.counts(watch.ids[:1]), known.inputs, confidence)
+            own = float(limits[0][0]), float(limits[1][0])
         if not self.for_queries:
             low, high = process.bounds(space.matrix(watch.ids), confidence)
             if own is not None:
@@ -250,7 +251,7 @@ def fitted(progress: Progress, known: Outcomes) -> Surrogate:
     assert process is not None
     tests = np.array(sorted(known), np.int64)
     # The plan of a run says what was bought with it: also of very many outcomes it rests on each of them.
-    return evidence(process, known, tests, space.matrix(tests), most_single=None).fit(process)
+    return evidence(process, progress.counted(known), tests, space.matrix(tests), most_single=None).fit(process)
 
 
 def even(progress: Progress, budget: int, share: Shares, weights: str | None = None) -> Round:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from testifai.engine.plan import Work
 from testifai.engine.stopping import StoppingRule
 from testifai.runs.outcomes import Ids, Outcomes
+from testifai.runs.scored import ScoredOutcomes
 from testifai.space import Space
 from testifai.support.checks import whole
 from testifai.surrogates import Surrogate
@@ -27,6 +28,7 @@ class Progress:
     target: float | None = None
     stopping: StoppingRule | None = None
     needs_clean: bool = False
+    scored: bool = False  # what counts is the oracle's score, not whether inputs passed
     seed: int = 0
     # What was decided at earlier points of the run: outcomes never change, so what was decided once stays decided.
     decided: dict[Any, Any] = field(default_factory=dict)
@@ -35,6 +37,10 @@ class Progress:
     def inputs(self) -> int:
         """How many inputs there are."""
         return self.outcomes.inputs
+
+    def counted(self, outcomes: Outcomes) -> Outcomes:
+        """Outcomes as what the run is planned for counts them."""
+        return ScoredOutcomes.of(outcomes) if self.scored else outcomes
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,8 @@ def _going_on(
 ) -> NDArray[np.bool_]:
     """Which of the running tests the rule lets go on after their first `end` inputs."""
     places, rows = np.arange(end), np.flatnonzero(running)
-    passed = np.stack([progress.outcomes.passed(int(tests[row]), places) for row in rows])
+    outcomes = progress.counted(progress.outcomes)
+    passed = np.stack([outcomes.results(int(tests[row]), places) for row in rows])
     further = running.copy()
     further[rows] = ~rule.stops(passed, progress.inputs)
     if further.any() and progress.needs_clean:

@@ -63,13 +63,16 @@ class Surrogate(ABC):
     name: str
     pools = False  # estimates every test from all trials, also those that were tried themselves
     wants_trials = False  # is handed single outcomes too, and knows by them that tests share inputs
-    takes_scores = False  # makes use of the values that the oracle gave these
+    takes_scores = False  # makes use of the values that the oracle gave these, and of trials that count by a score
     plain_only = False  # takes no space in which the order of application counts
     relearns = True  # `update` costs as much as `fit`
 
     @abstractmethod
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
-        """Learn from the passes and trials of some configurations."""
+        """Learn from the passes and trials of some configurations.
+
+        Where means of a score are asked for, passes are sums of scores in 0..1, and single outcomes are these.
+        """
 
     @abstractmethod
     def predict(self, features: ArrayLike) -> tuple[Floats, Floats | None]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
+from testifai.runs.scored import VALUE, ScoredOutcomes
 from testifai.runs.trials import Trials
 from testifai.support.bits import Bits
 from testifai.support.progress import note
@@ -18,7 +19,7 @@ from testifai.surrogates.base import Surrogate
 
 # Up to this many single outcomes are handed to a surrogate: of a run with more the counts say all there is to say.
 MOST_SINGLE = 3_000_000
-SCORE = "value"  # the name under which a run keeps what the oracle measured of a trial, such as its margin
+SCORE = VALUE
 
 Some = TypeVar("Some", bound=Surrogate)
 
@@ -28,7 +29,7 @@ class Evidence:
     """The counts of the tests that have trials, one row each, and the single outcomes behind them, where wanted."""
 
     features: NDArray[np.int64]
-    passes: Ids
+    passes: NDArray[Any]  # or the sum of their scores
     trials: Ids
     single: Trials | None = None
 
@@ -85,8 +86,8 @@ def evidence(
     passes, trials = outcomes.counts(ids, among)
     used = trials > 0
     single = None
-    wanted = surrogate.wants_trials and used.any()
-    if wanted and (most_single is None or outcomes.total() <= most_single):
+    wanted = surrogate.wants_trials and (surrogate.takes_scores or not isinstance(outcomes, ScoredOutcomes))
+    if wanted and used.any() and (most_single is None or outcomes.total() <= most_single):
         single = outcomes.single(ids[used], among, SCORE if SCORE in outcomes.kept_names() else None)
         single = single if inputs is None else replace(single, inputs=inputs)
     return Evidence(features[used], passes[used], trials[used], single)

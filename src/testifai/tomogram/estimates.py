@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -39,7 +39,7 @@ class RateTable:
     estimate: Floats
     low: Floats
     high: Floats
-    passes: Ids
+    passes: NDArray[Any]  # of a score, the sum of its values
     trials: Ids
     alone: NDArray[np.bool_]  # whether the estimate rests on the test's own trials alone
 
@@ -85,6 +85,7 @@ class Estimates:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     quality: Scores | None = None
     ended_by_width: bool = False  # if a rule ended tests early, it looked at nothing but the width of their bounds
+    score: str | None = None  # the score whose means these are; None: pass rates
     # Fitted surrogates, by the inputs that they were fitted on.
     _fits: dict[bytes | None, Surrogate | None] = field(default_factory=dict, init=False, repr=False)
 
@@ -120,8 +121,8 @@ class Estimates:
         return CleanAccuracy(estimate, low, high, trials, self.outcomes.inputs, bool(found.alone[0]))
 
     @property
-    def passes(self) -> Ids:
-        """Passed trials of every test."""
+    def passes(self) -> NDArray[Any]:
+        """Passed trials of every test; of a score, the sum of its values."""
         return self._counts[0].reshape(self.space.shape)
 
     @property
@@ -253,13 +254,18 @@ class Estimates:
             interval = confidence_sequence
         else:
             interval = fixed_width if self.stopped_early else wilson
+
+        def limits(at: Ids, method: Callable[..., tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+            counts = passes[at], trials[at]
+            return self.outcomes.limits(method, numbers[at], counts, population, confidence, among)
+
         estimate, low, high = (np.full(size, np.nan) for _ in range(3))
         estimate[done] = passes[done] / trials[done]
-        low[done], high[done] = interval(passes[done], trials[done], population, confidence)
+        low[done], high[done] = limits(done, interval)
         if interval is wilson:
             # Clean rates are near 1, where Wilson's interval covers too seldom.
             clean = np.flatnonzero(alone & (numbers == 0))
-            low[clean], high[clean] = exact(passes[clean], trials[clean], population, confidence)
+            low[clean], high[clean] = limits(clean, exact)
         unknown = np.isnan(estimate)
         missing = np.flatnonzero(unknown if chosen is None else unknown & chosen)
         if len(missing) and len(self.measured_ids):
@@ -281,16 +287,17 @@ class Estimates:
         return np.asarray((trials == inputs) | ((ids == 0) & (trials > 0) & self._clean_alone))
 
     @cached_property
-    def _counts(self) -> tuple[Ids, Ids]:
+    def _counts(self) -> tuple[NDArray[Any], Ids]:
         return self._counted(None)
 
-    def _counted(self, among: Bits | None) -> tuple[Ids, Ids]:
+    def _counted(self, among: Bits | None) -> tuple[NDArray[Any], Ids]:
         """Passes and trials of every test of the space."""
         known, size = self.measured_ids, self.space.size
         if not self.space.listed:
             raise self.not_listed("estimate")
-        passes, trials = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        passes[known], trials[known] = self.outcomes.counts(known, among)
+        won, tried = self.outcomes.counts(known, among)
+        passes, trials = np.zeros(size, won.dtype), np.zeros(size, np.int64)
+        passes[known], trials[known] = won, tried
         return passes, trials
 
     def not_listed(self, what: str) -> InputError:

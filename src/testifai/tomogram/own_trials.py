@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.runs.outcomes import Ids, Outcomes
+from testifai.runs.scored import ScoredOutcomes
 from testifai.runs.trials import Trials
 from testifai.statistics.clustered import ClusteredTrials, interval, interval_of_few
 from testifai.support import bits
@@ -88,9 +89,9 @@ def _single(outcomes: Outcomes, ids: Ids, among: Bits | None) -> Trials:
     return Trials(np.repeat(np.arange(len(tried)), tried), (np.cumsum(seen) - 1)[place], passed, inputs)
 
 
-def _trials(outcomes: Outcomes, ids: Ids, among: Bits | None) -> tuple[Ids, NDArray[np.intp], NDArray[np.bool_]]:
+def _trials(outcomes: Outcomes, ids: Ids, among: Bits | None) -> tuple[Ids, NDArray[np.intp], NDArray[Any]]:
     """How many trials each configuration has, and of all of them in turn the places and outcomes."""
-    if outcomes.inputs >= WIDE:
+    if outcomes.inputs >= WIDE or isinstance(outcomes, ScoredOutcomes):
         places, passes = zip(*(outcomes.trials(i, among) for i in ids.tolist()), strict=True)
         return np.array([len(tried) for tried in places]), np.concatenate(places), np.concatenate(passes)
     none = (np.zeros(bits.size(outcomes.inputs), np.uint8),) * 2

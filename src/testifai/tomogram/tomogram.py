@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.runs.scored import ScoredOutcomes
 from testifai.space import Selection
 from testifai.space import query as queries
 from testifai.space.query import Query
@@ -35,6 +36,9 @@ class Tomogram(Answering):
     surrogate knows how their errors hang together, bounds from that.
     """
 
+    # What else there is to know of the same trials, by the name of a score.
+    _views: dict[str | None, Tomogram] = field(default_factory=dict, init=False, repr=False)
+
     def __repr__(self) -> str:
         return (
             f"<Tomogram of {self.space.size:,} tests over {', '.join(self.space.names)}: "
@@ -43,11 +47,43 @@ class Tomogram(Answering):
 
     # -- questions ----------------------------------------------------------------------------------------------
 
-    def query(self, expression: str, inputs: str | None = None, *, confidence: float = 0.95) -> Answer:
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """The scores that the run's oracle gave every trial, beside whether it passed."""
+        return tuple((self.provenance.get("identity") or {}).get("scores") or ())
+
+    def scored(self, name: str | None) -> Tomogram:
+        """What there is to know about the mean of a score, in all the words of pass rates; None: these themselves.
+
+        Every trial counts by its score. Whatever takes a tomogram takes this one.
+        """
+        if name == self.score:
+            return self
+        if name is not None and name not in self.scores:
+            raise self._no_score(name)
+        if name not in self._views:
+            outcomes = self.outcomes.plain() if name is None else ScoredOutcomes.of(self.outcomes)
+            self._views[name] = replace(self, outcomes=outcomes, score=name)
+        return self._views[name]
+
+    def _no_score(self, name: str) -> InputError:
+        if self.scores:
+            return InputError(f"score: this run has no {name!r}; accepted: {', '.join(self.scores)}")
+        return InputError(
+            f"score: this run has no {name!r}: its oracle gives trials no score, or it was made before there were any; "
+            "run it again with an oracle that does, such as detection"
+        )
+
+    def query(
+        self, expression: str, inputs: str | None = None, *, confidence: float = 0.95, score: str | None = None
+    ) -> Answer:
         """The mean robustness over the tests an expression selects, for all inputs or a part of them.
 
-        `inputs` is a query over `label`, such as "label in {3, 5}".
+        `inputs` is a query over `label`, such as "label in {3, 5}"; with `score`, such as "f1", it is the mean of that
+        and not the pass rate.
         """
+        if score is not None:
+            return self.scored(score).query(expression, inputs, confidence=confidence)
         chosen, part = self.chosen(expression), self._part(inputs)
         answer = self._checked(self._answer(chosen, part, confidence), chosen, part, confidence)
         return replace(answer, excluded=self._excluded(expression, part, confidence))

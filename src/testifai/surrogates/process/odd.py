@@ -60,7 +60,7 @@ class OddTests:
         return np.asarray((low + high) / 2)
 
 
-def odd_tests(foretold: Floats, spread: Floats, passes: Floats, trials: Floats, inputs: float) -> OddTests:
+def odd_tests(foretold: Floats, spread: Floats, passes: Floats, trials: Floats, inputs: Floats | float) -> OddTests:
     """From what all others foretell of each test, with its variance, and the test's own trials.
 
     Its variance is for the rate on this many inputs: none where all of them were tried.

@@ -16,6 +16,7 @@ from testifai.statistics.normal import half_widths, skewed_reaches
 from testifai.support.progress import note
 from testifai.surrogates.base import Surrogate, drawn_from
 from testifai.surrogates.process.deviation import DeviatingPart
+from testifai.surrogates.process.dispersion import Dispersion
 from testifai.surrogates.process.evidence import maximise, posed
 from testifai.surrogates.process.grid import WholeGrid
 from testifai.surrogates.process.inputs import (
@@ -60,6 +61,9 @@ class Process(Surrogate):
 
     Bounds of single tests rest on smoothness (`benchmarks/coverage.py` says how far), but allow for parameters that are
     not known (`integration`) and for single tests off the surface, as far as their own trials show it (`odd`).
+
+    Single outcomes may be scores in 0..1: rates are their means then, and how far trials scatter is learned
+    (`dispersion`). Sums of scores without the single ones count as passes, which scatter most.
 
     `levels` are the severities of each axis; None takes those seen in `fit`.
 
@@ -176,6 +180,16 @@ class Process(Surrogate):
             self._won = np.bincount(self._test, self._passed, len(used)).astype(np.float64)
         self._level = float(np.arcsin(np.sqrt((self._won.sum() + 0.5) / (self._tried.sum() + 1))))
         self._plugged = 1 + PLUGGED / float(self._tried.mean())
+        graded = self._single is not None and self._single.graded
+        self._dispersion = Dispersion.most() if graded else None
+
+    def _terms(self, rates: Floats) -> Floats:
+        """How trials at these rates scatter and hang together."""
+        return hermite(rates) if self._dispersion is None else self._dispersion.terms(rates)
+
+    def _worth(self, rates: Floats) -> Floats | float:
+        """How many passes and failures a trial at these rates is worth."""
+        return 1.0 if self._dispersion is None else 1 / self._dispersion(rates)
 
     def _widen(self, rows: NDArray[np.int64], passes: ArrayLike, trials: ArrayLike, single: Trials | None) -> None:
         """Where there are more tests than were looked at so far, learn the surface from all of them."""
@@ -186,7 +200,8 @@ class Process(Surrogate):
         places, won, tried = self.prior_.places(rows)[used], won[used], tried[used]
         counted = np.where(places.any(axis=1), tried, np.minimum(tried, tried[places.any(axis=1)].max()))
         complete, inputs = tried * self._share == 1, 1 / self._share if self._share else np.inf
-        seen = Seen(places, won * counted / tried, counted, inputs, self._offset(single))
+        worth = self._worth(won / tried)
+        seen = Seen(places, worth * won * counted / tried, worth * counted, worth * inputs, self._offset(single))
         self._wide = Wide(self.prior_, self.parameters_, seen, self._level)
         self._numbered, self._complete, self._rates = self._wide.numbered, complete, won / tried
         self._odd: OddTests | None = self._wide.odd
@@ -200,7 +215,8 @@ class Process(Surrogate):
         typical = (correlation.sum() - len(some)) / max(len(some) * (len(some) - 1), 1)
         often = np.bincount(single.place).astype(np.float64)
         different = often.sum() ** 2 / float(often @ often)
-        return float(max(typical, 0.0) / 4 * max(1 / different - self._share, 0.0))
+        spread = float((self._terms(self._rates[some]) ** 2).sum(axis=0).mean()) if self._dispersion else 1.0
+        return float(spread * max(typical, 0.0) / 4 * max(1 / different - self._share, 0.0))
 
     def _counted(self) -> Floats:
         """The trials of the tests that the surface is learned from: of the clean one no more than others have.
@@ -218,7 +234,7 @@ class Process(Surrogate):
         """One pseudo-value per test, less the overall level, and its variance, as if no inputs were shared."""
         at = inside(eta)
         values = at + (self._won / self._tried - np.sin(at) ** 2) / np.sin(2 * at)
-        return values - self._level, 0.25 / self._tried
+        return values - self._level, 0.25 / (self._worth(np.sin(at) ** 2) * self._tried)
 
     def _smooth(self, eta: Floats) -> Floats:
         """The surface at the tests, as if every trial had its own input; kept to tell how outcomes are distributed."""
@@ -230,7 +246,11 @@ class Process(Surrogate):
         weights: Floats = cho_solve(factor, values, check_finite=False)
         smoothed: Floats = self._level + kernel @ weights
         self._rough, self._kernel = (self.parameters_, weights), kernel
-        self._coefficients = hermite(np.sin(inside(smoothed)) ** 2)
+        if self._dispersion is not None:
+            inverse: Floats = cho_solve(factor, np.eye(len(kernel)), check_finite=False)
+            left = 1 - (1 - noise * np.diag(inverse)) / self._tried  # of a trial's variance, by the surface through it
+            self._dispersion = Dispersion.of(inside(smoothed)[self._test], self._passed, left[self._test])
+        self._coefficients = self._terms(np.sin(inside(smoothed)) ** 2)
         return smoothed
 
     def _scores(self, eta: Floats) -> ScoreFit | None:
@@ -242,7 +262,8 @@ class Process(Surrogate):
     def _split(self, scores: ScoreFit | None) -> None:
         """One surface, or that which values explain and the remainder."""
         self._read = scores
-        self._parts = [SurfacePart(self.prior_, self.parameters_, Scatter())]
+        scatter = Scatter() if self._dispersion is None else Scatter(last=1)
+        self._parts = [SurfacePart(self.prior_, self.parameters_, scatter)]
         if scores is not None:
             prior = Prior([axis.tolist() for axis in self.prior_.levels], REMAINDER)
             rest = SurfacePart(prior, prior.mean, Scatter(first=EXPLAINED, scale=scores.rest_scale))
@@ -313,7 +334,8 @@ class Process(Surrogate):
         (part,) = self._parts
         foretold, spread = part.left_out()
         inputs = 1 / self._share if self._share else np.inf
-        return odd_tests(part.centre(self._places) + foretold, spread, self._won, self._tried, inputs)
+        surface, worth = part.centre(self._places) + foretold, self._worth(self._won / self._tried)
+        return odd_tests(surface, spread, worth * self._won, worth * self._tried, worth * inputs)
 
     def _information(self, part: SurfacePart, correlation: Floats) -> Information | Independent:
         tests = len(self._places)
@@ -557,7 +579,7 @@ class Process(Surrogate):
             eta = self._level + self.prior_.kernel(parameters, places, self._places) @ weights
             if len(self._asked) >= REMEMBERED:
                 self._asked.clear()
-            self._asked[key] = hermite(np.sin(inside(eta)) ** 2)
+            self._asked[key] = self._terms(np.sin(inside(eta)) ** 2)
         return self._asked[key]
 
     def _grid_coefficients(self) -> Floats:
@@ -566,7 +588,7 @@ class Process(Surrogate):
             parameters, weights = self._rough
             whole = self._scattered(self._places, weights)
             eta = self._level + WholeGrid(self.prior_).times(parameters, whole)
-            self._whole = hermite(np.sin(inside(eta)) ** 2)
+            self._whole = self._terms(np.sin(inside(eta)) ** 2)
         return self._whole
 
 

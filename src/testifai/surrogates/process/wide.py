@@ -96,7 +96,7 @@ class Seen:
     places: Ints
     won: Floats
     tried: Floats
-    inputs: float  # whose rates are wanted
+    inputs: Floats | float  # whose rates are wanted; counted as the trials are
     offset: float
 
 

@@ -45,6 +45,7 @@ def fingerprint(tomogram: Tomogram) -> str:
         VERSION, METHOD, tomogram.space.describe(), tomogram.population, tomogram.seed, tomogram.inferences,
         tomogram.surrogate if isinstance(tomogram.surrogate, str | None) else type(tomogram.surrogate).__qualname__,
         tomogram.outcomes.kept_names(), (tomogram.provenance.get("identity") or {}),
+        *([] if tomogram.score is None else [tomogram.score]),
     ]  # fmt: skip
     digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
     for test in tomogram.measured_ids.tolist():

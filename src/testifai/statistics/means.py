@@ -1,0 +1,132 @@
+"""Intervals for the mean of values in 0..1, such as F1 or IoU; all vectorised over tests.
+
+The bound of Gaffke (2005, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
+variable"; Learned-Miller and Thomas 2019, arXiv 1905.06208): beside the values seen stands one more that is as bad as
+can be, 0 for the lower limit and 1 for the upper, and weights are drawn evenly from all that add up to 1. The quantile
+of the weighted mean is the limit. Of passes and failures that is exactly the interval of Clopper and Pearson; of equal
+values it leaves the room of a value that a few trials need not have shown; of many it is that of their own spread,
+which may be far less than that of outcomes. Weighted means have nearly the distribution of a beta variable between
+the ends of the values, with their mean and variance: exactly, where there are two different values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.statistics.intervals import LEFT, confidence_sequence, exact, fixed_width, wilson
+
+Floats = NDArray[np.float64]
+Limits = tuple[Floats, Floats]
+
+LEAST = 1e-3  # concentration of a distribution that is all at its ends
+TINY = 1e-9  # values up to which all are 0
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What an interval wants to know of the values of each test: none of them are kept."""
+
+    trials: Floats
+    total: Floats
+    squares: Floats
+    least: Floats
+    most: Floats
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Moments:
+        """Of values along the last axis.
+
+        >>> Moments.of(np.array([[0.5, 1.0], [0.25, 0.25]])).total.tolist()
+        [1.5, 0.5]
+        """
+        known = np.asarray(values, np.float64)
+        trials = np.full(known.shape[:-1], float(known.shape[-1]))
+        if not known.shape[-1]:
+            return cls(trials, trials, trials, trials, trials)
+        return cls(trials, known.sum(-1), (known**2).sum(-1), known.min(-1), known.max(-1))
+
+    @property
+    def mirrored(self) -> Moments:
+        """Those of one less each value."""
+        n = self.trials
+        return Moments(n, n - self.total, n - 2 * self.total + self.squares, 1 - self.most, 1 - self.least)
+
+
+def mean_interval(moments: Moments, population: int | None = None, confidence: float = 0.95) -> Limits:
+    """Limits of the mean for a number of trials fixed before looking; exact once the whole population was tried.
+
+    >>> limits = [mean_interval(Moments.of(np.array(one))) for one in ([1, 0, 1, 1, 0, 1], [0.9] * 6)]
+    >>> [(round(float(low), 3), round(float(high), 3)) for low, high in limits]
+    [(0.223, 0.957), (0.487, 0.946)]
+    >>> low, high = exact(4, 6)
+    >>> round(float(low), 3), round(float(high), 3)
+    (0.223, 0.957)
+    """
+    error = (1 - confidence) / 2
+    return _known(moments, _low(moments, population, error), 1 - _low(moments.mirrored, population, error))
+
+
+def mean_of_width(moments: Moments, population: int | None = None, confidence: float = 0.95) -> Limits:
+    """The same for trials that went on until it was narrow enough, as `intervals.fixed_width`."""
+    return mean_interval(moments, population, 1 - LEFT * (1 - confidence))
+
+
+def mean_sequence(moments: Moments, population: int | None = None, confidence: float = 0.95) -> Limits:
+    """Limits that stay valid however often one looks: those of as many passes in as many trials.
+
+    With v a pass only in part, the ratio (q/p)^v ((1-q)/(1-p))^(1-v) of `intervals.confidence_sequence` is convex in v,
+    so that its mean under p is at most 1: wide where values spread little, and never too narrow.
+    """
+    low, high = confidence_sequence(moments.total, moments.trials, None, confidence)
+    if population is not None:
+        # What was tried of the population is certain.
+        low = np.maximum(low, moments.total / population)
+        high = np.minimum(high, 1 - (moments.trials - moments.total) / population)
+    return _known(moments, low, high)
+
+
+# For each interval of a pass rate the one that does the same for a mean.
+OF_MEANS: dict[Callable[..., Limits], Callable[[Moments, int | None, float], Limits]] = {
+    wilson: mean_interval,
+    exact: mean_interval,
+    fixed_width: mean_of_width,
+    confidence_sequence: mean_sequence,
+}
+
+
+def _low(seen: Moments, population: int | None, error: float) -> Floats:
+    """The quantile of the weighted mean of the values seen and a 0; of a population, of those that were not tried too.
+
+    Those are drawn from an urn of the values seen and the 0, each put back with another like it, so that the weights
+    spread more by what few draws add. Their number is whole: half of one is left as room, as far as values are at the
+    ends of their range, where the sum goes in steps.
+    """
+    from scipy.special import betaincinv
+
+    weight = seen.trials + 1
+    mean, second = seen.total / weight, seen.squares / weight
+    untried = np.inf if population is None else np.maximum(population - seen.trials, 1)
+    spread = np.maximum(second - mean**2, 0)
+    variance = spread / (weight + 1) * (1 + weight / untried)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = mean / seen.most
+        concentration = np.maximum(part * (1 - part) * seen.most**2 / variance - 1, LEAST)
+        quantile = seen.most * betaincinv(part * concentration, (1 - part) * concentration, error)
+    limit = np.where(seen.most > TINY, quantile, 0.0)
+    if population is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = np.where(seen.most > TINY, spread / (mean * (1 - part)), 0.0)
+        limit = (seen.total + np.maximum((population - seen.trials) * limit - step / 2, 0)) / population
+    return np.asarray(limit)
+
+
+def _known(moments: Moments, low: Floats, high: Floats) -> Limits:
+    """No trials, no interval; and rounding must not leave the mean itself outside."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(moments.trials > 0, moments.total / moments.trials, np.nan)
+    return np.clip(np.minimum(low, mean), 0, 1), np.clip(np.maximum(high, mean), 0, 1)
