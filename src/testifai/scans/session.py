@@ -33,7 +33,7 @@ from testifai.scans import scores
 from testifai.scans.chance import ENOUGH, near_chance
 from testifai.scans.environment import differences, environment, recorded
 from testifai.scans.held import Held, contents_of
-from testifai.scans.identity import CODE, another_run, changes, keep_files, own_code, recall_files
+from testifai.scans.identity import CODE, another_run, changes, keep_files, own_code, recall_from
 from testifai.scans.options import ScanKeywords, ScanOptions, choose, with_options
 from testifai.space import Space
 from testifai.strategies.base import Progress, Strategy
@@ -253,7 +253,7 @@ class Session:
                 'run is continued; say which one it is with version = "…" under [model]',
                 self.model.untold,
             )
-        recall_files(self.data, store.path)
+        recall_from(self.data, store)
         self._held = Held(self.data, self.subject.order)
         identity = self.identity()
         stored = store.get(keys.IDENTITY)
