@@ -22,7 +22,8 @@ import io
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -187,12 +188,13 @@ def coverage(grid: Grid, seeds: int) -> None:
         held: dict[str, list[tuple[bool, float]]] = defaultdict(list)
         for seed in range(seeds):
             budget = round(share * grid.space.size * grid.inputs)
-            run = replay(grid, "adaptive", budget=budget, seed=seed, scores=True)
-            for truth, low, high in zip(rates, run.low.reshape(-1), run.high.reshape(-1), strict=True):
-                held["pass rate of tests"].append(within(truth, low, high))
+            run = with_score(replay(grid, "adaptive", budget=budget, seed=seed, scores=True))
+            for name, of, truths in (("pass rate", run, rates), ("mean F1", run.scored("f1"), means)):
+                bounds = zip(truths, of.low.reshape(-1), of.high.reshape(-1), strict=True)
+                held[f"{name} of tests"] += [within(*one) for one in bounds]
             for query in asked.values():
                 chosen = run.select(query)
-                answer, score = run.query(query), run.query(query, score="value")
+                answer, score = run.query(query), run.query(query, score="f1")
                 held["pass rate of regions"].append(within(rates[chosen].mean(), answer.low, answer.high))
                 held["mean F1 of regions"].append(within(means[chosen].mean(), score.low, score.high))
         for name, found in held.items():
@@ -202,8 +204,68 @@ def coverage(grid: Grid, seeds: int) -> None:
             )
 
 
+def with_score(run: ta.Tomogram) -> ta.Tomogram:
+    """The run, which knows that the recorded values are F1."""
+    identity = {**run.provenance["identity"], "scores": ["f1"]}
+    return replace(run, provenance={**run.provenance, "identity": identity})
+
+
 def within(truth: float, low: float, high: float) -> tuple[bool, float]:
     return low - ROUNDING <= truth <= high + ROUNDING, (high - low) / 2
+
+
+# -- where the time goes ----------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """The processor time spent in a function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.seconds = function, 0.0
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        begin = time.thread_time()
+        try:
+            return self.function(*given, **named)
+        finally:
+            self.seconds += time.thread_time() - begin
+
+
+def shares(turns: int = 2) -> None:
+    """How the time of a scan of four tests is divided, one worker; and the time of one against that of two."""
+    from testifai.engine import geometry, subject
+    from testifai.models.detection import onnx as detector
+    from testifai.oracles import detection
+
+    clocks = {
+        "inference": Clock(detector.infer),
+        "choosing boxes (NMS)": Clock(detector.choose),
+        "matching": Clock(detection.match),
+        "moving expected boxes": Clock(geometry.move_boxes),
+        "perturbing": Clock(subject.ShownInputs.step),
+    }
+    detector.infer, detector.choose = clocks["inference"], clocks["choosing boxes (NMS)"]  # type: ignore[assignment]
+    detection.match = clocks["matching"]  # type: ignore[assignment]
+    geometry.MOVERS["boxes"] = clocks["moving expected boxes"]
+    step = clocks["perturbing"]
+    subject.ShownInputs.step = lambda *given: step(*given)  # type: ignore[method-assign]
+    path, data = parts()
+    space = ta.Space({"translate": ("deeptest.translate", [0, 2]), "scale": ("deeptest.scale", [0, 1])})
+    options: dict[str, Any] = {"strategy": "full", "surrogate": "none", "oracle": "detection"}
+    walls: dict[int, float] = defaultdict(float)
+    for _ in range(turns):
+        for workers in (1, 2):
+            begin = time.perf_counter()
+            ta.scan(OnnxDetector(path), data, space, workers=workers, **options)
+            walls[workers] += time.perf_counter() - begin
+    inference = clocks["inference"].seconds
+    count = 2 * turns * space.size * len(data)
+    print(f"{count:,} inferences of {1000 * inference / count:.1f} ms; beside them, as a share of the inference:")
+    for name, clock in clocks.items():
+        print(f"{name:26s} {clock.seconds / inference:7.1%}")
+    own = clocks["choosing boxes (NMS)"].seconds + clocks["matching"].seconds
+    report("choosing and matching, share of the inference", own / inference, "", 0.1)
+    print(f"one worker against two: {walls[1] / walls[2]:.2f} x")
 
 
 def main() -> None:
@@ -212,8 +274,12 @@ def main() -> None:
     parser.add_argument("--axes", type=int, default=4, choices=(3, 4))
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--workers", type=int)
+    parser.add_argument("--shares", action="store_true")
     parser.add_argument("--measure", action="store_true", help="measure the grid and no more")
     options = parser.parse_args()
+    if options.shares:
+        shares()
+        return
     with tempfile.TemporaryDirectory() as folder:
         full = measured(options.run or Path(folder, "driving.db"), options.axes, options.workers)
         clean(full)

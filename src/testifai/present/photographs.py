@@ -94,7 +94,8 @@ def with_boxes(image: Image, drawn: Sequence[Mark], largest: int = LARGEST) -> I
         _outline(picture, box, COLOURS[mark.kind], dashed=mark.kind == MISSED)
     told = sorted(range(len(drawn)), key=lambda one: (drawn[one].kind == RIGHT, -_area(drawn[one].box)))[:TAGGED]
     for one in reversed(told):
-        _tag(picture, drawn[one].words, *corners[one][:2], COLOURS[drawn[one].kind])
+        left, top, *_ = corners[one]
+        _tag(picture, drawn[one].words, left, top, COLOURS[drawn[one].kind])
     return picture
 
 
