@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 from common import need, report
+from numpy.typing import NDArray
 from one_seed import ROUNDING
 from published import compare
 
@@ -85,7 +86,7 @@ def clean(full: ta.Tomogram) -> None:
     if (theirs := coco_map(*boxes)) is None:
         print("pycocotools is not installed: nothing to compare with")
     else:
-        report("mAP, distance from pycocotools", abs(found.estimate - theirs), "", 1e-6)
+        print(f"pycocotools: {theirs:.4f}, distance {abs(found.estimate - theirs):.1e}")
 
 
 def coco_map(found: Sequence[Any], expected: Sequence[Any]) -> float | None:
@@ -149,65 +150,75 @@ def recorded(full: ta.Tomogram) -> Grid:
         return Grid.read(target)
 
 
-def twelve(cube: Grid, seeds: int) -> None:
+Runs = dict[float, list[ta.Tomogram]]
+
+
+def replayed(cube: Grid, seeds: int) -> Runs:
+    """The adaptive strategy with a share of the inferences, by seed; the recorded values are F1."""
+    runs: Runs = defaultdict(list)
+    for share in SHARES:
+        for seed in range(seeds):
+            budget = round(share * cube.space.size * cube.inputs)
+            run = replay(cube, "adaptive", budget=budget, seed=seed, scores=True)
+            identity = {**run.provenance["identity"], "scores": ["f1"]}
+            runs[share].append(replace(run, provenance={**run.provenance, "identity": identity}))
+    return runs
+
+
+def twelve(cube: Grid, runs: Runs) -> None:
     """Table 2 by both methods."""
     truth = replay(cube, "full", surrogate="none")
     print(f"\n3D ({', '.join(cube.axes)}): partial tomography as published")
     published = replay(cube, "ordered", stopping="window")
     compare(published, truth)
-    total = cube.space.size * cube.inputs
-    print(f"\nerrors of the twelve queries: as published ({published.inferences / total:.0%} of the inferences), and")
+    spent = published.inferences / (cube.space.size * cube.inputs)
+    shares = " and ".join(f"{share:.0%}" for share in runs)
     print(
-        f"adaptive at {' and '.join(f'{share:.0%}' for share in SHARES)}, mean and mean absolute error of {seeds} seeds"
+        f"\nerrors of the twelve queries, pass rates: as published ({spent:.0%} of the inferences), adaptive at {shares}"
     )
-    found = {
-        share: [replay(cube, "adaptive", budget=round(share * total), seed=seed) for seed in range(seeds)]
-        for share in SHARES
-    }
-    largest: dict[str, float] = defaultdict(float)
+    print("query  truth  published   mean and mean absolute error of the seeds at each share")
+    means = scores_of(cube)
+    errors: dict[str, list[float]] = defaultdict(list)
     for name, query in table_2(cube.axes).items():
         right = truth.query(query).robustness
-        first = published.query(query).robustness - right
-        cells = [f"{first:+8.3f}"]
-        largest["published"] = max(largest["published"], abs(first))
-        for share, runs in found.items():
-            errors = np.array([run.query(query).robustness - right for run in runs])
-            cells.append(f"{errors.mean():+8.3f} {np.abs(errors).mean():7.3f}")
-            largest[f"{share:.0%}"] = max(largest[f"{share:.0%}"], float(np.abs(errors).mean()))
-        print(f"{name:4s} {right:7.3f}   {'   '.join(cells)}")
-    print("largest: " + ", ".join(f"{name} {error:.3f}" for name, error in largest.items()))
+        errors["published"].append(abs(published.query(query).robustness - right))
+        cells = [f"{published.query(query).robustness - right:+9.3f}"]
+        for share, found in runs.items():
+            off = np.array([run.query(query).robustness - right for run in found])
+            cells.append(f"{off.mean():+8.3f} {np.abs(off).mean():6.3f}")
+            errors[f"{share:.0%}"].append(float(np.abs(off).mean()))
+            mean = means[truth.select(query)].mean()
+            scored = [abs(run.query(query, score="f1").robustness - mean) for run in found]
+            errors[f"{share:.0%}, mean F1"].append(float(np.mean(scored)))
+        print(f"{name:5s} {right:6.3f}  {'  '.join(cells)}")
+    for name, found in errors.items():
+        print(f"absolute errors, {name:14s} mean {np.mean(found):.4f}, largest {max(found):.3f}")
 
 
-def coverage(grid: Grid, seeds: int) -> None:
+def scores_of(grid: Grid) -> NDArray[np.float64]:
+    """The mean F1 of every test."""
+    everything = np.arange(grid.inputs)
+    return np.array([grid.values(test, everything).mean() for test in range(grid.space.size)])
+
+
+def coverage(grid: Grid, runs: Runs) -> None:
     """The share of 95 % intervals that hold the truth: pass rates and mean scores, of tests and of regions."""
-    rates = grid.truth.reshape(-1)
-    means = np.array([grid.values(test, np.arange(grid.inputs)).mean() for test in range(grid.space.size)])
-    asked = table_2(grid.axes[:3])
-    print(f"\n{len(grid.axes)}D, adaptive, {seeds} seeds: share of 95 % intervals that hold the truth (half-width)")
-    for share in SHARES:
+    rates, means = grid.truth.reshape(-1), scores_of(grid)
+    asked = table_2(grid.axes).values()
+    print("\nshare of 95 % intervals of adaptive that miss the truth, tests and the twelve queries")
+    for share, found in runs.items():
         held: dict[str, list[tuple[bool, float]]] = defaultdict(list)
-        for seed in range(seeds):
-            budget = round(share * grid.space.size * grid.inputs)
-            run = with_score(replay(grid, "adaptive", budget=budget, seed=seed, scores=True))
+        for run in found:
             for name, of, truths in (("pass rate", run, rates), ("mean F1", run.scored("f1"), means)):
                 bounds = zip(truths, of.low.reshape(-1), of.high.reshape(-1), strict=True)
                 held[f"{name} of tests"] += [within(*one) for one in bounds]
-            for query in asked.values():
-                chosen = run.select(query)
-                answer, score = run.query(query), run.query(query, score="f1")
-                held["pass rate of regions"].append(within(rates[chosen].mean(), answer.low, answer.high))
-                held["mean F1 of regions"].append(within(means[chosen].mean(), score.low, score.high))
-        for name, found in held.items():
-            hits, widths = np.array(found, float).T
-            report(
-                f"{share:.0%}: {name} (half-width {widths.mean():.3f}), 1 - coverage", 1 - hits.mean(), "", 1 - LEAST
-            )
-
-
-def with_score(run: ta.Tomogram) -> ta.Tomogram:
-    """The run, which knows that the recorded values are F1."""
-    identity = {**run.provenance["identity"], "scores": ["f1"]}
-    return replace(run, provenance={**run.provenance, "identity": identity})
+                for query in asked:
+                    answer = of.query(query)
+                    truth = truths[run.select(query)].mean()
+                    held[f"{name} of queries"].append(within(truth, answer.low, answer.high))
+        for name, ends in held.items():
+            hits, widths = np.array(ends, float).T
+            report(f"{share:.0%}: {name} (half-width {widths.mean():.3f})", 1 - hits.mean(), "", 1 - LEAST)
 
 
 def within(truth: float, low: float, high: float) -> tuple[bool, float]:
@@ -288,8 +299,9 @@ def main() -> None:
         regions(full)
         grid = recorded(full)
         cube = grid.sub(dict.fromkeys(grid.axes[3:], 0))
-        twelve(cube, options.seeds)
-        coverage(cube, options.seeds)
+        runs = replayed(cube, options.seeds)
+        twelve(cube, runs)
+        coverage(cube, runs)
 
 
 if __name__ == "__main__":
