@@ -173,9 +173,7 @@ def twelve(cube: Grid, runs: Runs) -> None:
     compare(published, truth)
     spent = published.inferences / (cube.space.size * cube.inputs)
     shares = " and ".join(f"{share:.0%}" for share in runs)
-    print(
-        f"\nerrors of the twelve queries, pass rates: as published ({spent:.0%} of the inferences), adaptive at {shares}"
-    )
+    print(f"\nerrors of the twelve queries: as published ({spent:.0%} of the inferences), adaptive at {shares}")
     print("query  truth  published   mean and mean absolute error of the seeds at each share")
     means = scores_of(cube)
     errors: dict[str, list[float]] = defaultdict(list)

@@ -35,7 +35,7 @@ def test_good_outputs_come_back_as_arrays():
     ("outputs", "options", "message"),
     [
         (np.zeros(2), {}, "model returned 2 outputs for 3 inputs"),
-        (np.zeros((3, 2, 2)), {}, r"shape \(3, 2, 2\) for 3 inputs; accepted: \(N,\) labels or \(N, d\)"),
+        (np.zeros((3, 2, 2)), {}, r"shape \(3, 2, 2\) for 3 inputs; accepted: \(N,\) labels, \(N, d\)"),
         (np.float32(1), {}, r"shape \(\)"),
         (np.zeros((3, 0)), {}, "no columns"),
         (np.array([[0, 1], [np.nan, np.nan], [np.nan, 0]]), {}, "returned NaN for 2 of 3 inputs"),

@@ -14,6 +14,8 @@ def higher(outputs, expected, clean):
 CASES = [
     "label",
     {"use": "label", "threshold": 0.1},
+    "detection",
+    {"use": "detection", "iou": 0.3, "against": "clean"},
     "consistency",
     {"use": "consistency", "threshold": 0.0},
     {"use": "tolerance", "eps": 1.0},

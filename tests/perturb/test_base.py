@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from testifai.errors import InputError
-from testifai.perturb import Perturbation, Rng, base
+from testifai.perturb import Perturbation, Rng, base, get
 
 ROWS = np.arange(12.0).reshape(4, 3)
 
@@ -372,3 +372,16 @@ def test_tensors_without_inputs_are_refused(torch, values):
 def test_nothing_is_a_tensor_while_torch_is_not_imported(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     assert not base.is_tensor(Tensor(ROWS))
+
+
+def test_images_of_different_sizes_are_changed_as_each_would_be_alone():
+    random = np.random.default_rng(1)
+    images = [random.integers(0, 256, (*size, 3), np.uint8) for size in ((20, 30), (25, 20), (20, 30))]
+    before = [image.copy() for image in images]
+    noise = get("imagenet_c.gaussian_noise")
+    together = noise.apply(images, 3, seed=2, indices=[5, 9, 4])
+    for image, changed, number in zip(images, together, (5, 9, 4), strict=True):
+        assert np.array_equal(changed, noise.apply(image[None], 3, seed=2, indices=[number])[0])
+    assert all(map(np.array_equal, images, before))
+    with pytest.raises(InputError, match="its row 1 is a str; give a list of arrays"):
+        noise.apply([images[0], "text"], 3)

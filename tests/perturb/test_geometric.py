@@ -25,6 +25,7 @@ MOVING = [
     "mnist_c.translate",
     "mnist_c.zoom",
 ]
+DISPLACING = ["cifar_c.elastic_transform", "imagenet_c.elastic_transform"]
 HEIGHT, WIDTH = 90, 120
 # Around the centre, so that the strongest movements leave something of most of them.
 BOXES = np.array([[50.0, 30, 72, 50], [40, 38, 66, 61], [58, 42, 63, 46], [30, 20, 90, 70]])
@@ -198,6 +199,25 @@ def test_a_turn_by_quarters_is_a_rotation_of_the_array(quarters):
     turned = ops.warp(image, turn(quarters * math.pi / 2, 21, 21))
     # Rounding may leave a pixel at the edge just outside.
     assert np.array_equal(turned[0, 1:-1, 1:-1], np.rot90(image[0], quarters)[1:-1, 1:-1])
+
+
+@pytest.mark.parametrize("name", [*MOVING, *DISPLACING])
+def test_boxes_are_on_the_rectangles_of_the_picture_at_all_severities(name):
+    size, move = (180, 240), get(name)
+    boxes = 2.0 * BOXES[[0, 1, 3]]
+    compared = 0
+    for severity in range(1, len(move.severities)):
+        pictures = move.apply(drawn(boxes, size), severity, seed=5)
+        moved = move.apply_outlines([[Outline.of(box)] for box in boxes], severity, size, seed=5)
+        for (outline,), picture in zip(moved, pictures, strict=True):
+            if outline.left >= 0.5:  # else it is not expected
+                assert ious(np.array([found(picture)]), outline.box[None])[0, 0] >= 0.9, severity
+                compared += 1
+    assert compared >= 8
+
+
+def test_no_other_perturbation_of_any_suite_moves_boxes():
+    assert [name for name in registry.names() if get(name).boxes is not None] == sorted([*MOVING, *DISPLACING])
 
 
 STEPS = st.tuples(st.sampled_from([*MOVING, "cifar_c.elastic_transform"]), st.integers(1, 5))

@@ -103,7 +103,7 @@ class _Subject:
         from testifai import oracles
         from testifai.scans.identity import CODE, own_code
 
-        oracle = oracles.resolve(self.options["oracle"])
+        oracle = oracles.resolve(self.options["oracle"]).fitted(self.data.labels)
         code = own_code({perturbation.name: perturbation}, oracle)
         return {
             **({CODE: code} if code else {}),

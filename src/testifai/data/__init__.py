@@ -10,15 +10,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from testifai.data.arrays import Data, Inputs, from_arrays
 from testifai.data.base import DataPart
 from testifai.data.detect import detect
 from testifai.data.lazy import LazyInputs
 from testifai.errors import InputError
+from testifai.support.batches import Batch, take
 from testifai.support.fields import make_part
 from testifai.support.registry import Registry
 
-__all__ = ["LOADERS", "Data", "DataPart", "Inputs", "LazyInputs", "detect", "from_arrays", "load", "wrap"]
+__all__ = ["LOADERS", "Data", "DataPart", "Inputs", "LazyInputs", "detect", "from_arrays", "load", "rows", "wrap"]
 
 LOADERS = Registry(
     "data",
@@ -42,6 +46,18 @@ LOADERS = Registry(
 def load(kind: str, path: str | Path | Sequence[str | Path], *, folder: str | Path = ".", **options: Any) -> Data:
     """The data set of that kind at a path; relative paths start at `folder`."""
     return wrap(make_part(LOADERS, kind, path, options).load(Path(folder)))
+
+
+def rows(inputs: Inputs, numbers: NDArray[np.intp]) -> Batch:
+    """The inputs of these numbers.
+
+    >>> rows(["good", "bad"], np.array([1]))
+    ['bad']
+    """
+    if isinstance(inputs, list):
+        return take(inputs, numbers)
+    picked: Batch = inputs[numbers]
+    return picked
 
 
 def wrap(data: Any) -> Data:

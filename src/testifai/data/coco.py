@@ -47,7 +47,9 @@ def load_coco(path: str | Path, images: str | Path | None = None) -> Data:
     found: list[list[list[float]]] = [[] for _ in listed]
     for one in _rows(table, "annotations", file):
         if one["image_id"] not in places:
-            raise InputError(f"data: {file.name}: annotation {one.get('id')} is of an image that the file does not list")
+            raise InputError(
+                f"data: {file.name}: annotation {one.get('id')} is of an image that the file does not list"
+            )
         if one["category_id"] not in number:
             raise InputError(
                 f"data: {file.name}: annotation {one.get('id')} is of category {one['category_id']}, which the file "

@@ -68,7 +68,8 @@ class MappedInputs(LazyInputs):
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
         if isinstance(key, np.ndarray):
-            return super().__getitem__(key)
+            picked: NDArray[Any] = super().__getitem__(key)
+            return picked
         self.file.check()
         # A copy: a slice would look into the file later.
         return np.array(self._array[key], order="C")

@@ -47,18 +47,22 @@ def load_yolo(path: str | Path, classes: list[str] | None = None, background: bo
         raise InputError(f"data: {path} is not a folder" if path.exists() else f"data: {path} does not exist")
     pictures, labels = (path / "images", path / "labels") if (path / "images").is_dir() else (path, path)
     names = _names(pictures)
-    sizes = photographs(pictures, names)
+    sizes = photographs(pictures, names).sizes(np.arange(len(names)))
     lines = [_lines((labels / name).with_suffix(".txt"), background) for name in names]
     boxes = [
         _boxes(rows, (labels / name).with_suffix(".txt"), tuple(size))
-        for name, rows, size in zip(names, lines, sizes.sizes(np.arange(len(names))).tolist(), strict=True)
+        for name, rows, size in zip(names, lines, sizes.tolist(), strict=True)
     ]
     if not any(map(len, boxes)):
-        raise InputError(f"data: {labels} holds no boxes; name the folder of images instead: folder = '…', size = 'own'")
+        raise InputError(
+            f"data: {labels} holds no boxes; name the folder of images instead: folder = '…', size = 'own'"
+        )
     known = classes or _classes(path)
     highest = max(int(rows[:, -1].max()) for rows in boxes if len(rows))
     if known is not None and highest >= len(known):
-        raise InputError(f"data: {labels} has boxes of class {highest}; {len(known)} classes are named, 0 … {len(known) - 1}")
+        raise InputError(
+            f"data: {labels} has boxes of class {highest}; {len(known)} classes are named, 0 … {len(known) - 1}"
+        )
     return boxed_photographs(pictures, names, boxes, known, path.name)
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from testifai.data import Data
+from testifai.data import Data, LazyInputs
 from testifai.errors import InputError
 from testifai.models.base import Model
+from testifai.support.batches import are_images, are_texts
 
 PRECISIONS = ("float32", "bf16")
 
@@ -29,8 +30,13 @@ class Backend:
     identity: dict[str, Any] = field(default_factory=dict)
 
 
-def choose(executor: Any, device: str | None, precision: str, model: Model, data: Data) -> Backend:
-    """The backend for what was told: by default arrays, or tensors where the model is on an accelerator."""
+def choose(
+    executor: Any, device: str | None, precision: str, model: Model, data: Data, moves: str | None = None
+) -> Backend:
+    """The backend for what was told: by default arrays, or tensors where the model is on an accelerator.
+
+    `moves` is what an oracle has moved along with images: that follows the draws of arrays, not of tensors.
+    """
     told = dict(executor) if isinstance(executor, Mapping) else {"use": executor}
     use = told.get("use", "")
     if use not in (None, "device"):
@@ -38,8 +44,10 @@ def choose(executor: Any, device: str | None, precision: str, model: Model, data
             raise InputError(f"device, precision: the executor {use!r} has none; leave them out, or the executor")
         return Backend(executor, model)
     device, precision = told.get("device", device), told.get("precision", precision)
-    texts, accelerator = isinstance(data.inputs, list), _accelerator(model)
-    if device is None and use is None and (accelerator is None or texts):
+    texts, accelerator = are_texts(data.inputs), _accelerator(model)
+    sizes = are_images(data.inputs) or (isinstance(data.inputs, LazyInputs) and data.inputs.ndim == 1)
+    arrays = texts or sizes or moves is not None
+    if device is None and use is None and (accelerator is None or arrays):
         if precision != "float32":
             raise InputError(f"precision: {precision!r} is for runs on a device; say which, such as device = 'cuda'")
         return Backend("local", model)
@@ -47,6 +55,12 @@ def choose(executor: Any, device: str | None, precision: str, model: Model, data
         raise InputError(
             f"device: {device!r} is for inputs that are numbers; texts are changed where they are: leave device out "
             "(where a model computes is said with the model)"
+        )
+    if arrays:
+        what = f"{moves} that move with their images" if moves is not None else "images of different sizes"
+        raise InputError(
+            f"device: {device!r} is not for {what}, which are worked on as arrays: leave device out (where a model "
+            "computes is said with the model)"
         )
     where = _checked(device or accelerator or "cpu")
     _check_kind(np.dtype(getattr(data.inputs, "dtype", None)))

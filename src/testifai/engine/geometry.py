@@ -21,12 +21,23 @@ LEAST_LEFT = 0.5  # of a box on the image, for it to be expected still
 
 @dataclass(frozen=True)
 class Movement:
-    """One step of a composite that moves pixels, with what its draws follow besides the images' numbers."""
+    """One step of a composite that moves pixels, with what its draws follow besides the images' numbers.
+
+    It is at a severity or, in a sweep, at a continuous level.
+    """
 
     perturbation: Perturbation
     severity: int
     seed: int
-    occurrence: int
+    occurrence: int = 0
+    level: float | None = None
+
+    def outlines(self, given: list[list[Outline]], size: tuple[int, int], numbers: NDArray[np.intp]) -> Any:
+        """Where outlines on images of this size are after it."""
+        key: dict[str, Any] = {"seed": self.seed, "indices": numbers, "occurrence": self.occurrence}
+        if self.level is None:
+            return self.perturbation.apply_outlines(given, self.severity, size, **key)
+        return self.perturbation.apply_outlines_level(given, self.level, size, **key)
 
 
 # What has been moved: f(rows, steps, sizes, numbers) -> rows; sizes and numbers are those of the images.
@@ -46,14 +57,7 @@ def move_boxes(boxes: Boxes, steps: Sequence[Movement], sizes: NDArray[np.intp],
             [Outline.of(box) for box in boxes[row, found, :CONFIDENCE]] for row, found in zip(rows, places, strict=True)
         ]
         for step in steps:
-            outlines = step.perturbation.apply_outlines(
-                outlines,
-                step.severity,
-                (int(size[0]), int(size[1])),
-                seed=step.seed,
-                indices=numbers[rows],
-                occurrence=step.occurrence,
-            )
+            outlines = step.outlines(outlines, (int(size[0]), int(size[1])), numbers[rows])
         for row, found, image in zip(rows, places, outlines, strict=True):
             for place, outline in zip(found, image, strict=True):
                 _write(moved[row, place], outline)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data import Data
+from testifai.data import Data, rows
 from testifai.engine.geometry import MOVERS, Movement
 from testifai.engine.inference import call
 from testifai.errors import InputError
@@ -18,7 +18,7 @@ from testifai.models.base import Model
 from testifai.oracles import Oracle, Outcome
 from testifai.runs.outcomes import Ids, Places
 from testifai.space import Space
-from testifai.support.batches import Batch, own_copy, take
+from testifai.support.batches import Batch, own_copy
 from testifai.support.own_code import ANY_FAULT
 
 
@@ -33,9 +33,7 @@ class ShownInputs:
 
     def batch(self, places: Places) -> Batch:
         """The clean inputs at these places of the visiting order."""
-        inputs = self.data.inputs
-        wanted = self.order[places]
-        return take(inputs, wanted) if isinstance(inputs, list) else inputs[wanted]
+        return rows(self.data.inputs, self.order[places])
 
     def perturb(self, batch: Batch, places: Places, axis: int, severity: int) -> Batch:
         """One step of a composite."""
@@ -87,18 +85,24 @@ class Subject(ShownInputs):
         """How a configuration is named in an error."""
         return f"configuration {self.space.configuration(configuration)}"
 
-    def moved(self, rows: NDArray[Any] | None, configurations: Ids, places: Places) -> NDArray[Any] | None:
-        """What is expected at these places, a row each, where the configurations of each place have moved it."""
-        if rows is None or self.oracle.moves is None:
-            return rows
-        move, made = MOVERS[self.oracle.moves], rows.copy()
+    def moved(self, expected: NDArray[Any] | None, configurations: Ids, places: Places) -> NDArray[Any] | None:
+        """What is expected at these places, a row each, where the configuration of each has moved it."""
+        if expected is None or self.oracle.moves is None:
+            return expected
+        made = expected.copy()
         for configuration in np.unique(configurations).tolist():
+            which = np.flatnonzero(configurations == configuration)
             steps = self.movements(self.space.configuration(configuration))
-            if steps:
-                which = np.flatnonzero(configurations == configuration)
-                numbers = self.order[places[which]]
-                made[which] = move(rows[which], steps, self.data.sizes(numbers), numbers)
+            made[which] = self.shifted(expected[which], steps, places[which])
         return made
+
+    def shifted(self, expected: NDArray[Any], steps: Sequence[Movement], places: Places) -> NDArray[Any]:
+        """What is expected at these places after some steps; labels that do not move, such as classes, stay."""
+        if self.oracle.moves is None or not steps or expected.ndim < 3:
+            return expected
+        numbers = self.order[places]
+        moved: NDArray[Any] = MOVERS[self.oracle.moves](expected, steps, self.data.sizes(numbers), numbers)
+        return moved
 
     def judge(self, outputs: NDArray[Any], expected: NDArray[Any] | None, clean: NDArray[Any] | None) -> Outcome:
         """What the oracle says of outputs; one of the user's gets copies, and its faults become one line."""

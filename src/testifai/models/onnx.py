@@ -14,7 +14,7 @@ from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
 from testifai.models.base import Model
 from testifai.models.detection.heads import HEADS
-from testifai.models.detection.onnx import Fit, OnnxDetector
+from testifai.models.detection.onnx import AnySizeError, Fit, OnnxDetector
 from testifai.models.onnx_session import (
     DTYPES,
     NoUsableOutputError,
@@ -249,6 +249,8 @@ def _detector(path: Path, options: dict[str, Any], problem: NoUsableOutputError)
     """A graph that is no model of scores, as a detector; where it is none either, both reasons are told."""
     try:
         return OnnxDetector(path, **options)
+    except AnySizeError:
+        raise
     except InputError as error:
         raise InputError(f"{problem}; nor is it a detector: {str(error).removeprefix('model: ')}") from None
     except TypeError:  # an option that detectors do not have

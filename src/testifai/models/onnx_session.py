@@ -76,7 +76,7 @@ def sizes(node: Any) -> tuple[int | None, ...]:
 
 
 def infer(session: Any, names: Sequence[str], ready: NDArray[Any], name: str) -> list[NDArray[Any]]:
-    """Outputs for inputs as the graph wants them; by parts, the last one padded, where it is made for a fixed number."""
+    """Outputs for inputs as the graph wants them; in parts, the last one padded, where it takes a fixed number."""
     wanted = session.get_inputs()[0]
     fixed = wanted.shape[0] if wanted.shape and isinstance(wanted.shape[0], int) else None
     if fixed is None or len(ready) == fixed:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
-from testifai.support.batches import Batch
+from testifai.support.batches import Batch, are_images, several_sizes
 
 
 class SklearnModel(Model):
@@ -85,6 +85,8 @@ class SklearnModel(Model):
         return indexes
 
     def _ready(self, batch: Batch) -> Batch:
+        if are_images(batch):
+            raise InputError(f"{self.name}: {several_sizes(batch)}")
         if isinstance(batch, list):
             return batch
         wanted = getattr(self.estimator, "n_features_in_", None)

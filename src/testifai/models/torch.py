@@ -19,7 +19,9 @@ from testifai.models.base import Model, Outputs
 from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale
 from testifai.models.traces import as_rows
 from testifai.support import checks
-from testifai.support.batches import Batch
+from testifai.support.batches import Batch, are_images
+from testifai.support.box_records import are_records, from_records
+from testifai.support.boxes import MOST
 from testifai.support.fields import Count, File
 from testifai.support.own_code import ANY_FAULT, import_object
 from testifai.support.reachable import is_library, reached, tensor_bytes
@@ -97,10 +99,15 @@ class TorchModel(Model):
     def __call__(self, batch: Batch) -> NDArray[Any]:
         torch = _import_torch()
         inputs: Any = batch
-        if not isinstance(batch, list):
+        if are_images(batch):
+            inputs = [torch.from_numpy(self._ready(image[None]))[0].to(self.device) for image in batch]
+        elif not isinstance(batch, list):
             inputs = torch.from_numpy(self._ready(batch)).to(self.device)
         with self.answering(), torch.inference_mode():
-            outputs = self._checked(self.module(inputs))
+            made = self.module(inputs)
+            if are_records(made):
+                return from_records(made, self.name, MOST)
+            outputs = self._checked(made)
         return np.asarray(outputs.cpu().numpy())
 
     @property

@@ -9,6 +9,7 @@ import numpy as np
 from testifai.errors import InputError
 from testifai.oracles.base import Array, Oracle, Outcome
 from testifai.oracles.classes import margin, predicted
+from testifai.support.boxes import are_boxes
 from testifai.support.checks import number
 
 
@@ -54,6 +55,8 @@ class Label(Oracle):
             if classes is not None and labels.shape[1] > classes:
                 raise InputError(f"labels: have {labels.shape[1]} columns; the model has {classes} classes")
             return
+        if are_boxes(labels):
+            raise InputError("labels: are boxes; the oracle detection judges those")
         if labels.dtype.kind not in "iub":
             raise InputError(f"labels: dtype {labels.dtype} is not accepted by the oracle label; class numbers are")
         if classes == 1:

@@ -24,6 +24,7 @@ from testifai.support.own_code import ANY_FAULT
 Function = Callable[[Any, Any, Rng], Any]
 # What an input's draws follow besides the perturbation's name: seed, severity, inputs' numbers, occurrence.
 Key = tuple[int, int, NDArray[np.integer[Any]], int]
+LEVEL = -1  # no severity has this number: levels have draws of their own
 # Where boxes go: f(boxes, parameter, rng, (height, width)) -> boxes, given the draws that moved the images.
 Boxes = Callable[[list[NDArray[np.float64]], Any, Rng, tuple[int, int]], list[NDArray[np.float64]]]
 # Where the corners of outlines go, of some for each image, on the image or not: f(outlines, parameter, rng, size).
@@ -153,8 +154,7 @@ class Perturbation:
         side = check_side(side)
         if level == self.levels[0]:
             return batch
-        # No severity has this number: levels have draws of their own.
-        key = (check_seed(seed), -1, check_indices(indices, count), occurrence)
+        key = (check_seed(seed), LEVEL, check_indices(indices, count), occurrence)
         return self._run(batch, float(level), key, side, f"level {level:g}")
 
     def apply_boxes(
@@ -199,16 +199,40 @@ class Perturbation:
 
         For the steps of a composite one after the other: boxes around boxes around boxes would grow with every turn.
         """
-        severity, size = self.check_severity(severity), _size(size)
-        given = [list(image) for image in outlines]
-        if severity == 0 or (self.move is None and self.boxes is None) or not given:
+        severity, given = self.check_severity(severity), [list(image) for image in outlines]
+        if severity == 0 or not given:
             return given
-        if self.move is None:
-            return self._boxed_outlines(given, severity, size, seed=seed, indices=indices, occurrence=occurrence)
-        rng = Rng(check_seed(seed), self.name, severity, check_indices(indices, len(given)), occurrence)
-        with self._blamed(f"severity {severity} on outlines"):
+        key = (check_seed(seed), severity, check_indices(indices, len(given)), occurrence)
+        return self._moved(given, self.severities[severity], key, _size(size), f"severity {severity}")
+
+    def apply_outlines_level(
+        self,
+        outlines: Sequence[Sequence[Outline]],
+        level: float,
+        size: tuple[int, int],
+        *,
+        seed: int = 0,
+        indices: ArrayLike | None = None,
+        occurrence: int = 0,
+    ) -> list[list[Outline]]:
+        """Where outlines are once `apply_level` has moved the image."""
+        given = [list(image) for image in outlines]
+        if self.levels is None or level == self.levels[0] or not given:
+            return given
+        key = (check_seed(seed), LEVEL, check_indices(indices, len(given)), occurrence)
+        return self._moved(given, float(level), key, _size(size), f"level {level:g}")
+
+    def _moved(
+        self, given: list[list[Outline]], parameter: Any, key: Key, size: tuple[int, int], where: str
+    ) -> list[list[Outline]]:
+        if self.move is None and self.boxes is None:
+            return given
+        rng = _rng(given, self.name, key)
+        with self._blamed(f"{where} on outlines"):
+            if self.move is None:
+                return self._boxed(given, parameter, rng, size)
             corners = [[outline.corners for outline in image] for image in given]
-            moved = self.move(corners, self.severities[severity], rng, size)
+            moved = self.move(corners, parameter, rng, size)
         return [
             [outline.moved(corners, size) for outline, corners in zip(image, to, strict=True)]
             for image, to in zip(given, moved, strict=True)
@@ -254,12 +278,13 @@ class Perturbation:
         """Whether it says that pixels move, and with them boxes or masks."""
         return self.boxes is not None or self.shows is not None
 
-    def _boxed_outlines(
-        self, given: list[list[Outline]], severity: int, size: tuple[int, int], **key: Any
+    def _boxed(
+        self, given: list[list[Outline]], parameter: Any, rng: Rng, size: tuple[int, int]
     ) -> list[list[Outline]]:
         """By way of boxes, which is all that a function of somebody else's knows; what it cuts off is not known."""
+        assert self.boxes is not None
         boxes = [np.array([outline.box for outline in image]).reshape(-1, 4) for image in given]
-        moved = self.apply_boxes(boxes, severity, size, **key)
+        moved = self.boxes(boxes, parameter, rng, size)
         return [
             [Outline(Outline.of(box).corners, outline.left) for outline, box in zip(image, rows, strict=True)]
             for image, rows in zip(given, moved, strict=True)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
 from testifai.runs.listed import DETECTIONS, EXPECTED
+from testifai.support.batches import are_images
 from testifai.support.bits import pack
 from testifai.support.boxes import COLUMNS
 from testifai.support.files import write_bytes, write_npz
@@ -129,6 +130,8 @@ def write_inputs(shown: ShownInputs, sigma: tuple[int, ...], path: Path, limit: 
     places = np.argsort(shown.order)[:count]
     batch = shown.composite(sigma, places)
     labels = None if shown.data.labels is None else shown.data.labels[:count]
+    if are_images(batch):
+        raise InputError("export: images of different sizes make no array; resize them with size = [height, width]")
     if isinstance(batch, list):
         lines = [{"text": text} for text in batch]
         if labels is not None:

@@ -13,6 +13,7 @@ from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.present.contact_sheets import GAP, LINE, Image, cell_size, place, text_width, write_text
 from testifai.quality.scores import Scores
+from testifai.support.batches import are_images
 from testifai.support.files import write_bytes
 from testifai.support.images import as_image, write_picture
 from testifai.support.printable import in_markdown, printable
@@ -27,6 +28,8 @@ def write_examples(subject: Subject, scores: Scores, values: Sequence[float], pa
     chosen = nearest_tests(scores, values)
     places = np.sort(np.random.default_rng(seed).permutation(len(subject.order))[:SHOWN])
     originals = subject.batch(places)
+    if are_images(originals):
+        raise InputError("examples: the images are of different sizes; a sheet shows those of one size")
     if isinstance(originals, list):
         if path.suffix not in {".md", ".txt"}:
             raise InputError(f"examples: {path.name!r} is not a text file; use a name that ends in .md or .txt")

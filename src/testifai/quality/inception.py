@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.support import libraries
-from testifai.support.batches import Batch
+from testifai.support.batches import Batch, are_images
 
 SIZE = 299
 _FILE = "the file …inception-2015-12-05-6726825d.pth of torch-fidelity or pytorch-fid"
@@ -185,6 +185,8 @@ def _plain(step: str) -> str:
 
 
 def _pixels(batch: Batch) -> NDArray[np.float32]:
+    if are_images(batch):
+        raise InputError("quality: inception takes images of one size; these are of different sizes")
     if isinstance(batch, list):
         raise InputError("quality: inception looks at images; these inputs are texts")
     images = np.asarray(batch)

@@ -19,7 +19,7 @@ from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.quality.base import Measure
 from testifai.quality.per_input import FEWEST, SAMPLE, Floats, PerInputReference, sample_of
-from testifai.support.batches import Batch
+from testifai.support.batches import Batch, are_images
 from testifai.support.checks import number, whole
 from testifai.support.libraries import cv2
 
@@ -148,6 +148,8 @@ def _span(dtype: np.dtype[Any]) -> float:
 
 
 def _checked(batch: Batch, data_range: float | None) -> NDArray[Any]:
+    if are_images(batch):
+        raise InputError("quality: ssim takes images of one size; these are of different sizes")
     if isinstance(batch, list):
         raise InputError("quality: ssim compares images; these inputs are texts (bertscore, bleu and edit_similarity)")
     images = np.asarray(batch)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,9 @@ from testifai.engine.inference import call
 from testifai.errors import InputError
 from testifai.runs.outcomes import visiting_order
 from testifai.scans.chance import near_chance
-from testifai.statistics.intervals import wilson
-from testifai.support.batches import Batch, are_pairs, take
+from testifai.scans.detectors import look_at_detector, opened
+from testifai.scans.found import WORDS, Found, spec_text
+from testifai.support.batches import Batch, are_pairs
 from testifai.support.files import write_bytes
 
 TRIED_INPUTS = 500
@@ -36,51 +35,9 @@ def jitter(batch, share, rng):
     """Change every number by a random share of itself."""
     return (batch * (1 + share * rng.normal(batch.shape[1:]))).astype(batch.dtype)
 '''
-# Colour images up to this side are like those of CIFAR-10, larger ones like those of ImageNet.
-_SMALL_PHOTOGRAPH = 64
 # Edits of texts, the most usual first; an axis is suggested where at least this share of the inputs has a place for it.
 _TEXT_AXES = ("typo", "synonym", "punctuation", "whitespace", "case")
 _WITH_PLACE = 0.5
-_WORDS = {"images": "images", "table": "rows", "texts": "texts", "pairs": "pairs of texts"}
-
-
-@dataclass
-class Found:
-    """What was seen of a model and a data set."""
-
-    model: dict[str, Any]
-    data: dict[str, Any]
-    inputs: int
-    kind: str  # "images" | "table" | "texts" | "pairs"
-    shape: tuple[int, ...]
-    classes: int | None
-    outputs: str
-    oracle: str
-    accuracy: float | None
-    tried: int
-    spec: str
-    notes: list[str] = field(default_factory=list)
-    axes: tuple[str, ...] = ()  # of texts, suggested
-
-    def lines(self) -> list[str]:
-        """The findings in words."""
-        size = f" of {' x '.join(map(str, self.shape))}" if self.shape else ""
-        classes = f", {self.classes} classes" if self.classes else ""
-        lines = [f"Data: {self.inputs:,} {_WORDS[self.kind]}{size}{classes}. Model: returns {self.outputs}."]
-        if self.accuracy is not None:
-            low, high = wilson(round(self.accuracy * self.tried), self.tried)
-            lines.append(
-                f"Clean accuracy on {self.tried} inputs: {self.accuracy:.3f} (95 % interval {low:.3f} … {high:.3f})."
-            )
-        return lines + self.notes
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "inputs": self.inputs, "kind": self.kind, "shape": list(self.shape), "classes": self.classes,
-            "outputs": self.outputs, "oracle": self.oracle, "accuracy": self.accuracy, "tried": self.tried,
-            "model": self.model, "data": self.data, "notes": self.notes, "spec": self.spec,
-        }  # fmt: skip
 
 
 def write_spec(model: str, data: str, out: Path) -> Found:
@@ -91,11 +48,16 @@ def write_spec(model: str, data: str, out: Path) -> Found:
         raise InputError(f"init: the folder {out.parent} does not exist")
     folder = out.resolve().parent
     kind = datasets.detect(data)
-    loaded = datasets.load(kind, data)
-    found = _look(model, loaded, folder)
-    found.data = {kind: _relative(data, folder), **_columns(kind, data)}
+    if (detector := opened(model, kind, folder)) is not None:
+        found = look_at_detector(*detector, kind, data)
+        if "onnx" in found.model:
+            found.model |= {"onnx": _relative(model, folder)}
+        found.data = {kind: _relative(data, folder), **found.data}
+    else:
+        found = _look(model, datasets.load(kind, data), folder)
+        found.data = {kind: _relative(data, folder), **_columns(kind, data)}
     found.spec = str(out)
-    files = {out: _spec_text(found)}
+    files = {out: spec_text(found)}
     if found.kind == "table":
         starter = folder / "perturbations.py"
         if not starter.exists():
@@ -108,7 +70,7 @@ def write_spec(model: str, data: str, out: Path) -> Found:
 
 def _look(model: str, data: datasets.Data, folder: Path) -> Found:
     places = visiting_order(len(data), 0)[:TRIED_INPUTS]
-    batch = take(data.inputs, places) if isinstance(data.inputs, list) else data.inputs[places]
+    batch = datasets.rows(data.inputs, places)
     kind = _kind(batch)
     if kind == "images" and np.asarray(batch).dtype != np.uint8:
         raise InputError(f"data: images must be uint8 (0 to 255), got {np.asarray(batch).dtype}")
@@ -120,7 +82,7 @@ def _look(model: str, data: datasets.Data, folder: Path) -> Found:
     for options in [{"scale": scale} for scale in SCALES] if kind == "images" and "onnx" in entry else [{}]:
         try:
             adapter = _load({**entry, **options}, folder)
-            outputs = call(adapter, batch, _WORDS[kind])
+            outputs = call(adapter, batch, WORDS[kind])
             score = -1.0 if labels is None else _accuracy(adapter, outputs, labels, data.classes)
         except InputError as error:
             problem = problem or error
@@ -234,79 +196,3 @@ def _classes(adapter: models.Model, data: datasets.Data) -> int | None:
 
 def _relative(path: str, folder: Path) -> str:
     return Path(os.path.relpath(Path(path).resolve(), folder)).as_posix()
-
-
-def _suite(shape: tuple[int, ...]) -> tuple[str, str]:
-    """The suite made for images of this shape, and one of its perturbations beside brightness and motion blur."""
-    if len(shape) == 2 or shape[2] == 1:
-        return "mnist_c", "zoom"
-    return "cifar_c" if max(shape[:2]) <= _SMALL_PHOTOGRAPH else "imagenet_c", "contrast"
-
-
-def _space_text(found: Found) -> tuple[str, str]:
-    """The axes, and a query of mild conditions on them."""
-    if found.kind == "table":
-        return 'jitter = { python = "perturbations:jitter" }   # in perturbations.py beside this file', "jitter <= 2"
-    if found.axes:
-        suite, uses = "text", {name: name for name in found.axes}
-        all_of_them = "0 to 5 edits in each text"
-    else:
-        suite, second = _suite(found.shape)
-        uses = {"brightness": "brightness", second: second, "blur": "motion_blur"}
-        all_of_them = "all severities"
-    chosen = (None, "[0, 1, 3, 5]", "{ low = 1, high = 4 }")
-    lines = []
-    for (name, use), severities in zip(uses.items(), chosen, strict=False):
-        if severities is None:
-            lines.append(f'{name} = "{suite}.{use}"   # {all_of_them}; see: testifai perturbations {suite}')
-        else:
-            lines.append(f'{name} = {{ use = "{suite}.{use}", severities = {severities} }}')
-    mild = " and ".join(f"{name} <= {most}" for name, most in zip(uses, (2, 1), strict=False))
-    return "\n".join(lines), f"{mild} and order <= 2" if len(uses) > 1 else mild
-
-
-def _spec_text(found: Found) -> str:
-    """The commented spec."""
-    model = "\n".join(f"{key} = {_toml(value)}" for key, value in found.model.items())
-    if found.kind in ("images", "table"):
-        model += '\n# layout = "NCHW"   scale = "unit" (x/255) | "raw" | "signed"   mean = [...]   std = [...]'
-    data = "\n".join(f"{key} = {_toml(value)}" for key, value in found.data.items())
-    if found.kind == "pairs":
-        data += '\nside = "both"               # which text of a pair is perturbed: "first", "second" or "both"'
-    axes, gate = _space_text(found)
-    # What was seen on a few inputs, with room for chance: a first run should not fail over it.
-    floor = "1.0" if found.accuracy is None else f"{max(0.0, found.accuracy - 0.05):.2f}"
-    oracle = f'oracle = "{found.oracle}"' if found.oracle != "label" else '# oracle = "consistency"   # needs no labels'
-    return f"""# Check it: testifai check {Path(found.spec).name}    Run it: testifai run {Path(found.spec).name}
-
-[model]
-{model}
-
-[data]
-{data}
-
-[space]   # applied in this order; severity 0 is off
-{axes}
-
-[scan]
-strategy = "adaptive"       # a few inputs for every test, more where they are needed; or "ordered", "full", "random"
-# target = 0.02             # wanted half-width of every 95 % interval; the default, but small runs are done whole
-# budget = 100000           # most inferences to spend; with a target the run ends at the first of the two
-{oracle}
-seed = 0
-
-[[gate]]                    # testifai run exits with 1 when a gate does not hold
-name = "clean inputs"
-query = "order == 0"
-at_least = {floor}
-
-# [[gate]]
-# name = "mild conditions"
-# query = "{gate}"
-# at_least = 0.90
-# basis = "estimate"        # instead of "bound", the default: the lower end of the interval must hold
-"""
-
-
-def _toml(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -37,6 +37,7 @@ from testifai.scans.identity import CODE, another_run, changes, keep_files, own_
 from testifai.scans.options import ScanKeywords, ScanOptions, choose, with_options
 from testifai.space import Space
 from testifai.strategies.base import Progress, Strategy
+from testifai.support.batches import are_texts
 from testifai.support.progress import Step, bar
 from testifai.tomogram import Tomogram
 
@@ -72,12 +73,12 @@ class Session:
         self.options = chosen = ScanOptions.of(options)
         self.space = space
         self.data = datasets.wrap(data)
+        self.oracle = oracles.resolve(chosen.oracle).fitted(self.data.labels)
         executor, workers = chosen.placed()
         self.backend = backend.choose(
-            executor, chosen.device, chosen.precision or "float32", models.wrap(model), self.data
+            executor, chosen.device, chosen.precision or "float32", models.wrap(model), self.data, self.oracle.moves
         )
         self.model = self.backend.model
-        self.oracle = oracles.resolve(chosen.oracle).fitted(self.data.labels)
         self.methods = choose(chosen, space, parts=part is not None)
         self.strategy, self.surrogate = self.methods.strategy, self.methods.surrogate
         self.stopping = self.methods.stopping
@@ -377,7 +378,7 @@ class Session:
         if not self.oracle.needs_labels:
             return None
         passes, trials = (int(counts[0]) for counts in outcomes.counts([0]))
-        texts = isinstance(self.data.inputs, list)
+        texts = are_texts(self.data.inputs)
         return near_chance(passes, trials, self.subject.labels, self.subject.classes, texts=texts)
 
     def _warn_near_chance(self) -> None:

@@ -39,7 +39,7 @@ def _rows(record: Mapping[str, Any], where: str) -> Boxes:
     corners = corners.reshape(0, 4) if corners.size == 0 else corners
     if corners.ndim != 2 or corners.shape[1] != 4 or not labels.shape == scores.shape == (len(corners),):
         raise InputError(
-            f"{where} has boxes {corners.shape}, labels {labels.shape} and scores {scores.shape}; {ACCEPTED} is accepted"
+            f"{where} has boxes {corners.shape}, labels {labels.shape}, scores {scores.shape}; {ACCEPTED} is accepted"
         )
     if not (np.isfinite(corners).all() and (corners[:, :2] <= corners[:, 2:]).all()):
         raise InputError(f"{where} has a box that is none; (x1, y1, x2, y2) with x1 ≤ x2 and y1 ≤ y2 is accepted")

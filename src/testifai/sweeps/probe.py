@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.engine.geometry import Movement
 from testifai.engine.inference import in_order
 from testifai.perturb import Perturbation
 from testifai.scans.session import Session
@@ -134,8 +135,14 @@ class Probe:
 
     def _judge(self, job: _Job, outputs: Array) -> Bits:
         subject = self._subject
-        expected = None if subject.labels is None else subject.labels[subject.order[job.start : job.stop]]
-        clean = None if self._clean is None else self._clean[job.start : job.stop]
+        places = np.arange(job.start, job.stop)
+        expected = None if subject.labels is None else subject.labels[subject.order[places]]
+        clean = None if self._clean is None else self._clean[places]
+        if job.level is not None:
+            steps = [Movement(self._perturbation, 0, subject.seed, level=job.level)]
+            expected, clean = (
+                None if rows is None else subject.shifted(rows, steps, places) for rows in (expected, clean)
+            )
         return subject.judge(outputs, expected, clean).passed
 
 

@@ -49,7 +49,8 @@ def _check_picking(data: Data, who: str) -> None:
 
 def _pick(data: Data, rows: Any) -> Batch:
     inputs = data.inputs
-    return take(inputs, rows) if isinstance(inputs, list) else np.asarray(inputs[rows])
+    picked: Batch = take(inputs, rows) if isinstance(inputs, list) else inputs[rows]
+    return picked
 
 
 def _check_labels(data: Data, who: str) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.models import check_outputs, wrap
+from testifai.models import Outputs, check_outputs, wrap
 from testifai.support.batches import Batch, take
+from testifai.support.boxes import CLASS, are_boxes
 from testifai.testing.complaints import Untouched, maker_of, require, require_flags, require_name
 
 PART = 3
@@ -59,14 +60,17 @@ def _outputs(model: Any, batch: Batch, who: str) -> NDArray[Any]:
 
 
 def _check_declared(model: Any, outputs: NDArray[Any], who: str) -> None:
-    kinds = (None, "labels", "scores", "values")
-    require(model.outputs in kinds, who, f"its outputs are {model.outputs!r}; labels, scores or values are accepted")
+    kinds = (None, *get_args(Outputs))
+    require(model.outputs in kinds, who, f"its outputs are {model.outputs!r}; {', '.join(kinds[1:])} are accepted")
     if model.outputs == "labels":
         require(outputs.ndim == 1, who, f"announces labels and returns shape {outputs.shape}")
     if model.outputs == "scores":
         require(outputs.ndim == 2, who, f"announces scores and returns shape {outputs.shape}")
+    if model.outputs == "boxes":
+        require(are_boxes(outputs), who, f"announces boxes and returns shape {outputs.shape}")
     if model.classes is not None:
-        wide = outputs.shape[1] if outputs.ndim == 2 else int(outputs.max()) + 1
+        decided = outputs[..., CLASS] if are_boxes(outputs) else outputs
+        wide = outputs.shape[1] if outputs.ndim == 2 else int(decided.max()) + 1
         right = wide == model.classes if outputs.ndim == 2 else wide <= model.classes
         require(right, who, f"announces {model.classes} classes and returns {wide}")
 

@@ -28,13 +28,18 @@ def check_oracle(
 
     It must give each input an outcome of its own: the same in every batch and every time, without changing what it is
     handed. One that needs labels must refuse data without, one that judges classes labels that are none; a description
-    leads back to it. It is tried on scores of four classes, or on the `outputs`, on those for clean inputs and on the
-    labels given.
+    leads back to it. It is tried on scores of four classes (on boxes, where they are what it judges), or on the
+    `outputs`, on those for clean inputs and on the labels given.
 
     >>> check_oracle("label")
     """
     make = maker_of(oracle, "judge") if not isinstance(oracle, str | dict) else lambda: oracle
     judge = resolve(make() if not _is_function(oracle) else oracle)
+    if judge.moves == "boxes":
+        outputs, clean, labels = (
+            _boxes(seed) if given is None else given for seed, given in enumerate((outputs, clean, labels))
+        )
+        judge = judge.fitted(labels)
     who = f"oracle {require_name(judge.name, 'oracle')}"
     require_flags(judge, who, "needs_labels", "needs_clean", "decides_classes")
     random = np.random.default_rng(0)
@@ -51,6 +56,15 @@ def check_oracle(
         rebuilt = resolve(described)
         found = _judge(rebuilt, outputs, labels, _reference(rebuilt, clean, who), who)
         require(same(whole, found), who, "its description does not lead back to it")
+
+
+def _boxes(seed: int) -> Array:
+    """Up to three boxes for each input, many of them where others are."""
+    random = np.random.default_rng(seed)
+    corners = random.integers(0, 3, (INPUTS, 3, 2)) * 8
+    sizes, scores = random.integers(7, 9, (INPUTS, 3, 2)), random.random((INPUTS, 3, 1))
+    classes = random.integers(-1, CLASSES, (INPUTS, 3, 1))
+    return np.concatenate([corners, corners + sizes, scores, classes], axis=2).astype(np.float32)
 
 
 def _is_function(oracle: Any) -> bool:

@@ -34,6 +34,10 @@ LEAST, OVERLAP = 0.01, 0.45  # of scores and of overlaps, as those who publish d
 TOGETHER = 8  # images on canvases at a time; more are no quicker on a CPU
 
 
+class AnySizeError(InputError):
+    """A graph that does not say which size of images it was made for."""
+
+
 class OnnxDetector(Model):
     """A detector in an ONNX file, its outputs read by their form: `head`, by default the one their shapes tell.
 
@@ -90,10 +94,13 @@ class OnnxDetector(Model):
             self.head.std if std is None else std,
             self._dtype,
         )
-        self.confidence = LEAST if confidence is None else checks.number("model: confidence", confidence, least=0, most=1)
+        self.confidence = (
+            LEAST if confidence is None else checks.number("model: confidence", confidence, least=0, most=1)
+        )
         overlap = OVERLAP if nms is None and self.head.overlapping else nms
         self.nms = None if overlap is None else checks.number("model: nms", overlap, above=0, most=1)
         self.classes = self.head.classes(shapes)
+        self.shown_outputs = " and ".join(map(_shown, shapes))
         if classes is not None:
             self.class_values = [str(one) for one in classes]
             if self.classes is not None and len(self.class_values) != self.classes:
@@ -167,9 +174,10 @@ class OnnxDetector(Model):
 def _image_shape(name: str, shape: tuple[int | None, ...]) -> tuple[tuple[int | None, int | None], bool]:
     """Height and width that a graph takes, and whether colours come last."""
     if len(shape) == 4 and 3 in (shape[1], shape[3]):
-        return (shape[1:3], True) if shape[1] != 3 else (shape[2:4], False)  # type: ignore[return-value]
-    raise InputError(f"model: {name} takes inputs {_shown(shape)}; a detector takes (N, 3, height, width) or (N, height, "
-                     "width, 3)")  # fmt: skip
+        return ((shape[2], shape[3]), False) if shape[1] == 3 else ((shape[1], shape[2]), True)
+    raise InputError(
+        f"model: {name} takes inputs {_shown(shape)}; a detector takes (N, 3, height, width) or (N, height, width, 3)"
+    )
 
 
 def _canvas(name: str, taken: tuple[int | None, int | None], told: Sequence[int] | None) -> Size:
@@ -181,7 +189,10 @@ def _canvas(name: str, taken: tuple[int | None, int | None], told: Sequence[int]
             raise InputError(f"model: size = {list(told)} is not what {name} takes, {_shown(taken)}; leave it out")
         return sides[0], sides[1]
     if taken[0] is None or taken[1] is None:
-        raise InputError(f"model: {name} takes images of any size; say which it was made for: size = [640, 640]")
+        raise AnySizeError(
+            f"model: {name} takes images of any size; say which it was made for, with its head: head = '…', "
+            "size = [640, 640]"
+        )
     return taken[0], taken[1]
 
 
@@ -200,7 +211,8 @@ def _in_colour(name: str, image: Any) -> NDArray[np.uint8]:
         image = np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)
     if image.shape[2] != 3:
         raise InputError(f"{name}: the images have {image.shape[2]} channels; a detector takes 3, RGB")
-    return image
+    coloured: NDArray[np.uint8] = image
+    return coloured
 
 
 def _size(image: NDArray[np.uint8]) -> Size:
