@@ -27,6 +27,28 @@ class Duck:
         return Outcome(outputs[:, 0] > 0)
 
 
+class Scored(First):
+    """Has a score."""
+
+    name, score = "scored", "closeness"
+
+    def judge(self, outputs, expected, clean):
+        return Outcome(outputs[:, 0] > 0, 1 / (1 + np.exp(-outputs[:, 0])))
+
+
+def test_scores_lie_in_0_to_1_and_are_named():
+    check_oracle(Scored)
+    check_oracle({"use": "tolerance", "eps": 0.5, "scale": 2.0})
+    for breach, words in [
+        ({"score": "a score"}, "no name of letters and digits"),
+        (judging(lambda o: o[:, 0] > 0), "gives no values"),
+        (judging(lambda o: o[:, 0] > 0, lambda o: o[:, 0]), "outside 0..1"),
+        (judging(lambda o: o[:, 0] > 0, lambda o: np.full(len(o), np.nan)), "outside 0..1"),
+    ]:
+        with pytest.raises(AssertionError, match=words):
+            check_oracle(type("Broken", (Scored,), breach))
+
+
 def test_good_ones_pass():
     check_oracle(First)
     check_oracle(First())

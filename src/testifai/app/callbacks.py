@@ -98,7 +98,9 @@ def _connect_query(app: Any, runs: Runs) -> None:
 
 
 def _answer(runs: Runs, run: int, asked: str) -> Any:
-    return panels.answer(runs.answer(run, asked), asked, runs.names[run], terminal.clean(runs.tomogram(run)))
+    tomogram = runs.tomogram(run)
+    clean = f"{tomogram.clean_quantity} {terminal.clean(tomogram)}"
+    return panels.answer(runs.answer(run, asked), asked, runs.names[run], clean)
 
 
 def checked(runs: Runs, text: Any) -> dict[str, ranges.Range]:

@@ -57,7 +57,7 @@ def page(runs: Runs, sketch: str | None = None) -> Any:
 
 def _header(runs: Runs) -> Any:
     choices = [{"label": name, "value": number} for number, name in enumerate(runs.names)]
-    several = len(runs.files) > 1
+    several = len(runs.names) > 1
     return html.Header(
         [
             html.H1("testifai"),
@@ -65,8 +65,8 @@ def _header(runs: Runs) -> Any:
             html.Span("" if several else runs.names[0], className="run-name"),
             _labelled(
                 "against",
-                dcc.Dropdown(choices, min(1, len(choices) - 1), id="against", clearable=False, searchable=False),
-                shown=several,
+                dcc.Dropdown(choices, runs.against, id="against", clearable=False, searchable=False),
+                shown=len(runs.files) > 1,
             ),
             dcc.Checklist([{"label": "dark", "value": "dark"}], [], id="dark", className="choice"),
         ]

@@ -41,7 +41,7 @@ def answer(found: Answer, query: str, name: str, clean: str | None = None) -> An
         ),
     ]
     if clean is not None:
-        parts.append(html.Div(f"clean accuracy {clean}", className="facts"))
+        parts.append(html.Div(clean, className="facts"))
     if found.model_free is not None:
         parts.append(html.Div(second_opinion(found), className="facts warn" if found.disagrees else "facts"))
     if (left_out := found.excluded) is not None:

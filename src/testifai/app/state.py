@@ -56,8 +56,13 @@ class Runs:
     def __init__(self, files: Sequence[Path], spec: Path | None = None) -> None:
         self.files = tuple(files)
         self.spec = spec
-        self.names = _short_names(self.files)
-        self.tomograms: tuple[Tomogram, ...] = tuple(open_measured(path) for path in self.files)
+        opened = [open_measured(path) for path in self.files]
+        # A run with a score is there twice, by its pass rates and by the score's means: either may be chosen.
+        short = zip(_short_names(self.files), opened, strict=True)
+        listed = [(name, run, score) for name, run in short for score in (None, *run.scores)]
+        self.against = 0 if len(opened) < 2 else 1 + len(opened[0].scores)  # the second run's pass rates
+        self.names = tuple(name if score is None else f"{name}: mean {score}" for name, _, score in listed)
+        self.tomograms: tuple[Tomogram, ...] = tuple(run.scored(score) for _, run, score in listed)
         self.answers = Memory(MOST_ANSWERS)
         self.views = Memory(MOST_VIEWS)
         absent = {"compare": len(self.files) < 2, "errors": not any(map(has_errors, self.tomograms))}
@@ -80,7 +85,7 @@ class Runs:
         threading.Thread(target=self._warm, daemon=True).start()
 
     def _warm(self) -> None:
-        for run in range(len(self.files)):
+        for run in range(len(self.tomograms)):
             with contextlib.suppress(Exception):  # whoever asks for the estimates is told
                 self.tomogram(run)
         # Fitting leaves room for a dozen large arrays behind, which glibc would keep.
@@ -163,8 +168,8 @@ def read_address(search: str | None, runs: Runs) -> View:
     view = found.get("view", "")
     pairs = (part.rpartition(":") for part in found.get("at", "").split(","))
     return View(
-        run=_number(found.get("run"), len(runs.files), 0) or 0,
-        against=_number(found.get("against"), len(runs.files), min(1, len(runs.files) - 1)) or 0,
+        run=_number(found.get("run"), len(runs.names), 0) or 0,
+        against=_number(found.get("against"), len(runs.names), runs.against) or 0,
         view=view if view in runs.available else VIEWS[0],
         axes=axes,
         query=found.get("query", EVERYTHING),
@@ -175,7 +180,7 @@ def read_address(search: str | None, runs: Runs) -> View:
 
 def number(runs: Runs, run: Any) -> int:
     """A run by its number: nothing else that a request might hold leads to a file."""
-    if type(run) is not int or not 0 <= run < len(runs.files):
+    if type(run) is not int or not 0 <= run < len(runs.names):
         raise InputError(f"run: {str(run)[:40]!r} is not one of those given on the command line")
     return int(run)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, print_json, say
+from testifai.commands.common import Json, Score, print_json, say
 
 
 def compare(
@@ -17,6 +17,7 @@ def compare(
         list[str] | None, typer.Option("--query", "-q", help="Also over these tests; may be given several times.")
     ] = None,
     inputs: Annotated[str | None, typer.Option(help="Only some inputs, such as: label in {3, 5}")] = None,
+    score: Score = None,
     as_json: Json = False,
 ) -> None:
     """Which of two models is more robust where: B against A, with intervals on the difference."""
@@ -24,7 +25,7 @@ def compare(
     from testifai.tomogram.comparison import compare as compare_runs
 
     a, b = (open_measured(path) for path in (run_a, run_b))
-    found = compare_runs(a, b, queries or (), inputs)
+    found = compare_runs(a, b, queries or (), inputs, score=score)
     if as_json:
         print_json(found.as_dict())
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, RunFile, print_json, say
+from testifai.commands.common import Json, RunFile, Score, print_json, say
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def report(
     pdf: Annotated[Path | None, typer.Option(help="Also as .pdf, printed by an installed Chromium.")] = None,
     examples: Annotated[int, typer.Option(min=0, max=12, help="Failing inputs to show of each test; 0: none.")] = 6,
     spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or the run is not yours.")] = None,
+    score: Score = None,
     as_json: Json = False,
 ) -> None:
     """Write a run as one self-contained page; also as Markdown, JUnit XML, PDF. Exit code 1 if a gate does not hold."""
@@ -64,7 +65,7 @@ def report(
     from testifai.support.progress import note, status
 
     with status():
-        contents = gather(stored, spec=spec, examples=examples)
+        contents = gather(stored, spec=spec, examples=examples, score=score)
         note("drawing figures")
         texts = {"--out": render(contents), "--md": as_markdown(contents), "--junit": as_junit(contents)}
     _say(_write(outputs, texts), contents.as_dict(), contents.verdicts, as_json=as_json)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, RunFile, composed, print_json
+from testifai.commands.common import Json, RunFile, Score, composed, print_json
 from testifai.errors import InputError
 
 
@@ -15,6 +15,7 @@ def show(
     by: Annotated[
         str | None, typer.Option(help="Only one table, by: order, axis, severity (their sum), class.")
     ] = None,
+    score: Score = None,
     as_json: Json = False,
 ) -> None:
     """A run in a page: by order, by severity, by class, the worst tests."""
@@ -25,9 +26,9 @@ def show(
     from testifai.support.plain import plain
 
     if by is not None:
-        _show_by(open_measured(run_file), by, as_json)
+        _show_by(open_measured(run_file).scored(score), by, as_json)
         return
-    tomogram = open_run(run_file)
+    tomogram = open_run(run_file).scored(score)
     if not as_json:
         with composed() as console:
             terminal.summary(console, tomogram)

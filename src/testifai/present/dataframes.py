@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.present.export import table
+from testifai.present.export import score_columns, table
 from testifai.support.files import write_bytes
 from testifai.support.libraries import load
 from testifai.tomogram import Tomogram
@@ -36,8 +36,9 @@ def columns(tomogram: Tomogram) -> dict[str, NDArray[Any]]:
     _check_names(tomogram)
     header, rows = table(tomogram)
     by_column = zip(*rows, strict=True)
+    numbers = {*BOUNDS, *QUALITY, *_scored(tomogram)}
     return {
-        name: np.array(values, np.float64 if name in BOUNDS or name in QUALITY else None)
+        name: np.array(values, np.float64 if name in numbers else None)
         for name, values in zip(header, by_column, strict=True)
     }
 
@@ -58,6 +59,9 @@ def to_xarray(tomogram: Tomogram) -> Any:
     _check_names(tomogram)
     xarray = load("xarray", extra="xarray")
     numbers = {name: getattr(tomogram, name) for name in (*BOUNDS, "passes", "trials")}
+    for score in tomogram.scores if tomogram.score is None else ():
+        found = tomogram.scored(score)
+        numbers |= dict(zip(score_columns(score), (found.estimate, found.low, found.high), strict=True))
     numbers["measured"] = tomogram.rests_on_own_trials.reshape(space.shape)
     if (scores := tomogram.quality) is not None:
         numbers |= {name: getattr(scores, field) for name, field in QUALITY.items()}
@@ -94,7 +98,12 @@ def facts(tomogram: Tomogram) -> dict[str, Any]:
     }
 
 
+def _scored(tomogram: Tomogram) -> list[str]:
+    """The columns of the run's scores."""
+    return [column for name in tomogram.scores for column in score_columns(name)]
+
+
 def _check_names(tomogram: Tomogram) -> None:
     for name in tomogram.space.names:
-        if name in COLUMNS:
+        if name in {*COLUMNS, *_scored(tomogram)}:
             raise InputError(f"export: axis {name!r} has the name of a column; give it another name in [space]")

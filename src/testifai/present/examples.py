@@ -69,7 +69,7 @@ class Failures:
 def telling_tests(tomogram: Tomogram, count: int = 3) -> list[tuple[int, str]]:
     """Tests whose failures say most, with why: the worst that have failures, and the mildest that have any."""
     ids = tomogram.measured_ids
-    passes, trials = tomogram.outcomes.counts(ids)
+    passes, trials = tomogram.outcomes.plain().counts(ids)
     ids = ids[(trials > passes) & (ids > 0)]
     estimate = tomogram.table(ids).estimate
     total = tomogram.space.matrix(ids)[:, : len(tomogram.space.axes)].sum(axis=1)
@@ -92,7 +92,7 @@ def failures(subject: Subject, tomogram: Tomogram, *, tests: int = 3, each: int 
     """Failing inputs of telling tests; nothing where nothing fails."""
     found = []
     for test, why in telling_tests(tomogram, tests):
-        passes, trials = (int(counts[0]) for counts in tomogram.outcomes.counts([test]))
+        passes, trials = (int(counts[0]) for counts in tomogram.outcomes.plain().counts([test]))
         sigma = tomogram.space.configuration(test)
         shown = examples(subject, tomogram, test, failing_places(tomogram, test, each))
         title, marked = tomogram.space.words(sigma), legend(subject)

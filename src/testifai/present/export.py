@@ -29,11 +29,14 @@ from testifai.tomogram.precision import check_kept
 def table(tomogram: Tomogram) -> tuple[list[str], list[list[Any]]]:
     """Header and one row per test: severities, order, counts, estimate, bounds, whether measured or predicted.
 
-    Of a space with more tests than are listed, those that were tried.
+    Of a run with a score, its mean and bounds too. Of a space with more tests than are listed, those that were tried.
     """
     space = tomogram.space
     places = [f"{name}_place" for name in space.names] if space.order_sensitive else []
-    header = [*space.names, *places, "order", "passes", "trials", "estimate", "low", "high", "source"]
+    passes_name = "passes" if tomogram.score is None else "sum"
+    header = [*space.names, *places, "order", passes_name, "trials", "estimate", "low", "high", "source"]
+    scored = [tomogram.scored(name) for name in tomogram.scores] if tomogram.score is None else []
+    header += [column for one in scored for column in score_columns(str(one.score))]
     scores = tomogram.quality
     header += [] if scores is None else ["quality", "quality_low", "quality_high", "quality_source"]
     ids = np.arange(space.size) if space.listed else tomogram.measured_ids
@@ -48,12 +51,21 @@ def table(tomogram: Tomogram) -> tuple[list[str], list[list[Any]]]:
     ):
         source = "measured" if alone else "predicted" if not np.isnan(numbers[0]) else "unknown"
         rows.append([*sigma, order, passes, trials, *(None if np.isnan(x) else x for x in numbers), source])
+    for one in scored:
+        means = one.table(ids)
+        for row, *numbers in zip(rows, means.estimate.tolist(), means.low.tolist(), means.high.tolist(), strict=True):
+            row += [None if np.isnan(x) else x for x in numbers]
     if scores is not None:
         known = np.isin(ids, scores.measured)
         bounds = [array.reshape(-1)[ids].tolist() for array in (scores.estimate, scores.low, scores.high)]
         for row, alone, *numbers in zip(rows, known.tolist(), *bounds, strict=True):
             row += [*(None if np.isnan(x) else x for x in numbers), "measured" if alone else "predicted"]
     return header, rows
+
+
+def score_columns(name: str) -> tuple[str, str, str]:
+    """The names of the columns of a score: its mean and the bounds of that."""
+    return name, f"{name}_low", f"{name}_high"
 
 
 def write_table(tomogram: Tomogram, path: Path) -> None:
@@ -91,8 +103,12 @@ def write_grid(tomogram: Tomogram, path: Path) -> None:
         "inputs": np.array(outcomes.inputs),
         "passes": passes.reshape(*space.shape, -1),
     }
+    values = None
     if "value" in outcomes.kept_names():
         values = np.stack([outcomes.kept(i, "value")[back] for i in range(space.size)])
+    if values is not None and tomogram.scores:
+        arrays |= {"score": np.array(tomogram.scores[0]), "scores": values.reshape(*space.shape, -1)}
+    elif values is not None:
         # Stored is margin times scale, the largest just fitting.
         scale = 127 / (float(np.abs(values).max()) or 127.0)
         margins = np.clip(np.rint(values * scale), -127, 127).astype(np.int8)

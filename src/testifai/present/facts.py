@@ -19,4 +19,6 @@ def facts(tomogram: Tomogram) -> dict[str, Any]:
         "inferences": tomogram.inferences,
         "base": plain(tomogram.base),
         "clean": plain(vars(tomogram.clean)),
+        **({} if tomogram.score is None else {"score": tomogram.score}),
+        **({"scores": list(tomogram.scores)} if tomogram.scores else {}),
     }

@@ -6,7 +6,7 @@ import math
 
 from testifai.gates.measuring import GatedRun
 from testifai.gates.verdicts import Verdict
-from testifai.present.terminal import interval, rate
+from testifai.present.terminal import interval, rate, scored_words
 
 
 def line(verdict: Verdict) -> str:
@@ -14,18 +14,19 @@ def line(verdict: Verdict) -> str:
     answer, gate = verdict.answer, verdict.gate
     found = f"{rate(answer.robustness)} ({interval(answer.low, answer.high)})"
     wanted = " of the estimate" if gate.basis == "estimate" else ""
-    return f"{verdict.status}: {found}, at least {gate.at_least:g} is required{wanted}: {gate.query}{_part(verdict)}"
+    return f"{verdict.status}: {found}, at least {gate.at_least:g} is required{wanted}: {_asked(verdict)}"
 
 
 def page(measured: GatedRun, verdict: Verdict) -> str:
     """A gate in a page, with its worst tests."""
     answer, gate = verdict.answer, verdict.gate
     tomogram = measured.tomogram
+    clean = tomogram.scored(gate.score).clean_quantity
     wanted = "the estimate" if gate.basis == "estimate" else "the lower bound"
     rows = [
-        ("query", gate.query + _part(verdict)),
+        ("query", _asked(verdict)),
         ("required", f"{wanted} is at least {gate.at_least:g}"),
-        ("estimate", f"{rate(answer.robustness)} (clean accuracy {rate(answer.robustness - answer.drop)})"),
+        ("estimate", f"{rate(answer.robustness)} ({clean} {rate(answer.robustness - answer.drop)})"),
         ("interval", f"{interval(answer.low, answer.high)} at {_confidence(measured)}"),
         ("verdict", f"{verdict.status}: {_why(measured, verdict)}"),
         ("tests", f"{answer.tests:,}: {answer.measured:,} measured, {answer.inferred:,} predicted"),
@@ -36,8 +37,9 @@ def page(measured: GatedRun, verdict: Verdict) -> str:
     return "\n".join([*head, *table, *_worst(measured, verdict), f"  run file   {measured.path}"])
 
 
-def _part(verdict: Verdict) -> str:
-    return f" for inputs {verdict.gate.inputs}" if verdict.gate.inputs else ""
+def _asked(verdict: Verdict) -> str:
+    gate = verdict.gate
+    return f"{scored_words(gate)}{gate.query}" + (f" for inputs {gate.inputs}" if gate.inputs else "")
 
 
 def _confidence(measured: GatedRun) -> str:

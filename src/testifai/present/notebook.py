@@ -20,17 +20,17 @@ def tomogram_html(tomogram: Tomogram) -> str:
         return f"<div>{escape(head)}</div>"
     everything = tomogram.query("order >= 0")
     parts = [
-        f"<div><b>{escape(head)}</b>; robustness {_rate_in_words(everything)}</div>",
-        f"<div>clean accuracy {escape(clean(tomogram))}</div>",
+        f"<div><b>{escape(head)}</b>; {escape(tomogram.quantity)} {_rate_in_words(everything)}</div>",
+        f"<div>{escape(tomogram.clean_quantity)} {escape(clean(tomogram))}</div>",
         _table(
-            ("order", "tests", "robustness", "95 % interval"),
+            ("order", "tests", escape(tomogram.quantity), "95 % interval"),
             (
                 (str(order), f"{found.tests:,}", _bar(found.robustness), escape(interval(found.low, found.high)))
                 for order, found in tomogram.by_order().items()
             ),
         ),
         _by_axis(tomogram),
-        _worst(everything, space),
+        _worst(everything, space, tomogram.quantity),
     ]
     return "".join(parts)
 
@@ -66,7 +66,7 @@ def _by_axis(tomogram: Tomogram) -> str:
     return _table(["axis", *map(str, levels)], rows)
 
 
-def _worst(answer: Answer, space: Space | None) -> str:
+def _worst(answer: Answer, space: Space | None, quantity: str = "robustness") -> str:
     rows = [
         (
             escape(str(sigma) if space is None else space.words(sigma)),
@@ -75,7 +75,7 @@ def _worst(answer: Answer, space: Space | None) -> str:
         )
         for sigma, estimate, low, high in answer.worst
     ]
-    return _table(("worst tests", "robustness", "interval"), rows) if rows else ""
+    return _table(("worst tests", escape(quantity), "interval"), rows) if rows else ""
 
 
 def _bar(value: float) -> str:

@@ -22,6 +22,7 @@ from testifai.tomogram.trust import Trust, recall
 
 if TYPE_CHECKING:
     from testifai.quality.scores import Scores
+    from testifai.scans.spec import Gate
     from testifai.sweeps import Calibrated, Sweep
     from testifai.tomogram.limits import Limit
 
@@ -84,9 +85,11 @@ def spent(tomogram: Tomogram) -> str:
     return f"{tomogram.inferences:,} inferences on {tomogram.outcomes.inputs:,} inputs"
 
 
-def answer(out: Console, space: Space, expression: str, found: Answer) -> None:
-    """One query's answer."""
-    out.print(f"[bold]{rate(found.robustness)}[/bold]  ({interval(found.low, found.high)})  for {_escape(expression)}")
+def answer(out: Console, space: Space, expression: str, found: Answer, score: str | None = None) -> None:
+    """One query's answer, about pass rates or the mean of a score."""
+    of = "" if score is None else f"mean {_escape(score)} "
+    bounds = interval(found.low, found.high)
+    out.print(f"[bold]{rate(found.robustness)}[/bold]  ({bounds})  {of}for {_escape(expression)}")
     out.print(
         f"{signed(found.drop)} against clean inputs; {found.tests:,} tests: "
         f"{found.measured:,} measured, {found.inferred:,} predicted{_left_out(found)}"
@@ -95,7 +98,7 @@ def answer(out: Console, space: Space, expression: str, found: Answer) -> None:
         out.print(excluded(found.excluded))
     if found.model_free is not None:
         out.print(second_opinion(found))
-    out.print(worst(space, found))
+    out.print(worst(space, found, "robustness" if score is None else f"mean {score}"))
 
 
 def _left_out(found: Answer) -> str:
@@ -127,8 +130,8 @@ def excluded(found: Excluded) -> str:
     return words + doubt
 
 
-def worst(space: Space, found: Answer) -> Table:
-    table = table_of("worst tests", ("configuration", "left"), "robustness", "95 % interval")
+def worst(space: Space, found: Answer, quantity: str = "robustness") -> Table:
+    table = table_of("worst tests", ("configuration", "left"), _escape(quantity), "95 % interval")
     for sigma, estimate, low, high in found.worst:
         table.add_row(_escape(space.words(sigma)), rate(estimate), interval(low, high))
     return table
@@ -140,12 +143,12 @@ def summary(out: Console, tomogram: Tomogram) -> None:
     out.print(f"{extent(tomogram)}; {spent(tomogram)}")
     if not len(tomogram.outcomes):
         return
-    out.print(f"clean accuracy [bold]{clean(tomogram)}[/bold]")
+    out.print(f"{_escape(tomogram.clean_quantity)} [bold]{clean(tomogram)}[/bold]")
     for part in (by_order(tomogram), by_axis(tomogram), by_class(tomogram)):
         if part.row_count:
             out.print(part)
     everything = tomogram.query("order >= 0")
-    out.print(worst(space, everything))
+    out.print(worst(space, everything, tomogram.quantity))
     for line in (*trust(tomogram)["lines"], *notes(tomogram.provenance)):
         out.print(line, markup=False)
 
@@ -153,7 +156,8 @@ def summary(out: Console, tomogram: Tomogram) -> None:
 def by_order(tomogram: Tomogram) -> Table:
     """Robustness by the number of perturbations at once."""
     rests = _rests_on(tomogram)
-    table = table_of("by order (perturbations at once)", "order", "tests", rests, "robustness", "95 % interval")
+    rate_of = _escape(tomogram.quantity)
+    table = table_of("by order (perturbations at once)", "order", "tests", rests, rate_of, "95 % interval")
     tried = _tried(tomogram, "order")
     for order, found in tomogram.by_order().items():
         bounds, basis = interval(found.low, found.high), _basis(tomogram, found, tried.get(order, 0))
@@ -181,7 +185,8 @@ def _basis(tomogram: Tomogram, found: Answer, trials: int) -> str:
 def by_axis(tomogram: Tomogram) -> Table:
     """Robustness by each axis's severity."""
     levels = sorted({level for axis in tomogram.space.axes for level in axis.severities})
-    table = table_of("by axis and severity", ("axis", "left"), *map(str, levels))
+    of = "" if tomogram.score is None else f": {_escape(tomogram.quantity)}"
+    table = table_of(f"by axis and severity{of}", ("axis", "left"), *map(str, levels))
     for name, found in tomogram.by_severity().items():
         table.add_row(name, *(rate(found[level].robustness) if level in found else "" for level in levels))
     return table
@@ -189,7 +194,8 @@ def by_axis(tomogram: Tomogram) -> Table:
 
 def by_class(tomogram: Tomogram) -> Table:
     """Robustness by class; no rows where inputs have no classes."""
-    table = table_of("by class, over the tests tried", ("class", "left"), "robustness", "95 % interval")
+    rate_of = _escape(tomogram.quantity)
+    table = table_of("by class, over the tests tried", ("class", "left"), rate_of, "95 % interval")
     for name, found in tomogram.by_class().items():
         table.add_row(_escape(name), rate(found.robustness), interval(found.low, found.high))
     return table
@@ -200,7 +206,8 @@ def by_severity_sum(tomogram: Tomogram) -> Table:
     scores = tomogram.quality
     named = [] if scores is None else [_escape(scores.name), "its range"]
     rests = _rests_on(tomogram)
-    table = table_of("by severity sum", "sum", "tests", rests, "robustness", "95 % interval", "drop", *named)
+    rate_of = _escape(tomogram.quantity)
+    table = table_of("by severity sum", "sum", "tests", rests, rate_of, "95 % interval", "drop", *named)
     tried = _tried(tomogram, "severity")
     sums = None if scores is None else np.broadcast_to(tomogram.space.columns()["severity"], tomogram.space.shape)
     for total, found in tomogram.by_severity_sum().items():
@@ -254,9 +261,14 @@ def verdicts(out: Console, listed: Iterable[Verdict]) -> None:
         name = f"{_escape(gate.name)}: " if gate.name else ""
         part = f" for inputs {_escape(gate.inputs)}" if gate.inputs else ""
         out.print(
-            f"[{colours[verdict.status]}]{verdict.status}[/]  {name}{_escape(gate.query)}{part} "
+            f"[{colours[verdict.status]}]{verdict.status}[/]  {name}{scored_words(gate)}{_escape(gate.query)}{part} "
             f">= {gate.at_least:g} ({_escape(verdict.reason)})"
         )
+
+
+def scored_words(gate: Gate) -> str:
+    """Which score a gate is about, in front of its query; nothing where it is about pass rates."""
+    return "" if gate.score is None else f"mean {_escape(gate.score)} of "
 
 
 def sweeps(found: Mapping[str, Iterable[Sweep]]) -> Table:

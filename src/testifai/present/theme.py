@@ -88,19 +88,19 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     return {**one, **other, **inner}
 
 
-def robustness_colours() -> dict[str, Any]:
+def robustness_colours(title: str = "robustness") -> dict[str, Any]:
     """The colour axis of robustness: the same numbers have the same colour in every figure."""
     return {
         "colorscale": [list(stop) for stop in SCALE],
         "cmin": 0,
         "cmax": 1,
-        "colorbar": {"title": {"text": "robustness", "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 0.9},
+        "colorbar": {"title": {"text": plain(title), "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 0.9},
     }
 
 
 def rate_axis(title: str = "robustness") -> dict[str, Any]:
     """An axis from 0 to 1."""
-    return {"title": {"text": title}, "range": [-0.02, 1.02], "tickformat": ".1f", "zeroline": False}
+    return {"title": {"text": plain(title)}, "range": [-0.02, 1.02], "tickformat": ".1f", "zeroline": False}
 
 
 def translucent(colour: str, opacity: float) -> str:

@@ -90,12 +90,15 @@ class Contents:
         }
 
 
-def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6) -> Contents:
-    """Everything a report says about a run. `examples` are the failing inputs shown of each test; 0 shows none."""
+def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6, score: str | None = None) -> Contents:
+    """Everything a report says about a run. `examples` are the failing inputs shown of each test; 0 shows none.
+
+    With `score`, such as "f1", the report is about its mean and not about pass rates.
+    """
     stored = run if isinstance(run, Stored) else read_stored(run)
     if stored.tomogram is None:
         raise InputError(f"run file: {stored.path} holds no run yet; start it with: testifai run SPEC.toml")
-    tomogram = measured(stored.tomogram)
+    tomogram = measured(stored.tomogram).scored(score)
     everything = tomogram.query("order >= 0")
     queries = standard_queries(tomogram.space)
     asked = tomogram.queries(list(queries.values()))

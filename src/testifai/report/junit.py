@@ -6,7 +6,7 @@ import re
 from xml.etree import ElementTree
 
 from testifai.gates.verdicts import Verdict
-from testifai.present.terminal import interval, rate
+from testifai.present.terminal import interval, rate, scored_words
 from testifai.report.contents import Contents
 
 # What XML 1.0 cannot hold, not even escaped.
@@ -53,15 +53,15 @@ def clean(text: str) -> str:
 
 def _case(suite: ElementTree.Element, contents: Contents, number: int, verdict: Verdict) -> None:
     gate, answer = verdict.gate, verdict.answer
-    where = f" for inputs {gate.inputs}" if gate.inputs else ""
-    name = f"{gate.name or f'gate {number}'}: {gate.query}{where} >= {gate.at_least:g}"
+    asked = f"{scored_words(gate)}{gate.query}" + (f" for inputs {gate.inputs}" if gate.inputs else "")
+    name = f"{gate.name or f'gate {number}'}: {asked} >= {gate.at_least:g}"
     case = ElementTree.SubElement(suite, "testcase", {"classname": clean(contents.run), "name": clean(name)})
     if verdict.holds:
         return
     message = f"{verdict.status}: {verdict.reason}"
     failure = ElementTree.SubElement(case, "failure", {"type": verdict.status, "message": clean(message)})
     lines = [
-        f"query      {gate.query}{where}",
+        f"query      {asked}",
         f"required   {gate.at_least:g} by the {'lower bound' if gate.basis == 'bound' else 'estimate'}",
         f"estimate   {rate(answer.robustness)} ({interval(answer.low, answer.high)})",
         "worst tests",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from testifai.present.terminal import interval, rate, signed
+from testifai.present.terminal import interval, rate, scored_words, signed
 from testifai.report import words
 from testifai.report.contents import Contents
 from testifai.support.printable import code_in_markdown as code
@@ -19,12 +19,16 @@ SIGNS = {"holds": "✅ holds", "fails": "❌ fails", "undecided": "⚠️ undeci
 
 def markdown(contents: Contents) -> str:
     """Summary, gates, queries, worst regions and tests."""
-    space = contents.tomogram.space
+    space, rate_of = contents.tomogram.space, escape(contents.tomogram.quantity)
     gates = [
         (
             SIGNS[verdict.status],
             escape(verdict.gate.name or ""),
-            code(verdict.gate.query + (f" for {verdict.gate.inputs}" if verdict.gate.inputs else "")),
+            code(
+                scored_words(verdict.gate)
+                + verdict.gate.query
+                + (f" for {verdict.gate.inputs}" if verdict.gate.inputs else "")
+            ),
             f"{verdict.gate.at_least:g}",
             rate(verdict.answer.robustness),
             escape(verdict.reason),
@@ -51,16 +55,16 @@ def markdown(contents: Contents) -> str:
         for test in contents.worst[:MOST_TESTS]
     ]
     parts = [
-        f"## Robustness: {code(contents.run)}",
+        f"## {contents.tomogram.quantity.capitalize()}: {code(contents.run)}",
         escape(words.made_of(contents)),
         "\n".join(escape(line) for line in words.summary(contents)),
         table(("verdict", "gate", "query", "at least", "estimate", "why"), gates),
         f"{left:,} more gates are in the full report." if left else "",
         _folded("Standard queries", words.together_line(contents), table(
-            ("", "query", "robustness", "interval", "drop", "tests", "measured"), asked)),
+            ("", "query", rate_of, "interval", "drop", "tests", "measured"), asked)),
         _folded("Worst regions", words.searched_line(contents), table(
-            ("region", "robustness", "interval", "tests"), regions)),
-        _folded("Worst tests", "", table(("test", "robustness", "95 % interval", "trials"), worst)),
+            ("region", rate_of, "interval", "tests"), regions)),
+        _folded("Worst tests", "", table(("test", rate_of, "95 % interval", "trials"), worst)),
         _folded("What is confused with what", "", _trends(contents)),
         _folded("How far to trust this", "", "\n".join(
             f"- {escape(line)}" for line in (*words.how(contents), *contents.trust.lines()))),

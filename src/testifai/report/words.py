@@ -16,9 +16,11 @@ def summary(contents: Contents) -> list[str]:
     tomogram, everything = contents.tomogram, contents.everything
     space = tomogram.space
     known = everything.robustness == everything.robustness
-    mean = f"it passes {with_interval(everything)} on average: {loss(everything.drop)}"
+    average = " on average" if tomogram.score is None else ""
+    passes = "passes" if tomogram.score is None else f"has a {tomogram.quantity} of"
+    mean = f"it {passes} {with_interval(everything)}{average}: {loss(everything.drop)}"
     lines = [
-        f"On clean inputs the model passes {clean(tomogram)}. Over all {space.size:,} combinations of "
+        f"On clean inputs the model {passes} {clean(tomogram)}. Over all {space.size:,} combinations of "
         f"{listing(list(space.names))} {mean if known else 'the mean is not known'}."
     ]
     orders = {
@@ -77,7 +79,7 @@ def how(contents: Contents) -> list[str]:
     lines = [
         f"Strategy {_name(identity.get('strategy'))}, surrogate {_name(identity.get('surrogate'))}, "
         f"oracle {_name(identity.get('oracle'))}, seed {tomogram.seed}.",
-        "Intervals are at 95 % and for the rate on "
+        f"Intervals are at 95 % and for the {'rate' if tomogram.score is None else tomogram.quantity} on "
         + ("new inputs like those tried." if future else "the inputs of this run: they close once all were tried."),
     ]
     if tomogram.stopped_early:
@@ -186,7 +188,8 @@ def _strongest(contents: Contents) -> str | None:
         return None
     name = max(fall, key=lambda one: fall[one])
     top = tomogram.space.axes[names.index(name)].severities[-1]
-    return f"By itself, {name} costs most: at severity {top} the model passes {rate(float(alone[name][-1]))}."
+    found = "model passes" if tomogram.score is None else f"{tomogram.quantity} is"
+    return f"By itself, {name} costs most: at severity {top} the {found} {rate(float(alone[name][-1]))}."
 
 
 def _name(value: Any) -> str:

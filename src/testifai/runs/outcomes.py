@@ -202,6 +202,10 @@ class Outcomes:
                 passes[place], trials[place] = row.counts(among)
         return passes, trials
 
+    def worth(self, configurations: Ids) -> float:
+        """How many passes and failures a trial of these is worth: it is one."""
+        return 1.0
+
     def limits(
         self,
         method: Callable[..., tuple[NDArray[np.float64], NDArray[np.float64]]],

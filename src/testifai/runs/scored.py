@@ -14,6 +14,7 @@ from testifai.runs.trials import Trials
 from testifai.statistics.means import OF_MEANS, Limits, Moments
 from testifai.support.bits import Bits
 
+LEAST = 0.01  # dispersion of scores that are all but equal
 VALUE = "value"  # the name under which a run keeps what the oracle measured of a trial: its score, or its margin
 
 
@@ -55,9 +56,11 @@ class ScoredOutcomes(Outcomes):
 
     def moments(self, configurations: Ids | list[int], among: Bits | None = None) -> Moments:
         """What intervals want to know of the scores of each configuration."""
-        rows = [Moments.of(self.trials(int(one), among)[1]) for one in configurations]
-        fields = ("trials", "total", "squares", "least", "most")
-        return Moments(*(np.array([getattr(row, name) for row in rows], np.float64) for name in fields))
+        return Moments.joined([Moments.of(self.trials(int(one), among)[1]) for one in configurations])
+
+    def worth(self, configurations: Ids) -> float:
+        """How many passes and failures a trial of these is worth."""
+        return 1 / max(self.moments(configurations).dispersion, LEAST)
 
     def limits(
         self,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from testifai.engine.plan import Work
 from testifai.runs.outcomes import Ids, Outcomes
+from testifai.runs.scored import VALUE
 from testifai.scans.session import Session
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import evidence
@@ -128,7 +129,10 @@ class _Dice:
         for row, test in enumerate(work.configurations.tolist()):
             places = work.places[row] if isinstance(work.places, list) else work.places
             own = self._random.normal(size=len(places)) * (1 - COMMON) ** 0.5
-            known.record(test, places, self._common[places] + own < threshold[row])
+            passed = self._common[places] + own < threshold[row]
+            # Scores that are all or nothing: those of the run will spread less.
+            kept = {VALUE: passed.astype(np.float32)} if self._session.options.score is not None else None
+            known.record(test, places, passed, kept)
         return known
 
     def _rates(self, tests: Ids) -> NDArray[np.float64]:

@@ -45,6 +45,8 @@ class Grid:
     passes: Bits  # levels of each axis, then the inputs, eight to a byte
     margins: NDArray[np.int8] | None = None  # levels of each axis, then the inputs
     margin_scale: float = 1.0  # stored is margin times scale
+    score: str | None = None  # the name of the scores, where the oracle gave them
+    scores: NDArray[np.float32] | None = None  # levels of each axis, then the inputs; in place of margins
 
     def __post_init__(self) -> None:
         _check(self)
@@ -74,13 +76,25 @@ class Grid:
         rates: NDArray[np.float64] = count_set(self.passes) / self.inputs
         return rates
 
+    @cached_property
+    def means(self) -> NDArray[np.float64]:
+        """The mean score of every test."""
+        return np.asarray(self._scores().mean(axis=-1, dtype=np.float64))
+
+    def _scores(self) -> NDArray[np.float32]:
+        if self.scores is None:
+            raise InputError("grid: no scores were recorded; record a run whose oracle has a score")
+        return self.scores
+
     def passed(self, configuration: int, inputs: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which of these inputs passed under a configuration, by its id."""
         row = self.passes.reshape(-1, self.passes.shape[-1])[configuration]
         return unpack(row, self.inputs)[inputs]
 
     def values(self, configuration: int, inputs: NDArray[np.intp]) -> NDArray[np.float32]:
-        """The margins of these inputs under a configuration, by its id."""
+        """The scores of these inputs under a configuration, by its id, or their margins."""
+        if self.scores is not None:
+            return np.asarray(self.scores.reshape(-1, self.inputs)[configuration, inputs])
         if self.margins is None:
             raise InputError("grid: no margins were recorded; record with keep = ['value'], or leave the scores out")
         row = self.margins.reshape(-1, self.inputs)[configuration]
@@ -102,17 +116,21 @@ class Grid:
         at = tuple(fixed.get(name, slice(None)) for name in self.axes)
         rest = tuple(name for name in self.axes if name not in fixed)
         margins = None if self.margins is None else self.margins[at]
-        return Grid(rest, self.inputs, self.passes[at], margins, self.margin_scale)
+        scores = None if self.scores is None else self.scores[at]
+        return Grid(rest, self.inputs, self.passes[at], margins, self.margin_scale, self.score, scores)
 
 
 def replay(grid: Grid, strategy: Any, surrogate: Any = None, *, scores: bool = False, **options: Any) -> Tomogram:
     """What a scan with this strategy and these options would have found, from recorded outcomes.
 
-    With `scores`, the recorded margins are kept beside the outcomes, as a scan does with keep=["value"].
+    With `scores`, the recorded margins are kept beside the outcomes, as a scan does with keep=["value"]; scores that an
+    oracle gave are so always.
     """
     chosen = ScanOptions.of({"strategy": strategy, "surrogate": surrogate, **options})
-    if scores and grid.margins is None:
+    if scores and grid.margins is None and grid.scores is None:
         raise InputError("scores: the grid has no margins; record it with keep = ['value'], or leave the scores out")
+    if chosen.score not in (None, grid.score):
+        raise InputError(f"score: the grid has no {chosen.score!r}; accepted: {grid.score or 'none'}")
     methods, seed, budget = choose(chosen, grid.space), chosen.seed, chosen.budget
     strategy, rule = methods.strategy, methods.stopping
     order = visiting_order(grid.inputs, seed)
@@ -121,12 +139,13 @@ def replay(grid: Grid, strategy: Any, surrogate: Any = None, *, scores: bool = F
     done = 0
     while True:
         progress = Progress(
-            grid.space, outcomes, budget=budget, target=chosen.target, stopping=rule, seed=seed, decided=decided
-        )
+            grid.space, outcomes, budget=budget, target=chosen.target, stopping=rule, seed=seed, decided=decided,
+            scored=chosen.score is not None,
+        )  # fmt: skip
         work = strategy.propose(progress)
         if work is None:
             break
-        added = _record(grid, work, outcomes, order, scores=scores)
+        added = _record(grid, work, outcomes, order, scores=scores or grid.scores is not None)
         done += added
         if budget is not None and done > budget:
             raise RuntimeError(f"strategy {strategy.name} spent {done} inferences of a budget of {budget}")
@@ -169,6 +188,7 @@ def _replayed(grid: Grid, strategy: Any, rule: Any, surrogate: Any, seed: int) -
         "stopping": stopping_rules.describe(rule),
         "population": "data",
         "seed": seed,
+        **({} if grid.score is None else {"scores": [grid.score]}),
     }
 
 
@@ -205,6 +225,10 @@ def _fields(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     fields = {"axes": tuple(axes.tolist()), "inputs": _scalar("inputs", inputs), "passes": arrays["passes"]}
     if "margins" in arrays:
         fields |= {"margins": arrays["margins"], "margin_scale": _scalar("margin_scale", arrays["margin_scale"])}
+    if "scores" in arrays:
+        fields["scores"] = arrays["scores"]
+    if "score" in arrays:
+        fields["score"] = str(arrays["score"])
     return fields
 
 
@@ -237,6 +261,15 @@ def _check(grid: Grid) -> None:
         )
     if not (np.isfinite(grid.margin_scale) and grid.margin_scale > 0):
         raise InputError(f"grid: margin_scale = {grid.margin_scale!r}; accepted: a positive number")
+    if (grid.scores is None) != (grid.score is None):
+        raise InputError("grid: scores without their name, or a name without scores; accepted: both or neither")
+    if grid.scores is not None:
+        right = grid.scores.dtype == np.float32 and grid.scores.shape == (*grid.levels, inputs)
+        if not right or not ((grid.scores >= 0) & (grid.scores <= 1)).all():
+            raise InputError(
+                f"grid: scores is an array of {grid.scores.dtype}, shape {grid.scores.shape}; "
+                f"accepted: float32 in 0..1, shape {(*grid.levels, int(inputs))}"
+            )
     if min(grid.levels, default=0) < 2:
         raise InputError(f"grid: levels {grid.levels}; accepted: at least one axis, each with at least 2 levels")
     if len(set(grid.axes)) < len(grid.axes):

@@ -20,8 +20,10 @@ def kept(asked: tuple[str, ...], oracle: Oracle) -> tuple[str, ...]:
 
 def check(asked: str | None, oracle: Oracle) -> None:
     """Refuse a score that the oracle does not have."""
-    if oracle.score is not None and not (isinstance(oracle.score, str) and oracle.score):
-        raise InputError(f"oracle {oracle.name}: its score is {oracle.score!r}; accepted: a name, such as 'f1'")
+    if oracle.score is not None and not (isinstance(oracle.score, str) and oracle.score.isidentifier()):
+        raise InputError(
+            f"oracle {oracle.name}: its score is {oracle.score!r}; accepted: a name of letters and digits, such as f1"
+        )
     if asked is not None and asked != oracle.score:
         has = "has none" if oracle.score is None else f"has {oracle.score}"
         raise InputError(f"score: {asked!r} is not a score of the oracle {oracle.name}, which {has}")

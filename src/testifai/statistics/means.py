@@ -11,8 +11,8 @@ the ends of the values, with their mean and variance: exactly, where there are t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,23 @@ class Moments:
         if not known.shape[-1]:
             return cls(trials, trials, trials, trials, trials)
         return cls(trials, known.sum(-1), (known**2).sum(-1), known.min(-1), known.max(-1))
+
+    @classmethod
+    def joined(cls, rows: Sequence[Moments]) -> Moments:
+        """Those of several tests, one after the other."""
+        return cls(*(np.array([getattr(row, one.name) for row in rows], np.float64) for one in fields(cls)))
+
+    @property
+    def dispersion(self) -> float:
+        """The variance of values about the mean of their test, relative to that of passes and failures, over all tests.
+
+        >>> Moments.of(np.array([[0, 1, 1, 0], [1, 1, 0, 1]])).dispersion, Moments.of(np.full((2, 4), 0.5)).dispersion
+        (1.0, 0.0)
+        """
+        n = np.maximum(self.trials, 1)
+        own = np.maximum(self.squares - self.total**2 / n, 0)[self.trials > 1]
+        bits = (self.total - self.total**2 / n)[self.trials > 1]
+        return float(own.sum() / bits.sum()) if bits.sum() > 0 else 1.0
 
     @property
     def mirrored(self) -> Moments:

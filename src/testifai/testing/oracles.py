@@ -28,8 +28,9 @@ def check_oracle(
 
     It must give each input an outcome of its own: the same in every batch and every time, without changing what it is
     handed. One that needs labels must refuse data without, one that judges classes labels that are none; a description
-    leads back to it. It is tried on scores of four classes (on boxes, where they are what it judges), or on the
-    `outputs`, on those for clean inputs and on the labels given.
+    leads back to it. One that names a score gives every input a value in 0..1. It is tried on scores of four classes
+    (on boxes or label maps, where they are what it judges), or on the `outputs`, on those for clean inputs and on the
+    labels given.
 
     >>> check_oracle("label")
     """
@@ -54,6 +55,7 @@ def check_oracle(
     described = require_described(judge.describe(), who)
     if described["use"] in ORACLES and described["use"] != "function":  # a function is only named
         rebuilt = resolve(described)
+        require(rebuilt.score == judge.score, who, "its description does not lead back to its score")
         found = _judge(rebuilt, outputs, labels, _reference(rebuilt, clean, who), who)
         require(same(whole, found), who, "its description does not lead back to it")
 
@@ -88,6 +90,12 @@ def _judge(oracle: Oracle, outputs: Array, labels: Array, clean: Array | None, w
     expected = (len(outputs),)
     require(np.shape(outcome.passed) == expected, who, f"{np.shape(outcome.passed)} outcomes for {len(outputs)} inputs")
     require(np.asarray(outcome.passed).dtype == bool, who, "outcomes that are neither true nor false")
+    if oracle.score is not None:
+        named = isinstance(oracle.score, str) and oracle.score.isidentifier()
+        require(named, who, f"its score is {oracle.score!r}, and no name of letters and digits")
+        require(outcome.value is not None, who, f"has the score {oracle.score} and gives no values")
+        inside = (np.asarray(outcome.value) >= 0) & (np.asarray(outcome.value) <= 1)
+        require(bool(inside.all()), who, f"values of its score {oracle.score} outside 0..1")
     if outcome.value is not None:
         require(np.shape(outcome.value) == expected, who, f"{np.shape(outcome.value)} values for {len(outputs)} inputs")
     return outcome

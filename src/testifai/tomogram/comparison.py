@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids
 from testifai.space import Space
+from testifai.statistics import mean_differences
 from testifai.statistics.corrections import holm
 from testifai.statistics.differences import (
     CONFIDENCE,
     Bools,
-    Counts,
     Floats,
     solve_apart,
     solve_paired,
@@ -197,8 +197,12 @@ def _signed(value: float) -> str:
 # -- the comparison -----------------------------------------------------------------------------------------------
 
 
-def compare(a: Tomogram, b: Tomogram, queries: Iterable[str] = (), inputs: str | None = None) -> Comparison:
+def compare(
+    a: Tomogram, b: Tomogram, queries: Iterable[str] = (), inputs: str | None = None, *, score: str | None = None
+) -> Comparison:
     """How the model of run `b` differs from that of run `a`, both of the same space and data.
+
+    With `score`, such as "f1", differences are those of its mean and not of pass rates.
 
     >>> import numpy as np, testifai as ta
     >>> rows = np.linspace(0, 1, 40)[:, None]
@@ -209,6 +213,8 @@ def compare(a: Tomogram, b: Tomogram, queries: Iterable[str] = (), inputs: str |
     >>> round(found.regions[0].difference, 3), found.regions[0].verdict
     (0.087, 'better')
     """
+    if score is not None:
+        a, b = a.scored(score), b.scored(score)
     names = _names(a, b)
     _check_same(a, b, names)
     runs = _Runs.of(a, b, inputs)
@@ -259,15 +265,24 @@ class _Runs:
     def inputs(self) -> int:
         return int(np.count_nonzero(self.chosen))
 
-    def outcomes(self, test: int) -> tuple[Bools, Bools, Bools, Bools]:
-        """Tried and passed by A, tried and passed by B; one entry per input."""
+    def outcomes(self, test: int) -> tuple[Bools, NDArray[Any], Bools, NDArray[Any]]:
+        """Tried and passed by A, tried and passed by B, or the scores; one entry per input."""
         return (*self._read(self.a, test), *self._read(self.b, test))
 
-    def _read(self, run: Tomogram, test: int) -> tuple[Bools, Bools]:
+    def _read(self, run: Tomogram, test: int) -> tuple[Bools, NDArray[Any]]:
+        if run.score is not None:
+            return self._read_scores(run, test)
         tried, passed = np.empty_like(self.chosen), np.empty_like(self.chosen)
         for target, bits in zip((tried, passed), run.outcomes.bits(test), strict=True):
             target[run.order] = unpack(bits, len(target))
         return tried & self.chosen, passed & self.chosen
+
+    def _read_scores(self, run: Tomogram, test: int) -> tuple[Bools, Floats]:
+        tried, scores = np.zeros_like(self.chosen), np.zeros(len(self.chosen))
+        places, found = run.outcomes.trials(test)
+        tried[run.order[places]], scores[run.order[places]] = True, found
+        tried &= self.chosen
+        return tried, np.where(tried, scores, 0.0)
 
 
 @dataclass(frozen=True)
@@ -275,7 +290,7 @@ class _Table:
     """Every test measured in both runs: counts on the inputs used, differences, intervals, p-values."""
 
     ids: Ids
-    counts: Counts  # a row per test: trials and passes of A, of B; of the common inputs: only A passed, only B passed
+    counts: NDArray[Any]  # per test: trials and passes of A, of B; of common inputs: only A passed, only B passed
     paired: Bools
     low: Floats
     high: Floats
@@ -287,12 +302,14 @@ class _Table:
     def of(cls, runs: _Runs) -> _Table:
         tests = np.intersect1d(runs.a.measured_ids, runs.b.measured_ids)
         made = [_count(*runs.outcomes(test), stopped=runs.stopped) for test in tests.tolist()]
-        rows = np.array([row for row, _ in made], np.int64).reshape(-1, 6)
+        rows = np.array([row for row, _ in made], np.int64 if runs.a.score is None else np.float64).reshape(-1, 6)
         tried = (rows[:, 0] > 0) & (rows[:, 2] > 0)  # of a part of the inputs, some tests may have seen none
         ids, counts, paired = tests[tried], rows[tried], np.array([pairs for _, pairs in made], bool)[tried]
         if runs.same and not counts[:, 4:].any():
             zero = np.zeros(len(ids))
             return cls(ids, counts, paired, zero, zero, zero + 1, runs.stopped, equal=True)
+        if runs.a.score is not None:
+            return cls(ids, counts, paired, *_solve_scores(runs, ids, paired), runs.stopped, equal=False)
         low, high, p = (np.full(len(ids), np.nan) for _ in range(3))
         for at, solve in ((paired, solve_paired), (~paired, solve_stopped if runs.stopped else solve_apart)):
             if at.any():
@@ -346,8 +363,8 @@ class _Table:
 
 
 def _count(
-    tried_a: Bools, passed_a: Bools, tried_b: Bools, passed_b: Bools, *, stopped: bool
-) -> tuple[list[int], bool]:
+    tried_a: Bools, passed_a: NDArray[Any], tried_b: Bools, passed_b: NDArray[Any], *, stopped: bool
+) -> tuple[list[Any], bool]:
     """One test's counts, and whether they are of the inputs both runs tried.
 
     They are where that promises the narrower interval for outcomes correlated by a half or more: the number of pairs,
@@ -360,10 +377,27 @@ def _count(
     if paired:
         tried_a = tried_b = common
         n_a = n_b = n
-    s_a, s_b = int(np.count_nonzero(passed_a & tried_a)), int(np.count_nonzero(passed_b & tried_b))
-    both = int(np.count_nonzero(passed_a & passed_b & common))
-    lost, gained = (int(np.count_nonzero(passed & common)) - both for passed in (passed_a, passed_b))
+    # Of scores, what the better of two has more than the other is gained or lost.
+    s_a, s_b = passed_a[tried_a].sum(), passed_b[tried_b].sum()
+    both = np.minimum(passed_a, passed_b)[common].sum()
+    lost, gained = (passed[common].sum() - both for passed in (passed_a, passed_b))
     return [n_a, s_a, n_b, s_b, lost, gained], paired
+
+
+def _solve_scores(runs: _Runs, ids: Ids, paired: Bools) -> tuple[Floats, Floats, Floats]:
+    """Limits and p-values of the differences of mean scores."""
+    low, high, p = (np.full(len(ids), np.nan) for _ in range(3))
+    read = [runs.outcomes(test) for test in ids.tolist()]
+    if paired.any():
+        both = [(a & b, one, two) for (a, one, b, two), pairs in zip(read, paired, strict=True) if pairs]
+        differences = [two[common] - one[common] for common, one, two in both]
+        low[paired], high[paired], p[paired] = mean_differences.solve_paired(differences, runs.population)
+    if not paired.all():
+        each = [(one[a], two[b]) for (a, one, b, two), pairs in zip(read, paired, strict=True) if not pairs]
+        a, b = ([pair[side] for pair in each] for side in (0, 1))
+        solved = mean_differences.solve_apart(a, b, runs.population, stopped=runs.stopped)
+        low[~paired], high[~paired], p[~paired] = solved
+    return low, high, p
 
 
 # -- regions ------------------------------------------------------------------------------------------------------
@@ -394,7 +428,7 @@ def _influence(runs: _Runs, table: _Table, at: NDArray[np.intp]) -> tuple[Floats
     moved, reach = np.zeros(len(runs.chosen)), np.zeros(len(runs.chosen))
     rate_a, rate_b = (rates[at].mean() for rates in table.rates)
 
-    def add(tried: Bools, values: NDArray[np.int64], sign: int, centre: float, share: float) -> None:
+    def add(tried: Bools, values: NDArray[Any], sign: int, centre: float, share: float) -> None:
         n = len(values)
         own = (values - values.mean()) * np.sqrt(n / (n - 1)) if n > 1 else values - centre
         scale = np.sqrt(share) / (n * len(at))
@@ -405,12 +439,12 @@ def _influence(runs: _Runs, table: _Table, at: NDArray[np.intp]) -> tuple[Floats
         tried_a, passed_a, tried_b, passed_b = runs.outcomes(int(table.ids[place]))
         if table.paired[place]:
             common = tried_a & tried_b
-            values = passed_b[common].astype(np.int64) - passed_a[common]
+            values = passed_b[common] * 1 - passed_a[common]
             left = 1.0 if runs.population is None else 1 - len(values) / runs.population
             add(common, values, 1, rate_b - rate_a, left)
         else:
-            add(tried_a, passed_a[tried_a].astype(np.int64), -1, rate_a, 1.0)
-            add(tried_b, passed_b[tried_b].astype(np.int64), 1, rate_b, 1.0)
+            add(tried_a, passed_a[tried_a] * 1, -1, rate_a, 1.0)
+            add(tried_b, passed_b[tried_b] * 1, 1, rate_b, 1.0)
     return moved, reach
 
 
@@ -445,6 +479,9 @@ def _check_same(a: Tomogram, b: Tomogram, names: tuple[str, str]) -> None:
 def _difference(a: Tomogram, b: Tomogram) -> str | None:
     if a.space != b.space:
         return _space_difference(a.space.describe(), b.space.describe())
+    if a.score != b.score:
+        one, two = (run.score or "pass rates" for run in (a, b))
+        return f"{one} against {two}; hand over both runs' .scored(name), or neither"
     if a.outcomes.inputs != b.outcomes.inputs:
         return f"data differ: {a.outcomes.inputs:,} inputs against {b.outcomes.inputs:,}"
     one, two = (run.provenance.get("identity", {}) for run in (a, b))

@@ -105,6 +105,16 @@ class Estimates:
         return self.outcomes.total() + (0 if self.quality is None else self.quality.inferences)
 
     @property
+    def quantity(self) -> str:
+        """What the estimates are of, in words."""
+        return "robustness" if self.score is None else f"mean {self.score}"
+
+    @property
+    def clean_quantity(self) -> str:
+        """The same of the clean test."""
+        return "clean accuracy" if self.score is None else f"clean {self.score}"
+
+    @property
     def base(self) -> float:
         """Clean accuracy."""
         return self.clean.estimate

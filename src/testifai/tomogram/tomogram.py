@@ -42,7 +42,7 @@ class Tomogram(Answering):
     def __repr__(self) -> str:
         return (
             f"<Tomogram of {self.space.size:,} tests over {', '.join(self.space.names)}: "
-            f"{len(self.outcomes):,} tried, {self.inferences:,} inferences, clean accuracy {self.base:.3f}>"
+            f"{len(self.outcomes):,} tried, {self.inferences:,} inferences, {self.clean_quantity} {self.base:.3f}>"
         )
 
     # -- questions ----------------------------------------------------------------------------------------------

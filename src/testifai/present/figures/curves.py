@@ -50,8 +50,8 @@ def severity_curves(
     for name in chosen:
         traces += _curve(name, points[name], space.names.index(name))
     others = "all other axes off" if alone else "mean over the severities of the other axes"
-    return _figure(tomogram, traces, "severity", f"robustness along {'an axis' if len(chosen) == 1 else 'each axis'}",
-                   others if len(space.axes) > 1 else "", dark=dark)  # fmt: skip
+    title = f"{theme.plain(tomogram.quantity)} along {'an axis' if len(chosen) == 1 else 'each axis'}"
+    return _figure(tomogram, traces, "severity", title, others if len(space.axes) > 1 else "", dark=dark)
 
 
 def severity_sum_curve(tomogram: Tomogram, *, dark: bool = False) -> Figure:
@@ -70,8 +70,11 @@ def severity_sum_curve(tomogram: Tomogram, *, dark: bool = False) -> Figure:
         for total, found in tomogram.by_severity_sum().items()
     ]
     traces = _curve("severity sum", points, 0)
-    subtitle = "mean over all tests with the same sum"
-    return _figure(tomogram, traces, "sum of severities", "robustness against total severity", subtitle, dark=dark)
+    title, subtitle = (
+        f"{theme.plain(tomogram.quantity)} against total severity",
+        "mean over all tests with the same sum",
+    )
+    return _figure(tomogram, traces, "sum of severities", title, subtitle, dark=dark)
 
 
 def _alone(tomogram: Tomogram, names: Sequence[str]) -> dict[str, list[Point]]:
@@ -170,7 +173,7 @@ def _figure(
         dark=dark,
         title={"text": title, "subtitle": {"text": subtitle}},
         xaxis={"title": {"text": x_title}, "zeroline": False, "dtick": 1 if x_title == "severity" else None},
-        yaxis=theme.rate_axis(),
+        yaxis=theme.rate_axis(tomogram.quantity),
         legend={"orientation": "h", "y": -0.22},
         margin={"l": 60, "r": 20, "t": 70, "b": 50},
     )

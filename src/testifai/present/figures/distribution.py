@@ -53,9 +53,12 @@ def by_order(tomogram: Tomogram, *, dark: bool = False) -> Figure:
     return theme.figure(
         [trace for trace in traces if len(trace["y"])],
         dark=dark,
-        title={"text": "robustness by order", "subtitle": {"text": "order: how many perturbations act at once"}},
+        title={
+            "text": f"{theme.plain(tomogram.quantity)} by order",
+            "subtitle": {"text": "order: how many perturbations act at once"},
+        },
         xaxis={"title": {"text": "order"}, "dtick": 1, "zeroline": False, "showgrid": False},
-        yaxis=theme.rate_axis(),
+        yaxis=theme.rate_axis(tomogram.quantity),
         violingap=0,
         legend={"orientation": "h", "y": -0.22},
         margin={"l": 60, "r": 20, "t": 70, "b": 50},

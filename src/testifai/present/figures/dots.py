@@ -54,7 +54,8 @@ def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = No
         Line(space.words(space.configuration(test)), e, lo, hi, source, test, f"{tried:,} trials")
         for test, e, lo, hi, source, tried in zip(ids.tolist(), *(column.tolist() for column in columns), strict=True)
     ]
-    return _figure(lines, "the worst tests", "lowest estimates first, with 95 % intervals", tomogram.base, dark=dark)
+    subtitle = "lowest estimates first, with 95 % intervals"
+    return _figure(lines, "the worst tests", subtitle, tomogram.base, tomogram.quantity, dark=dark)
 
 
 def classes(
@@ -73,7 +74,8 @@ def classes(
         for name, answer in found[:count]
     ]
     some = f"the {count} lowest of {len(found)}, " if len(found) > count else ""
-    return _figure(shown, "robustness by class", f"{some}mean over the tests tried", float("nan"), dark=dark)
+    title, subtitle = f"{theme.plain(tomogram.quantity)} by class", f"{some}mean over the tests tried"
+    return _figure(shown, title, subtitle, float("nan"), tomogram.quantity, dark=dark)
 
 
 def lowest(tomogram: Tomogram, count: int, chosen: Mask | None = None) -> tuple[Ids, RateTable]:
@@ -91,7 +93,7 @@ def lowest(tomogram: Tomogram, count: int, chosen: Mask | None = None) -> tuple[
     return ids[first], found.at(first)
 
 
-def _figure(lines: Sequence[Line], title: str, subtitle: str, base: float, *, dark: bool) -> Figure:
+def _figure(lines: Sequence[Line], title: str, subtitle: str, base: float, quantity: str, *, dark: bool) -> Figure:
     traces = [_trace(lines, kind) for kind in SYMBOLS]
     drawn = [trace for trace in traces if trace["x"]]
     clean = {
@@ -103,7 +105,7 @@ def _figure(lines: Sequence[Line], title: str, subtitle: str, base: float, *, da
         drawn,
         dark=dark,
         title={"text": title, "subtitle": {"text": subtitle}},
-        xaxis=theme.rate_axis(),
+        xaxis=theme.rate_axis(quantity),
         yaxis={
             "tickvals": list(range(len(lines))), "ticktext": names, "autorange": False,
             "range": [len(lines) - 0.5, -0.5], "zeroline": False,

@@ -65,7 +65,7 @@ def heatmap(
         title={"text": f"{y} and {x}", "subtitle": {"text": _subtitle(tomogram, seen, at, chosen)}},
         xaxis={"title": {"text": x}, **_ticks(seen.levels[1])},
         yaxis={"title": {"text": y}, **_ticks(seen.levels[0])},
-        coloraxis=theme.robustness_colours(),
+        coloraxis=theme.robustness_colours(tomogram.quantity),
         margin={"l": 60, "r": 20, "t": 70, "b": 50},
     )
 

@@ -84,7 +84,7 @@ def voxels(
     return theme.figure(
         traces,
         dark=dark,
-        title={"text": f"robustness over {', '.join(names)}", "subtitle": {"text": others}},
+        title={"text": f"{theme.plain(tomogram.quantity)} over {', '.join(names)}", "subtitle": {"text": others}},
         scene={
             **{
                 f"{side}axis": {
@@ -98,7 +98,7 @@ def voxels(
             "aspectmode": "cube",
             "camera": {"eye": {"x": 1.4, "y": -1.5, "z": 0.8}, "center": {"x": 0, "y": 0, "z": -0.14}},
         },
-        coloraxis=theme.robustness_colours(),
+        coloraxis=theme.robustness_colours(tomogram.quantity),
         legend={"orientation": "h", "y": -0.02, "itemsizing": "constant"},
         margin={"l": 0, "r": 0, "t": 70, "b": 0},
     )

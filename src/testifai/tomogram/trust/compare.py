@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.runs.outcomes import Ids
-
 Floats = NDArray[np.float64]
 
 EXACT = 200  # trials up to which a count's prediction interval is the beta-binomial one
@@ -25,8 +23,8 @@ class Predicted:
 
     mean: Floats
     variance: Floats | None
-    passes: Ids
-    trials: Ids
+    passes: NDArray[Any]  # or scores: then all three are in passes and failures that would scatter as much
+    trials: NDArray[Any]
     population: NDArray[Any]
 
     @property
@@ -92,7 +90,7 @@ def cover(found: Predicted) -> Floats:
     """
     mean, variance = _moments(found)
     # The beta-binomial distribution is that of draws with replacement: near enough for a tenth of the inputs.
-    few = (found.trials <= EXACT) & (found.trials <= 0.1 * found.population)
+    few = (found.trials <= EXACT) & (found.trials <= 0.1 * found.population) & (found.passes.dtype.kind != "f")
     below, above = _beta_edges(found, mean, total_variance(found))
     for i in np.flatnonzero(few):
         below[i], above[i] = beta_binomial_edges(int(found.passes[i]), int(found.trials[i]), mean[i], variance[i])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,15 @@ from testifai.support.progress import note
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import Evidence, evidence
 from testifai.tomogram.tomogram import Tomogram
-from testifai.tomogram.trust.compare import Predicted, cover, mean_interval, noise_alone, total_variance, without_noise
+from testifai.tomogram.trust.compare import (
+    Floats,
+    Predicted,
+    cover,
+    mean_interval,
+    noise_alone,
+    total_variance,
+    without_noise,
+)
 from testifai.tomogram.trust.statements import HeldBack, HighOrders, LeftOut, OffSurface, Trust, strategy
 
 FOLDS = 5
@@ -116,8 +125,17 @@ class _Refit:
         else:
             fitted = self.fit(train)
         mean, variance = fitted.predict(self.features[rows])
-        counts = self.tomogram.outcomes.counts(self.ids[rows])
-        return Predicted(mean, variance, *counts, np.full(len(rows), self.tomogram.outcomes.inputs))
+        passes, trials = self.tomogram.outcomes.counts(self.ids[rows])
+        return self.held_against(mean, variance, passes, trials, np.full(len(rows), self.tomogram.outcomes.inputs))
+
+    def held_against(
+        self, mean: Floats, variance: Floats | None, passes: NDArray[Any], trials: Ids, population: NDArray[Any]
+    ) -> Predicted:
+        """Predictions and what was measured, in passes and failures."""
+        worth = self.tomogram.outcomes.worth(self.ids)
+        if worth == 1:
+            return Predicted(mean, variance, passes, trials, population)
+        return Predicted(mean, variance, worth * passes, worth * trials, worth * population)
 
     def _seen(self, surrogate: Surrogate, rows: NDArray[np.intp], among: Bits | None) -> Evidence:
         """What a surrogate is fitted on. Whatever part of the inputs it sees, the rates are those on all of them."""
@@ -174,7 +192,7 @@ def _hold_back(refit: _Refit, seed: int) -> HeldBack | None:
     rest = outcomes.inputs - tried[used]
     share = rest / outcomes.inputs
     mean = np.clip((outcomes.inputs * mean - seen[used]) / rest, 0, 1)
-    found = Predicted(mean, variance / share**2, passes[used], trials[used], rest)
+    found = refit.held_against(mean, variance / share**2, passes[used], trials[used], rest)
     return HeldBack(
         tests=len(used),
         trials=int(trials.sum()),

@@ -128,10 +128,12 @@ class OffSurface:
     """A test whose own trials contradict what all others foretell, so that its own trials count."""
 
     test: str
-    passes: int
+    passes: int | float  # the latter for a sum of scores
     trials: int
 
     def words(self) -> str:
+        if isinstance(self.passes, float):
+            return f"{self.test} (mean {self.passes / self.trials:.3f} of {self.trials:,} trials)"
         return f"{self.test} ({self.passes:,} of {self.trials:,} passed)"
 
 
