@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.perturb import Perturbation
-from testifai.perturb.masks import looked_up, through
+from testifai.perturb.masks import Places, looked_up, through
 from testifai.perturb.outlines import Outline
 from testifai.support.boxes import CLASS, CONFIDENCE, NONE, Boxes
 from testifai.support.label_maps import UNSEEN
@@ -38,6 +38,11 @@ class Movement:
         if self.level is None:
             return self.perturbation.apply_outlines(given, self.severity, size, **key)
         return self.perturbation.apply_outlines_level(given, self.level, size, **key)
+
+    def places(self, size: tuple[int, int], numbers: NDArray[np.intp]) -> Iterator[Places]:
+        """Of images of this size, one after the other, the place that each pixel shows after it."""
+        key: dict[str, Any] = {"seed": self.seed, "indices": numbers, "occurrence": self.occurrence}
+        return self.perturbation.places(self.severity, size, level=self.level, **key)
 
 
 # What has been moved: f(rows, steps, sizes, numbers) -> rows; sizes and numbers are those of the images.
@@ -69,12 +74,7 @@ def move_masks(
 ) -> NDArray[Any]:
     """Label maps where the steps, one after the other, have taken them; a pixel that nothing moved to is not seen."""
     size = (maps.shape[1], maps.shape[2])
-    ways = [
-        step.perturbation.places(
-            step.severity, size, seed=step.seed, indices=numbers, occurrence=step.occurrence
-        )
-        for step in steps
-    ]
+    ways = [step.places(size, numbers) for step in steps]
     shown = (reduce(through, places) for places in zip(*ways, strict=True))
     return np.stack([looked_up(labels, places, UNSEEN) for labels, places in zip(maps, shown, strict=True)])
 

@@ -260,18 +260,29 @@ class Perturbation:
         return np.stack([looked_up(mask, places, void) for mask, places in zip(given, shown, strict=True)])
 
     def places(
-        self, severity: int, size: tuple[int, int], *, seed: int = 0, indices: ArrayLike, occurrence: int = 0
+        self,
+        severity: int,
+        size: tuple[int, int],
+        *,
+        indices: ArrayLike,
+        seed: int = 0,
+        occurrence: int = 0,
+        level: float | None = None,
     ) -> Iterator[Places]:
-        """For images of these numbers, one after the other: the place in the original that each pixel shows."""
+        """For images of these numbers, one after the other: the place in the original that each pixel shows.
+
+        With a `level`, once `apply_level` has moved the images.
+        """
         if self.shows is None:
             raise InputError(
                 f"perturbation '{self.name}': it moves boxes and does not say how masks move; give it `shows`, "
                 "f(parameter, rng, size), which yields for each image the x and y of the place that each pixel shows"
             )
-        numbers = np.asarray(indices)
-        rng = Rng(check_seed(seed), self.name, severity, numbers, occurrence)
-        with self._blamed(f"severity {severity} on masks"):
-            yield from self.shows(self.severities[severity], rng, _size(size))
+        parameter = self.severities[severity] if level is None else level
+        drawn_at = severity if level is None else LEVEL
+        rng = Rng(check_seed(seed), self.name, drawn_at, np.asarray(indices), occurrence)
+        with self._blamed("masks"):
+            yield from self.shows(parameter, rng, _size(size))
 
     @property
     def moves(self) -> bool:

@@ -36,9 +36,10 @@ def check_oracle(
     """
     make = maker_of(oracle, "judge") if not isinstance(oracle, str | dict) else lambda: oracle
     judge = resolve(make() if not _is_function(oracle) else oracle)
-    if judge.moves == "boxes":
+    if judge.moves in DRAWN:
+        draw = DRAWN[judge.moves]
         outputs, clean, labels = (
-            _boxes(seed) if given is None else given for seed, given in enumerate((outputs, clean, labels))
+            draw(seed) if given is None else given for seed, given in enumerate((outputs, clean, labels))
         )
         judge = judge.fitted(labels)
     who = f"oracle {require_name(judge.name, 'oracle')}"
@@ -67,6 +68,14 @@ def _boxes(seed: int) -> Array:
     sizes, scores = random.integers(7, 9, (INPUTS, 3, 2)), random.random((INPUTS, 3, 1))
     classes = random.integers(-1, CLASSES, (INPUTS, 3, 1))
     return np.concatenate([corners, corners + sizes, scores, classes], axis=2).astype(np.float32)
+
+
+def _maps(seed: int) -> Array:
+    """A label for each of a few pixels."""
+    return np.random.default_rng(seed).integers(0, CLASSES, (INPUTS, 4, 5)).astype(np.int16)
+
+
+DRAWN = {"boxes": _boxes, "masks": _maps}
 
 
 def _is_function(oracle: Any) -> bool:
