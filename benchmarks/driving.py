@@ -2,7 +2,6 @@
 and brightness.
 
     python benchmarks/driving.py [--run driving.db] [--axes 4] [--seeds 20] [--workers N] [--measure]
-    python benchmarks/driving.py --shares
 
 Neither the paper's frames (Udacity) nor its detector (YOLOv11s) are to be had offline: the detector is YOLOX nano, the
 photographs are 80 of COCO's validation set with 815 boxes. A photograph passes where F1 against its boxes, moved along
@@ -11,7 +10,7 @@ with it, is at least 0.5; F1 is the score.
 The truth is the full grid, which is measured once and kept in the run file (--run; a file of fewer tests is continued;
 --measure ends there). In 3D (brightness off) the twelve queries of Table 2 are answered as published and by the
 adaptive strategy at 5 % and 20 % of the inferences; then the coverage of 95 % intervals over seeds replayed from the
-grid. Error = estimate - truth; positive = optimistic. --shares tells how the time of a scan is divided.
+grid. Error = estimate - truth; positive = optimistic.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import io
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -223,72 +222,14 @@ def within(truth: float, low: float, high: float) -> tuple[bool, float]:
     return low - ROUNDING <= truth <= high + ROUNDING, (high - low) / 2
 
 
-# -- where the time goes ----------------------------------------------------------------------------------------------
-
-
-class Clock:
-    """The processor time spent in a function."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.seconds = function, 0.0
-
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        begin = time.thread_time()
-        try:
-            return self.function(*given, **named)
-        finally:
-            self.seconds += time.thread_time() - begin
-
-
-def shares(turns: int = 2) -> None:
-    """How the time of a scan of four tests is divided, one worker; and the time of one against that of two."""
-    from testifai.engine import geometry, subject
-    from testifai.models.detection import onnx as detector
-    from testifai.oracles import detection
-
-    clocks = {
-        "inference": Clock(detector.infer),
-        "choosing boxes (NMS)": Clock(detector.choose),
-        "matching": Clock(detection.match),
-        "moving expected boxes": Clock(geometry.move_boxes),
-        "perturbing": Clock(subject.ShownInputs.step),
-    }
-    detector.infer, detector.choose = clocks["inference"], clocks["choosing boxes (NMS)"]  # type: ignore[assignment]
-    detection.match = clocks["matching"]  # type: ignore[assignment]
-    geometry.MOVERS["boxes"] = clocks["moving expected boxes"]
-    step = clocks["perturbing"]
-    subject.ShownInputs.step = lambda *given: step(*given)  # type: ignore[method-assign]
-    path, data = parts()
-    space = ta.Space({"translate": ("deeptest.translate", [0, 2]), "scale": ("deeptest.scale", [0, 1])})
-    options: dict[str, Any] = {"strategy": "full", "surrogate": "none", "oracle": "detection"}
-    walls: dict[int, float] = defaultdict(float)
-    for _ in range(turns):
-        for workers in (1, 2):
-            begin = time.perf_counter()
-            ta.scan(OnnxDetector(path), data, space, workers=workers, **options)
-            walls[workers] += time.perf_counter() - begin
-    inference = clocks["inference"].seconds
-    count = 2 * turns * space.size * len(data)
-    print(f"{count:,} inferences of {1000 * inference / count:.1f} ms; beside them, as a share of the inference:")
-    for name, clock in clocks.items():
-        print(f"{name:26s} {clock.seconds / inference:7.1%}")
-    own = clocks["choosing boxes (NMS)"].seconds + clocks["matching"].seconds
-    report("choosing and matching, share of the inference", own / inference, "", 0.1)
-    print(f"one worker against two: {walls[1] / walls[2]:.2f} x")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, help="run file of the full grid; measured where it is not complete")
     parser.add_argument("--axes", type=int, default=4, choices=(3, 4))
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--workers", type=int)
-    parser.add_argument("--shares", action="store_true")
     parser.add_argument("--measure", action="store_true", help="measure the grid and no more")
     options = parser.parse_args()
-    if options.shares:
-        shares()
-        return
     with tempfile.TemporaryDirectory() as folder:
         full = measured(options.run or Path(folder, "driving.db"), options.axes, options.workers)
         clean(full)
