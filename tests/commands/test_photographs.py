@@ -170,13 +170,13 @@ def test_label_maps_beside_images_from_spec_to_report(scenes, folder, command):
     [
         (
             lambda s: (s / "masks" / "3.png").unlink(),
-            "3.png does not exist; the label map of 3.png is looked for there",
+            "3.png does not exist; the label map of 3.png is looked",
         ),
         (lambda s: (s / "masks" / "3.png").write_bytes(b"x"), "3.png is not a readable image; a label map is a grey"),
         (lambda s: cv2.imwrite(str(s / "masks/3.png"), np.zeros((60, 80, 3), np.uint8)), "3.png is in colour; a label"),
         (
             lambda s: cv2.imwrite(str(s / "masks/3.png"), np.zeros((60, 81), np.uint8)),
-            "3.png is 60×81, the first image",
+            "3.png is 60×81, the first",
         ),
         (lambda s: (s / "images").rename(s / "pictures"), "images does not exist"),
     ],
