@@ -41,14 +41,15 @@ test-oldest: $(OLDEST)/installed
 # TORCH=torch==X takes a smaller build where an index has one.
 TORCH ?= torch
 $(VENV)/installed-torch: $(VENV)/installed-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH) --editable '.[text,oracles]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH) datasets pillow --editable '.[text,oracles]'
 	touch $@
 
 test-torch: $(VENV)/installed-torch
 	$(BIN)/python -m pytest src/testifai/perturb/ops_torch tests/perturb/ops_torch tests/perturb/test_backends.py \
 	    tests/perturb/test_images.py tests/engine/test_backend.py tests/engine/test_contract.py \
 	    src/testifai/engine/device tests/engine/device src/testifai/oracles tests/test_lean.py \
-	    tests/models/test_torch.py tests/models/test_onnx_torch.py tests/models/texts tests/quality
+	    tests/models/test_torch.py tests/models/test_onnx_torch.py tests/models/test_image_folder.py \
+	    src/testifai/models/resizing.py tests/models/texts tests/data/test_objects.py tests/quality
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

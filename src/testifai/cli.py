@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from testifai.commands.benchmark import benchmark
 from testifai.commands.check import check
 from testifai.commands.common import Stopped
 from testifai.commands.compare import compare
@@ -70,8 +71,8 @@ def _root(
 
 # In the order that --help lists them.
 for command in (
-    demo, init, run, query, show, export, check, perturbations, plugins, merge, compare, independence, report, explore,
-    errors, validity, sweep, select, estimate,
+    demo, init, run, query, show, export, check, perturbations, plugins, merge, compare, independence, benchmark,
+    report, explore, errors, validity, sweep, select, estimate,
 ):  # fmt: skip
     app.command()(command)
 

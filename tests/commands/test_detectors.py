@@ -101,6 +101,13 @@ def test_init_for_a_yolo_folder(folder, command):
     code, out, _ = command("init", "tiles.onnx", "photos", "-o", "own.toml")
     assert code == 0
     assert "Mean F1 on them: 1.000" in out
+    assert "background" not in (folder / "own.toml").read_text()
+    cv2.imwrite(str(folder / "photos/images/black.png"), tiled([]))
+    code, out, _ = command("init", "tiles.onnx", "photos", "-o", "black.toml")
+    assert code == 0
+    assert "1 images have an empty label file, or none: background = true" in out
+    assert "background = true" in (folder / "black.toml").read_text()
+    assert command("check", "black.toml")[0] == 0
 
 
 def test_init_for_a_detector_in_code(folder, command):

@@ -10,7 +10,7 @@ from testifai.engine.geometry import Movement, move_boxes
 from testifai.errors import InputError
 from testifai.perturb.geometric import affine_perturbation
 from testifai.perturb.registry import _registered
-from testifai.support.boxes import pack
+from testifai.support.boxes import ious, pack
 
 SIZES = [(120, 160), (90, 130), (120, 160), (100, 100)] * 3
 STRICT = {"use": "detection", "iou": 0.75}
@@ -123,6 +123,19 @@ def test_the_order_of_application_counts(data):
         assert tomogram.query("order == 2").robustness == 1
     finally:
         del _registered["test.half"]
+
+
+def test_an_oracle_of_ones_own_may_have_its_boxes_moved(data):
+    def overlaps(outputs, expected, clean):
+        pairs = zip(outputs, expected, strict=True)
+        return np.array([ious(found[:1], there[:1])[0, 0] >= 0.9 for found, there in pairs])
+
+    space = ta.Space({"shift": ("deeptest.translate", [0, 4])})
+    for moves, passes in (("boxes", [1, 1]), (None, [1, 0])):
+        oracle = {"use": "function", "function": overlaps, "needs_labels": True, "moves": moves}
+        assert ta.scan(bright, data, space, oracle=oracle, strategy="full").estimate.tolist() == passes
+    with pytest.raises(InputError, match="moves 'points' is not known; accepted: boxes"):
+        ta.scan(bright, data, space, oracle={**oracle, "moves": "points"})
 
 
 def test_levels_of_a_sweep_move_boxes_too(data):

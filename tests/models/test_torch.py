@@ -200,3 +200,38 @@ def test_a_module_gets_tensors_of_its_own():
 def test_what_does_not_fit_a_layout_is_refused_on_tensors_too():
     with pytest.raises(InputError, match=r"mean, std: have 3 values; the inputs \(N, 6, 5, 2\) have another number"):
         TorchModel(torch.nn.Flatten(), mean=[1, 2, 3]).on_tensors(torch.zeros(4, 6, 5, 2, dtype=torch.uint8))
+
+
+def test_a_module_may_find_boxes_on_images_of_any_size():
+    class Finder(torch.nn.Module):
+        def forward(self, images):
+            """One box for each image, half as large as it is."""
+            sizes = [(image.shape[2] / 2, image.shape[1] / 2) for image in images]
+            return [
+                {"boxes": torch.tensor([[0, 0, *size]]), "labels": torch.tensor([1]), "scores": torch.tensor([0.5])}
+                for size in sizes
+            ]
+
+    model = TorchModel(Finder())
+    found = model([np.zeros((8, 6, 3), np.uint8), np.zeros((4, 4, 3), np.uint8)])
+    assert found[:, 0].tolist() == [[0, 0, 3, 4, 0.5, 1], [0, 0, 2, 2, 0.5, 1]]
+    assert model(np.zeros((2, 8, 6, 3), np.uint8))[1, 0].tolist() == [0, 0, 3, 4, 0.5, 1]
+
+
+def test_a_module_and_how_it_wants_to_be_fed_in_one_call():
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 4 * 4, 2))
+    images = np.random.default_rng(0).integers(0, 256, (3, 4, 4, 3), np.uint8)
+    mean, std = [0.5, 0.4, 0.3], [0.2, 0.3, 0.4]
+    model = models.from_torch(module, mean=mean, std=std)
+    ready = (torch.from_numpy(images).movedim(-1, 1).float() / 255 - torch.tensor(mean)[:, None, None]) / torch.tensor(
+        std
+    )[:, None, None]
+    assert np.allclose(model(images), module(ready).detach().numpy(), atol=1e-5)
+    assert model.preprocessing == {"mean": mean, "std": std}
+
+
+def test_a_pretrained_config_is_read_and_can_be_overruled():
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 4 * 4, 2))
+    module.pretrained_cfg = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25), "input_size": (3, 4, 4)}
+    assert models.wrap(module).preprocessing == {"mean": [0.5] * 3, "std": [0.25] * 3}
+    assert models.from_torch(module, mean=0.1, std=1.0).preprocessing == {"mean": 0.1, "std": 1.0}

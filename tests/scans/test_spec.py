@@ -194,8 +194,8 @@ MISTAKES = [
     ({"model": {"onnx": "m", "mean": [1, "x"]}}, "model.mean.1: should be a valid number, got 'x'"),
     ({"data": {"cifar": 3}}, "data.cifar: should be a valid string, or a valid list, got 3"),
     ({"scan": {"strategy": 3}}, "scan.strategy: must be a name or a table with 'use', got 3"),
-    ({"space": {"zoom": 3}}, "space.zoom: should be a valid string, or a table"),
-    ({"space": {"zoom": 1}}, "space.zoom: should be a valid string, or a table"),
+    ({"space": {"zoom": 3}}, "[space] zoom: expected a perturbation, got 3"),
+    ({"space": {"zoom": 1.5}}, "space.zoom: should be a valid string, or a table"),
     (axis(use="a", severities=3), "space.zoom.severities: should be a valid list, or a table, got 3"),
     (axis(use="a", severities=[0, "x"]), "space.zoom.severities.1: should be a valid integer, got 'x'"),
     (axis(use="a", severities=[0, -1]), "space.zoom.severities.1: should be greater than or equal to 0, got -1"),
@@ -206,6 +206,10 @@ MISTAKES = [
     ({"space": {"order_sensitive": True}}, "[space] names no axis"),
     ({"space": {"zoom": True}}, "[space] zoom: expected a perturbation, got true"),
     ({"space": {"zoom": "a", "order_sensitive": "yes"}}, "[space] order_sensitive: expected true or false"),
+    ({"space": {"zoom": "a", "max_order": "2"}}, "[space] max_order: expected a whole number"),
+    ({"space": {"zoom": "a", "max_order": True}}, "[space] max_order: expected a whole number"),
+    ({"space": {"zoom": "a", "extra": True}}, "[space] extra: is about a whole suite"),
+    ({"space": "imagenet_d"}, "[space] suite: 'imagenet_d' is not known; did you mean 'imagenet_c'?"),
 ]
 
 
@@ -218,6 +222,16 @@ def test_mistakes_are_one_line(changes, words):
     assert message.startswith("spec.toml: ")
     assert words in message
     assert "\n" not in message
+
+
+def test_a_suite_by_its_name_is_each_of_its_published_perturbations_by_itself():
+    spec = parse({**LEAST, "space": "cifar_c"})
+    assert (len(spec.axes()), spec.max_order) == (15, 1)
+    assert spec.axes()["fog"] == AxisPart(use="cifar_c.fog")
+    more = parse({**LEAST, "space": {"suite": "cifar_c", "extra": True, "max_order": 2, "mine": "mnist_c.zoom"}})
+    assert (len(more.axes()), more.max_order) == (20, 2)
+    assert parse({**LEAST, "space": {"suite": "mnist_c.zoom"}}).axes() == {"suite": AxisPart(use="mnist_c.zoom")}
+    assert parse({**LEAST, "space": {"zoom": "mnist_c.zoom"}}).max_order is None
 
 
 def test_a_spec_cannot_be_changed():

@@ -29,7 +29,8 @@ def spaces(draw):
     severities = st.sets(st.integers(1, 4), min_size=1, max_size=3)
     chosen = draw(st.lists(severities, min_size=1, max_size=4))
     axes = {f"a{number}": (ladder(5), sorted(one)) for number, one in enumerate(chosen)}
-    return Space(axes, order_sensitive=draw(st.booleans()) and len(axes) <= 3)
+    most = draw(st.one_of(st.none(), st.integers(1, 3)))
+    return Space(axes, order_sensitive=draw(st.booleans()) and len(axes) <= 3, max_order=most)
 
 
 def conditions(space):

@@ -33,11 +33,12 @@ THREE_ORDERED = grid(6, 6, 6, order_sensitive=True)
 # No deadline: a slow machine must not fail the tests.
 some = settings(max_examples=50, deadline=None)
 small_spaces = st.builds(
-    lambda axes, ordered: Space(
-        {f"a{j}": (made(6), sorted(chosen)) for j, chosen in enumerate(axes)}, order_sensitive=ordered
+    lambda axes, ordered, cap: Space(
+        {f"a{j}": (made(6), sorted(chosen)) for j, chosen in enumerate(axes)}, order_sensitive=ordered, max_order=cap
     ),
     st.lists(st.sets(st.integers(1, 5), min_size=1, max_size=3), min_size=1, max_size=4),
     st.booleans(),
+    st.one_of(st.none(), st.integers(1, 4)),
 )
 
 
@@ -45,6 +46,8 @@ def brute_force(space):
     """Every configuration from the definition: the product, and every order of application."""
     for severities in itertools.product(*(axis.severities for axis in space.axes)):
         active = [j for j, severity in enumerate(severities) if severity]
+        if len(active) > space.max_order:
+            continue
         if not space.order_sensitive:
             yield severities
             continue
@@ -446,3 +449,46 @@ class TestDescription:
     def test_repr(self):
         assert repr(Space({"zoom": (made(), [1, 3])})) == "Space(zoom: made [0, 1, 3])"
         assert repr(grid(2, order_sensitive=True)) == "Space(a0: made [0, 1]; order-sensitive)"
+
+
+class TestCap:
+    """A space of at most so many axes at once."""
+
+    def test_it_holds_nothing_else(self):
+        space = grid(3, 3, 3, max_order=1)
+        assert (space.size, space.shape, space.max_order) == (7, (7,), 1)
+        assert all(space.order(sigma) <= 1 for sigma in space.configurations())
+        with pytest.raises(InputError, match=r"has 2 axes on; accepted in this space: up to 1"):
+            space.id((1, 1, 0))
+        with pytest.raises(InputError, match="has 3 axes on"):
+            space.ids([[0, 0, 1], [1, 1, 1]])
+
+    def test_a_cap_that_leaves_out_nothing_is_none(self):
+        assert grid(3, 3, max_order=2) == grid(3, 3)
+        assert grid(3, 3, max_order=7).describe() == grid(3, 3).describe()
+
+    def test_it_is_written_down_and_read_back(self):
+        space = grid(3, 3, 3, max_order=2, order_sensitive=True)
+        assert Space.from_description(space.describe()) == space != grid(3, 3, 3, order_sensitive=True)
+        assert "at most 2 at once" in repr(space)
+
+    def test_hundreds_of_axes_have_small_numbers(self):
+        space = grid(*[6] * 300, max_order=2)
+        assert space.size == 1 + 300 * 5 + 300 * 299 // 2 * 25
+        ids = np.array([0, 1, space.size - 1])
+        assert np.array_equal(space.ids(space.matrix(ids)), ids)
+
+    @pytest.mark.parametrize("given", [0, -1, 1.5, True, "2"])
+    def test_what_is_no_order(self, given):
+        with pytest.raises(InputError, match="max_order"):
+            grid(3, 3, max_order=given)
+
+    def test_a_whole_suite_is_its_published_perturbations_one_by_one(self):
+        space = Space.suite("cifar_c")
+        assert (len(space.axes), space.size, space.axes[0].perturbation.name) == (15, 76, "cifar_c.gaussian_noise")
+        assert set(Space.suite("cifar_c", extra=True).names) - set(space.names) == {
+            "speckle_noise", "gaussian_blur", "spatter", "saturate",
+        }  # fmt: skip
+        assert Space.suite("mnist_c", max_order=None).max_order == len(Space.suite("mnist_c").axes)
+        with pytest.raises(InputError, match="suite 'cifar' is not known"):
+            Space.suite("cifar")

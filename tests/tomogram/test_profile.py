@@ -9,8 +9,7 @@ from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.surrogates import Surrogate
-from testifai.tomogram import Tomogram
-from testifai.tomogram import profile as profiles
+from testifai.tomogram import Tomogram, weighted
 from testifai.tomogram.context import Profile
 from testifai.tomogram.profile import expected
 
@@ -111,7 +110,7 @@ def test_a_pooling_surrogate_gives_narrower_bounds_that_still_cover(monkeypatch)
     assert max(widths) < 1
     assert sum(hits) >= 9  # of 12 at 95 %, fewer than 9 happen once in 450 times
     # With room for the covariance of some tests only, the others add their half-widths: wider, never narrower.
-    monkeypatch.setattr(profiles, "MOST_JOINT", 3)
+    monkeypatch.setattr(weighted, "MOST_JOINT", 3)
     some = expected(made, weights)
     assert answer.high - answer.low < some.high - some.low <= (weights * (made.high - made.low)).sum() + 1e-9
 

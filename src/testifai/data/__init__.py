@@ -17,12 +17,25 @@ from testifai.data.arrays import Data, Inputs, from_arrays
 from testifai.data.base import DataPart
 from testifai.data.detect import detect
 from testifai.data.lazy import LazyInputs
+from testifai.data.objects import from_dataset, is_dataset
 from testifai.errors import InputError
 from testifai.support.batches import Batch, take
 from testifai.support.fields import make_part
 from testifai.support.registry import Registry
 
-__all__ = ["LOADERS", "Data", "DataPart", "Inputs", "LazyInputs", "detect", "from_arrays", "load", "rows", "wrap"]
+__all__ = [
+    "LOADERS",
+    "Data",
+    "DataPart",
+    "Inputs",
+    "LazyInputs",
+    "detect",
+    "from_arrays",
+    "from_dataset",
+    "load",
+    "rows",
+    "wrap",
+]
 
 LOADERS = Registry(
     "data",
@@ -63,6 +76,8 @@ def rows(inputs: Inputs, numbers: NDArray[np.intp]) -> Batch:
 def wrap(data: Any) -> Data:
     """A data set from whatever a user hands over: (inputs, labels), inputs alone, a path, or a `Data`.
 
+    Inputs may also be a data set of torch, torchvision or Hugging Face, or a `DataLoader`: see `from_dataset`.
+
     >>> wrap((["good", "bad"], [1, 0])).labels.tolist()
     [1, 0]
     """
@@ -73,5 +88,6 @@ def wrap(data: Any) -> Data:
     if isinstance(data, tuple):
         if len(data) != 2:
             raise InputError(f"data: a tuple of {len(data)} is not accepted; (inputs, labels) is")
-        return from_arrays(*data)
-    return from_arrays(data)
+        inputs, labels = data
+        return from_arrays(from_dataset(inputs).inputs if is_dataset(inputs) else inputs, labels)
+    return from_dataset(data) if is_dataset(data) else from_arrays(data)

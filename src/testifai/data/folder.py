@@ -13,6 +13,7 @@ from testifai.data.arrays import Data, from_arrays
 from testifai.data.base import DataPart
 from testifai.data.image_files import ImageFiles, is_grey
 from testifai.data.listing import images
+from testifai.data.naming import ClassNames, numbered
 from testifai.data.photographs import photographs
 from testifai.errors import InputError
 from testifai.support import checks
@@ -28,12 +29,14 @@ class FolderPart(DataPart):
     folder: File
     size: list[int] | Literal["own"] | None = None
     color: Color | None = None
+    classes: ClassNames | None = None
 
     FILES: ClassVar = ("folder",)
 
     def load(self, folder: Path) -> Data:
         options = self.told(folder)
-        return load_folder(options.pop("folder"), **options)
+        classes = options.pop("classes", None)
+        return numbered(load_folder(options.pop("folder"), **options), classes)
 
 
 def load_folder(path: Path, size: Sequence[int] | str | None = None, color: str | None = None) -> Data:

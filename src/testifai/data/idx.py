@@ -17,8 +17,9 @@ from testifai.data.arrays import Data, from_arrays
 from testifai.data.base import DataPart
 from testifai.data.detect import is_idx
 from testifai.data.mapped import MappedInputs
+from testifai.data.naming import ClassNames, numbered
 from testifai.errors import InputError
-from testifai.support.fields import File, Words
+from testifai.support.fields import File
 
 _DTYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
@@ -28,13 +29,14 @@ class IdxPart(DataPart):
 
     idx: File
     labels: File | None = None
-    classes: Words | None = None
+    classes: ClassNames | None = None
 
     FILES: ClassVar = ("idx", "labels")
 
     def load(self, folder: Path) -> Data:
         options = self.told(folder)
-        return load_idx(options.pop("idx"), **options)
+        table = options.pop("classes") if isinstance(self.classes, dict) else None
+        return numbered(load_idx(options.pop("idx"), **options), table)
 
 
 def load_idx(path: Path, labels: str | Path | None = None, classes: Sequence[str] | None = None) -> Data:

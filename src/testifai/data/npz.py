@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from testifai.data.arrays import Data, from_arrays
 from testifai.data.base import DataPart
 from testifai.data.mapped import MappedInputs
+from testifai.data.naming import ClassNames, numbered
 from testifai.errors import InputError, suggest
-from testifai.support.fields import File, Words
+from testifai.support.fields import File
 
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of a zip member: the lengths of its name and of its extra field
 
@@ -27,13 +28,14 @@ class NpzPart(DataPart):
     npz: File
     x: str | None = None
     y: str | None = None
-    classes: Words | None = None
+    classes: ClassNames | None = None
 
     FILES: ClassVar = ("npz",)
 
     def load(self, folder: Path) -> Data:
         options = self.told(folder)
-        return load_npz(options.pop("npz"), **options)
+        table = options.pop("classes") if isinstance(self.classes, dict) else None
+        return numbered(load_npz(options.pop("npz"), **options), table)
 
 
 def load_npz(path: Path, x: str | None = None, y: str | None = None, classes: Sequence[str] | None = None) -> Data:

@@ -43,9 +43,7 @@ def load_yolo(path: str | Path, classes: list[str] | None = None, background: bo
     classes.txt where there is one.
     """
     path = Path(path)
-    if not path.is_dir():
-        raise InputError(f"data: {path} is not a folder" if path.exists() else f"data: {path} does not exist")
-    pictures, labels = (path / "images", path / "labels") if (path / "images").is_dir() else (path, path)
+    pictures, labels = _folders(path)
     names = _names(pictures)
     sizes = photographs(pictures, names).sizes(np.arange(len(names)))
     lines = [_lines((labels / name).with_suffix(".txt"), background) for name in names]
@@ -66,10 +64,23 @@ def load_yolo(path: str | Path, classes: list[str] | None = None, background: bo
     return boxed_photographs(pictures, names, boxes, known, path.name)
 
 
+def without_boxes(path: str | Path) -> int:
+    """How many images of such a folder have an empty text file, or none."""
+    pictures, labels = _folders(Path(path))
+    return sum(not _lines((labels / name).with_suffix(".txt"), background=True) for name in _names(pictures))
+
+
 def is_yolo(folder: Path) -> bool:
     """Whether a folder has images/ and labels/, with text files in the latter."""
     labels = folder / "labels"
     return (folder / "images").is_dir() and labels.is_dir() and next(labels.rglob("*.txt"), None) is not None
+
+
+def _folders(path: Path) -> tuple[Path, Path]:
+    """Where the images are, and where their text files."""
+    if not path.is_dir():
+        raise InputError(f"data: {path} is not a folder" if path.exists() else f"data: {path} does not exist")
+    return (path / "images", path / "labels") if (path / "images").is_dir() else (path, path)
 
 
 def _names(folder: Path) -> list[str]:

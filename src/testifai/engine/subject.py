@@ -77,6 +77,12 @@ class Subject(ShownInputs):
     keep: tuple[str, ...] = ()
     columns: int | None = None  # of the outputs, once seen
 
+    def __post_init__(self) -> None:
+        if self.oracle.moves not in (None, *MOVERS):
+            raise InputError(
+                f"oracle {self.oracle.name}: moves {self.oracle.moves!r} is not known; accepted: {', '.join(MOVERS)}"
+            )
+
     def infer(self, batch: Batch, configuration: int) -> NDArray[Any]:
         """The model's outputs on a batch, checked; whatever goes wrong is one line that says where."""
         return self.ask(batch, lambda: self.where(configuration))

@@ -14,7 +14,8 @@ from testifai.errors import InputError
 from testifai.models.base import Model, ModelPart, Outputs
 from testifai.models.foreign import ForeignModel, is_adapter, is_estimator
 from testifai.models.outputs import align_labels, check_outputs
-from testifai.models.preprocess import Guess, Preprocess, guess
+from testifai.models.pipelines import PipelineModel, is_pipeline
+from testifai.models.preprocess import Guess, PerChannel, Preprocess, Scale, guess
 from testifai.models.python import PythonModel
 from testifai.support import libraries
 from testifai.support.fields import make_part
@@ -30,6 +31,7 @@ __all__ = [
     "PythonModel",
     "align_labels",
     "check_outputs",
+    "from_torch",
     "guess",
     "load",
     "onnx_as_torch",
@@ -52,6 +54,35 @@ ADAPTERS = Registry(
 def load(kind: str, source: str | Path, *, folder: str | Path = ".", **options: Any) -> Model:
     """The model a spec names, e.g. load("onnx", "lenet5.onnx"); paths and modules start at `folder`."""
     return wrap(make_part(ADAPTERS, kind, source, options).load(Path(folder)))
+
+
+def from_torch(
+    module: Any,
+    *,
+    mean: PerChannel | None = None,
+    std: PerChannel | None = None,
+    layout: str | None = None,
+    scale: Scale | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    outputs: Outputs | None = None,
+    batch_size: int | None = None,
+    version: str | None = None,
+) -> Model:
+    """A module of torch, and how it wants to be fed.
+
+    `scale` says what the bytes of an image become before `mean` and `std` (a number, or one per channel) are applied:
+    "unit" (0 … 1, the default), "signed", "raw" or a factor; `layout` is "NCHW" (the default), "NHWC" or "flat". A
+    module with a `pretrained_cfg`, as timm's have one, brings its own mean and std. `device` moves it, `outputs` says
+    "labels", "scores" or "values" where that cannot be seen, `version` tells the module apart where its code cannot.
+    """
+    libraries.load("torch", extra="torch")
+    from testifai.models.torch import TorchModel
+
+    return TorchModel(
+        module, layout=layout, scale=scale, mean=mean, std=std, device=device, threads=threads, outputs=outputs,
+        batch_size=batch_size, version=version,
+    )  # fmt: skip
 
 
 def onnx_as_torch(path: str | Path, output: str | None = None) -> Any:
@@ -80,6 +111,8 @@ def wrap(model: Any) -> Model:
         return model
     if is_adapter(model):
         return ForeignModel(model)
+    if is_pipeline(model):
+        return PipelineModel(model)
     torch = sys.modules.get("torch")  # a module of torch cannot exist before torch is imported
     if torch is not None and isinstance(model, torch.nn.Module):
         from testifai.models.torch import TorchModel

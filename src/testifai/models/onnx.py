@@ -37,7 +37,8 @@ from testifai.support.batches import Batch, are_images, several_sizes
 from testifai.support.fields import Count, File, Megabytes, Words
 from testifai.support.schema import model_validator
 
-DETECTION = {"size", "confidence", "nms", "fit", "bgr", "classes"}  # options of detectors alone
+DETECTION = ("size", "confidence", "nms", "fit", "bgr", "classes")  # options of detectors alone
+SCORES = ("layout", "output", "features")  # options of those alone that are none
 _LISTED = 30  # more tensors than this are not listed in a message
 
 
@@ -223,9 +224,10 @@ class OnnxPart(ImagePart):
             if name in self.told():
                 wanted = "without a tokenizer only" if self.tokenizer is not None else "with a tokenizer only"
                 raise ValueError(f"onnx takes {name} {wanted}")
-        if self.head is None:
-            for name in DETECTION & self.told().keys():
-                raise ValueError(f"onnx takes {name} with a head only ({', '.join(HEADS)})")
+        for name in DETECTION if self.head is None else SCORES:
+            if name in self.told():
+                wanted = "with" if self.head is None else "without"
+                raise ValueError(f"onnx takes {name} {wanted} a head only ({', '.join(HEADS)})")
         return self
 
     def load(self, folder: Path) -> Model:
@@ -247,14 +249,14 @@ def _reopen(path: Path, options: dict[str, Any]) -> OnnxModel:
 
 def _detector(path: Path, options: dict[str, Any], problem: NoUsableOutputError) -> OnnxDetector:
     """A graph that is no model of scores, as a detector; where it is none either, both reasons are told."""
+    if options.keys() & set(SCORES):
+        raise problem
     try:
         return OnnxDetector(path, **options)
     except AnySizeError:
         raise
     except InputError as error:
         raise InputError(f"{problem}; nor is it a detector: {str(error).removeprefix('model: ')}") from None
-    except TypeError:  # an option that detectors do not have
-        raise problem from None
 
 
 def _plain_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

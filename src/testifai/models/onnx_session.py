@@ -193,8 +193,8 @@ def find_output(name: str, nodes: dict[str, Any], wanted: str | None) -> str:
         node = nodes[wanted]
         if (len(node.shape) > 2 and not _of_pixels(node)) or node.type not in _FLOATS + _INTEGERS:
             raise InputError(
-                f"model: {name}: output {described} is not usable; numbers (N,) or (N, d) are, label maps (N, H, W) and "
-                "scores of pixels (N, classes, H, W)"
+                f"model: {name}: output {described} is not usable; accepted: (N,) or (N, d), label maps (N, H, W), "
+                "scores of pixels (N, classes, H, W) of numbers"
             )
         return wanted
     tables = [node for node in nodes.values() if node.type in _FLOATS and len(node.shape) == 2]

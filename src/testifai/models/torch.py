@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -32,8 +32,9 @@ class TorchModel(Model):
 
     Nothing in a module says what its input should be: images of whole numbers, (N, H, W) or (N, H, W, C), are
     handed over as float32 NCHW in 0 … 1 unless `layout`, `scale`, `mean` or `std` say otherwise; other inputs
-    as they are. The module is moved to `device` (by default it stays where it is); it is in evaluation mode while it
-    is called, and afterwards each of its parts is in the mode it was in.
+    as they are. `mean` and `std` are those of a `pretrained_cfg` where the module has one. The module is moved to
+    `device` (by default it stays where it is); it is in evaluation mode while it is called, and afterwards each of its
+    parts is in the mode it was in.
     """
 
     thread_safe = False  # torch spreads one call over its own threads
@@ -63,6 +64,8 @@ class TorchModel(Model):
         tensor = next(self.module.parameters(), None)
         tensor = next(self.module.buffers(), None) if tensor is None else tensor
         self.device = tensor.device if tensor is not None else torch.device(device or "cpu")
+        if mean is None and std is None:
+            mean, std = _trained_with(module)
         told = {"layout": layout, "scale": scale, "mean": mean, "std": std}
         self.preprocessing = {option: value for option, value in told.items() if value is not None}
         self.name = type(module).__name__
@@ -178,6 +181,14 @@ class TorchModel(Model):
     def _preparation(self, axes: int, *, whole: bool) -> Preprocess | None:
         """What is done to a batch: to images of whole numbers always something, to others what was told."""
         return self._images if whole and axes in (3, 4) else self._others
+
+
+def _trained_with(module: Any) -> tuple[PerChannel | None, PerChannel | None]:
+    """Mean and standard deviation of the images that a module was trained on, where it says so as timm's do."""
+    config = getattr(module, "pretrained_cfg", None)
+    config = config if isinstance(config, Mapping) else getattr(config, "__dict__", {})
+    mean, std = config.get("mean"), config.get("std")
+    return (list(mean), list(std)) if mean is not None and std is not None else (None, None)
 
 
 class TorchPart(ImagePart):

@@ -18,6 +18,7 @@ import numpy as np
 
 from testifai import models
 from testifai.data import Data
+from testifai.data import rows as rows_of
 from testifai.data.image_files import ImageFiles
 from testifai.errors import InputError
 from testifai.operational import sheet
@@ -33,7 +34,7 @@ from testifai.operational.labelling import (
     write_new,
 )
 from testifai.operational.selection import SUFFIX, Selection, Standing, data_fingerprint, read
-from testifai.support.batches import are_pairs, take
+from testifai.support.batches import are_pairs
 from testifai.support.images import read_image
 
 _TEXT_LIMIT = 30_000  # characters; a cell of a spreadsheet takes little more
@@ -259,8 +260,7 @@ def _write_table(selection: Selection, data: Data, path: Path, examples: list[in
 
 
 def _taken(data: Data, examples: list[int]) -> Any:
-    wanted = np.array(examples, np.intp)
-    return take(data.inputs, wanted) if isinstance(data.inputs, list) else data.inputs[wanted]
+    return rows_of(data.inputs, np.array(examples, np.intp))
 
 
 def _pictures(data: Data, examples: list[int]) -> list[Any]:

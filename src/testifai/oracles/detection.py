@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -34,13 +35,18 @@ class Detection(Oracle):
         self.f1 = checks.number("oracle detection: f1", f1, above=0, most=1)
         if against is not None:
             checks.choice("oracle detection: against", against, get_args(Against))
+        self._expect(against)
+
+    def _expect(self, against: Against | None) -> None:
         self.against = against
         self.needs_labels, self.needs_clean = against == "labels", against == "clean"
 
     def fitted(self, labels: Array | None) -> Oracle:
         if self.against is not None:
             return self
-        return Detection(self.iou, self.confidence, self.f1, "clean" if labels is None else "labels")
+        made = copy.copy(self)
+        made._expect("clean" if labels is None else "labels")
+        return made
 
     def reference(self, outputs: Array) -> Array:
         """The boxes that are sure enough, as expected ones."""
@@ -66,7 +72,8 @@ class Detection(Oracle):
         if not are_boxes(labels):
             raise InputError(
                 f"oracle detection: the labels have shape {labels.shape}; boxes are needed: for each image "
-                "{'boxes': …, 'labels': …}, or data in COCO's or YOLO's format"
+                "{'boxes': …, 'labels': …}, or data in COCO's or YOLO's format; or compare with what is found on clean "
+                "images: against = 'clean'"
             )
         unknown = np.unique(labels[..., CLASS][labels[..., CLASS] >= (np.inf if classes is None else classes)])
         if len(unknown):

@@ -27,10 +27,11 @@ class Function(Oracle):
         function: Callable[[Array, Array | None, Array | None], Any],
         needs_labels: bool = False,
         score: str | None = None,
+        moves: str | None = None,
     ) -> None:
         if not callable(function):
             raise InputError(f"oracle function: {function!r} cannot be called; f(outputs, expected, clean) is accepted")
-        self.function, self.needs_labels = function, needs_labels
+        self.function, self.needs_labels, self.moves = function, needs_labels, moves
         self.score = score_of(function) if score is None else score
 
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
@@ -64,8 +65,9 @@ class Function(Oracle):
         return self.function
 
     def describe(self) -> dict[str, Any]:
-        scored = {} if self.score is None else {"score": self.score}
-        return {"use": self.name, "function": self._called, "needs_labels": self.needs_labels, **scored}
+        told = {"score": self.score, "moves": self.moves}
+        more = {name: value for name, value in told.items() if value is not None}
+        return {"use": self.name, "function": self._called, "needs_labels": self.needs_labels, **more}
 
     @property
     def _called(self) -> str:

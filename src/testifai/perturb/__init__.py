@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from testifai.errors import InputError
 from testifai.perturb.base import Perturbation, check_batch
-from testifai.perturb.registry import describe, get, names, perturbation, rebuild, resolve
+from testifai.perturb.registry import describe, get, main_names, names, perturbation, rebuild, resolve
 from testifai.perturb.rng import Rng
 from testifai.support.batches import Batch, Side
 
@@ -19,6 +19,7 @@ __all__ = [
     "apply",
     "describe",
     "get",
+    "main_names",
     "names",
     "perturbation",
     "rebuild",

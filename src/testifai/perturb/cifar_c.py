@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from testifai.perturb.corruptions import EXTRA as EXTRA
 from testifai.perturb.corruptions import register
 
 SEVERITIES: dict[str, list[Any]] = {

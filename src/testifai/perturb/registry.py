@@ -96,6 +96,17 @@ def names(suite: str | None = None) -> list[str]:
     return found
 
 
+def main_names(suite: str) -> list[str]:
+    """Those of a suite as its module lists them, without what it names in EXTRA: held back for tuning by its paper.
+
+    >>> len(names("imagenet_c")), len(main_names("imagenet_c")), main_names("imagenet_c")[0]
+    (19, 15, 'imagenet_c.gaussian_noise')
+    """
+    known = set(names(suite))
+    extra = getattr(SUITES[suite], "EXTRA", ()) if suite in SUITES else ()
+    return [name for name in _registered if name in known and name.partition(".")[2] not in extra]
+
+
 def suite_of(name: str) -> str:
     """The suite that a name belongs to; "" for a name without one.
 

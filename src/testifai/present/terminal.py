@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from testifai.quality.scores import Scores
     from testifai.scans.spec import Gate
     from testifai.sweeps import Calibrated, Sweep
+    from testifai.tomogram.benchmark import Benchmark, Score
     from testifai.tomogram.limits import Limit
 
 
@@ -108,6 +109,22 @@ def precision(out: Console, expression: str, found: AveragePrecision) -> None:
     out.print(f"[bold]{rate(found.estimate)}[/bold]  ({bounds})  mean average precision for {_escape(expression)}")
     left = f"; {found.left_out:,} left out: not tried, or nothing to find" if found.left_out else ""
     out.print(f"the mean of {found.tests:,} tests, on {found.inputs:,} images, for images like these{left}")
+
+
+def benchmark(out: Console, found: Benchmark) -> None:
+    """The standard scores of a suite, then its perturbations and severities."""
+    tables: dict[str, Mapping[Any, Score]] = {
+        f"{found.suite}, single perturbations": found.headline(),
+        "by perturbation, mean over severities": found.perturbations,
+        "by severity, mean over perturbations": found.severities,
+    }
+    for title, scores in tables.items():
+        table = table_of(title, ("", "left"), "score", "95 % interval")
+        for name, score in scores.items():
+            table.add_row(str(name), rate(score.value), interval(score.low, score.high))
+        out.print(table)
+    for note in found.notes():
+        out.print(_escape(note))
 
 
 def _left_out(found: Answer) -> str:

@@ -20,6 +20,7 @@ from testifai.scans.spec import Gate
 from testifai.scans.stored import measured
 from testifai.sweeps.storage import finished
 from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram.benchmark import Benchmark, whole_suite
 from testifai.tomogram.regions import RegionAnswer, RegionSearch, standard_queries, worst_regions
 from testifai.tomogram.trust import Trust, recall
 
@@ -60,6 +61,7 @@ class Contents:
     failures: tuple[Failures, ...]
     failures_note: str | None  # why there are no failures to see
     errors: Explanation | None = None  # where the run kept what was predicted
+    benchmark: Benchmark | None = None  # where the space holds the whole of a suite
 
     @property
     def holds(self) -> bool:
@@ -87,6 +89,7 @@ class Contents:
             "failures_shown": sum(len(one.examples) for one in self.failures),
             "failures_note": self.failures_note,
             "errors": None if self.errors is None else self.errors.as_dict(),
+            "benchmark": None if self.benchmark is None else self.benchmark.as_dict(),
         }
 
 
@@ -119,6 +122,7 @@ def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6, s
         failures=shown,
         failures_note=note,
         errors=_errors(tomogram),
+        benchmark=None if (suite := whole_suite(tomogram.space)) is None else tomogram.benchmark(suite),
     )
 
 

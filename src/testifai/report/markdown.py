@@ -62,6 +62,8 @@ def markdown(contents: Contents) -> str:
         f"{left:,} more gates are in the full report." if left else "",
         _folded("Standard queries", words.together_line(contents), table(
             ("", "query", rate_of, "interval", "drop", "tests", "measured"), asked)),
+        _folded("Standard scores", _benchmark_notes(contents), table(
+            ("", "score", "95 % interval"), _benchmark(contents))),
         _folded("Worst regions", words.searched_line(contents), table(
             ("region", rate_of, "interval", "tests"), regions)),
         _folded("Worst tests", "", table(("test", rate_of, "95 % interval", "trials"), worst)),
@@ -70,6 +72,15 @@ def markdown(contents: Contents) -> str:
             f"- {escape(line)}" for line in (*words.how(contents), *contents.trust.lines()))),
     ]  # fmt: skip
     return _limited([part for part in parts if part])
+
+
+def _benchmark(contents: Contents) -> list[tuple[str, str, str]]:
+    scores = {} if contents.benchmark is None else contents.benchmark.headline()
+    return [(escape(name), rate(one.value), interval(one.low, one.high)) for name, one in scores.items()]
+
+
+def _benchmark_notes(contents: Contents) -> str:
+    return "" if contents.benchmark is None else escape("; ".join(contents.benchmark.notes()))
 
 
 def _trends(contents: Contents) -> str:

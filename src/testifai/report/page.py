@@ -82,7 +82,7 @@ def _error_views(contents: Contents) -> list[tuple[str, Figure | None]]:
 def _voxel_views(contents: Contents) -> list[tuple[str, Figure | None]]:
     """All tests and the weakest region of a space with three axes; every three axes of a larger one."""
     tomogram, names = contents.tomogram, contents.tomogram.space.names
-    if len(names) < 3:
+    if min(len(names), tomogram.space.max_order) < 3:
         return []
     if len(names) > 3:
         return [
@@ -101,8 +101,10 @@ def _voxel_views(contents: Contents) -> list[tuple[str, Figure | None]]:
 
 
 def _affordable(contents: Contents, size: int, most: int) -> Iterator[tuple[str, ...]]:
-    """Choices of so many axes, as long as there is room for their cells."""
+    """Choices of so many axes that can be on at once, as long as there is room for their cells."""
     space = contents.tomogram.space
+    if space.max_order < size:
+        return
     levels = {axis.name: len(axis.severities) for axis in space.axes}
     choices = itertools.combinations(levels, size)
     for chosen in choices if space.listed else itertools.islice(choices, MOST_SAMPLED):

@@ -119,9 +119,9 @@ def searched_line(contents: Contents) -> str:
         else "They hold predictions without intervals, so how much is not known."
     )
     return (
-        f"These regions were searched for among {contents.search.searched:,} (ranges of severities on up to three "
-        f"axes), so they look bad partly by chance. {allowed} Estimates of what was picked for being low tend to be a "
-        "little too low."
+        f"These regions were searched for among {contents.search.searched:,} (ranges of severities on up to "
+        f"{contents.search.axes} at once), so they look bad partly by chance. {allowed} Estimates of what was picked "
+        "for being low tend to be a little too low."
     )
 
 

@@ -152,7 +152,7 @@ _axis = table(
 _CHECKS: dict[str, Check] = {
     keys.ID: text,
     keys.IDENTITY: table(
-        space=table(axes=each(_axis, MOST_AXES), order_sensitive=flag),
+        space=table(axes=each(_axis, MOST_AXES), order_sensitive=flag, max_order=maybe(whole(1))),
         seed=whole(0, 2**64 - 1),
         population=one_of("data", "future"),
         surrogate=maybe(_part),

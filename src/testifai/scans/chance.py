@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from testifai.statistics.intervals import exact
 
 FEWEST = 50  # clean inputs below which nothing is said
+SURE = 0.9  # clean accuracy from which on labels are taken to be numbered as the outputs are
 ENOUGH = 500  # from which on it need not wait for more
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from testifai import data as datasets
 from testifai import models
+from testifai.data.yolo import without_boxes
 from testifai.engine.inference import call
 from testifai.errors import InputError
 from testifai.models.detection.onnx import AnySizeError, OnnxDetector
@@ -44,7 +45,10 @@ def opened(model: str, kind: str, folder: Path) -> tuple[models.Model, dict[str,
 
 def look_at_detector(detector: models.Model, entry: dict[str, Any], kind: str, path: str) -> Found:
     """Try it on some photographs, against their boxes if they have any."""
-    options = {"size": "own"} if kind == "folder" else {}
+    options: dict[str, Any] = {"size": "own"} if kind == "folder" else {}
+    empty = without_boxes(path) if kind == "yolo" else 0
+    if empty:
+        options["background"] = True
     data = datasets.load(kind, path, **options)
     labels = data.labels if are_boxes(data.labels) else None
     oracle = Detection().fitted(labels)
@@ -64,6 +68,8 @@ def look_at_detector(detector: models.Model, entry: dict[str, Any], kind: str, p
         f"{_read_as(detector)}: {int(counted.sum())} boxes on {len(counted)} images ({each}) from a confidence of "
         f"{Detection().confidence:g} on."
     ]
+    if empty:
+        notes.append(f"{empty} images have an empty label file, or none: background = true, nothing is on them.")
     if not sure.any():
         notes.append("Warning: not one box was found; check fit, bgr, scale and head under [model].")
     if oracle_says is None:

@@ -19,7 +19,7 @@ FED_DETECTOR = """# fit = "centre" | "corner" | "stretch"   bgr = true   nms = 0
 ORACLES = {
     "label": '# oracle = "consistency"   # needs no labels',
     "consistency": 'oracle = "consistency"',
-    "detection": 'oracle = { use = "detection", iou = 0.5, confidence = 0.25, f1 = 0.5 }',
+    "detection": 'oracle = { use = "detection", iou = 0.5, confidence = 0.25, f1 = 0.5, against = "%s" }',
 }
 
 
@@ -104,6 +104,7 @@ def spec_text(found: Found) -> str:
         data += '\nside = "both"               # which text of a pair is perturbed: "first", "second" or "both"'
     axes, gate = _space_text(found)
     # What was seen on a few inputs, with room for chance: a first run should not fail over it.
+    oracle = ORACLES[found.oracle].replace("%s", "clean" if found.accuracy is None else "labels")
     floor = "1.0" if found.accuracy is None else f"{max(0.0, found.accuracy - 0.05):.2f}"
     return f"""# Check it: testifai check {Path(found.spec).name}    Run it: testifai run {Path(found.spec).name}
 
@@ -120,7 +121,7 @@ def spec_text(found: Found) -> str:
 strategy = "adaptive"       # a few inputs for every test, more where they are needed; or "ordered", "full", "random"
 # target = 0.02             # wanted half-width of every 95 % interval; the default, but small runs are done whole
 # budget = 100000           # most inferences to spend; with a target the run ends at the first of the two
-{ORACLES[found.oracle]}
+{oracle}
 seed = 0
 
 [[gate]]                    # testifai run exits with 1 when a gate does not hold

@@ -13,8 +13,10 @@ from testifai import models, oracles
 from testifai.data.tables import columns
 from testifai.engine.inference import call
 from testifai.errors import InputError
+from testifai.oracles.classes import predicted
 from testifai.runs.outcomes import visiting_order
-from testifai.scans.chance import near_chance
+from testifai.scans.assignment import misnumbered
+from testifai.scans.chance import SURE, near_chance
 from testifai.scans.detectors import look_at_detector, opened
 from testifai.scans.found import WORDS, Found, spec_text
 from testifai.support.batches import Batch, are_pairs
@@ -120,6 +122,8 @@ def _look(model: str, data: datasets.Data, folder: Path) -> Found:
     else:
         aligned = models.align_labels(labels, data.classes, adapter.class_values)
         line = near_chance(round(score * len(batch)), len(batch), aligned, found.classes, texts=bool(found.axes))
+        otherwise = misnumbered(aligned, predicted(outputs), data.classes, found.classes) if score < SURE else None
+        line = line if otherwise is None else str(otherwise)
         found.notes += [] if line is None else [f"Warning: {line}."]
     return found
 

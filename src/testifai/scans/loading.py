@@ -46,7 +46,8 @@ def space(spec: Spec, folder: Path) -> Space:
     for name, part in spec.axes().items():
         found = axis(name, part, folder)
         axes[name] = found if part.severities is None else (found, part.severities)
-    return Space(axes, order_sensitive=bool(spec.space.get("order_sensitive", False)))
+    ordered = bool(spec.space.get("order_sensitive", False))
+    return Space(axes, order_sensitive=ordered, max_order=spec.max_order)
 
 
 def model(part: models.ModelPart, folder: Path) -> models.Model:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from testifai.engine.base import BatchOutcome, Executor
 from testifai.engine.plan import Work
 from testifai.engine.subject import Subject
 from testifai.errors import InputError
+from testifai.oracles.classes import predicted
 from testifai.quality.assessment import Assessment
 from testifai.quality.plan import plan
 from testifai.runs import keys, own
@@ -30,12 +32,14 @@ from testifai.runs.listed import DETECTIONS
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.runs.store import Store
 from testifai.scans import scores
-from testifai.scans.chance import ENOUGH, near_chance
+from testifai.scans.assignment import Misnumbered, misnumbered
+from testifai.scans.chance import ENOUGH, FEWEST, SURE, near_chance
 from testifai.scans.environment import differences, environment, recorded
 from testifai.scans.held import Held, contents_of
 from testifai.scans.identity import CODE, another_run, changes, keep_files, own_code, recall_from
 from testifai.scans.options import ScanKeywords, ScanOptions, choose, with_options
 from testifai.space import Space
+from testifai.statistics.intervals import exact
 from testifai.strategies.base import Progress, Strategy
 from testifai.support.batches import are_texts
 from testifai.support.progress import Step, bar
@@ -90,6 +94,7 @@ class Session:
             raise InputError(f"keep: detections are what the oracle detection judges; the oracle is {self.oracle.name}")
         self.part = _check_part(part, self.stopping, self.strategy)
         inputs = len(self.data.inputs)
+        self._asks = ask_twice
         asked = ask_twice and not self.model.repeatable
         self._to_ask_twice = repeat.affordable(inputs, self.budget) if asked else 0
         self._asked_twice: dict[str, Any] | None = None
@@ -374,12 +379,24 @@ class Session:
         store.save(self.outcomes, self.executor.references.values, held)
 
     def near_chance(self, outcomes: Outcomes) -> str | None:
-        """One line where these outcomes of the clean test are hardly better than guessing."""
+        """One line where these outcomes of the clean test are hardly better than guessing, or misnumbered."""
         if not self.oracle.needs_labels:
             return None
         passes, trials = (int(counts[0]) for counts in outcomes.counts([0]))
+        if self._asks and trials >= FEWEST and exact(passes, trials)[1] < SURE and self._misnumbered is not None:
+            return str(self._misnumbered)
         texts = are_texts(self.data.inputs)
         return near_chance(passes, trials, self.subject.labels, self.subject.classes, texts=texts)
+
+    @cached_property
+    def _misnumbered(self) -> Misnumbered | None:
+        """Whether the classes are numbered otherwise than the outputs, by some inputs that no one counts."""
+        if not self.oracle.decides_classes or self.subject.labels is None:
+            return None
+        places = np.arange(min(len(self.data), ENOUGH))
+        outputs = self.subject.ask(self.subject.batch(places), "clean inputs")
+        labels = self.subject.labels[self.subject.order[places]]
+        return misnumbered(labels, predicted(outputs), self.data.classes, self.subject.classes)
 
     def _warn_near_chance(self) -> None:
         if not self._warned and (line := self.near_chance(self.outcomes)) is not None:

@@ -7,17 +7,30 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, PlainValidator, SerializeAsAny, StrictBool, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    PlainValidator,
+    SerializeAsAny,
+    StrictBool,
+    StrictInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from testifai import data as datasets
 from testifai import models
-from testifai.errors import InputError
+from testifai.errors import InputError, suggest
+from testifai.perturb import main_names, names
+from testifai.perturb.registry import SUITES
 from testifai.runs import keys
 from testifai.runs.kinds import SPEC, kind_of
 from testifai.scans.options import ScanOptions
 from testifai.support.fields import Fields, first_problem, validator
 
 Level = Annotated[int, Field(ge=0, strict=True)]
+SETTINGS = {"order_sensitive": bool, "max_order": int, "extra": bool}  # of [space], beside its axes
 
 
 class AxisPart(Fields):
@@ -53,30 +66,59 @@ class Spec(Fields):
 
     model: Annotated[SerializeAsAny[models.ModelPart], PlainValidator(validator(models.ADAPTERS, models.ModelPart))]
     data: Annotated[SerializeAsAny[datasets.DataPart], PlainValidator(validator(datasets.LOADERS, datasets.DataPart))]
-    space: dict[str, str | AxisPart | StrictBool]
+    space: dict[str, str | AxisPart | StrictBool | StrictInt]
     scan: ScanOptions = ScanOptions()
     gate: list[Gate] = Field(default_factory=list)
+
+    @field_validator("space", mode="before")
+    @classmethod
+    def _suite_by_name(cls, given: Any) -> Any:
+        """`space = "imagenet_c"` means that suite, whole."""
+        return {"suite": given} if isinstance(given, str) else given
 
     @model_validator(mode="after")
     def _axes(self) -> Spec:
         for name, value in self.space.items():
-            if name == "order_sensitive" and not isinstance(value, bool):
-                raise ValueError("[space] order_sensitive: expected true or false; an axis needs another name")
-            if isinstance(value, bool) and name != "order_sensitive":
+            wanted = SETTINGS.get(name)
+            if isinstance(value, bool | int) and wanted is None:
                 raise ValueError(f"[space] {name}: expected a perturbation, got {str(value).lower()}")
+            if wanted is not None and type(value) is not wanted:
+                accepted = "true or false" if wanted is bool else "a whole number"
+                raise ValueError(f"[space] {name}: expected {accepted}; an axis needs another name")
+        if "extra" in self.space and self.suite is None:
+            raise ValueError('[space] extra: is about a whole suite, such as suite = "imagenet_c"')
         if not self.axes():
             raise ValueError('[space] names no axis; add a line such as: blur = "mnist_c.motion_blur"')
         return self
 
     def axes(self) -> dict[str, AxisPart]:
         """The axes in the order they are written, which is the order they are applied in."""
-        parts = {}
+        parts: dict[str, AxisPart] = {}
         for name, value in self.space.items():
-            if isinstance(value, AxisPart):
+            if name == "suite" and self.suite is not None:
+                members = names(self.suite) if self.space.get("extra", False) else main_names(self.suite)
+                parts |= {one.partition(".")[2]: AxisPart(use=one) for one in members}
+            elif isinstance(value, AxisPart):
                 parts[name] = value
             elif isinstance(value, str):
                 parts[name] = AxisPart(use=value)
         return parts
+
+    @property
+    def suite(self) -> str | None:
+        """The suite of which every perturbation is an axis."""
+        named = self.space.get("suite")
+        if not isinstance(named, str) or "." in named:  # an axis of that name, with a perturbation
+            return None
+        if named not in SUITES:
+            raise ValueError(f"[space] suite: {named!r} is not known; {suggest(named, SUITES)}")
+        return named
+
+    @property
+    def max_order(self) -> int | None:
+        """How many axes are on at once at most; those of a whole suite one by one, unless the spec says otherwise."""
+        given = self.space.get("max_order", None if self.suite is None else 1)
+        return given if isinstance(given, int) else None
 
     def about(self, folder: Path) -> dict[str, Any]:
         """What a run file says of the spec it was made from."""

@@ -17,12 +17,13 @@ class Numbering:
     """Configurations without places numbered as `configurations` yields them: by order, axes, severities.
 
     `choices[j][r]` counts the configurations of r of the axes j, j+1, … that use axis j: what a rank has to
-    step over when axis j is passed by. So no other choice of axes is ever enumerated.
+    step over when axis j is passed by. So no other choice of axes is ever enumerated. Those of more than `most` axes
+    have no number.
     """
 
-    def __init__(self, sizes: list[int]) -> None:
-        k = len(sizes)
-        tails = [[1] + [0] * k]  # the last: elementary symmetric polynomials of the sizes so far, by degree
+    def __init__(self, sizes: list[int], most: int | None = None) -> None:
+        degrees = len(sizes) if most is None else most
+        tails = [[1] + [0] * degrees]  # the last: elementary symmetric polynomials of the sizes so far, by degree
         choices: list[list[int]] = []
         for size in reversed(sizes):
             choices.append([0, *(size * ways for ways in tails[-1][:-1])])

@@ -41,7 +41,8 @@ class Selection:
     @cached_property
     def counts(self) -> tuple[int, ...]:
         """The number of selected tests of each order."""
-        return tuple(n * self._sequences(t) for t, n in enumerate(self._diagram.counts))
+        counts = self._diagram.counts[: self.space.max_order + 1]
+        return tuple(n * self._sequences(t) for t, n in enumerate(counts))
 
     @cached_property
     def count(self) -> int:
@@ -118,11 +119,13 @@ def values_of(space: Space, column: str) -> tuple[int, ...]:
     if column in levels:
         return levels[column]
     if column == "order":
-        return tuple(range(len(levels) + 1))
-    sums = {0}
+        return tuple(range(space.max_order + 1))
+    sums = {(0, 0)}  # with how many axes are on
     for severities in levels.values():
-        sums = {total + severity for total, severity in itertools.product(sums, severities)}
-    return tuple(sorted(sums))
+        ways = itertools.product(sums, severities)
+        sums = {(total + severity, on + (severity > 0)) for (total, on), severity in ways}
+        sums = {(total, on) for total, on in sums if on <= space.max_order}
+    return tuple(sorted({total for total, _ in sums}))
 
 
 def _different(count: int, n: int, generator: np.random.Generator, whole: type) -> Whole:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.perturb import Perturbation, describe, resolve
+from testifai.perturb import Perturbation, describe, main_names, names, resolve
 from testifai.space.numbering import Ints, Numbering, Whole, first_ranks, mixed_radix, rank_places, unrank_places
 from testifai.support.plain import plain
 
@@ -40,7 +40,8 @@ class Space:
     """The product of the axes; a configuration is a tuple of severities in axis order.
 
     In an order-sensitive space it is followed by one place per axis: 0 where the axis is off, else 1..t, the
-    position at which it is applied; severities alone then mean "applied in axis order".
+    position at which it is applied; severities alone then mean "applied in axis order". With `max_order`, the space
+    holds the configurations of at most so many axes at once.
 
     >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch * parameter, (1.0, 0.8, 0.6))
     >>> space = Space({"fade": fade, "dim": (fade, {"low": 1})})
@@ -50,11 +51,33 @@ class Space:
     (5, (2, 1), 2)
     """
 
-    def __init__(self, axes: Mapping[str, Any], *, order_sensitive: bool = False) -> None:
+    def __init__(self, axes: Mapping[str, Any], *, order_sensitive: bool = False, max_order: int | None = None) -> None:
         if not isinstance(axes, Mapping) or not axes:
             raise InputError(f"space: {axes!r} has no axes; accepted: at least one, axis name -> perturbation")
         self._axes = tuple(_axis(name, given, axes) for name, given in axes.items())
         self._order_sensitive = bool(order_sensitive)
+        if max_order is not None and (not _is_whole(max_order) or max_order < 1):
+            accepted = f"a whole number from 1 to {len(self._axes)}, or none for all"
+            raise InputError(f"space: max_order = {plain(max_order)!r}; accepted: {accepted}")
+        capped = max_order is not None and max_order < len(self._axes)
+        self._max_order = int(max_order) if capped and max_order is not None else None
+
+    @classmethod
+    def suite(
+        cls, name: str, *, max_order: int | None = 1, extra: bool = False, order_sensitive: bool = False
+    ) -> Space:
+        """All perturbations of a suite, an axis each under its own name: single ones, or up to so many at once.
+
+        What a suite's paper holds back for tuning, such as four of the nineteen corruptions of ImageNet-C, comes with
+        `extra` only.
+
+        >>> space = Space.suite("imagenet_c")
+        >>> len(space.axes), space.size, Space.suite("imagenet_c", extra=True).size
+        (15, 76, 96)
+        """
+        chosen = names(name) if extra else main_names(name)
+        axes = {one.partition(".")[2]: one for one in chosen}
+        return cls(axes, order_sensitive=order_sensitive, max_order=max_order)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -69,14 +92,24 @@ class Space:
         return self._order_sensitive
 
     @property
+    def max_order(self) -> int:
+        """The most axes that are on at once."""
+        return len(self._axes) if self._max_order is None else self._max_order
+
+    @property
+    def ranked(self) -> bool:
+        """Whether tests are numbered by order, not as places of a grid: only some of its places are tests."""
+        return self._order_sensitive or self._max_order is not None
+
+    @property
     def levels(self) -> dict[str, dict[str, int]]:
         """Per axis the names of its levels, `off` among them: what a query needs."""
         return {axis.name: {"off": 0, **axis.levels} for axis in self._axes}
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of arrays over the space: levels per axis, or flat where the application order counts."""
-        return (self.size,) if self._order_sensitive else tuple(len(axis.severities) for axis in self._axes)
+        """The shape of arrays over the space: levels per axis, or flat where the tests are no full grid."""
+        return (self.size,) if self.ranked else tuple(len(axis.severities) for axis in self._axes)
 
     @property
     def width(self) -> int:
@@ -103,11 +136,12 @@ class Space:
         return self.describe() == other.describe() if isinstance(other, Space) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash((self._order_sensitive, *((axis.name, axis.severities) for axis in self._axes)))
+        return hash((self._order_sensitive, self._max_order, *((axis.name, axis.severities) for axis in self._axes)))
 
     def __repr__(self) -> str:
         axes = ", ".join(f"{axis.name}: {axis.perturbation.name} {list(axis.severities)}" for axis in self._axes)
-        return f"Space({axes}{'; order-sensitive' if self._order_sensitive else ''})"
+        cap = f"; at most {self.max_order} at once" if self._max_order is not None else ""
+        return f"Space({axes}{'; order-sensitive' if self._order_sensitive else ''}{cap})"
 
     # --- one configuration ---
 
@@ -123,6 +157,8 @@ class Space:
                 accepted = ", ".join(map(str, axis.severities))
                 raise InputError(f"sigma: {axis.name} = {value!r} is not a severity; accepted: {accepted}")
         severities = tuple(map(int, values[:k]))
+        if (order := k - severities.count(0)) > self.max_order:
+            raise InputError(f"sigma: {severities} has {order} axes on; accepted in this space: up to {self.max_order}")
         if not self._order_sensitive:
             return severities
         counter = itertools.count(1)
@@ -152,14 +188,14 @@ class Space:
 
     def index(self, sigma: Sequence[int]) -> tuple[int, ...]:
         """The configuration's position in an array of `shape`."""
-        if self._order_sensitive:
+        if self.ranked:
             return (self.id(sigma),)
         full = self.canonical(sigma)
         return tuple(axis.severities.index(s) for axis, s in zip(self._axes, full, strict=True))
 
     def id(self, sigma: Sequence[int]) -> int:
         """The configuration's number: its flat position in an array of `shape`; 0 is the clean one."""
-        if self._order_sensitive:
+        if self.ranked:
             return int(self._flat(np.array([self.canonical(sigma)], dtype=np.int64))[0])
         number = 0
         for position, levels in zip(self.index(sigma), self.shape, strict=True):
@@ -170,7 +206,7 @@ class Space:
         """The configuration with this number."""
         if not _is_whole(id) or not 0 <= id < self.size:
             raise InputError(f"id: {plain(id)!r} is not a test of this space; accepted: 0 to {self.size - 1}")
-        if self._order_sensitive:
+        if self.ranked:
             return tuple(self._unflat(np.array([int(id)], dtype=self._whole))[0].tolist())
         severities, rest = [], int(id)
         for axis in reversed(self._axes):
@@ -242,7 +278,7 @@ class Space:
         _require_enumerable(total)
         self._require_small(orders[-1])
         ranks = np.arange(total, dtype=np.int64)
-        if self._order_sensitive:
+        if self.ranked:
             return ranks
         positions = self._sequence.unrank(ranks.astype(self._whole))
         return self._as_int64(mixed_radix(positions, self.shape, self._whole))
@@ -265,7 +301,7 @@ class Space:
         largest = max(sum(axis.severities[-1] for axis in self._axes), len(self._axes))
         dtype = np.min_scalar_type(-largest)  # the smallest signed type that holds the severity sum
         axes = [np.array(axis.severities, dtype=dtype) for axis in self._axes]
-        axes = self._flat_columns(axes) if self._order_sensitive else list(np.ix_(*axes))
+        axes = self._flat_columns(axes) if self.ranked else list(np.ix_(*axes))
         makers: dict[str, Callable[[], NDArray[Any]]] = {
             name: functools.partial(np.asarray, column) for name, column in zip(self.names, axes, strict=True)
         }
@@ -293,8 +329,7 @@ class Space:
     def _flat_columns(self, axes: list[NDArray[Any]]) -> list[NDArray[Any]]:
         """Per axis its severity in every test: the sequence without places, repeated for each permutation."""
         positions = self._sequence.unrank(np.arange(sum(self._sequence.counts)))
-        orders = np.count_nonzero(positions, axis=0)
-        repeats = np.array([math.factorial(t) for t in range(len(axes) + 1)])[orders]
+        repeats = self._sequences[np.count_nonzero(positions, axis=0)].astype(np.int64)
         return [np.repeat(axis[row], repeats) for axis, row in zip(axes, positions, strict=True)]
 
     # --- writing down and reading back ---
@@ -324,6 +359,7 @@ class Space:
                 for axis in self._axes
             ],
             "order_sensitive": self._order_sensitive,
+            **({} if self._max_order is None else {"max_order": self._max_order}),
         }
 
     @classmethod
@@ -334,7 +370,8 @@ class Space:
             for axis in description["axes"]:
                 perturbation = _described(axis["perturbation"], axis["severities"], axis["parameters"])
                 axes[axis["name"]] = (perturbation, axis["levels"] or axis["severities"])
-            return cls(axes, order_sensitive=description["order_sensitive"])
+            flag, cap = description["order_sensitive"], description.get("max_order")
+            return cls(axes, order_sensitive=flag, max_order=cap)
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
@@ -344,7 +381,7 @@ class Space:
 
     @functools.cached_property
     def _sequence(self) -> Numbering:
-        return Numbering([len(axis.severities) - 1 for axis in self._axes])
+        return Numbering([len(axis.severities) - 1 for axis in self._axes], self._max_order)
 
     @functools.cached_property
     def _counts(self) -> list[int]:
@@ -358,34 +395,49 @@ class Space:
 
     @property
     def _factorials(self) -> Whole:
-        return np.array([math.factorial(t) for t in range(len(self._axes) + 1)], dtype=self._whole)
+        return np.array([math.factorial(t) for t in range(self.max_order + 1)], dtype=self._whole)
+
+    @property
+    def _sequences(self) -> Whole:
+        """In how many sequences so many axes are applied, by order."""
+        return self._factorials if self._order_sensitive else np.ones(self.max_order + 1, dtype=self._whole)
 
     def _flat(self, rows: Ints) -> Whole:
         """Rows of severities (and places), known to be right, to ids."""
         k = len(self._axes)
         columns = zip(self._axes, rows.T, strict=False)
         positions = np.stack([np.searchsorted(axis.severities, column) for axis, column in columns])
-        if not self._order_sensitive:
+        if not self.ranked:
             return mixed_radix(positions, self.shape, self._whole)
+        ranks: Whole = self._sequence.rank(positions, self._whole)
+        if not self._order_sensitive:
+            return ranks
         orders, factorials = np.count_nonzero(positions, axis=0), self._factorials
-        plain, starts = first_ranks(self._sequence.counts, self._whole), first_ranks(self._counts, self._whole)
-        within = self._sequence.rank(positions, self._whole) - plain[orders]
+        within = ranks - self._plain_starts[orders]
+        starts = first_ranks(self._counts, self._whole)
         ids: Whole = starts[orders] + within * factorials[orders] + rank_places(rows.T[k:], factorials)
         return ids
 
     def _unflat(self, ids: Whole) -> Ints:
         """Ids, known to be right, to rows of severities (and places)."""
-        if not self._order_sensitive:
+        if not self.ranked:
             positions = np.empty((len(self._axes), len(ids)), dtype=np.int64)
             for j, levels in reversed(list(enumerate(self.shape))):
                 positions[j], ids = ids % levels, ids // levels
             return self._severities(positions).T
-        plain, starts = first_ranks(self._sequence.counts, self._whole), first_ranks(self._counts, self._whole)
+        if not self._order_sensitive:
+            return self._severities(self._sequence.unrank(ids)).T
+        starts = first_ranks(self._counts, self._whole)
         orders = np.searchsorted(starts, ids, side="right") - 1
         within, permutations = ids - starts[orders], self._factorials[orders]
-        positions = self._sequence.unrank(plain[orders] + within // permutations)
+        positions = self._sequence.unrank(self._plain_starts[orders] + within // permutations)
         places = unrank_places(within % permutations, positions > 0, self._factorials)
         return np.vstack([self._severities(positions), places]).T
+
+    @property
+    def _plain_starts(self) -> Whole:
+        """The ranks at which the orders of the space begin, were sequences not told apart."""
+        return first_ranks(self._sequence.counts, self._whole)
 
     def _severities(self, positions: Ints) -> Ints:
         rows = zip(self._axes, positions, strict=True)
@@ -397,6 +449,7 @@ class Space:
         wrong = np.zeros(len(rows), dtype=bool)
         for axis, column in zip(self._axes, rows.T, strict=False):
             wrong |= ~np.isin(column, axis.severities)
+        wrong |= np.count_nonzero(rows[:, :k], axis=1) > self.max_order
         if self._order_sensitive:
             active, places = rows[:, :k] != 0, rows[:, k:]
             # Sorted, the places read 0 for every axis that is off, then 1, 2, … t.
@@ -411,7 +464,7 @@ class Space:
 
     def _require_small(self, order: int) -> None:
         """Refuse ids beyond 64 bits before any is computed: of hundreds of axes, that would take minutes."""
-        if self._order_sensitive or self._whole is np.int64:
+        if self.ranked or self._whole is np.int64:
             return
         shape = self.shape
         largest = sum((shape[j] - 1) * math.prod(shape[j + 1 :]) for j in range(order))
@@ -427,10 +480,10 @@ class Space:
         return ids.astype(np.int64)
 
     def _orders(self, max_order: int | None) -> range:
-        k = len(self._axes)
+        most = self.max_order
         if max_order is not None and (not _is_whole(max_order) or max_order < 0):
-            raise InputError(f"order: {max_order!r}; accepted: a whole number from 0 to {k}, or None for all")
-        return range(1 + (k if max_order is None else min(int(max_order), k)))
+            raise InputError(f"order: {max_order!r}; accepted: a whole number from 0 to {most}, or None for all")
+        return range(1 + (most if max_order is None else min(int(max_order), most)))
 
 
 class _Lazy(Mapping[str, NDArray[Any]]):

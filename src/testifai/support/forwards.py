@@ -159,6 +159,7 @@ NAMES = {
         "scores_of": "testifai.tomogram.limits:scores_of",
         "usual_values": "testifai.tomogram.limits:usual_values",
     },
+    "testifai.tomogram.profile": {"MOST_JOINT": "testifai.tomogram.weighted:MOST_JOINT"},
     "testifai.quality.assessment": {
         "EXTRA": "testifai.quality.plan:EXTRA",
         "plan": "testifai.quality.plan:plan",

@@ -17,10 +17,10 @@ from testifai.tomogram.answers import Sigma
 from testifai.tomogram.context import Known, Profile
 from testifai.tomogram.estimates import Estimates
 from testifai.tomogram.statements import MOST_CELLS, TOLERANCE, Floats
+from testifai.tomogram.weighted import rates_of, weighted_sum
 
 WORST = 5
 DRAWN = 4_000  # configurations by their probabilities, where more than can be listed have one
-MOST_JOINT = 4_000  # tests up to which the covariance of all errors is used: 128 MB
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,11 @@ def expected(
         tests = len(ids)
     else:
         (ids, weights), tests = _stated(space, profile, given, tomogram.seed)
-    estimate, low, high = _estimates(tomogram, ids)
-    robustness = float(weights @ estimate)
-    bounds = _bounds(tomogram, ids, weights, estimate, low, high)
+    estimate = rates_of(tomogram, ids)[0]
+    robustness, *bounds = weighted_sum(tomogram, ids, weights)
     if tests > len(ids):
         bounds = _with_draw(robustness, bounds, float(weights @ (estimate - robustness) ** 2))
+    low, high = (min(max(bound, 0.0), 1.0) if bound == bound else bound for bound in bounds)
     own = _own_trials(tomogram, ids)
     lost = weights * (1 - estimate)
     # A stable sort of what is not NaN: equal losses are listed in the order of the tests.
@@ -94,8 +94,8 @@ def expected(
     total = float(lost.sum())
     return Expected(
         robustness=robustness,
-        low=bounds[0],
-        high=bounds[1],
+        low=low,
+        high=high,
         drop=robustness - tomogram.base,
         tests=tests,
         measured=int(own.sum()),
@@ -170,48 +170,14 @@ def _positive(
 # -- what is known about them ---------------------------------------------------------------------------------------
 
 
-def _estimates(tomogram: Estimates, ids: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-    if tomogram.space.listed:
-        view = tomogram.estimate, tomogram.low, tomogram.high
-        estimate, low, high = (array.reshape(-1)[ids] for array in view)
-        return estimate, low, high
-    return tomogram.predict(map(tomogram.space.configuration, ids.tolist()))
-
-
-def _with_draw(mean: float, bounds: tuple[float, float], variance: float) -> tuple[float, float]:
+def _with_draw(mean: float, bounds: list[float], variance: float) -> list[float]:
     """Bounds that allow for the draw of the configurations too, whose rates have this variance."""
     drawn = half_widths() * math.sqrt(variance / DRAWN)
     low, high = (math.hypot(bound - mean, drawn) for bound in bounds)
-    return max(mean - low, 0.0), min(mean + high, 1.0)
+    return [mean - low, mean + high]
 
 
 def _own_trials(tomogram: Estimates, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of the tests rest on their own trials alone."""
     _, trials = tomogram.outcomes.counts(ids)
     return tomogram.alone(ids, trials, tomogram.outcomes.inputs)
-
-
-def _bounds(
-    tomogram: Estimates, ids: NDArray[np.int64], weights: Floats, estimate: Floats, low: Floats, high: Floats
-) -> tuple[float, float]:
-    """From the covariance of the tests' errors where it is known, else the weighted mean of their bounds.
-
-    The latter is right however errors hang together: the standard deviation of a sum is at most the sum of standard
-    deviations. Of very many tests the covariance of the most probable is used and the others' half-widths are added,
-    as is that of a clean test that speaks for itself.
-    """
-    surrogate = tomogram.pooling()
-    apart = (ids == 0) & tomogram.clean.alone
-    by_weight = np.argsort(np.where(apart, 1.0, -weights), kind="stable")
-    most = min(MOST_JOINT, int(np.count_nonzero(~apart)))
-    joint, rest = by_weight[:most], by_weight[most:]
-    covariance = None
-    if surrogate is not None and len(joint):
-        covariance = surrogate.covariance(tomogram.space.matrix(ids[joint]))
-    if covariance is None:
-        return float(weights @ low), float(weights @ high)
-    half = half_widths() * math.sqrt(max(float(weights[joint] @ covariance @ weights[joint]), 0.0))
-    below = half + float(weights[rest] @ (estimate - low)[rest])
-    above = half + float(weights[rest] @ (high - estimate)[rest])
-    centre = float(weights @ estimate)
-    return max(centre - below, 0.0), min(centre + above, 1.0)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.space import Axis, Space
+from testifai.space import Axis, Selection, Space
 from testifai.space import query as queries
 from testifai.statistics.corrections import confidence_each
 from testifai.support.progress import note
@@ -39,10 +39,16 @@ class RegionAnswer:
 
 @dataclass(frozen=True)
 class RegionSearch:
-    """The regions a search came up with, and among how many it chose."""
+    """The regions a search came up with, among how many it chose, and on how many axes these had conditions."""
 
     regions: tuple[RegionAnswer, ...]
     searched: int
+    most_axes: int = MOST_AXES
+
+    @property
+    def axes(self) -> str:
+        """How many axes, in words."""
+        return {1: "one axis", 2: "two axes"}.get(self.most_axes, "three axes")
 
 
 def standard_queries(space: Space) -> dict[str, str]:
@@ -70,8 +76,12 @@ def standard_queries(space: Space) -> dict[str, str]:
     else:
         listed = [_range_text(axis, half, len(axis.severities) - 1) for axis, half in zip(axes, halves, strict=True)]
     for most in range(1, max(len(axis.severities) for axis in axes)):
-        listed.append(" and ".join(_range_text(axis, 0, min(most, len(axis.severities) - 1)) for axis in axes))
-    return {f"Q{number}": query for number, query in enumerate(dict.fromkeys(listed), start=1)}
+        cube = " and ".join(_range_text(axis, 0, min(most, len(axis.severities) - 1)) for axis in axes)
+        alike = len({axis.severities for axis in axes}) == 1
+        # With one axis on at a time, the sum of severities says the same of fifteen axes as of one.
+        listed.append(f"severity <= {axes[0].severities[most]}" if alike and space.max_order == 1 else cube)
+    some = [one for one in dict.fromkeys(listed) if space.max_order == len(axes) or Selection(space, one).count]
+    return {f"Q{number}": query for number, query in enumerate(some, start=1)}
 
 
 def worst_regions(tomogram: Tomogram, count: int = 5) -> RegionSearch:
@@ -103,10 +113,10 @@ def worst_regions(tomogram: Tomogram, count: int = 5) -> RegionSearch:
     if not known.any():
         return RegionSearch((), 0)
     mean = float(estimate[known].mean())
-    most = MOST_AXES if space.listed else MOST_AXES_SAMPLED
+    most = min(MOST_AXES if space.listed else MOST_AXES_SAMPLED, space.max_order)
     boxes: list[_Boxes] = [
         _boxes(space, chosen, rows, estimate, known, mean)
-        for size in range(1, min(most, len(space.axes)) + 1)
+        for size in range(1, most + 1)
         for chosen in itertools.combinations(range(len(space.axes)), size)
     ]
     searched = sum(one.quality.size for one in boxes)
@@ -120,7 +130,7 @@ def worst_regions(tomogram: Tomogram, count: int = 5) -> RegionSearch:
             found.append(RegionAnswer(query, tomogram.query(query, confidence=confidence_each(searched))))
         if len(found) == count:
             break
-    return RegionSearch(tuple(found), searched)
+    return RegionSearch(tuple(found), searched, most)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from testifai.support.views import view
 from testifai.tomogram import own_trials
 from testifai.tomogram.answering import DRAWN, DRAWN_EACH, Answering
 from testifai.tomogram.answers import Answer, Excluded
+from testifai.tomogram.benchmark import Benchmark, benchmark
 from testifai.tomogram.chosen import Chosen
 from testifai.tomogram.estimates import Floats
 from testifai.tomogram.precision import AveragePrecision, average_precision
@@ -128,8 +129,9 @@ class Tomogram(Answering):
         ranges = "; ".join(f"{a.name}: {', '.join(map(str, a.severities))}" for a in self.space.axes)
         if self.quality is not None and "quality" in compiled.names:
             ranges += f"; quality: {np.nanmin(self.quality.estimate):.3g} to {np.nanmax(self.quality.estimate):.3g}"
-        asked = queries.printable(compiled.text, 200)
-        return InputError(f'query: "{asked}" selects no test (severities are {ranges})')
+        asked, most = queries.printable(compiled.text, 200), self.space.max_order
+        cap = f"of at most {most} at once, " if most < len(self.space.axes) else ""
+        return InputError(f'query: "{asked}" selects no test ({cap}severities are {ranges})')
 
     def _compiled(self, expression: str) -> Query:
         compiled = queries.compile(expression, [*self.space.column_names, "quality"], self.space.levels)
@@ -214,6 +216,14 @@ class Tomogram(Answering):
         See `testifai.tomogram.profile.expected`.
         """
         return expected(self, profile, given)
+
+    def benchmark(self, suite: str | None = None, baseline: Any = None) -> Benchmark:
+        """What papers report of a suite: mean accuracy over single perturbations, mCE, relative mCE, the worst one.
+
+        Errors are divided by those of `baseline`: another run of the same suite, or a table of errors such as
+        {"fog": 0.82, …, "clean": 0.435}, both taken as exact; for ImageNet-C those published of AlexNet.
+        """
+        return benchmark(self, suite, baseline)
 
     def by_class(self) -> dict[str, Answer]:
         """For each class, the mean robustness over the tests that were tried."""

@@ -97,6 +97,8 @@ def test_classes_have_names_where_they_are_told(tmp_path):
         ({"head": "yolox", "fit": "left"}, "fit: should be 'centre', 'corner' or 'stretch'"),
         ({"head": "yolox", "nms": 2}, "model: nms: must be"),
         ({"nms": 0.5}, "onnx takes nms with a head only"),
+        ({"head": "yolox", "layout": "NCHW"}, "onnx takes layout without a head only"),
+        ({"layout": "NCHW"}, "has no output"),
     ],
 )
 def test_mistakes_are_one_line(options, message, tmp_path):

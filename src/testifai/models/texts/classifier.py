@@ -8,7 +8,10 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from testifai.errors import InputError
 from testifai.models.base import Model
+from testifai.models.class_names import class_names
+from testifai.models.image_folder import TransformersImageModel, is_image_folder
 from testifai.models.texts.base import NetworkPart, TextModel
 from testifai.models.texts.cache import LIMIT_MB
 from testifai.models.texts.network import TextNetwork, fingerprint
@@ -44,7 +47,7 @@ class TransformersModel(TextModel):
         columns = int(self.network.module.config.num_labels)
         self.outputs = "scores" if columns > 1 else "values"
         self.classes = columns if columns > 1 else None
-        self.class_values = _class_names(self.network.module.config) if columns > 1 else None
+        self.class_values = class_names(self.network.module.config) if columns > 1 else None
         self.preprocessing = {} if max_length is None else {"max_length": max_length}
 
     @cached_property
@@ -68,7 +71,7 @@ class TransformersModel(TextModel):
 
 
 class TransformersPart(NetworkPart):
-    """A classifier of texts in a folder of transformers."""
+    """A classifier of texts, or of images, in a folder of transformers."""
 
     transformers: File
 
@@ -76,13 +79,12 @@ class TransformersPart(NetworkPart):
 
     def load(self, folder: Path) -> Model:
         options = self.told(folder)
+        if is_image_folder(Path(options["transformers"])):
+            for_texts = [name for name in ("max_length", "cache_mb") if name in options]
+            if for_texts:
+                raise InputError(f"model.{for_texts[0]}: is for models of texts; {self.transformers} takes images")
+            return TransformersImageModel(options.pop("transformers"), **options)
         return TransformersModel(options.pop("transformers"), **options)
-
-
-def _class_names(config: Any) -> list[str] | None:
-    """What the folder calls the classes; None where it only numbers them."""
-    names = [str(config.id2label[number]) for number in range(config.num_labels)]
-    return None if names == [f"LABEL_{number}" for number in range(len(names))] else names
 
 
 def _logits(outputs: Any) -> Any:

@@ -56,7 +56,7 @@ class TextNetwork:
         read_config(folder)
         torch = libraries.load("torch", extra="text")
         # Folders differ in the precision of their weights, and versions of the library in what they make of it.
-        self.module = _open(folder, kind, optional).float().eval()
+        self.module = open_network(folder, kind, optional).float().eval()
         if device is not None:
             self.module = _move(self.module, device)
         self.device = device or "cpu"
@@ -224,7 +224,7 @@ def fingerprint(folder: Path, parts: Sequence[str] = ("",), extra: bytes = b"") 
     return digest.hexdigest()
 
 
-def _open(folder: Path, kind: str, optional: str) -> Any:
+def open_network(folder: Path, kind: str, optional: str) -> Any:
     """The network of a folder, as the class of transformers reads it; parameters named `optional…` may be missing."""
     try:
         with offline() as transformers, _silent(transformers):
