@@ -9,6 +9,7 @@ from testifai.errors import InputError
 from testifai.gates import measuring
 from testifai.gates.measuring import GatedRun, cache_key, measure, prepare
 from testifai.gates.towards import TowardsGates
+from testifai.present.gate_page import page
 from testifai.runs.store import Store
 from testifai.scans.spec import parse
 
@@ -240,3 +241,21 @@ def test_the_confidence_is_shared_among_the_gates(project, asked, sharing, confi
     found = project.measure(project(HALF * 2), sharing=asked)
     assert isinstance(found, GatedRun)
     assert (found.sharing, found.confidence) == (sharing, pytest.approx(confidence))
+
+
+def test_a_gate_about_a_score_is_measured_until_that_decides(project):
+    oracle = {"use": "tolerance", "eps": 0.1, "scale": 2.0}  # a class that changes is worth a half
+    gates = [{"query": "shift >= 1", "at_least": 0.7, "score": "closeness"}]
+    found = project.measure(project(gates, oracle=oracle))
+    (verdict,) = found.verdicts
+    assert verdict.status == "holds"
+    assert verdict.answer.robustness > 0.7
+    assert found.new < 12 * 200
+    assert project.measure(project(gates, oracle=oracle)).new == 0
+    assert "mean closeness of shift >= 1" in page(found, verdict)
+
+
+def test_a_gate_about_a_score_that_there_is_not_is_refused_before_anything_is_measured(project):
+    gates = [{"query": "shift >= 1", "at_least": 0.7, "score": "f1", "name": "mild"}]
+    with pytest.raises(InputError, match="gate mild: score: this run has no 'f1'"):
+        prepare(project(gates), project.folder)

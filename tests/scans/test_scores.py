@@ -128,6 +128,7 @@ def test_two_models_differ_in_their_scores(full):
     )
     assert found.regions[0].difference == pytest.approx(expected, abs=1e-6)
     assert found.regions[0].verdict == ("better" if expected > 0 else "worse")
+    assert "differences are those of the mean closeness" in found.notes[0]
     assert found.tests[5].rate_b - found.tests[5].rate_a == pytest.approx(found.tests[5].difference)
     with pytest.raises(ta.InputError, match="closeness against pass rates"):
         ta.compare(full.scored("closeness"), other)

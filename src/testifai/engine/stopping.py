@@ -97,7 +97,7 @@ class Interval(StoppingRule):
         number(f"stopping: confidence of {self.name}", self.confidence, above=0, below=1)
 
     def stops(self, passed: NDArray[Any], inputs: int) -> NDArray[np.bool_]:
-        if passed.dtype == bool:
+        if passed.dtype.kind != "f":
             low, high = fixed_width(passed.sum(axis=-1), passed.shape[-1], inputs, self.confidence)
         else:
             low, high = mean_of_width(Moments.of(passed), inputs, self.confidence)

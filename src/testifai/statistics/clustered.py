@@ -99,7 +99,7 @@ class ClusteredTrials:
         behind = np.where(trials > 1, trials, tests)  # so many trials made the centre
         loss = behind / np.maximum(behind - 1, 1)  # E(residual²) = variance / loss
         residual: Floats = passed.astype(np.float64) - centre[test]
-        within = rate * (1 - rate) if passed.dtype == bool else np.bincount(test, residual**2) / trials
+        within = rate * (1 - rate) if passed.dtype.kind != "f" else np.bincount(test, residual**2) / trials
         spread = loss * np.where(trials > 1, within, (rate - centre) ** 2)
 
         weight = 1 / (trials * tests)

@@ -510,6 +510,8 @@ def _short(value: Any, most: int = 40) -> str:
 
 def _notes(a: Tomogram, b: Tomogram, table: _Table, *, same: bool) -> Iterable[str]:
     apart = int(np.count_nonzero(~table.paired))
+    if a.score is not None:
+        yield f"differences are those of the {a.quantity}, not of pass rates"
     if table.equal:
         yield "both runs are of the same model with the same seed, so nothing can differ"
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -64,7 +65,10 @@ class Tomogram(Answering):
             raise self._no_score(name)
         if name not in self._views:
             outcomes = self.outcomes.plain() if name is None else ScoredOutcomes.of(self.outcomes)
-            self._views[name] = replace(self, outcomes=outcomes, score=name)
+            # One that was given as an object is fitted on what it was given for: this wants another.
+            named = isinstance(self.surrogate, str | dict | None)
+            surrogate = self.surrogate if named else copy.deepcopy(self.surrogate)
+            self._views[name] = replace(self, outcomes=outcomes, surrogate=surrogate, score=name)
         return self._views[name]
 
     def _no_score(self, name: str) -> InputError:

@@ -70,10 +70,8 @@ def severity_sum_curve(tomogram: Tomogram, *, dark: bool = False) -> Figure:
         for total, found in tomogram.by_severity_sum().items()
     ]
     traces = _curve("severity sum", points, 0)
-    title, subtitle = (
-        f"{theme.plain(tomogram.quantity)} against total severity",
-        "mean over all tests with the same sum",
-    )
+    title = f"{theme.plain(tomogram.quantity)} against total severity"
+    subtitle = "mean over all tests with the same sum"
     return _figure(tomogram, traces, "sum of severities", title, subtitle, dark=dark)
 
 
