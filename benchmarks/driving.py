@@ -22,13 +22,11 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import need, report
-from numpy.typing import NDArray
 from one_seed import ROUNDING
 from published import compare
 
@@ -162,15 +160,12 @@ Runs = dict[float, list[ta.Tomogram]]
 
 
 def replayed(cube: Grid, seeds: int) -> Runs:
-    """The adaptive strategy with a share of the inferences, by seed; the recorded values are F1."""
-    runs: Runs = defaultdict(list)
-    for share in SHARES:
-        for seed in range(seeds):
-            budget = round(share * cube.space.size * cube.inputs)
-            run = replay(cube, "adaptive", budget=budget, seed=seed, scores=True)
-            identity = {**run.provenance["identity"], "scores": ["f1"]}
-            runs[share].append(replace(run, provenance={**run.provenance, "identity": identity}))
-    return runs
+    """The adaptive strategy with a share of the inferences, by seed."""
+    budgets = {share: round(share * cube.space.size * cube.inputs) for share in SHARES}
+    return {
+        share: [replay(cube, "adaptive", budget=budget, seed=seed) for seed in range(seeds)]
+        for share, budget in budgets.items()
+    }
 
 
 def twelve(cube: Grid, runs: Runs) -> None:
@@ -183,7 +178,7 @@ def twelve(cube: Grid, runs: Runs) -> None:
     shares = " and ".join(f"{share:.0%}" for share in runs)
     print(f"\nerrors of the twelve queries: as published ({spent:.0%} of the inferences), adaptive at {shares}")
     print("query  truth  published   mean and mean absolute error of the seeds at each share")
-    means = scores_of(cube)
+    means = cube.means.reshape(-1)
     errors: dict[str, list[float]] = defaultdict(list)
     for name, query in table_2(cube.axes).items():
         right = truth.query(query).robustness
@@ -201,15 +196,9 @@ def twelve(cube: Grid, runs: Runs) -> None:
         print(f"absolute errors, {name:14s} mean {np.mean(found):.4f}, largest {max(found):.3f}")
 
 
-def scores_of(grid: Grid) -> NDArray[np.float64]:
-    """The mean F1 of every test."""
-    everything = np.arange(grid.inputs)
-    return np.array([grid.values(test, everything).mean() for test in range(grid.space.size)])
-
-
 def coverage(grid: Grid, runs: Runs) -> None:
     """The share of 95 % intervals that hold the truth: pass rates and mean scores, of tests and of regions."""
-    rates, means = grid.truth.reshape(-1), scores_of(grid)
+    rates, means = grid.truth.reshape(-1), grid.means.reshape(-1)
     asked = table_2(grid.axes).values()
     print("\nshare of 95 % intervals of adaptive that miss the truth, tests and the twelve queries")
     for share, found in runs.items():
