@@ -185,7 +185,7 @@ def test_parts_together_are_the_whole(tmp_path):
         ({"target": 0}, "target: must be a number, above 0 and below 1, got 0"),
         ({"target": 2}, "target"),
         ({"population": "all"}, "population: must be one of data, future, got 'all'"),
-        ({"keep": ["values"]}, "keep: must be one of value, predicted, got 'values'"),
+        ({"keep": ["values"]}, "keep: must be one of value, predicted, detections, got 'values'"),
         ({"strategy": "orderd"}, "did you mean 'ordered'"),
         ({"surrogate": "forrest"}, "did you mean 'forest'"),
         ({"surrogate": 3}, "surrogate: must be a name or a table with 'use', got 3"),
