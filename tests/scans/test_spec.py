@@ -182,7 +182,7 @@ MISTAKES = [
     ({"scan": {"seed": True}}, "scan.seed: must be a whole number, at least 0, got True"),
     ({"scan": {"target": 2}}, "scan.target: must be a number, above 0 and below 1, got 2"),
     ({"scan": {"population": "all"}}, "scan.population: must be one of data, future, got 'all'"),
-    ({"scan": {"keep": ["values"]}}, "scan.keep: must be one of value, predicted, got 'values'"),
+    ({"scan": {"keep": ["values"]}}, "scan.keep: must be one of value, predicted, detections, got 'values'"),
     ({"scan": []}, "scan: should be a table, got []"),
     ({"space": 3}, "space: should be a table, got 3"),
     ({"gate": {"query": "zoom > 1", "at_least": 0.9}}, "gate: should be a valid list, got {"),

@@ -17,7 +17,7 @@ from testifai.support.label_maps import UNSEEN
 from testifai.support.libraries import cv2
 
 LARGEST = 320  # pixels of a photograph's longer side
-LINE, FONT, TEXT = 2, cv2.FONT_HERSHEY_SIMPLEX, 0.38
+LINE, TEXT = 2, 0.38  # widths of lines, in pixels, and size of letters
 DASH = 6
 TAGGED = 8  # boxes with words at them: more would hide the photograph
 INK = (255, 255, 255)
@@ -152,12 +152,12 @@ def _outline(picture: Image, box: Sequence[int], colour: tuple[int, ...], *, das
 
 def _tag(picture: Image, words: str, left: int, top: int, colour: tuple[int, ...]) -> None:
     """Words on a ground of their own above a box, or within it where there is no room."""
-    text = words.encode("ascii", "replace").decode()  # what OpenCV's letters are
-    (width, height), below = cv2.getTextSize(text, FONT, TEXT, 1)
+    text, font = words.encode("ascii", "replace").decode(), cv2.FONT_HERSHEY_SIMPLEX  # OpenCV's letters are those
+    (width, height), below = cv2.getTextSize(text, font, TEXT, 1)
     left = max(0, min(left, picture.shape[1] - width - 4))
     base = top - below if top - height - 2 * below >= 0 else top + height + below
     cv2.rectangle(picture, (left, base - height - 2), (left + width + 3, base + below - 1), colour, -1)
-    cv2.putText(picture, text, (left + 2, base), FONT, TEXT, INK, 1, cv2.LINE_AA)
+    cv2.putText(picture, text, (left + 2, base), font, TEXT, INK, 1, cv2.LINE_AA)
 
 
 def _sure(box: NDArray[Any], name: Name) -> str:
