@@ -70,6 +70,13 @@ def test_a_run_in_parts_keeps_the_same_boxes(kept, folder, command):
     assert same(boxes_of(ta.open("merged.db")), boxes_of(kept))
 
 
+def test_the_file_is_no_larger_than_check_says(kept, folder, command):
+    code, out, _ = command("check", "kept.toml", "--json")
+    assert code == 0
+    said = json.loads(out)["file_bytes"]
+    assert said / 10 < (folder / "kept.db").stat().st_size <= said
+
+
 def test_boxes_are_exported(kept, command):
     code, out, _ = command("export", "kept.db", "--boxes", "-o", "boxes.npz")
     assert code == 0
