@@ -21,7 +21,7 @@ def shown(inputs, changed):
         batch=lambda places: [inputs[place] for place in places],
         composite=lambda sigma, places: [changed[place] for place in places],
         infer=lambda batch, number: np.eye(2)[[0] * len(batch)],
-        oracle=SimpleNamespace(decides_classes=True, moves=None),
+        oracle=SimpleNamespace(decides_classes=True),
         order=np.arange(3),
         labels=np.array([0, 1, 0]),
         model=SimpleNamespace(class_values=None),

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.engine.subject import Subject
-from testifai.oracles.segmentation import label_maps, mean_iou
+from testifai.oracles import Oracle
+from testifai.oracles.detection import Detection
+from testifai.oracles.segmentation import Segmentation, label_maps, mean_iou
 from testifai.present import photographs
 from testifai.present.photographs import Name
 from testifai.support.boxes import unpack
@@ -30,7 +32,7 @@ def drawn(
     subject: Subject, test: int, places: NDArray[np.intp], originals: Any, changed: Any, name: Name
 ) -> list[Drawn] | None:
     """Photographs at some places of the visiting order; None where no boxes or label maps are judged."""
-    draw = DRAWINGS.get(subject.oracle.moves or "")
+    draw = DRAWINGS.get(type(subject.oracle))
     pictures = list(map(_pictures, originals, changed))
     if draw is None or None in pictures:
         return None
@@ -80,6 +82,10 @@ def _maps(oracle: Any, outputs: Any, expected: Any, moved: Any, pictures: Any, n
     ]
 
 
-# By what moves along: f(oracle, outputs, what is expected on originals and under the test, both versions, class names)
-DRAWINGS: dict[str, Callable[[Any, Any, Any, Any, Any, Name], list[Drawn]]] = {"boxes": _boxes, "masks": _maps}
-LEGENDS = {"boxes": photographs.LEGEND, "masks": photographs.MAP_LEGEND}
+# f(oracle, outputs, what is expected on originals and under the test, both versions, class names), by the very class of
+# the oracle: what one of the user's takes for right is not known.
+DRAWINGS: dict[type[Oracle], Callable[[Any, Any, Any, Any, Any, Name], list[Drawn]]] = {
+    Detection: _boxes,
+    Segmentation: _maps,
+}
+LEGENDS: dict[type[Oracle], str] = {Detection: photographs.LEGEND, Segmentation: photographs.MAP_LEGEND}

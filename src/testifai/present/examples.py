@@ -102,7 +102,7 @@ def failures(subject: Subject, tomogram: Tomogram, *, tests: int = 3, each: int 
 
 def legend(subject: Subject) -> str | None:
     """What the marks on photographs mean, where there are any."""
-    return LEGENDS.get(subject.oracle.moves or "")
+    return LEGENDS.get(type(subject.oracle))
 
 
 def examples(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.intp]) -> tuple[Example, ...]:
