@@ -164,7 +164,7 @@ MISTAKES = [
     ),
     (
         {"data": {"x": "images"}},
-        "data: needs exactly one of npz, idx, cifar, folder, coco, yolo, masks, csv, tsv, jsonl, python, got none of them",
+        "data: needs exactly one of npz, idx, cifar, folder, coco, yolo, masks, csv, tsv, jsonl, python, got none of",
     ),
     ({"data": {"npz": "a", "idx": "b"}}, "got npz and idx"),
     (axis(severities=[0, 1]), "space.zoom: needs exactly one of use, python, got none of them"),
