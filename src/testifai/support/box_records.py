@@ -23,8 +23,8 @@ def from_records(records: Sequence[Mapping[str, Any]], name: str, most: int | No
     """The boxes of each image, the surest first; with `most`, so many rows for each image. Without scores they are 1.
 
     >>> found = [{"boxes": [[0, 0, 4, 4], [1, 1, 2, 2]], "labels": [7, 3], "scores": [0.2, 0.9]}]
-    >>> from_records(found, "model", most=3)[0, :, 4:].round(1).tolist()
-    [[0.9, 3.0], [0.2, 7.0], [0.0, -1.0]]
+    >>> from_records(found, "model", most=3)[0, :, 5].tolist()
+    [3.0, 7.0, -1.0]
     """
     return pack([_rows(record, f"{name}: image {place}") for place, record in enumerate(records)], most)
 
