@@ -124,3 +124,13 @@ def test_every_perturbation_that_moves_boxes_moves_masks():
     every = [get(name) for suite in registry.SUITES for name in registry.names(suite)]
     assert sorted(one.name for one in every if one.shows is not None) == MOVING
     assert sorted(one.name for one in every if one.boxes is not None) == MOVING
+
+
+def test_places_at_a_continuous_level():
+    rotation = get("classic.rotation")
+    (level,) = rotation.places(0, SIZE, level=18.0, indices=[4])
+    (severity,) = rotation.places(2, SIZE, indices=[4])
+    assert np.array_equal(level, severity)
+    moved = looked_up(shapes(), level, VOID)
+    picture = rotation.apply_level(painted(shapes(), 1)[None], 18.0, indices=[4])[0]
+    assert agree(moved, picture, 1) >= 0.9
