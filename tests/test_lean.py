@@ -43,7 +43,7 @@ for action in (
     assert run(code) == [
         "2 3",
         "budget: must be a whole number, at least 2, got 1",
-        "keep: must be a list of value, predicted, got 'value'",
+        "keep: must be a list of value, predicted, detections, got 'value'",
         "scan: no option 'sead'; did you mean 'seed'?",
         "model: specs, and models and data by their names, need pydantic; pip install pydantic",
         "perturbation 'deeptest.shear': OpenCV is needed for this and not installed; "

@@ -16,6 +16,8 @@ CASES = [
     {"use": "label", "threshold": 0.1},
     "detection",
     {"use": "detection", "iou": 0.3, "against": "clean"},
+    "segmentation",
+    {"use": "segmentation", "iou": 0.3, "void": 1, "against": "clean"},
     "consistency",
     {"use": "consistency", "threshold": 0.0},
     {"use": "tolerance", "eps": 1.0},

@@ -1,5 +1,9 @@
 """A session end to end: in memory, in a file, continued, refused."""
 
+import subprocess
+import sys
+
+import cv2
 import numpy as np
 import pytest
 
@@ -181,7 +185,7 @@ def test_parts_together_are_the_whole(tmp_path):
         ({"target": 0}, "target: must be a number, above 0 and below 1, got 0"),
         ({"target": 2}, "target"),
         ({"population": "all"}, "population: must be one of data, future, got 'all'"),
-        ({"keep": ["values"]}, "keep: must be one of value, predicted, got 'values'"),
+        ({"keep": ["values"]}, "keep: must be one of value, predicted, detections, got 'values'"),
         ({"strategy": "orderd"}, "did you mean 'ordered'"),
         ({"surrogate": "forrest"}, "did you mean 'forest'"),
         ({"surrogate": 3}, "surrogate: must be a name or a table with 'use', got 3"),
@@ -371,3 +375,24 @@ def test_surrogates_of_plain_spaces_are_refused_before_anything_is_spent(surroga
 def test_strategies_that_choose_inputs_for_each_test_do_not_run_in_parts(strategy):
     with pytest.raises(InputError, match=f"part: strategy '{strategy}' gives every test inputs of its own"):
         Session(decide, DATA, space(), strategy=strategy, budget=100, part=(1, 2))
+
+
+def test_a_reader_in_another_process_leaves_the_log_of_a_run_over_files(tmp_path):
+    (tmp_path / "images").mkdir()
+    for number in range(6):
+        cv2.imwrite(str(tmp_path / "images" / f"{number}.png"), np.full((8, 8), 40 * number, np.uint8))
+    seen = []
+
+    def model(batch):
+        if seen:
+            look = "import sys, testifai as ta; ta.open(sys.argv[1])"
+            subprocess.run([sys.executable, "-c", look, str(tmp_path / "run.db")], check=True)
+        seen.append((tmp_path / "run.db-wal").exists())
+        return (batch.reshape(len(batch), -1).mean(axis=1) > 100).astype(int)
+
+    fade = Perturbation("fade", lambda x, by, rng: x // by, [1, 2, 4])
+    options = {"strategy": "full", "surrogate": "none", "oracle": "consistency", "workers": 1, "batch_size": 3}
+    made = ta.scan(model, tmp_path / "images", Space({"fade": fade}), store=tmp_path / "run.db", **options)
+    assert len(seen) > 2
+    assert all(seen)
+    assert ta.open(tmp_path / "run.db").inferences == made.inferences

@@ -167,7 +167,7 @@ MISTAKES = [
     ),
     (
         {"data": {"x": "images"}},
-        "exactly one of npz, idx, cifar, folder, coco, yolo, csv, tsv, jsonl, table, python, got none of them",
+        "exactly one of npz, idx, cifar, folder, coco, yolo, masks, csv, tsv, jsonl, table, python, got none of them",
     ),
     ({"data": {"npz": "a", "idx": "b"}}, "got npz and idx"),
     (axis(severities=[0, 1]), "space.zoom: needs exactly one of use, python, got none of them"),
@@ -185,7 +185,7 @@ MISTAKES = [
     ({"scan": {"seed": True}}, "scan.seed: must be a whole number, at least 0, got True"),
     ({"scan": {"target": 2}}, "scan.target: must be a number, above 0 and below 1, got 2"),
     ({"scan": {"population": "all"}}, "scan.population: must be one of data, future, got 'all'"),
-    ({"scan": {"keep": ["values"]}}, "scan.keep: must be one of value, predicted, got 'values'"),
+    ({"scan": {"keep": ["values"]}}, "scan.keep: must be one of value, predicted, detections, got 'values'"),
     ({"scan": []}, "scan: should be a table, got []"),
     ({"space": 3}, "space: should be a table, got 3"),
     ({"gate": {"query": "zoom > 1", "at_least": 0.9}}, "gate: should be a valid list, got {"),

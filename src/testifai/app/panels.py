@@ -11,8 +11,9 @@ from testifai.app.state import Runs
 from testifai.errors import InputError
 from testifai.oracles import predicted
 from testifai.present import edits
-from testifai.present.examples import Case, Example, Thumb, cases, class_name, examples, failing_places
+from testifai.present.examples import Case, Example, Thumb, cases, class_name, examples, failing_places, legend
 from testifai.present.terminal import interval, rate, second_opinion, signed
+from testifai.support.batches import are_texts
 from testifai.support.libraries import load
 from testifai.tomogram import Answer
 
@@ -112,11 +113,13 @@ def test(runs: Runs, run: int, number: int) -> Any:
     try:
         subject = runs.session(run).subject
         places = _places(tomogram, number)
-        if isinstance(subject.batch(places[:1]), list):
+        if are_texts(subject.batch(places[:1])):
             shown = _texts(subject, tomogram, number, places)
         else:
             shown = [_example(one) for one in examples(subject, tomogram, number, places)]
-        body = [html.Div(shown, className="examples"), _confusion(subject, number)]
+        marked = legend(subject)
+        key = [] if marked is None else [html.Div(marked, className="facts")]
+        body = [*key, html.Div(shown, className="examples"), _confusion(subject, number)]
     except InputError as error:
         body = [message(f"Inputs cannot be shown: {error}")]
     return html.Section([*head, *body], id="test-shown", **{"data-test": str(number)})
@@ -155,8 +158,10 @@ def _framed(parts: list[Any], case: Case) -> Any:
     mark = {True: "passes", False: "fails", None: "not tried"}[case.passed]
     truth = f"true {case.label} " if case.label is not None else ""
     words = [] if case.predicted is None else [truth, f"→ {case.predicted} "]
+    words += [] if case.note is None else [f"{case.note} "]
     caption = html.Figcaption([f"#{case.number} ", *words, html.B(mark)])
-    return html.Figure([*parts, caption], className=f"example {mark.replace(' ', '-')}")
+    kind = "" if case.note is None else " photograph"
+    return html.Figure([*parts, caption], className=f"example {mark.replace(' ', '-')}{kind}")
 
 
 def _thumb(thumb: Thumb, what: str) -> Any:

@@ -13,8 +13,11 @@ from testifai.errors import InputError
 
 def export(
     run_file: RunFile,
-    out: Annotated[Path, typer.Option("-o", "--out", help="table.csv, .json, .parquet; .npz with --grid, --inputs.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="table.csv, .json, .parquet; .npz with --grid, --boxes, --inputs.")
+    ],
     grid: Annotated[bool, typer.Option("--grid", help="Every outcome of a full run, as packed bits.")] = False,
+    boxes: Annotated[bool, typer.Option("--boxes", help="Every box that the run kept, found and expected.")] = False,
     inputs: Annotated[
         str | None, typer.Option(help="SIGMA, such as 2,0,4: the inputs as that test shows them.")
     ] = None,
@@ -24,7 +27,7 @@ def export(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a run's table, its recorded grid, or the perturbed inputs of a configuration."""
+    """Write a run's table, its recorded grid, its boxes, or the perturbed inputs of a configuration."""
     from testifai.present import export as files
     from testifai.scans.stored import open_measured, open_run
 
@@ -37,6 +40,9 @@ def export(
     elif grid:
         files.write_grid(open_run(run_file), out)
         message = f"Wrote the grid to {out}"
+    elif boxes:
+        count = files.write_boxes(open_run(run_file), out)
+        message = f"Wrote {count:,} boxes to {out}"
     elif out.suffix == ".parquet":
         from testifai.present.dataframes import write_parquet
 

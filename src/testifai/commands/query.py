@@ -6,14 +6,20 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, RunFile, Score, print_json
+from testifai.commands.common import Json, RunFile, print_json
+from testifai.errors import InputError
+
+PRECISION = "map"  # which is no mean over inputs, and so no score of an oracle
 
 
 def query(
     run_file: RunFile,
     expression: Annotated[str, typer.Argument(help="Such as: zoom > 2 and blur <= 1")],
     inputs: Annotated[str | None, typer.Option(help="Only some inputs, such as: label in {3, 5}")] = None,
-    score: Score = None,
+    score: Annotated[
+        str | None,
+        typer.Option(help="The mean of this score, such as f1, and not the pass rate; map: COCO's average precision."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """The mean robustness over the tests that an expression selects."""
@@ -23,6 +29,16 @@ def query(
     from testifai.tomogram.distances import distance
 
     tomogram = open_measured(run_file)
+    if score == PRECISION and PRECISION not in tomogram.scores:
+        if inputs is not None:
+            raise InputError("inputs: average precision is of all images of a test; leave it out")
+        with status():
+            precision = tomogram.average_precision(expression)
+        if as_json:
+            print_json(precision.as_dict())
+        else:
+            terminal.precision(terminal.console(), expression, precision)
+        return
     with status():
         found = tomogram.query(expression, inputs, score=score)
         off = distance(tomogram, expression) if inputs is None and score is None else None

@@ -50,6 +50,7 @@ LOADERS = Registry(
         "folder": "testifai.data.folder:FolderPart",
         "coco": "testifai.data.coco:CocoPart",
         "yolo": "testifai.data.yolo:YoloPart",
+        "masks": "testifai.data.masks:MasksPart",
         "csv": "testifai.data.tables:CsvPart",
         "tsv": "testifai.data.tables:TsvPart",
         "jsonl": "testifai.data.tables:JsonlPart",

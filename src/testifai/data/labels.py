@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
+from testifai.support import label_maps
 from testifai.support.box_records import are_records, from_records
 from testifai.support.boxes import CLASS, NONE, Boxes, are_boxes
+from testifai.support.label_maps import are_label_maps
 
 Classes = tuple[str, ...] | None
 
@@ -42,6 +44,9 @@ def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -
     array = _as_array(labels)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
+    if are_label_maps(array):
+        _check_count(len(array), count)
+        return _checked_maps(array), names
     if array.ndim not in (1, 2):
         raise InputError(
             f"labels: have shape {array.shape}; accepted: (N,) or, for several per input, (N, classes); "
@@ -103,6 +108,14 @@ def _checked_boxes(boxes: Boxes, names: Classes) -> tuple[NDArray[Any], Classes]
     if names is not None and highest >= len(names):
         raise InputError(f"labels: {highest} is not a class; accepted: 0 … {len(names) - 1}")
     return boxes.astype(np.float32, copy=False), names
+
+
+def _checked_maps(maps: NDArray[Any]) -> NDArray[np.int16]:
+    low, high = int(maps.min(initial=0)), int(maps.max(initial=0))
+    if low < 0 or high > label_maps.MOST:
+        wrong = low if low < 0 else high
+        raise InputError(f"labels: {wrong} is no class of a pixel; accepted: 0 … {label_maps.MOST}")
+    return maps.astype(np.int16)
 
 
 def _position(word: str, index: dict[str, int]) -> int:

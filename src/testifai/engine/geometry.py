@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.perturb import Perturbation
+from testifai.perturb.masks import Places, looked_up, through
 from testifai.perturb.outlines import Outline
 from testifai.support.boxes import CLASS, CONFIDENCE, NONE, Boxes
+from testifai.support.label_maps import UNSEEN
 
 LEAST_LEFT = 0.5  # of a box on the image, for it to be expected still
 
@@ -35,6 +38,11 @@ class Movement:
         if self.level is None:
             return self.perturbation.apply_outlines(given, self.severity, size, **key)
         return self.perturbation.apply_outlines_level(given, self.level, size, **key)
+
+    def places(self, size: tuple[int, int], numbers: NDArray[np.intp]) -> Iterator[Places]:
+        """Of images of this size, one after the other, the place that each pixel shows after it."""
+        key: dict[str, Any] = {"seed": self.seed, "indices": numbers, "occurrence": self.occurrence}
+        return self.perturbation.places(self.severity, size, level=self.level, **key)
 
 
 # What has been moved: f(rows, steps, sizes, numbers) -> rows; sizes and numbers are those of the images.
@@ -61,6 +69,16 @@ def move_boxes(boxes: Boxes, steps: Sequence[Movement], sizes: NDArray[np.intp],
     return moved
 
 
+def move_masks(
+    maps: NDArray[Any], steps: Sequence[Movement], sizes: NDArray[np.intp], numbers: NDArray[np.intp]
+) -> NDArray[Any]:
+    """Label maps where the steps, one after the other, have taken them; a pixel that nothing moved to is not seen."""
+    size = (maps.shape[1], maps.shape[2])
+    ways = [step.places(size, numbers) for step in steps]
+    shown = (reduce(through, places) for places in zip(*ways, strict=True))
+    return np.stack([looked_up(labels, places, UNSEEN) for labels, places in zip(maps, shown, strict=True)])
+
+
 def _write(row: NDArray[np.float32], outline: Outline) -> None:
     row[:CONFIDENCE] = outline.box
     if outline.left < LEAST_LEFT:
@@ -69,4 +87,4 @@ def _write(row: NDArray[np.float32], outline: Outline) -> None:
         row[CLASS] = NONE
 
 
-MOVERS: dict[str, Mover] = {"boxes": move_boxes}
+MOVERS: dict[str, Mover] = {"boxes": move_boxes, "masks": move_masks}

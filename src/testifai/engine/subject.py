@@ -58,7 +58,7 @@ class ShownInputs:
         return [
             Movement(self.space.axes[axis].perturbation, severity, self.seed, self._twins(axis))
             for axis, severity in self.space.steps(sigma)
-            if self.space.axes[axis].perturbation.boxes is not None
+            if self.space.axes[axis].perturbation.moves
         ]
 
     def _twins(self, axis: int) -> int:

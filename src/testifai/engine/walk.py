@@ -18,6 +18,7 @@ from testifai.engine.base import BatchOutcome, Executor
 from testifai.engine.gathering import Step, Trails
 from testifai.engine.plan import Node, Piece, Work
 from testifai.oracles import predicted
+from testifai.runs.listed import DETECTIONS, EXPECTED
 from testifai.runs.outcomes import Ids, Places
 from testifai.support.batches import Batch, concat, roomy, take
 
@@ -235,6 +236,10 @@ class ArrayJudge:
             kept["value"] = outcome.value.astype(np.float32)
         if "predicted" in subject.keep:
             kept["predicted"] = predicted(outputs).astype(np.float32)
+        if DETECTIONS in subject.keep:
+            wanted = clean if subject.oracle.needs_clean else expected
+            assert wanted is not None, "the oracle has judged against them"
+            kept |= {DETECTIONS: outputs, EXPECTED: wanted}
         return by_configuration(configurations, BatchOutcome(0, places, outcome.passed, kept, reference))
 
     def _remember(self, places: Places, clean: NDArray[Any]) -> None:

@@ -16,11 +16,13 @@ from testifai.support.batches import Batch
 from testifai.support.fields import Part
 from testifai.support.tables import Table
 
-Outputs = Literal["labels", "scores", "values", "boxes"]
+Outputs = Literal["labels", "scores", "values", "boxes", "maps"]
 
 
 class Model(ABC):
-    """A model under test: a batch in, (N,) labels, (N, d) scores or values, or (N, boxes, 6) boxes out.
+    """A model under test: a batch in, (N,) labels, (N, d) scores or values, (N, boxes, 6) boxes, or maps out.
+
+    Maps are labels of pixels (N, H, W), or scores of them (N, classes, H, W).
 
     An adapter says what is known beyond that; what stands here holds where it says nothing.
     """

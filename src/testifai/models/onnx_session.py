@@ -191,8 +191,11 @@ def find_output(name: str, nodes: dict[str, Any], wanted: str | None) -> str:
         if wanted not in nodes:
             raise InputError(f"model: {name} has no output {wanted!r}; {suggest(wanted, nodes)}")
         node = nodes[wanted]
-        if len(node.shape) > 2 or node.type not in _FLOATS + _INTEGERS:
-            raise InputError(f"model: {name}: output {described} is not usable; numbers (N,) or (N, d) are")
+        if (len(node.shape) > 2 and not _of_pixels(node)) or node.type not in _FLOATS + _INTEGERS:
+            raise InputError(
+                f"model: {name}: output {described} is not usable; accepted: (N,) or (N, d), label maps (N, H, W), "
+                "scores of pixels (N, classes, H, W) of numbers"
+            )
         return wanted
     tables = [node for node in nodes.values() if node.type in _FLOATS and len(node.shape) == 2]
     if tables:
@@ -202,9 +205,18 @@ def find_output(name: str, nodes: dict[str, Any], wanted: str | None) -> str:
     # onnxruntime shows an unknown rank as no axes at all; a lone output of numbers is worth a try.
     if not flat and len(nodes) == 1:
         flat = [node for node in nodes.values() if node.type in _FLOATS + _INTEGERS and not node.shape]
+    # Where there are several of pixels, the first is the answer: others helped to train it.
+    if not flat and all(map(_of_pixels, nodes.values())):
+        flat = list(nodes.values())
     if not flat:
         raise NoUsableOutputError(f"model: {name} has no output (N,) or (N, d) of numbers (its outputs: {described})")
     return str(flat[0].name)
+
+
+def _of_pixels(node: Any) -> bool:
+    """Whether an output is a label for each pixel, or scores of each."""
+    rank = len(node.shape)
+    return (rank == 3 and node.type in _INTEGERS) or (rank == 4 and node.type in _FLOATS)
 
 
 def _preference(node: Any) -> tuple[bool, int, float]:
@@ -235,6 +247,8 @@ def find_features(name: str, nodes: dict[str, Any], wanted: str | None, output: 
 
 def kind_of(dtype: str, columns: Any, rank: int) -> Outputs:
     """What an output of this type and shape is."""
+    if rank > 2:
+        return "maps"
     if dtype in _INTEGERS and (rank < 2 or columns == 1):
         return "labels"
     return "values" if rank == 1 or columns == 1 else "scores"

@@ -46,10 +46,12 @@ def check_form(
     shape: tuple[int, ...], dtype: np.dtype[Any], n: int, model_name: str, *, columns: int | None = None
 ) -> None:
     """Refuse outputs of such a shape and kind for n inputs, whatever numbers they hold."""
-    if len(shape) not in (1, 2) and not (len(shape) == 3 and shape[2] == COLUMNS):
+    pixels = len(shape) == 4 or (len(shape) == 3 and dtype.kind in "iu")
+    if len(shape) not in (1, 2) and not pixels and not (len(shape) == 3 and shape[2] == COLUMNS):
         raise InputError(
             f"{model_name}: model returned outputs of shape {shape} for {n} inputs; accepted: (N,) labels, (N, d) "
-            "scores or values, or boxes: for each image {'boxes': …, 'labels': …, 'scores': …}"
+            "scores or values, label maps (N, H, W) of whole numbers, scores of pixels (N, classes, H, W), or boxes: "
+            "for each image {'boxes': …, 'labels': …, 'scores': …}"
         )
     if shape[0] != n:
         raise InputError(f"{model_name}: model returned {shape[0]} outputs for {n} inputs")

@@ -33,6 +33,7 @@ ORACLES = Registry(
         "tolerance": "testifai.oracles.tolerance:Tolerance",
         "detection": "testifai.oracles.detection:Detection",
         "function": "testifai.oracles.function:Function",
+        "segmentation": "testifai.oracles.segmentation:Segmentation",
     },
 )
 

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.perturb.outlines import Corners, Outline
+from testifai.perturb.masks import Places, check_masks, looked_up
+from testifai.perturb.outlines import Corners, Outline, seen
 from testifai.perturb.rng import Rng
 from testifai.perturb.rows import Rows
 from testifai.support.batches import SIDES, Batch, Side, are_images, are_pairs, by_shape
 from testifai.support.checks import number, whole
+from testifai.support.label_maps import UNSEEN
 from testifai.support.own_code import ANY_FAULT
 from testifai.support.tables import Table
 
@@ -29,6 +31,8 @@ LEVEL = -1  # no severity has this number: levels have draws of their own
 Boxes = Callable[[list[NDArray[np.float64]], Any, Rng, tuple[int, int]], list[NDArray[np.float64]]]
 # Where the corners of outlines go, of some for each image, on the image or not: f(outlines, parameter, rng, size).
 Move = Callable[[list[list[Corners]], Any, Rng, tuple[int, int]], list[list[Corners]]]
+# What the pixels show, of one image after the other: f(parameter, rng, size), given the draws that moved the images.
+Shows = Callable[[Any, Rng, tuple[int, int]], Iterator[Places]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,8 @@ class Perturbation:
     tensors: bool = False
     # How outlines move along, more exact in composites than `boxes`, which it makes if there is none.
     move: Move | None = None
+    # Which place each pixel shows, so that label maps move along; it makes `move`, too, if there is none.
+    shows: Shows | None = None
     # Whether the function takes rows of a table, with named columns (`Rows`), instead of an array; and which columns
     # it is to change: all where None.
     table: bool = False
@@ -86,6 +92,8 @@ class Perturbation:
                 f"perturbation '{self.name}': boxes is {self.boxes!r}; "
                 "it must be callable as f(boxes, parameter, rng, size)"
             )
+        if self.boxes is None and self.move is None and self.shows is not None:
+            object.__setattr__(self, "move", _move_by(self.shows))
         if self.boxes is None and self.move is not None:
             object.__setattr__(self, "boxes", _boxes_by(self.move))
         if self.levels is not None:
@@ -239,6 +247,57 @@ class Perturbation:
             for image, to in zip(given, moved, strict=True)
         ]
 
+    def apply_masks(
+        self,
+        masks: ArrayLike,
+        severity: int,
+        *,
+        void: int = UNSEEN,
+        seed: int = 0,
+        indices: ArrayLike | None = None,
+        occurrence: int = 0,
+    ) -> NDArray[Any]:
+        """Label maps (images, height, width) once `apply` has moved the images: the label of the nearest pixel.
+
+        Pixels that show nothing of the image, or only its mirror image, become `void`.
+        """
+        severity, given = self.check_severity(severity), check_masks(masks, void)
+        if severity == 0 or not self.moves or not len(given):
+            return given
+        numbers, size = check_indices(indices, len(given)), (given.shape[1], given.shape[2])
+        shown = self.places(severity, size, seed=seed, indices=numbers, occurrence=occurrence)
+        return np.stack([looked_up(mask, places, void) for mask, places in zip(given, shown, strict=True)])
+
+    def places(
+        self,
+        severity: int,
+        size: tuple[int, int],
+        *,
+        indices: ArrayLike,
+        seed: int = 0,
+        occurrence: int = 0,
+        level: float | None = None,
+    ) -> Iterator[Places]:
+        """For images of these numbers, one after the other: the place in the original that each pixel shows.
+
+        With a `level`, once `apply_level` has moved the images.
+        """
+        if self.shows is None:
+            raise InputError(
+                f"perturbation '{self.name}': it moves boxes and does not say how masks move; give it `shows`, "
+                "f(parameter, rng, size), which yields for each image the x and y of the place that each pixel shows"
+            )
+        parameter = self.severities[severity] if level is None else level
+        drawn_at = severity if level is None else LEVEL
+        rng = Rng(check_seed(seed), self.name, drawn_at, np.asarray(indices), occurrence)
+        with self._blamed("masks"):
+            yield from self.shows(parameter, rng, _size(size))
+
+    @property
+    def moves(self) -> bool:
+        """Whether it says that pixels move, and with them boxes or masks."""
+        return self.boxes is not None or self.shows is not None
+
     def _boxed(
         self, given: list[list[Outline]], parameter: Any, rng: Rng, size: tuple[int, int]
     ) -> list[list[Outline]]:
@@ -342,6 +401,16 @@ class Perturbation:
             raise InputError(f"{wrong} {_kind(result)}; expected {'a tensor' if is_tensor(batch) else 'an array'}")
         checked: Batch = _checked_form(result, batch, wrong)
         return checked
+
+
+def _move_by(shows: Shows) -> Move:
+    """Outlines moved as pixels are."""
+
+    def move(outlines: list[list[Corners]], parameter: Any, rng: Rng, size: tuple[int, int]) -> list[list[Corners]]:
+        shown = shows(parameter, rng, size)
+        return [seen(image, *places) for image, places in zip(outlines, shown, strict=True)]
+
+    return move
 
 
 def _boxes_by(move: Move) -> Boxes:

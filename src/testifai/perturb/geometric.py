@@ -1,10 +1,10 @@
-"""Perturbations that move pixels: one plan of the movement serves the images and the boxes drawn on them."""
+"""Perturbations that move pixels: one plan of the movement serves images, boxes on them and maps of their labels."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.perturb import ops as array_ops
-from testifai.perturb.base import Move, Perturbation
+from testifai.perturb.base import Move, Perturbation, Shows
 from testifai.perturb.images import GROUPED, SLAB, image_perturbation
+from testifai.perturb.masks import Places
 from testifai.perturb.ops import about_centre
-from testifai.perturb.outlines import Corners, contains
+from testifai.perturb.outlines import Corners
 
 __all__ = ["AffineChoice", "about_centre", "affine_perturbation", "displacement_perturbation", "turn"]
 
@@ -40,7 +41,9 @@ def affine_perturbation(
     """Register an affine plan as a perturbation of images and their boxes; outside is the grey level `border`."""
 
     def register(plan: AffinePlan) -> Perturbation:
-        @image_perturbation(name, severities, move=_affine_move(plan), growing=growing, levels=levels, slab=GROUPED)
+        both: dict[str, Any] = {"move": _affine_move(plan), "shows": _affine_places(plan)}
+
+        @image_perturbation(name, severities, **both, growing=growing, levels=levels, slab=GROUPED)
         @functools.wraps(plan)
         def move(ops: ModuleType, images: Any, parameter: Any, rng: Any) -> Any:
             height, width, _ = ops.image_shape(images)
@@ -60,7 +63,7 @@ def displacement_perturbation(
     """
 
     def register(plan: DisplacementPlan) -> Perturbation:
-        @image_perturbation(name, severities, move=_displaced_move(plan), growing=growing, slab=slab)
+        @image_perturbation(name, severities, shows=_displaced_places(plan), growing=growing, slab=slab)
         @functools.wraps(plan)
         def move(ops: ModuleType, images: Any, parameter: Any, rng: Any) -> Any:
             height, width, _ = ops.image_shape(images)
@@ -94,54 +97,30 @@ def _affine_move(plan: AffinePlan) -> Move:
     return move
 
 
-def _displaced_move(plan: DisplacementPlan) -> Move:
-    def move(outlines: list[list[Corners]], parameter: Any, rng: Any, size: tuple[int, int]) -> list[list[Corners]]:
-        # One image at a time: the displacements of a whole data set may not fit into memory.
-        parts = [rng.part(slice(place, place + 1)) for place in range(len(outlines))]
-        return [
-            _seen(image, *plan(array_ops, parameter, part, *size), size) if image else image
-            for image, part in zip(outlines, parts, strict=True)
-        ]
+def _affine_places(plan: AffinePlan) -> Shows:
+    def shows(parameter: Any, rng: Any, size: tuple[int, int]) -> Iterator[Places]:
+        matrices, which = plan(parameter, rng, *size)
+        choices = np.asarray(matrices, dtype=np.float64).reshape(-1, 2, 3)
+        chosen = np.zeros(len(rng), dtype=np.intp) if which is None else np.asarray(which)
+        y, x = np.indices(size)
+        for choice in chosen:
+            (a, b, c), (d, e, f) = choices[choice]
+            yield a * x + b * y + c + 0.5, d * x + e * y + f + 0.5
 
-    return move
+    return shows
+
+
+def _displaced_places(plan: DisplacementPlan) -> Shows:
+    def shows(parameter: Any, rng: Any, size: tuple[int, int]) -> Iterator[Places]:
+        # One image at a time: the displacements of a whole data set may not fit into memory.
+        for place in range(len(rng)):
+            dx, dy = plan(array_ops, parameter, rng.part(slice(place, place + 1)), *size)
+            x, y = array_ops.grid(dx, *size)
+            yield np.broadcast_to(x + dx + 0.5, (1, *size))[0], np.broadcast_to(y + dy + 0.5, (1, *size))[0]
+
+    return shows
 
 
 def _taken(corners: Corners, matrix: NDArray[np.float64]) -> Corners:
     """Where the inverse of a matrix takes corners; pixel centres lie at halves."""
     return np.asarray((corners - 0.5 - matrix[:, 2]) @ np.linalg.inv(matrix[:, :2]).T + 0.5)
-
-
-def _seen(outlines: list[Corners], dx: Any, dy: Any, size: tuple[int, int]) -> list[Corners]:
-    """The outlines of the pixels that show a place within each; none where no pixel does.
-
-    A displacement may fold the image, so it has no inverse to send corners through.
-    """
-    height, width = size
-    x, y = array_ops.grid(dx, height, width)
-    across, down = np.broadcast_to(x + dx + 0.5, (1, *size))[0], np.broadcast_to(y + dy + 0.5, (1, *size))[0]
-    return [_around(*_showing(corners, across, down)) for corners in outlines]
-
-
-def _showing(corners: Corners, across: Any, down: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows and columns of the pixels that show a place within an outline."""
-    if not len(corners):
-        return np.zeros((2, 0), np.intp)[0], np.zeros((2, 0), np.intp)[1]
-    (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
-    row, column = np.nonzero((across >= left) & (across <= right) & (down >= top) & (down <= bottom))
-    upright = len(corners) == 4 and (np.isin(corners, [[left, top], [right, bottom]])).all()
-    if upright:
-        return row, column
-    within = contains(corners, across[row, column], down[row, column])
-    return row[within], column[within]
-
-
-def _around(row: NDArray[np.intp], column: NDArray[np.intp]) -> Corners:
-    """An outline around pixels: down along the first of each row, and up along the last."""
-    if not len(row):
-        return np.zeros((0, 2))
-    rows, first = np.unique(row, return_index=True)  # pixels come row by row
-    starts = column[first]
-    ends = column[np.append(first[1:], len(row)) - 1] + 1
-    left = np.column_stack([np.repeat(starts, 2), np.column_stack([rows, rows + 1]).ravel()])
-    right = np.column_stack([np.repeat(ends, 2), np.column_stack([rows, rows + 1]).ravel()])
-    return np.concatenate([left, right[::-1]]).astype(np.float64)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.perturb.base import Boxes, Move, Perturbation, is_tensor
+from testifai.perturb.base import Boxes, Move, Perturbation, Shows, is_tensor
 from testifai.perturb.registry import perturbation
 
 # A formula is f(ops, images, parameter, rng) -> images: `ops` are the primitives for this kind of array, images
@@ -33,6 +33,7 @@ def image_perturbation(
     growing: bool = True,
     levels: tuple[float, float] | None = None,
     move: Move | None = None,
+    shows: Shows | None = None,
     slab: int = SLAB,
 ) -> Callable[[Formula], Perturbation]:
     """Register a formula f(ops, images, parameter, rng) as a perturbation of images.
@@ -46,9 +47,9 @@ def image_perturbation(
         def function(batch: Any, parameter: Any, rng: Any) -> Any:
             return _run(formula, batch, parameter, rng, slab)
 
-        return perturbation(name, severities, boxes=boxes, growing=growing, levels=levels, tensors=True, move=move)(
-            function
-        )
+        return perturbation(
+            name, severities, boxes=boxes, growing=growing, levels=levels, tensors=True, move=move, shows=shows
+        )(function)
 
     return register
 

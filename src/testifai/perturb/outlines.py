@@ -105,3 +105,39 @@ def contains(corners: Corners, x: NDArray[np.floating], y: NDArray[np.floating])
             crosses = (y1 > y) != (y2 > y)
             inside ^= crosses & (x < (x2 - x1) * (y - y1) / (y2 - y1) + x1)
     return inside
+
+
+def seen(outlines: list[Corners], across: NDArray[np.floating], down: NDArray[np.floating]) -> list[Corners]:
+    """The outlines of the pixels that show a place within each; none where no pixel does.
+
+    `across` and `down` are the place that each pixel shows. They may fold the image, so that there is no inverse to
+    send corners through.
+    """
+    return [_around(*_showing(corners, across, down)) for corners in outlines]
+
+
+def _showing(
+    corners: Corners, across: NDArray[np.floating], down: NDArray[np.floating]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows and columns of the pixels that show a place within an outline."""
+    if not len(corners):
+        return np.zeros((2, 0), np.intp)[0], np.zeros((2, 0), np.intp)[1]
+    (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
+    row, column = np.nonzero((across >= left) & (across <= right) & (down >= top) & (down <= bottom))
+    upright = len(corners) == 4 and (np.isin(corners, [[left, top], [right, bottom]])).all()
+    if upright:
+        return row, column
+    within = contains(corners, across[row, column], down[row, column])
+    return row[within], column[within]
+
+
+def _around(row: NDArray[np.intp], column: NDArray[np.intp]) -> Corners:
+    """An outline around pixels: down along the first of each row, and up along the last."""
+    if not len(row):
+        return np.zeros((0, 2))
+    rows, first = np.unique(row, return_index=True)  # pixels come row by row
+    starts = column[first]
+    ends = column[np.append(first[1:], len(row)) - 1] + 1
+    left = np.column_stack([np.repeat(starts, 2), np.column_stack([rows, rows + 1]).ravel()])
+    right = np.column_stack([np.repeat(ends, 2), np.column_stack([rows, rows + 1]).ravel()])
+    return np.concatenate([left, right[::-1]]).astype(np.float64)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from testifai.errors import InputError, suggest
-from testifai.perturb.base import Boxes, Function, Move, Perturbation
+from testifai.perturb.base import Boxes, Function, Move, Perturbation, Shows
 from testifai.support.plain import plain
 from testifai.support.registry import Registry
 
@@ -35,6 +35,7 @@ def perturbation(
     levels: tuple[float, float] | None = None,
     tensors: bool = False,
     move: Move | None = None,
+    shows: Shows | None = None,
     table: bool = False,
 ) -> Callable[[Function], Perturbation]:
     """Register a function f(batch, parameter, rng) as a perturbation; with `table`, f(rows, parameter, rng) of `Rows`.
@@ -48,7 +49,7 @@ def perturbation(
 
     def register(function: Function) -> Perturbation:
         about = summary or _first_line(function)
-        made = Perturbation(name, function, severities, about, boxes, growing, levels, tensors, move, table)
+        made = Perturbation(name, function, severities, about, boxes, growing, levels, tensors, move, shows, table)
         suite = suite_of(name)
         if suite in BUILT_IN and not str(getattr(function, "__module__", None)).startswith("testifai.perturb."):
             raise InputError(f"perturbation name '{name}': the prefix '{suite}.' belongs to a built-in suite")

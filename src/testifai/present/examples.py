@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from testifai.engine.subject import Subject
 from testifai.oracles import predicted
+from testifai.present.drawn import LEGENDS, drawn
 from testifai.present.edits import Piece, marked, unmarked
 from testifai.support.images import as_image, data_uri
 from testifai.support.tables import Table
@@ -43,6 +44,7 @@ class Case:
     label: str | None
     predicted: str | None
     passed: bool | None  # None where this input was not tried under this configuration
+    note: str | None = None  # what was found on a photograph, which then is shown with it
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Failures:
     failed: int
     trials: int
     examples: tuple[Example, ...]
+    legend: str | None = None  # what the marks on them mean
 
 
 def telling_tests(tomogram: Tomogram, count: int = 3) -> list[tuple[int, str]]:
@@ -94,18 +97,28 @@ def failures(subject: Subject, tomogram: Tomogram, *, tests: int = 3, each: int 
         passes, trials = (int(counts[0]) for counts in tomogram.outcomes.plain().counts([test]))
         sigma = tomogram.space.configuration(test)
         shown = examples(subject, tomogram, test, failing_places(tomogram, test, each))
-        found.append(Failures(test, tomogram.space.words(sigma), why, trials - passes, trials, shown))
+        title, marked = tomogram.space.words(sigma), legend(subject)
+        found.append(Failures(test, title, why, trials - passes, trials, shown, marked))
     return tuple(found)
+
+
+def legend(subject: Subject) -> str | None:
+    """What the marks on photographs mean, where there are any."""
+    return LEGENDS.get(type(subject.oracle))
 
 
 def examples(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.intp]) -> tuple[Example, ...]:
     """Inputs at some places of the visiting order, to look at, with what the model makes of them."""
-    table = subject.data.schema
-    shown = thumbs if table is None else partial(row_thumbs, table)
     return tuple(
-        Example(case.number, *shown(case.original, case.changed), case.label, case.predicted, case.passed)
+        Example(case.number, *_both(case, subject.data.schema), case.label, case.predicted, case.passed, case.note)
         for case in cases(subject, tomogram, test, places)
     )
+
+
+def _both(case: Case, table: Table | None) -> tuple[Thumb, Thumb]:
+    if case.note is not None:
+        return photograph(case.original), photograph(case.changed)
+    return thumbs(case.original, case.changed) if table is None else row_thumbs(table, case.original, case.changed)
 
 
 def cases(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.intp]) -> list[Case]:
@@ -116,11 +129,13 @@ def cases(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.in
     tried = tomogram.outcomes.attempted(test, places)
     passed = tomogram.outcomes.passed(test, places)
     labels = None if subject.labels is None or classes is None else subject.labels
+    pictures = drawn(subject, test, places, originals, changed, partial(class_name, subject))
     return [
         Case(
             number=number,
-            original=originals[row],
-            changed=changed[row],
+            original=originals[row] if pictures is None else pictures[row].original,
+            changed=changed[row] if pictures is None else pictures[row].changed,
+            note=None if pictures is None else pictures[row].note,
             label=None if labels is None else class_name(subject, int(labels[number])),
             predicted=None if classes is None else class_name(subject, int(classes[row])),
             passed=bool(passed[row]) if tried[row] else None,
@@ -195,6 +210,11 @@ def thumb(one: Any) -> Thumb:
     numbers = array.reshape(-1)
     shown = ", ".join(f"{number:.4g}" for number in numbers[:16].tolist())
     return Thumb(text=shown + (", …" if numbers.size > 16 else ""))
+
+
+def photograph(image: NDArray[np.uint8]) -> Thumb:
+    """A picture on which there is something to read, as large as it is."""
+    return Thumb(picture=data_uri(image, max(image.shape), SMALL))
 
 
 def _texts(one: Any) -> tuple[str, ...]:

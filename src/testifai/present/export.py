@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 
 from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
+from testifai.runs.listed import DETECTIONS, EXPECTED
 from testifai.space import LISTED
 from testifai.support.batches import are_images
 from testifai.support.bits import pack
+from testifai.support.boxes import COLUMNS
 from testifai.support.files import write_bytes, write_npz
 from testifai.support.printable import harmless
 from testifai.tomogram import Tomogram
+from testifai.tomogram.precision import check_kept
 
 
 def table(tomogram: Tomogram) -> tuple[list[str], list[list[Any]]]:
@@ -119,6 +122,27 @@ def write_grid(tomogram: Tomogram, path: Path) -> None:
         margins[(margins == 0) & (values < 0)] = -1
         arrays |= {"margins": margins.reshape(*space.shape, -1), "margin_scale": np.array(scale)}
     write_npz(path, arrays)
+
+
+def write_boxes(tomogram: Tomogram, path: Path) -> int:
+    """Every box that a run kept, found or expected, with its test and the number of its input (npz); how many."""
+    check_kept(tomogram.outcomes, "export")
+    if path.suffix != ".npz":
+        raise InputError(f"export: boxes are written as .npz, got {path.name!r}")
+    found: list[tuple[NDArray[Any], ...]] = []
+    for test in tomogram.measured_ids.tolist():
+        places, _ = tomogram.outcomes.trials(test)
+        for name in (DETECTIONS, EXPECTED):
+            images = tomogram.outcomes.boxes(name, test, places)
+            inputs = np.repeat(tomogram.order[places], [len(boxes) for boxes in images])
+            boxes = np.concatenate([np.zeros((0, COLUMNS), np.float32), *images])
+            alike = np.ones(len(boxes), bool)
+            found.append((np.full(len(boxes), test), inputs, boxes, alike if name == EXPECTED else ~alike))
+    tests, inputs, rows, expected = (np.concatenate(column) for column in zip(*found, strict=True))
+    sigmas = tomogram.space.matrix(tests)[:, : len(tomogram.space.axes)]
+    axes = np.array(tomogram.space.names)
+    write_npz(path, {"axes": axes, "severities": sigmas, "inputs": inputs, "boxes": rows, "expected": expected})
+    return len(rows)
 
 
 def write_inputs(shown: ShownInputs, sigma: tuple[int, ...], path: Path, limit: int | None = None) -> int:

@@ -21,6 +21,7 @@ from testifai.support.printable import printable
 from testifai.tomogram import Answer, Excluded, Tomogram
 from testifai.tomogram.distances import distances
 from testifai.tomogram.precedence import precedences
+from testifai.tomogram.precision import AveragePrecision
 from testifai.tomogram.trust import Trust, recall
 
 if TYPE_CHECKING:
@@ -105,6 +106,14 @@ def answer(out: Console, space: Space, expression: str, found: Answer, score: st
     if found.model_free is not None:
         out.print(second_opinion(found))
     out.print(worst(space, found, "robustness" if score is None else f"mean {score}"))
+
+
+def precision(out: Console, expression: str, found: AveragePrecision) -> None:
+    """The mean average precision of the tests that a query selects."""
+    bounds = interval(found.low, found.high)
+    out.print(f"[bold]{rate(found.estimate)}[/bold]  ({bounds})  mean average precision for {_escape(expression)}")
+    left = f"; {found.left_out:,} left out: not tried, or nothing to find" if found.left_out else ""
+    out.print(f"the mean of {found.tests:,} tests, on {found.inputs:,} images, for images like these{left}")
 
 
 def benchmark(out: Console, found: Benchmark) -> None:

@@ -29,6 +29,7 @@ LABELS = "labels"  # as in the data
 FILES = "files"  # what is known of unchanged data files, so that they are not read again: sizes, times, hashes
 REFERENCE = "reference"  # what the oracle remembers of clean outputs, in blocks of places
 CONTENTS = "contents"  # hashes of what measured inputs held, in blocks of places
+BOXES = "boxes/"  # and what they are, and /, and a test's number: rows of place and box, in blocks of places
 SCORES = "quality/"  # and a digest of the measure: scores in blocks of one test, and as plain data what they cost
 SWEEPS = "sweep/"  # and a perturbation's name and /: batches by level, and as plain data what was found
 
@@ -43,6 +44,15 @@ def scores(digest: str) -> str:
     'quality/0a1b'
     """
     return SCORES + digest
+
+
+def boxes(name: str, configuration: int) -> str:
+    """Where the boxes of one test are.
+
+    >>> boxes("found", 7)
+    'boxes/found/7'
+    """
+    return f"{BOXES}{name}/{configuration}"
 
 
 def sweep(name: str, what: str = "") -> str:

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.runs.listed import Listed, Stored
 from testifai.runs.rows import MANY, MANY_VALUES, Few, Many, Row
 from testifai.runs.trials import Trials
 from testifai.support import bits as packed
 from testifai.support.bits import Bits
+from testifai.support.boxes import Boxes
 
 Ids = NDArray[np.int64]
 Places = NDArray[np.intp]
@@ -40,6 +42,7 @@ class Outcomes:
         self.inputs = inputs
         self._rows: dict[int, Row] = {}
         self._names: set[str] = set()
+        self._boxes: dict[tuple[str, int], Listed] = {}  # by what they are and configuration
         self._codes = np.min_scalar_type(2 * inputs + 1)
         # Who may change a row of bits in place: those of a snapshot's other half are copied first.
         self._owner = object()
@@ -60,8 +63,11 @@ class Outcomes:
         passed: NDArray[np.bool_],
         kept: dict[str, NDArray[np.float32]] | None = None,
     ) -> None:
-        """Add the outcomes of one configuration on some inputs."""
+        """Add the outcomes of one configuration on some inputs; what is kept is a number of each, or its boxes."""
         if kept:
+            for name in [name for name, values in kept.items() if values.ndim > 1]:
+                self._listed(name, configuration).add(places, kept[name])
+            kept = {name: values for name, values in kept.items() if values.ndim == 1}
             self._names.update(kept)
         row = self._rows.get(configuration)
         if isinstance(row, Many):
@@ -93,6 +99,7 @@ class Outcomes:
     def _share(self, other: Outcomes) -> None:
         """Take what another knows now."""
         self._rows, self._names = dict(other._rows), set(other._names)
+        self._boxes = {key: listed.copy() for key, listed in other._boxes.items()}
         other._owner = object()
 
     def attempted(self, configuration: int, places: Places) -> NDArray[np.bool_]:
@@ -167,6 +174,24 @@ class Outcomes:
         """The kinds of value this run keeps."""
         return tuple(sorted(self._names))
 
+    def boxes(self, name: str, configuration: int, places: Places) -> list[Boxes]:
+        """The boxes kept of each of these inputs under the configuration: those found, or those expected."""
+        listed = self._boxes.get((name, configuration))
+        return Listed().at(places) if listed is None else listed.at(places)
+
+    def boxes_names(self) -> tuple[str, ...]:
+        """The kinds of boxes this run keeps."""
+        return tuple(sorted({name for name, _ in self._boxes}))
+
+    def boxes_span(self, name: str, configuration: int, start: int, stop: int) -> Stored:
+        """Boxes of those inputs tried among the places from `start` up to `stop`, to be stored."""
+        stored = self._listed(name, configuration).span(start, stop)
+        return stored[self.attempted(configuration, start + stored[:, 0].astype(np.intp))]
+
+    def load_boxes(self, name: str, configuration: int, start: int, stored: Stored) -> None:
+        """Take in boxes that were stored of the places from `start` on."""
+        self._listed(name, configuration).load(start, stored)
+
     def counts(self, configurations: Ids | list[int], among: Bits | None = None) -> tuple[NDArray[Any], Ids]:
         """Passes and trials per configuration, of all inputs or of those whose bit is set in `among`."""
         ids = [int(i) for i in configurations]
@@ -226,6 +251,9 @@ class Outcomes:
         """Take in the other's outcomes."""
         if other.inputs != self.inputs:
             raise InputError(f"runs of {self.inputs} and {other.inputs} inputs cannot be merged")
+        for (name, configuration), listed in other._boxes.items():
+            new = ~self.attempted(configuration, np.arange(self.inputs))
+            self._listed(name, configuration).join(listed.among(new))
         for configuration, row in other._rows.items():
             own = self._rows.get(configuration)
             if isinstance(row, Few) and not isinstance(own, Many) and not self._are_many(own, len(row), False):
@@ -237,6 +265,9 @@ class Outcomes:
                 theirs = row.kept(name, 0, self.inputs)
                 known = ~np.isnan(theirs)
                 self.load_kept(configuration, name, tried[known], theirs[known])
+
+    def _listed(self, name: str, configuration: int) -> Listed:
+        return self._boxes.setdefault((name, configuration), Listed())
 
     def _join(self, configuration: int, row: Few | None, few: Few) -> None:
         """Add a few outcomes to few; refuse a contradiction."""

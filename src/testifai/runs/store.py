@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.runs import contents, guard, keys
+from testifai.runs import contents, guard, keys, listed
 from testifai.runs.connection import connect_to_read, size
 from testifai.runs.kinds import APPLICATION_ID, is_ours, refuse_others
 from testifai.runs.lock import Lock
@@ -267,7 +267,7 @@ class Store:
         """Write everything touched since the last save, in one transaction."""
         if not self._dirty:
             return
-        rows, kept = [], []
+        rows, kept, boxes = [], [], []
         for configuration, block in sorted(self._dirty):
             if configuration not in outcomes:
                 continue  # announced, then interrupted
@@ -278,6 +278,9 @@ class Store:
             for name in outcomes.kept_names():
                 known = outcomes.kept_span(configuration, name, *_places(block)).astype("<f4")
                 kept.append(_sealed(configuration, block, name, known.tobytes()))
+            for name in outcomes.boxes_names():
+                found = outcomes.boxes_span(name, configuration, *_places(block))
+                boxes.append((keys.boxes(name, configuration), block, found))
         with self._transaction():
             # Not INSERT OR REPLACE: replacing would delete the row that a kept value refers to.
             self._connection.executemany(
@@ -286,6 +289,8 @@ class Store:
                 rows,
             )
             self._connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", kept)
+            for key, block, found in boxes:
+                self._write_array(key, block, found)
             by_place = {keys.REFERENCE: references, keys.CONTENTS: contents}
             for name, block in sorted(self._dirty_arrays):
                 if (values := by_place[name]) is not None:
@@ -296,7 +301,7 @@ class Store:
     def load(self, inputs: int, tests: int | None = None) -> Outcomes:
         """All outcomes of the run; `tests`, where it is known, says how many there can be."""
         outcomes = Outcomes(inputs)
-        with self._plain_errors():
+        with self._plain_errors(), self._one_state():
             for configuration, block, attempted, passed, crc in self._connection.execute(
                 "SELECT configuration, block, attempted, passed, crc FROM outcomes"
             ):
@@ -320,7 +325,30 @@ class Store:
                 if len(data) != 4 * len(places):
                     raise self._wrong("values", configuration, "are not of its inputs")
                 outcomes.load_kept(configuration, name, places, np.frombuffer(data, "<f4"))
+            self._load_boxes(outcomes, tests)
         return outcomes
+
+    @contextmanager
+    def _one_state(self) -> Iterator[None]:
+        """All that is read in here is of one moment, also where another process goes on writing."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def _load_boxes(self, outcomes: Outcomes, tests: int | None) -> None:
+        for key, block, stored in self.get_blocks(keys.BOXES):
+            name, _, number = key.removeprefix(keys.BOXES).rpartition("/")
+            if not number.isdecimal() or not listed.is_stored(stored, BLOCK):
+                raise damaged(self.path, f"the array {key!r} holds no boxes")
+            configuration, start = int(number), block * BLOCK
+            self._whole_block("boxes", configuration, block, outcomes.inputs, tests)
+            places = start + stored[:, 0].astype(np.intp)
+            if (places >= outcomes.inputs).any() or not outcomes.attempted(configuration, places).all():
+                raise self._wrong("boxes", configuration, "belong to no outcomes")
+            outcomes.load_boxes(name, configuration, start, stored)
 
     def _whole_block(self, what: str, configuration: Any, block: Any, inputs: int, tests: int | None) -> bytes:
         """The attempted bits of a block in which every input was tried; refused where there is no such block."""

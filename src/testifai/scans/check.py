@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -17,6 +18,7 @@ from testifai.scans.chance import ENOUGH, FEWEST
 from testifai.scans.foretold import foretell
 from testifai.scans.session import Session
 from testifai.support.batches import take
+from testifai.support.boxes import CLASS, COLUMNS, NONE
 
 BLOCKS = 6  # of neighbouring tests that are timed: neighbours share what is done to their inputs
 FIRST_INPUTS = 16
@@ -83,6 +85,8 @@ def estimate(session: Session) -> Cost:
     executor, inputs = session.executor, len(session.data.inputs)
     probed = Outcomes(inputs)
 
+    boxes: list[tuple[int, int]] = []  # of each batch, how many boxes it would have kept, of how many inputs
+
     def timed(part: Work) -> float:
         """Seconds for an inference."""
         done, start = 0, time.perf_counter()
@@ -90,6 +94,7 @@ def estimate(session: Session) -> Cost:
         def hand_over(measured: BatchOutcome) -> None:
             nonlocal done
             probed.record(measured.configuration, measured.places, measured.passed)
+            boxes.append((_boxes(measured), len(measured.places)))
             done += len(measured.places)
 
         executor.run(part, Outcomes(inputs), hand_over)
@@ -112,7 +117,8 @@ def estimate(session: Session) -> Cost:
         inputs=inputs,
         inferences=inferences,
         seconds=seconds * foretold.inferences + foretold.seconds,
-        file_bytes=_file_bytes(len(work.configurations), inputs, inferences, len(session.keep)),
+        file_bytes=_file_bytes(len(work.configurations), inputs, inferences, len(session.keep))
+        + _box_bytes(len(work.configurations), inputs, inferences, boxes),
         workers=executor.workers,
         batch_size=executor.batch_size.next(),
         clean_accuracy=float(passes[0] / trials[0]) if trials[0] else None,
@@ -175,6 +181,19 @@ def _room(session: Session) -> dict[str, Room]:
             )
             found[axis.name] = Room(len(batch), report.asked, report.short, report.untouched)
     return found
+
+
+def _boxes(measured: BatchOutcome) -> int:
+    """How many boxes a run would keep of a batch."""
+    packed = [values for values in measured.kept.values() if values.ndim > 1]
+    return sum(int(np.count_nonzero(values[..., CLASS] != NONE)) for values in packed)
+
+
+def _box_bytes(tests: int, inputs: int, inferences: int, boxes: Sequence[tuple[int, int]]) -> int:
+    """At the most: boxes uncompressed, half as many again as were seen on an input, and pages that are not filled."""
+    found, of = sum(some for some, _ in boxes), sum(looked_at for _, looked_at in boxes)
+    pages = 2 * SPILT_BYTES * tests * -(-inputs // BLOCK) if found else 0
+    return pages + inferences * 3 * 4 * (1 + COLUMNS) * found // (2 * of)
 
 
 def _file_bytes(tests: int, inputs: int, inferences: int, kept: int) -> int:

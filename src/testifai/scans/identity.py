@@ -62,9 +62,19 @@ def recall_files(data: Data, run_file: str | os.PathLike[str]) -> None:
 
     What is not there, or damaged, is simply not known.
     """
-    if not isinstance(data.inputs, LazyInputs) or not Path(run_file).is_file():
+    if isinstance(data.inputs, LazyInputs) and Path(run_file).is_file():
+        with suppress(InputError), Store.open(run_file) as store:
+            recall_from(data, store)
+
+
+def recall_from(data: Data, store: Store) -> None:
+    """The same from a run file that is open: to open it once more in this process would free the locks on it.
+
+    A reader would then take itself for the last one, and delete the log that outcomes are written to.
+    """
+    if not isinstance(data.inputs, LazyInputs):
         return
-    with suppress(InputError), Store.open(run_file) as store:
+    with suppress(InputError):
         recall_contents(data, store)
         known = store.get_array(keys.FILES)
         if known is not None and known.ndim == 2 and known.dtype == np.uint64:

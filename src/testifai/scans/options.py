@@ -21,7 +21,7 @@ from testifai.support.progress import Step
 from testifai.support.schema import ConfigDict, ValidationError, ValidationInfo, field_validator
 
 POPULATIONS = ("data", "future")
-KEEP = ("value", "predicted")
+KEEP = ("value", "predicted", "detections")
 LEAST = {"budget": 2, "batch_size": 1, "workers": 1, "seed": 0}  # a budget buys a clean and a perturbed input
 MOST = {"seed": 2**63 - 1, "workers": 1024, "batch_size": 2**31 - 1}
 

@@ -28,6 +28,7 @@ from testifai.oracles.classes import predicted
 from testifai.quality.assessment import Assessment
 from testifai.quality.plan import plan
 from testifai.runs import keys, own
+from testifai.runs.listed import DETECTIONS
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.runs.store import Store
 from testifai.scans import scores
@@ -35,7 +36,7 @@ from testifai.scans.assignment import Misnumbered, misnumbered
 from testifai.scans.chance import ENOUGH, FEWEST, SURE, near_chance
 from testifai.scans.environment import differences, environment, recorded
 from testifai.scans.held import Held, contents_of
-from testifai.scans.identity import CODE, another_run, changes, keep_files, own_code, recall_files
+from testifai.scans.identity import CODE, another_run, changes, keep_files, own_code, recall_from
 from testifai.scans.options import ScanKeywords, ScanOptions, choose, with_options
 from testifai.scans.regression import judged
 from testifai.scans.tables import check_tables
@@ -96,6 +97,8 @@ class Session:
         if chosen.keep is None and isinstance(self.oracle, oracles.Tolerance) and self.oracle.needs_labels:
             self.keep = ("value",)  # how far answers are from the truth
         scores.check(chosen.score, self.oracle)
+        if DETECTIONS in self.keep and self.oracle.moves != "boxes":
+            raise InputError(f"keep: detections are what the oracle detection judges; the oracle is {self.oracle.name}")
         self.part = _check_part(part, self.stopping, self.strategy)
         inputs = len(self.data.inputs)
         self._asks = ask_twice
@@ -263,7 +266,7 @@ class Session:
                 'run is continued; say which one it is with version = "…" under [model]',
                 self.model.untold,
             )
-        recall_files(self.data, store.path)
+        recall_from(self.data, store)
         self._held = Held(self.data, self.subject.order)
         identity = self.identity()
         stored = store.get(keys.IDENTITY)

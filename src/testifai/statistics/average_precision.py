@@ -7,8 +7,8 @@ image contributes is worked out once, so that a mean over other images, or the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from testifai.support.boxes import CLASS, CONFIDENCE, Boxes, areas, intersection
 
 THRESHOLDS = np.linspace(0.5, 0.95, 10)
 RECALLS = np.linspace(0.0, 1.0, 101)
+AT_ONCE = 2_000_000  # numbers in memory for some rows of weights
 MOST = 100  # boxes of a class found on an image that count
 
 Bools = NDArray[np.bool_]
@@ -30,8 +31,13 @@ class Matches:
     label: NDArray[np.int64]
     confidence: NDArray[np.float64]
     right: Bools  # (thresholds, boxes)
-    ignored: Bools  # (thresholds, boxes)
+    ignored: Bools
     expected: NDArray[np.int64]  # (images, classes): how many boxes there are to find
+
+    def at(self, threshold: float) -> Matches:
+        """The same boxes at one of the thresholds alone."""
+        row = np.flatnonzero(np.isclose(THRESHOLDS, threshold))
+        return replace(self, right=self.right[row], ignored=self.ignored[row])
 
 
 def matches(found: Iterable[Boxes], expected: Iterable[Boxes]) -> Matches:
@@ -55,22 +61,35 @@ def matches(found: Iterable[Boxes], expected: Iterable[Boxes]) -> Matches:
     return Matches(image, label, confidence.astype(np.float64), right, ignored, table)
 
 
-def mean_average_precision(matched: Matches, weights: NDArray[np.floating] | None = None) -> float:
-    """The mean over classes and thresholds; NaN where nothing is expected. Weights count images more than once, or not.
+def mean_average_precision(matched: Matches) -> float:
+    """The mean over classes and thresholds; NaN where nothing is expected.
 
     >>> box = np.array([[0, 0, 4, 4, 0.9, 0]])
     >>> round(mean_average_precision(matches([box, box[:0]], [box, box])), 4)
     0.505
     """
-    times = np.ones(len(matched.expected)) if weights is None else np.asarray(weights, np.float64)
+    return float(weighted(matched, np.ones((1, len(matched.expected))))[0])
+
+
+def weighted(matched: Matches, weights: NDArray[np.number]) -> NDArray[np.float64]:
+    """The mean average precision for each row of weights, which count images more than once, or not at all."""
+    times = np.asarray(weights, np.float64)
     wanted = times @ matched.expected
     ranked = np.argsort(-matched.confidence, kind="stable")
     of_class = matched.label[ranked]
-    precisions = []
-    for label in np.flatnonzero(wanted > 0).tolist():
+    total, classes = np.zeros(len(times)), np.zeros(len(times))
+    for label in np.flatnonzero((wanted > 0).any(axis=0)).tolist():
+        known = wanted[:, label] > 0
         rows = ranked[of_class == label]
-        precisions.append(_average_precisions(matched, rows, times[matched.image[rows]], wanted[label]))
-    return float(np.mean(precisions)) if precisions else float("nan")
+        for part in _parts(np.flatnonzero(known), max(1, AT_ONCE // max(1, matched.right[:, rows].size))):
+            own = times[part][:, matched.image[rows]]
+            total[part] += _average_precision(matched, rows, own, wanted[part, label])
+        classes[known] += 1
+    return np.asarray(np.divide(total, classes, out=np.full(len(times), np.nan), where=classes > 0))
+
+
+def _parts(rows: NDArray[np.intp], size: int) -> Iterator[NDArray[np.intp]]:
+    return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
 def _matched(found: Boxes, wanted: Boxes) -> tuple[Bools, Bools]:
@@ -101,19 +120,20 @@ def _best(overlap: NDArray[np.float64], open_: Bools, crowd: Bools, threshold: f
     return None
 
 
-def _average_precisions(
-    matched: Matches, rows: NDArray[np.intp], times: NDArray[np.float64], wanted: float
+def _average_precision(
+    matched: Matches, rows: NDArray[np.intp], times: NDArray[np.float64], wanted: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Per threshold the precision at each recall, interpolated, and its mean over recalls."""
+    """Of one class and for each row of weights: the precision at each recall, interpolated, and its mean over recalls
+    and thresholds.
+    """
+    if not len(rows):
+        return np.zeros(len(times))
     right, counts = matched.right[:, rows], ~matched.ignored[:, rows]
-    hits = np.cumsum(right * times, axis=1)
-    tries = np.cumsum(counts * times, axis=1)
-    recall = hits / wanted
+    hits = np.cumsum(times[:, None] * right, axis=2)
+    tries = np.cumsum(times[:, None] * counts, axis=2)
     precision = hits / np.maximum(tries, np.spacing(1))
-    precision = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
-    found = np.zeros(len(THRESHOLDS))
-    for row in range(len(THRESHOLDS)):
-        reached = np.searchsorted(recall[row], RECALLS, side="left")
-        within = reached < len(rows)
-        found[row] = precision[row, reached[within]].sum() / len(RECALLS)
-    return found
+    precision = np.maximum.accumulate(precision[:, :, ::-1], axis=2)[:, :, ::-1]
+    # How many of the recalls each box is the first to reach
+    reached = np.searchsorted(RECALLS, hits / wanted[:, None, None], side="right")
+    new = np.diff(reached, axis=2, prepend=0)
+    return np.asarray((precision * new).sum(axis=2).mean(axis=1) / len(RECALLS))

@@ -68,6 +68,8 @@ def _check_declared(model: Any, outputs: NDArray[Any], who: str) -> None:
         require(outputs.ndim == 2, who, f"announces scores and returns shape {outputs.shape}")
     if model.outputs == "boxes":
         require(are_boxes(outputs), who, f"announces boxes and returns shape {outputs.shape}")
+    if model.outputs == "maps":
+        require(outputs.ndim in (3, 4), who, f"announces maps and returns shape {outputs.shape}")
     if model.classes is not None:
         decided = outputs[..., CLASS] if are_boxes(outputs) else outputs
         wide = outputs.shape[1] if outputs.ndim == 2 else int(decided.max()) + 1

@@ -29,15 +29,17 @@ def check_oracle(
     It must give each input an outcome of its own: the same in every batch and every time, without changing what it is
     handed. One that needs labels must refuse data without, one that judges classes labels that are none; a description
     leads back to it. One that names a score gives every input a value in 0..1. It is tried on scores of four classes
-    (on boxes, where they are what it judges), or on the `outputs`, on those for clean inputs and on the labels given.
+    (on boxes or label maps, where they are what it judges), or on the `outputs`, on those for clean inputs and on the
+    labels given.
 
     >>> check_oracle("label")
     """
     make = maker_of(oracle, "judge") if not isinstance(oracle, str | dict) else lambda: oracle
     judge = resolve(make() if not _is_function(oracle) else oracle)
-    if judge.moves == "boxes":
+    if judge.moves in DRAWN:
+        draw = DRAWN[judge.moves]
         outputs, clean, labels = (
-            _boxes(seed) if given is None else given for seed, given in enumerate((outputs, clean, labels))
+            draw(seed) if given is None else given for seed, given in enumerate((outputs, clean, labels))
         )
         judge = judge.fitted(labels)
     who = f"oracle {require_name(judge.name, 'oracle')}"
@@ -66,6 +68,14 @@ def _boxes(seed: int) -> Array:
     sizes, scores = random.integers(7, 9, (INPUTS, 3, 2)), random.random((INPUTS, 3, 1))
     classes = random.integers(-1, CLASSES, (INPUTS, 3, 1))
     return np.concatenate([corners, corners + sizes, scores, classes], axis=2).astype(np.float32)
+
+
+def _maps(seed: int) -> Array:
+    """A label for each of a few pixels."""
+    return np.random.default_rng(seed).integers(0, CLASSES, (INPUTS, 4, 5)).astype(np.int16)
+
+
+DRAWN = {"boxes": _boxes, "masks": _maps}
 
 
 def _is_function(oracle: Any) -> bool:

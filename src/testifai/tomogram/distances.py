@@ -33,7 +33,8 @@ def distance(tomogram: Tomogram, expression: str) -> Distance | None:
     """The errors over the tests that a query selects and that were tried; None where none is known."""
     oracle = (tomogram.provenance.get(keys.IDENTITY) or {}).get("oracle") or {}
     outcomes, ids = tomogram.outcomes, tomogram.measured_ids
-    if oracle.get("against") != "truth" or "value" not in outcomes.kept_names():
+    of_distances = oracle.get("against") == "truth" and "scale" not in oracle  # with a scale, values are a score
+    if not of_distances or "value" not in outcomes.kept_names():
         return None
     chosen = ids[tomogram.chosen(expression).contains(ids)]
     off = [outcomes.single(np.array([test]), name="value").value for test in chosen.tolist()]

@@ -26,6 +26,7 @@ from testifai.tomogram.answering import Answering
 from testifai.tomogram.answers import Answer, Excluded
 from testifai.tomogram.benchmark import Benchmark, benchmark
 from testifai.tomogram.chosen import DRAWN, DRAWN_EACH, IN_A_TABLE, Chosen
+from testifai.tomogram.precision import AveragePrecision, average_precision
 from testifai.tomogram.profile import Expected, expected
 from testifai.tomogram.rates import Floats
 
@@ -188,6 +189,18 @@ class Tomogram(Answering):
             return answer
         _, low, high = answer.modelled
         return replace(answer, low=min(low, answer.low), high=max(high, answer.high))
+
+    def average_precision(
+        self, expression: str, *, iou: float | None = None, confidence: float = 0.95
+    ) -> AveragePrecision:
+        """COCO's mean average precision over the tests an expression selects, from kept detections.
+
+        It is the mean of the tests' own, at one threshold of overlap `iou` or over the ten from 0.5 to 0.95, with an
+        interval for images like these. Needs a run with `keep = ["detections"]`.
+        """
+        chosen, tried = self.chosen(expression), self.measured_ids
+        ids = tried[chosen.contains(tried)]
+        return average_precision(self.outcomes, ids, chosen.tests, iou=iou, confidence=confidence, seed=self.seed)
 
     def to_pandas(self) -> Any:
         """A DataFrame with a row for every test (extra `pandas`)."""

@@ -148,3 +148,16 @@ def test_a_task_that_is_not_whole_is_not_handed_over():
     half = BatchOutcome(0, np.arange(4), np.ones(4, bool), {})
     with pytest.raises(AssertionError):
         Measured.of(task, [half], 1.0)
+
+
+def test_boxes_of_trials_travel_with_them():
+    places = np.array([4, 5, 9])
+    task = Task.of(np.array([0, 2]), places, np.ones((2, 3), bool))
+    boxes = np.random.default_rng(0).random((6, 4, 6)).astype(np.float32)
+    passed = np.array([True, False, True])
+    pieces = [
+        BatchOutcome(2, places[::-1], passed[::-1], {"detections": boxes[3:][::-1]}),
+        BatchOutcome(0, places, passed, {"detections": boxes[:3]}),
+    ]
+    sent = list(Measured.of(task, pieces, 1.0).outcomes(task))
+    assert np.array_equal(np.concatenate([one.kept["detections"] for one in sent]), boxes)

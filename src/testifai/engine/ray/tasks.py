@@ -78,7 +78,9 @@ class Measured:
             at, within = rows.where(one)
             found[at], passed[at] = True, one.passed
             for name, values in one.kept.items():
-                kept.setdefault(name, np.full(rows.trials, np.nan, np.float32))[at] = values
+                if name not in kept:
+                    kept[name] = np.full((rows.trials, *values.shape[1:]), np.nan, np.float32)
+                kept[name][at] = values
             if one.reference is not None:
                 if reference is None:
                     clean = rows.counts[rows.number[one.configuration]]

@@ -1,0 +1,129 @@
+"""The oracle `segmentation`: a label for every pixel, as expected or as on the clean image."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.oracles.base import Array, Oracle, Outcome
+from testifai.support.checks import choice, number, whole
+from testifai.support.label_maps import MOST, UNSEEN, are_label_maps
+
+Against = Literal["labels", "clean"]
+
+
+class Segmentation(Oracle):
+    """Passes where the mean intersection over union of an image's classes is at least `iou`; the mean is its value.
+
+    The classes of an image are those that are expected or found on it. Outputs are label maps (N, H, W), or scores
+    (N, classes, H, W), of which the highest counts. Expected are the data's maps or, without labels or `against`
+    "clean", those of the clean image; either way where the configuration has moved them. Pixels labelled `void`, and
+    those that nothing moved to, are not judged.
+    """
+
+    name = "segmentation"
+    moves = "masks"
+    score = "iou"
+
+    def __init__(self, iou: float = 0.5, void: int = 255, against: Against | None = None) -> None:
+        self.iou = number("oracle segmentation: iou", iou, above=0, most=1)
+        self.void = whole("oracle segmentation: void", void, least=UNSEEN, most=MOST)
+        if against is not None:
+            choice("oracle segmentation: against", against, get_args(Against))
+        self.against = against
+        self.needs_labels, self.needs_clean = against == "labels", against == "clean"
+
+    def fitted(self, labels: Array | None) -> Oracle:
+        if self.against is not None:
+            return self
+        return Segmentation(self.iou, self.void, "clean" if labels is None else "labels")
+
+    def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
+        wanted = expected if self.against == "labels" else clean
+        if wanted is None:
+            raise InputError("oracle segmentation: needs label maps, or the outputs on clean inputs")
+        found = label_maps(outputs)
+        if found.shape != wanted.shape:
+            raise InputError(
+                f"oracle segmentation: the model returned maps of {_size(found)} pixels, expected are {_size(wanted)}; "
+                "a model that works at another size has to bring its maps back to that of the images"
+            )
+        if outputs.ndim == 4:
+            self._check_classes(wanted, outputs.shape[1])
+        value = np.array([mean_iou(*maps, self.void) for maps in zip(found, wanted, strict=True)], np.float32)
+        return Outcome(value >= self.iou, value)
+
+    def reference(self, outputs: Array) -> Array:
+        return label_maps(outputs).astype(np.int16)
+
+    def check(self, labels: Array | None, classes: int | None) -> None:
+        if not self.needs_labels:
+            return
+        if labels is None:
+            raise InputError(
+                "oracle segmentation: against = 'labels' needs labels, and the data have none; leave it out"
+            )
+        if not are_label_maps(labels):
+            raise InputError(
+                f"oracle segmentation: the labels are {labels.dtype} of shape {labels.shape}; label maps are needed: "
+                "whole numbers of shape (images, height, width), or data with masks = 'FOLDER'"
+            )
+        self._check_classes(labels, MOST + 1 if classes is None else classes)
+
+    def _check_classes(self, labels: Array, classes: int) -> None:
+        wrong = (labels >= classes) & (labels != self.void)
+        if wrong.any():
+            label = int(labels[wrong][0])
+            raise InputError(
+                f"labels: {label} is no class of the model; accepted: 0 … {classes - 1}, and {self.void} for pixels "
+                f"that are not judged (void = {label} under [scan.oracle] makes it that)"
+            )
+
+    def describe(self) -> dict[str, Any]:
+        described: dict[str, Any] = {"use": self.name, "iou": self.iou, "void": self.void}
+        return described if self.against is None else {**described, "against": self.against}
+
+
+def label_maps(outputs: Array) -> NDArray[np.integer]:
+    """Label maps as they are, or of each pixel the class of the highest score.
+
+    >>> label_maps(np.array([[[[0.1, 0.9]], [[0.2, 0.8]]]])).tolist()
+    [[[1, 0]]]
+    """
+    if outputs.ndim == 4:
+        return np.asarray(outputs.argmax(axis=1))
+    if outputs.ndim != 3 or (outputs.dtype.kind == "f" and not np.array_equal(outputs, np.floor(outputs))):
+        raise InputError(
+            f"oracle segmentation: the model returned {outputs.dtype} of shape {outputs.shape}; "
+            "label maps (N, H, W) or scores (N, classes, H, W) are accepted"
+        )
+    low, high = int(outputs.min()), int(outputs.max())
+    if low < 0 or high > MOST:
+        raise InputError(
+            f"oracle segmentation: the model returned labels from {low} to {high}; 0 … {MOST} are accepted"
+        )
+    return outputs.astype(np.int64, copy=False)
+
+
+def mean_iou(found: Array, expected: Array, void: int) -> float:
+    """The mean over classes, found or expected, of intersection over union; 1 where no pixel is to be judged.
+
+    >>> round(mean_iou(np.array([[0, 1], [1, 1]]), np.array([[0, 0], [1, 9]]), void=9), 3)
+    0.5
+    """
+    judged = (expected != void) & (expected != UNSEEN)
+    found, expected = found[judged].astype(np.int64), expected[judged].astype(np.int64)
+    if not len(found):
+        return 1.0
+    classes = int(max(found.max(), expected.max())) + 1
+    both = np.bincount(found[found == expected], minlength=classes)
+    union = np.bincount(found, minlength=classes) + np.bincount(expected, minlength=classes) - both
+    present = union > 0
+    return float(np.mean(both[present] / union[present]))
+
+
+def _size(maps: Array) -> str:
+    return f"{maps.shape[2]} × {maps.shape[1]}"
