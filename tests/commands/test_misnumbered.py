@@ -59,3 +59,36 @@ def test_names_that_are_not_there_are_one_line(command, folder, spec_text):
     code, _, err = command("check", "wrong.toml")
     assert code == 2
     assert "is not listed" in err
+
+
+def test_init_is_told_classes_and_brings_images_to_the_models_size(command, folder):
+    cv2 = pytest.importorskip("cv2")
+    path = next((folder / "images" / "zero").glob("*.png"))
+    cv2.imwrite(str(path), cv2.resize(cv2.imread(str(path), cv2.IMREAD_GRAYSCALE), (35, 40)))
+    code, out, err = command("init", "lenet5.onnx", "images", "-o", "told.toml", "--classes", ",".join(NUMBERS))
+    assert (code, err) == (0, "")
+    assert "all are brought to 28×28, which the model takes" in out
+    assert "numbered otherwise" not in out
+    text = (folder / "told.toml").read_text()
+    assert "size = [28, 28]" in text
+    assert 'classes = ["zero", "one"' in text
+    code, out, _ = command("check", "told.toml")
+    assert code == 0
+    assert "clean accuracy 0.9" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--size", "28"], "--size: '28'; accepted: height and width in pixels, such as 32x32"),
+        (["--task", "translation"], "--task"),
+        (["--task", "detection"], "is no detector with photographs"),
+        (["--target", "y"], "--target: is for data of the kind table; images is folder"),
+        (["--classes", "zero,one"], "is not listed"),
+    ],
+)
+def test_what_init_is_told_wrongly_is_one_line(command, options, said):
+    code, _, err = command("init", "lenet5.onnx", "images", "-o", "new.toml", *options)
+    assert code == 2
+    assert said in err
+    assert err.count("\n") <= 1

@@ -186,7 +186,7 @@ def test_bad_inputs_are_one_line(tmp_path, invoke, error):
     assert "the target holds words (high, low, …)" in said
     (tmp_path / "m.pkl").write_bytes(b"\x80\x04x")
     assert "is a pickle" in error("init", tmp_path / "m.pkl", tmp_path / "t.csv", "-o", tmp_path / "p.toml")
-    assert "--target: is for tables" in error(
+    assert "--target: is for data of the kind table" in error(
         "init", tmp_path / "m.skops", _texts(tmp_path), "-o", tmp_path / "q.toml", "--target", "label"
     )
 

@@ -123,7 +123,7 @@ def test_import_names_the_field():
 
 
 def test_outputs_that_do_not_exist():
-    with pytest.raises(InputError, match="outputs: must be one of labels, scores, values, boxes, got 'probs'"):
+    with pytest.raises(InputError, match="outputs: must be one of labels, scores, values, boxes, maps, got 'probs'"):
         PythonModel(first_column, outputs="probs")
 
 

@@ -22,6 +22,10 @@ MOST_PIXELS = 100_000_000  # 300 MB in colour
 HEAD = 1 << 20  # bytes in which a file says how large its image is; photographs begin with a preview
 
 
+class SizesDifferError(InputError):
+    """Images of different sizes where all should have one."""
+
+
 class ImageFiles(LazyInputs):
     """Image files as a stack (N, H, W, 3) of RGB or (N, H, W) of grey images, uint8."""
 
@@ -118,7 +122,7 @@ class ImageFiles(LazyInputs):
         if image.shape[:2] == (height, width):
             return image
         if self.size is None:
-            raise InputError(
+            raise SizesDifferError(
                 f"data: {file} is {image.shape[0]}×{image.shape[1]}, the first image is {height}×{width}; "
                 "for images of different size set size = [height, width] to resize them all, or size = 'own' for a "
                 "model that takes images of any size"

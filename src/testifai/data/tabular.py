@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data.arrays import Data
+from testifai.data.arrays import Data, from_arrays
 from testifai.data.base import DataPart
 from testifai.data.cells import Raw, encode, read_words
 from testifai.data.columns import LABELS, TEXTS, choose, is_number
@@ -95,7 +95,14 @@ def from_columns(
 
 
 def from_frame(frame: Any, labels: Any = None, **options: Any) -> Data:
-    """A data set from a pandas frame; for the options see `from_columns`."""
+    """A data set from a frame of pandas or polars: texts, where its columns hold these, else a table.
+
+    For the options of a table see `from_columns`.
+    """
+    if _library(frame) == "polars":
+        columns = {name: frame[name].to_list() for name in frame.columns}
+        columns = {name: np.asarray(cells) if _are_numbers(cells) else cells for name, cells in columns.items()}
+        return _from_either(columns, labels, options)
     values = {
         str(name): series.cat.categories.tolist()
         for name, series in frame.items()
@@ -108,13 +115,35 @@ def from_frame(frame: Any, labels: Any = None, **options: Any) -> Data:
         str(name): series.to_numpy(object) if str(name) in values else series.to_numpy()
         for name, series in frame.items()
     }
+    return _from_either(columns, labels, {"values": values, **options})
+
+
+def _from_either(columns: Mapping[str, Any], labels: Any, options: Mapping[str, Any]) -> Data:
+    """Columns as texts and labels, or as a table."""
     labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
-    return from_columns(columns, labels, values=values, **options)
+    asked = options.keys() - {"values"}
+    head = {name: raw[:LOOKED_AT] if _are_numbers(raw) else [*raw[:LOOKED_AT]] for name, raw in columns.items()}
+    if asked or holds_table(head, "the frame"):
+        return from_columns(columns, labels, **options)
+    found = choose(list(columns), None, None, "the frame")
+    texts = [[str(cell) for cell in columns[name]] for name in found.text]
+    if labels is None and found.label is not None:
+        labels = np.asarray(columns[found.label])
+    return from_arrays(texts[0] if len(texts) == 1 else list(zip(*texts, strict=True)), labels)
+
+
+def _are_numbers(raw: Any) -> bool:
+    array = np.asarray(raw)
+    return array.ndim == 1 and array.dtype.kind in "biuf"
+
+
+def _library(data: Any) -> str:
+    return type(data).__module__.partition(".")[0]
 
 
 def is_frame(data: Any) -> bool:
-    """Whether this is a frame of pandas, found out without importing it."""
-    return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
+    """Whether this is a frame of pandas or polars, found out without importing them."""
+    return _library(data) in ("pandas", "polars") and hasattr(data, "columns")
 
 
 def read_columns(path: Path, most: int | None = None) -> dict[str, Raw]:
@@ -130,8 +159,13 @@ def is_table(path: Path) -> bool:
         head = read_columns(path, LOOKED_AT)
     except InputError:
         return False
+    return holds_table(head, path.name)
+
+
+def holds_table(head: Mapping[str, Raw], name: str) -> bool:
+    """Whether columns hold numbers and categories, not texts; their first rows tell."""
     try:
-        texts = choose(list(head), None, None, path.name).text
+        texts = choose(list(head), None, None, name).text
     except InputError:
         return _is_separated(head) and not any(map(_is_free_text, head.values()))
     if any(name.lower() in TEXTS for name in texts):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from testifai import data as datasets
 from testifai import models, oracles
+from testifai.data.image_files import SizesDifferError
 from testifai.data.tables import columns
 from testifai.engine.inference import call
 from testifai.errors import InputError
@@ -24,10 +27,11 @@ from testifai.scans.detectors import look_at_detector, opened
 from testifai.scans.found import WORDS, Found, spec_text
 from testifai.scans.init_tables import Columns
 from testifai.scans.regression import Chosen
-from testifai.support import remote
+from testifai.support import checks, remote
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.files import write_bytes
 
+CLASSIFICATION, REGRESSION, DETECTION = TASKS = ("classification", "regression", "detection")
 TRIED_INPUTS = 500
 SCALES = ("unit", "signed", "raw")
 
@@ -36,27 +40,52 @@ _TEXT_AXES = ("typo", "synonym", "punctuation", "whitespace", "case")
 _WITH_PLACE = 0.5
 
 
-def write_spec(model: str, data: str, out: Path, target: str | None = None, trusted: tuple[str, ...] = ()) -> Found:
-    """Look at both, try one batch, and write the spec; an existing file is left alone.
+@dataclass(frozen=True)
+class Told:
+    """What the user says beforehand, because it cannot be seen, or is seen wrongly."""
 
-    `target` is the column of a table that the model is to predict, where its name does not say so; `trusted` are
-    types to load from a file of skops.
-    """
+    target: str | None = None  # of a table: the column that the model is to predict
+    trusted: tuple[str, ...] = ()  # of a file of skops: types to load
+    size: tuple[int, int] | None = None  # of images: height and width to bring all to
+    classes: tuple[str, ...] = ()  # what the model's outputs are called, in their order
+    task: str | None = None  # one of TASKS
+
+    def check(self, kind: str, data: str) -> None:
+        """Refuse what does not fit data of this kind."""
+        for field, given, kinds in (
+            ("--target", self.target, ("table",)),
+            ("--size", self.size, ("folder",)),
+            ("--classes", self.classes or None, ("folder", "npz", "idx")),
+        ):
+            if given is not None and kind not in kinds:
+                raise InputError(f"{field}: is for data of the kind {' or '.join(kinds)}; {data} is {kind}")
+        checks.choice("--task", self.task, (None, *TASKS))
+
+
+NOTHING_TOLD = Told()
+
+
+def write_spec(model: str, data: str, out: Path, told: Told = NOTHING_TOLD) -> Found:
+    """Look at both, try one batch, and write the spec; an existing file is left alone."""
     if out.exists():
         raise InputError(f"init: {out} exists; choose another name with -o")
     if not out.parent.is_dir():
         raise InputError(f"init: the folder {out.parent} does not exist")
     folder = out.resolve().parent
     kind = datasets.detect(data)
-    if (detector := opened(model, kind, folder)) is not None:
+    told.check(kind, data)
+    detector = opened(model, kind, folder) if told.task in (None, DETECTION) else None
+    if detector is None and told.task == DETECTION:
+        raise InputError(f"--task: {model} with {data} is no detector with photographs; leave --task out to see why")
+    if detector is not None:
         found = look_at_detector(*detector, kind, data)
         if "onnx" in found.model:
             found.model |= {"onnx": _relative(model, folder)}
         found.data = {kind: _relative(data, folder), **found.data}
     else:
-        loaded, (told, notes) = _loaded(kind, data, partial(_entry, model, folder, trusted), folder, target)
-        found = _look(model, loaded, folder, trusted)
-        found.data = {kind: _relative(data, folder), **told}
+        loaded, (columns, notes) = _loaded(kind, data, partial(_entry, model, folder, told.trusted), folder, told)
+        found = _look(model, loaded, folder, told)
+        found.data = {kind: _relative(data, folder), **columns}
         found.notes = [*notes, *found.notes]
     found.spec = str(out)
     write_bytes(out, spec_text(found).encode())
@@ -64,24 +93,49 @@ def write_spec(model: str, data: str, out: Path, target: str | None = None, trus
 
 
 def _loaded(
-    kind: str, data: str, entry: Callable[[str], dict[str, Any]], folder: Path, target: str | None
+    kind: str, data: str, entry: Callable[[str], dict[str, Any]], folder: Path, told: Told
 ) -> tuple[datasets.Data, Columns]:
-    """The data and, of a table, what is said of its columns."""
-    if kind != "table":
-        if target is not None:
-            raise InputError(f"--target: is for tables; {data} is none")
-        return datasets.load(kind, data), (_columns(kind, data), [])
-    told = init_tables.columns(_load(entry("table"), folder), Path(data), target)
-    return datasets.load(kind, data, **told[0]), told
+    """The data, and what a spec says of them."""
+    if kind == "table":
+        columns = init_tables.columns(_load(entry("table"), folder), Path(data), told.target)
+        return datasets.load(kind, data, **columns[0]), columns
+    options: dict[str, Any] = _columns(kind, data)
+    options |= {} if told.size is None else {"size": list(told.size)}
+    options |= {"classes": list(told.classes)} if told.classes else {}
+    try:
+        loaded = datasets.load(kind, data, **options)
+        _tried(loaded)  # which finds images of another size
+        return loaded, (options, [])
+    except SizesDifferError:
+        size = _size_of(_load(entry("images"), folder))
+        if size is None:
+            raise
+        note = f"Images differ in size: all are brought to {size[0]}×{size[1]}, which the model takes."
+        options |= {"size": list(size)}
+        return datasets.load(kind, data, **options), (options, [note])
 
 
-def _look(model: str, data: datasets.Data, folder: Path, trusted: tuple[str, ...]) -> Found:
+def _tried(data: datasets.Data) -> tuple[NDArray[np.intp], Batch]:
+    """The inputs that the model is tried on, by number."""
     places = visiting_order(len(data), 0)[:TRIED_INPUTS]
-    batch = datasets.rows(data.inputs, places)
+    return places, datasets.rows(data.inputs, places)
+
+
+def _size_of(adapter: models.Model) -> tuple[int, int] | None:
+    """Height and width of the images that a model takes; None where it does not say."""
+    shape: Any = getattr(adapter, "input_shape", None)
+    if shape is None or len(shape) != 4:
+        return None
+    height, width = shape[1:3] if shape[3] in (1, 3) and shape[1] not in (1, 3) else shape[2:4]
+    return (height, width) if isinstance(height, int) and isinstance(width, int) else None
+
+
+def _look(model: str, data: datasets.Data, folder: Path, told: Told) -> Found:
+    places, batch = _tried(data)
     kind = _kind(batch)
     if kind == "images" and np.asarray(batch).dtype != np.uint8:
         raise InputError(f"data: images must be uint8 (0 to 255), got {np.asarray(batch).dtype}")
-    entry = _entry(model, folder, trusted, kind)
+    entry = _entry(model, folder, told.trusted, kind)
     labels = None if data.labels is None else data.labels[places]
     best: tuple[float, dict[str, Any], Any, Any, Chosen | None] | None = None
     problem: InputError | None = None
@@ -90,7 +144,7 @@ def _look(model: str, data: datasets.Data, folder: Path, trusted: tuple[str, ...
         try:
             adapter = models.wrap(_load({**entry, **options}, folder), data.schema)
             outputs = call(adapter, batch, WORDS[kind])
-            tolerance = regression.fitting(adapter, data, outputs)
+            tolerance = _tolerance(told.task, adapter, data, outputs)
             score = -1.0 if labels is None else _accuracy(adapter, outputs, labels, data.classes, tolerance)
         except InputError as error:
             problem = problem or error
@@ -200,6 +254,15 @@ def _text_axes(batch: Batch) -> tuple[str, ...]:
 
     reached = {name: 1 - edits(f"text.{name}", batch, 1).untouched / len(batch) for name in _TEXT_AXES}
     return tuple(name for name, share in reached.items() if share >= _WITH_PLACE)[:3]
+
+
+def _tolerance(task: str | None, adapter: models.Model, data: datasets.Data, outputs: Any) -> Chosen | None:
+    """How far answers may be off, where they are numbers by the task that is told, or by what they look like."""
+    if task == CLASSIFICATION:
+        return None
+    if task == REGRESSION:
+        return regression.clean_tolerance(outputs) if data.labels is None else regression.tolerance(data.labels)
+    return regression.fitting(adapter, data, outputs)
 
 
 def _accuracy(adapter: models.Model, outputs: Any, labels: Any, names: Any, tolerance: Chosen | None) -> float:
