@@ -16,10 +16,11 @@ NEED = {
         "src/testifai/perturb/ops_torch/*",
         "src/testifai/models/onnx_torch.py",
         "src/testifai/models/onnx_operators.py",
+        "src/testifai/models/convolution.py",
         "src/testifai/oracles/tensors.py",
         "src/testifai/engine/device/*",
     ],
-    "triton": ["src/testifai/perturb/ops_torch/kernels.py"],
+    "triton": ["src/testifai/perturb/ops_torch/kernels.py", "src/testifai/models/grey.py"],
     "pyagrum": ["src/testifai/locality/network.py", "src/testifai/locality/inference.py"],
 }
 

@@ -525,7 +525,7 @@ BAD_SPECS = [
     ('"mnist_c.brightness"', '"mnist_c.brightnes"', "did you mean 'mnist_c.brightness'?"),
     ('"mnist_c.brightness"', '"fog"', "did you mean 'cifar_c.fog' or 'imagenet_c.fog' or 'mnist_c.fog'?"),
     ('"mnist_c.brightness"', "true", "brightness: expected a perturbation, got true"),
-    ('"mnist_c.brightness"', "5", "space.brightness"),
+    ('"mnist_c.brightness"', "5", "brightness: expected a perturbation, got 5"),
     ('"mnist_c.brightness"', "{ severities = [0, 1] }", "needs exactly one of use, python, got none of them"),
     ('"mnist_c.brightness"', '{ python = "nowhere:fade" }', "space.brightness: 'nowhere:fade': no module 'nowhere'"),
     ('"mnist_c.brightness"', '{ python = "json:dumps" }', "'json:dumps' is a function, not a perturbation"),
@@ -542,7 +542,7 @@ BAD_SPECS = [
     (
         "[model]",
         "[model]\npython = 'a:b'",
-        "model: needs exactly one of onnx, transformers, encoder, python, torch, got onnx and python",
+        "model: needs exactly one of onnx, transformers, encoder, python, torch, skops, xgboost, lightgbm, got onnx",
     ),
     ("[model]", "[model]\nscale = 'twice'", "model.scale"),
     ("[model]", "[model]\nthreads = 0", "model.threads: .* 1, got 0"),

@@ -18,7 +18,7 @@ def test_every_part_is_listed_with_its_package(command):
     code, out, _ = command("plugins")
     assert code == 0
     lines = out.splitlines()
-    assert "models [5]" in lines
+    assert "models [8]" in lines
     assert any(line.split() == ["onnx", "testifai", VERSION] for line in lines)
 
 

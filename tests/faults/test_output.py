@@ -230,7 +230,7 @@ def library(monkeypatch):
 
 def test_a_folder_is_read_offline_and_without_its_code(library, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "bert", "auto_map": {"AutoModel": "evil--code.Model"}}')
-    network._open(tmp_path, "AutoModel", "")
+    network.open_network(tmp_path, "AutoModel", "")
     network._tokenizer(tmp_path, 8)
     assert len(library.calls) == 2
     for options, offline, constant in library.calls:

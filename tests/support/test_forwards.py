@@ -36,6 +36,8 @@ GONE = {
 GONE_CONSTANTS = {
     "testifai.check:SAMPLED_TESTS",
     "testifai.engine.execute:log",
+    "testifai.initialise:STARTER",
+    "testifai.initialise:TABLE_STARTER",
     "testifai.locality.explain:ENDS",
     "testifai.locality.profile:Z",
     "testifai.modelfree:Floats",
