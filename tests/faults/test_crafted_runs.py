@@ -23,7 +23,8 @@ from testifai.report.contents import gather
 from testifai.report.stored import read_stored
 from testifai.report.swept import gather_sweeps
 from testifai.runs import guard, keys
-from testifai.runs.store import Store, _checksum
+from testifai.runs.blocks import checksum
+from testifai.runs.store import Store
 from testifai.scans.stored import open_run
 
 WORDS = "is damaged"
@@ -46,14 +47,14 @@ def change(path: Path, *statements: str) -> None:
 def say(path: Path, key: str, text: str) -> None:
     """Put a text under a key, with the checksum that it has."""
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (key, text, _checksum(key, text)))
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (key, text, checksum(key, text)))
 
 
 def put(path: Path, table: str, *cells: object) -> None:
     """A row of the file, with the checksum that it has."""
     with closing(sqlite3.connect(path)) as connection, connection:
         marks = ", ".join("?" * (len(cells) + 1))
-        connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", (*cells, _checksum(*cells)))
+        connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", (*cells, checksum(*cells)))
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -207,9 +208,9 @@ def test_a_small_file_takes_little_memory(run, tmp_path):
         connection.execute("DELETE FROM kept")
         connection.execute("DELETE FROM meta WHERE key = 'quality'")
         rows = [(i, 7, None, b"\0" * 128) for i in range(9)]
-        connection.executemany("INSERT INTO outcomes VALUES (?, ?, ?, ?, ?)", [(*r, _checksum(*r)) for r in rows])
+        connection.executemany("INSERT INTO outcomes VALUES (?, ?, ?, ?, ?)", [(*r, checksum(*r)) for r in rows])
         values = [(i, 7, f"v{n}", b"\0" * 4096) for i in range(9) for n in range(20)]
-        connection.executemany("INSERT INTO kept VALUES (?, ?, ?, ?, ?)", [(*r, _checksum(*r)) for r in values])
+        connection.executemany("INSERT INTO kept VALUES (?, ?, ?, ?, ?)", [(*r, checksum(*r)) for r in values])
     say(bombs[1], keys.INPUTS, str(10**7))
     script = f"""
         import resource, sys, time

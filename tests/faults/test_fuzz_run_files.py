@@ -21,7 +21,8 @@ from testifai import cli
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.errors import InputError
 from testifai.present import terminal
-from testifai.runs.store import SCHEMA, Store, _checksum
+from testifai.runs.blocks import checksum
+from testifai.runs.store import SCHEMA, Store
 from testifai.scans.stored import open_run
 
 pytestmark = pytest.mark.slow
@@ -148,22 +149,22 @@ PARTS = [None, -1, 10**30, 1.5, "x", [], {}, [[]], True, "\x1b[2J\n= 1+1"]
 
 
 def with_meta(key: str, text: Any) -> list[tuple[str, tuple[Any, ...]]]:
-    return [("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (key, text, _checksum(key, text)))]
+    return [("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (key, text, checksum(key, text)))]
 
 
 def with_array(name: str, dtype: Any, shape: Any, data: Any, block: Any = 0) -> list[tuple[str, tuple[Any, ...]]]:
     row = (name, block, dtype, shape, data)
-    return [("INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?, ?, ?)", (*row, _checksum(*row)))]
+    return [("INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?, ?, ?)", (*row, checksum(*row)))]
 
 
 def with_outcomes(configuration: Any, block: Any, attempted: Any, passed: Any) -> list[tuple[str, tuple[Any, ...]]]:
     row = (configuration, block, attempted, passed)
-    return [("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?, ?)", (*row, _checksum(*row)))]
+    return [("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?, ?)", (*row, checksum(*row)))]
 
 
 def with_kept(configuration: Any, block: Any, name: Any, data: Any) -> list[tuple[str, tuple[Any, ...]]]:
     row = (configuration, block, name, data)
-    return [("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", (*row, _checksum(*row)))]
+    return [("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", (*row, checksum(*row)))]
 
 
 def bomb(megabytes: int) -> bytes:

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from testifai.errors import InputError
 from testifai.runs import store as module
+from testifai.runs.blocks import BLOCK, checksum
 from testifai.runs.outcomes import Outcomes
-from testifai.runs.store import APPLICATION_ID, BLOCK, VERSION, Store, _checksum, identity_changes
+from testifai.runs.store import APPLICATION_ID, VERSION, Store, identity_changes
 
 IDENTITY = {"seed": 3, "space": {"axes": [], "order_sensitive": False}, "population": "data", "note": "Θ"}
 META = {"identity": IDENTITY, "inputs": 2500, "classes": ["naïve", "b"], "nothing": None}
@@ -608,6 +609,6 @@ def test_values_of_a_block_written_whole_are_read_too(tmp_path):
         [(sparse,)] = store._connection.execute("SELECT data FROM kept").fetchall()
         assert len(sparse) == 8, "only what was tried is stored"
         whole = outcomes.kept(1, "value").astype("<f4").tobytes()
-        store._connection.execute("UPDATE kept SET data = ?, crc = ?", (whole, _checksum(1, 0, "value", whole)))
+        store._connection.execute("UPDATE kept SET data = ?, crc = ?", (whole, checksum(1, 0, "value", whole)))
         found = store.load(20).kept(1, "value")
     np.testing.assert_array_equal(found, outcomes.kept(1, "value"))

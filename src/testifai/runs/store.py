@@ -15,7 +15,6 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,14 +23,13 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.runs import contents, guard, keys, listed
+from testifai.runs.blocks import BLOCK, all_of, as_bits, checksum, is_of, joined, sealed, span
 from testifai.runs.connection import connect_to_read, size
 from testifai.runs.kinds import APPLICATION_ID, is_ours, refuse_others
 from testifai.runs.lock import Lock
 from testifai.runs.outcomes import Outcomes, Places
-from testifai.support import bits as packed
 
 VERSION = 1
-BLOCK = 1024
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
@@ -193,7 +191,7 @@ class Store:
         if row is None:
             return None
         value, crc = row
-        if _checksum(key, value) != crc:
+        if checksum(key, value) != crc:
             raise damaged(self.path, f"{key!r} does not match its checksum")
         with self._readable(repr(key)):
             found = guard.read_json(value)
@@ -207,7 +205,7 @@ class Store:
         with self._transaction():
             self._connection.executemany(
                 "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)",
-                [(key, text, _checksum(key, text)) for key, text in texts.items()],
+                [(key, text, checksum(key, text)) for key, text in texts.items()],
             )
 
     def get_array(self, name: str) -> NDArray[Any] | None:
@@ -271,15 +269,15 @@ class Store:
         for configuration, block in sorted(self._dirty):
             if configuration not in outcomes:
                 continue  # announced, then interrupted
-            tried, won = outcomes.span(configuration, *_places(block))
+            tried, won = outcomes.span(configuration, *span(block))
             attempted, passed = tried.tobytes(), (won & tried).tobytes()
-            whole = attempted == _all(outcomes.inputs, block)
-            rows.append(_sealed(configuration, block, None if whole else attempted, passed))
+            whole = attempted == all_of(outcomes.inputs, block)
+            rows.append(sealed(configuration, block, None if whole else attempted, passed))
             for name in outcomes.kept_names():
-                known = outcomes.kept_span(configuration, name, *_places(block)).astype("<f4")
-                kept.append(_sealed(configuration, block, name, known.tobytes()))
+                known = outcomes.kept_span(configuration, name, *span(block)).astype("<f4")
+                kept.append(sealed(configuration, block, name, known.tobytes()))
             for name in outcomes.boxes_names():
-                found = outcomes.boxes_span(name, configuration, *_places(block))
+                found = outcomes.boxes_span(name, configuration, *span(block))
                 boxes.append((keys.boxes(name, configuration), block, found))
         with self._transaction():
             # Not INSERT OR REPLACE: replacing would delete the row that a kept value refers to.
@@ -294,7 +292,7 @@ class Store:
             by_place = {keys.REFERENCE: references, keys.CONTENTS: contents}
             for name, block in sorted(self._dirty_arrays):
                 if (values := by_place[name]) is not None:
-                    self._write_array(name, block, values[slice(*_places(block))])
+                    self._write_array(name, block, values[slice(*span(block))])
         self._dirty.clear()
         self._dirty_arrays.clear()
 
@@ -305,15 +303,15 @@ class Store:
             for configuration, block, attempted, passed, crc in self._connection.execute(
                 "SELECT configuration, block, attempted, passed, crc FROM outcomes"
             ):
-                if _checksum(configuration, block, attempted, passed) != crc:
+                if checksum(configuration, block, attempted, passed) != crc:
                     raise self._wrong("outcomes", configuration, "do not match their checksum")
                 whole = self._whole_block("outcomes", configuration, block, inputs, tests)
                 tried = whole if attempted is None else attempted
-                if not _is_of(whole, tried) or not _is_of(tried, passed):
+                if not is_of(whole, tried) or not is_of(tried, passed):
                     raise self._wrong("outcomes", configuration, f"are not of {inputs} inputs")
-                outcomes.load(configuration, block * BLOCK, _bits(tried), _bits(passed))
+                outcomes.load(configuration, block * BLOCK, as_bits(tried), as_bits(passed))
             for configuration, block, name, data, crc in self._connection.execute("SELECT * FROM kept"):
-                if _checksum(configuration, block, name, data) != crc:
+                if checksum(configuration, block, name, data) != crc:
                     raise self._wrong("values", configuration, "do not match their checksum")
                 self._whole_block("values", configuration, block, inputs, tests)
                 if not isinstance(name, str) or not isinstance(data, bytes) or configuration not in outcomes:
@@ -356,7 +354,7 @@ class Store:
             raise self._wrong(what, configuration, f"are of a block {_short(block)} that {inputs:,} inputs do not have")
         if tests is not None and configuration >= tests:
             raise self._wrong(what, configuration, f"in a space of {tests:,} tests")
-        return _all(inputs, block)
+        return all_of(inputs, block)
 
     def _wrong(self, what: str, configuration: Any, why: str) -> InputError:
         return damaged(self.path, f"{what} of configuration {_short(configuration)} {why}")
@@ -371,7 +369,7 @@ class Store:
         for block, rows in self._array_blocks(name):
             if values is None:
                 values = np.zeros((inputs, *rows.shape[1:]), rows.dtype)
-            part = slice(*_places(block))
+            part = slice(*span(block))
             if block < 0 or values[part].shape != rows.shape or values.dtype != rows.dtype:
                 raise damaged(self.path, f"the array {name!r} is not of {inputs:,} inputs")
             values[part] = rows
@@ -384,14 +382,14 @@ class Store:
         mine, held = (self.load_by_place(name, inputs) for name in (keys.REFERENCE, keys.CONTENTS))
         added, other_held = (other.load_by_place(name, inputs) for name in (keys.REFERENCE, keys.CONTENTS))
         if added is not None:
-            mine = _joined(mine, added, theirs.attempted(0, np.arange(inputs)))
+            mine = joined(mine, added, theirs.attempted(0, np.arange(inputs)))
         if other_held is not None:
             known: NDArray[np.bool_] = np.asarray(other_held.any(axis=1))
             if held is not None and (held[known] != other_held[known])[held[known].any(axis=1)].any():
                 raise InputError(
                     f"merge: {other.path} was measured on other contents of the data than the parts before"
                 )
-            held = _joined(held, other_held, known)
+            held = joined(held, other_held, known)
         outcomes.merge(theirs)
         for configuration in theirs:
             tried, _ = theirs.trials(configuration)
@@ -404,7 +402,7 @@ class Store:
             for block, dtype, shape, data, crc in self._connection.execute(
                 "SELECT block, dtype, shape, data, crc FROM arrays WHERE name = ? ORDER BY block", (name,)
             ):
-                if _checksum(name, block, dtype, shape, data) != crc:
+                if checksum(name, block, dtype, shape, data) != crc:
                     raise damaged(self.path, f"the array {name!r} does not match its checksum")
                 with self._readable(f"the array {name!r}"):
                     if type(block) is not int:
@@ -417,7 +415,7 @@ class Store:
         data = zlib.compress(little.tobytes(), 1)
         self._connection.execute(
             "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?, ?, ?)",
-            _sealed(name, block, little.dtype.str, json.dumps(little.shape), data),
+            sealed(name, block, little.dtype.str, json.dumps(little.shape), data),
         )
 
     def _plain_errors(self) -> AbstractContextManager[None]:
@@ -443,49 +441,6 @@ class Store:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-
-
-def _joined(mine: NDArray[Any] | None, theirs: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
-    """Values by place, with those of the others where they are known."""
-    mine = np.zeros_like(theirs) if mine is None else mine
-    mine[known] = theirs[known]
-    return mine
-
-
-def _places(block: int) -> tuple[int, int]:
-    return block * BLOCK, (block + 1) * BLOCK
-
-
-def _is_of(whole: bytes, part: Any) -> bool:
-    """Whether a part's bits are as many as those of the whole, and none is set that is not set there."""
-    if not isinstance(part, bytes) or len(part) != len(whole):
-        return False
-    if part is whole:
-        return True
-    return not int.from_bytes(part, "big") & ~int.from_bytes(whole, "big")
-
-
-def _bits(data: bytes) -> NDArray[np.uint8]:
-    return np.frombuffer(data, np.uint8)
-
-
-@lru_cache(maxsize=4096)
-def _all(inputs: int, block: int) -> bytes:
-    """The attempted bits of a block in which every input was tried."""
-    return packed.pack(np.ones(max(0, min(BLOCK, inputs - block * BLOCK)), bool)).tobytes()
-
-
-def _checksum(*cells: Any) -> int:
-    """Of a row's cells with their lengths and types: a damaged key or length must not pass for another row."""
-    crc = 0
-    for cell in cells:
-        data = cell if isinstance(cell, bytes) else repr(cell).encode("utf-8", "surrogatepass")
-        crc = zlib.crc32(data, zlib.crc32(b"%d:" % len(data), crc))
-    return crc
-
-
-def _sealed(*cells: Any) -> tuple[Any, ...]:
-    return *cells, _checksum(*cells)
 
 
 def _is_file(path: Path, known: os.stat_result) -> bool:
@@ -541,7 +496,7 @@ def _check_rows(connection: sqlite3.Connection, path: Path) -> None:
     """Notice rows whose key is damaged: asked for by its name, such a row is not there, and nothing seems wrong."""
     for what, columns in (("meta", "key, value"), ("arrays", "name, block, dtype, shape, data")):
         for *cells, crc in connection.execute(f"SELECT {columns}, crc FROM {what}"):
-            if _checksum(*cells) != crc:
+            if checksum(*cells) != crc:
                 raise damaged(path, f"{_short(cells[0])} does not match its checksum")
 
 

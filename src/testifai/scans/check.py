@@ -12,8 +12,8 @@ import numpy as np
 from testifai.engine import repeat
 from testifai.engine.base import BatchOutcome
 from testifai.engine.plan import Work
+from testifai.runs.blocks import BLOCK
 from testifai.runs.outcomes import Outcomes
-from testifai.runs.store import BLOCK
 from testifai.scans.chance import ENOUGH, FEWEST
 from testifai.scans.foretold import foretell
 from testifai.scans.session import Session

@@ -4,37 +4,23 @@ from __future__ import annotations
 
 import functools
 import itertools
-import keyword
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.perturb import Perturbation, describe, main_names, names, resolve
+from testifai.perturb import main_names, names
+from testifai.space.axes import Axis, described, is_whole, parameters_of, read_axis
 from testifai.space.numbering import Ints, Numbering, Whole, first_ranks, mixed_radix, rank_places, unrank_places
 from testifai.space.query import before
 from testifai.support.plain import plain
 
 ENUMERABLE = 50_000_000
 LISTED = 200_000  # tests up to which a result has an estimate of each; beyond, it answers from samples
-LARGEST_TABLE = 100_000  # a damaged description must not fill the memory
-RESERVED = frozenset({"order", "severity", "quality", "label", "off"})
-LOGICAL = frozenset({"and", "or", "not", "in"})  # queries take these words in any case
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One perturbation in one space: the severities chosen for it, 0 first, and the names given to them."""
-
-    name: str
-    perturbation: Perturbation
-    severities: tuple[int, ...]
-    levels: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 class Space:
@@ -44,6 +30,7 @@ class Space:
     position at which it is applied; severities alone then mean "applied in axis order". With `max_order`, the space
     holds the configurations of at most so many axes at once.
 
+    >>> from testifai.perturb import Perturbation
     >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch * parameter, (1.0, 0.8, 0.6))
     >>> space = Space({"fade": fade, "dim": (fade, {"low": 1})})
     >>> space.shape, space.size, list(space.configurations(max_order=1))
@@ -55,9 +42,9 @@ class Space:
     def __init__(self, axes: Mapping[str, Any], *, order_sensitive: bool = False, max_order: int | None = None) -> None:
         if not isinstance(axes, Mapping) or not axes:
             raise InputError(f"space: {axes!r} has no axes; accepted: at least one, axis name -> perturbation")
-        self._axes = tuple(_axis(name, given, axes) for name, given in axes.items())
+        self._axes = tuple(read_axis(name, given, axes) for name, given in axes.items())
         self._order_sensitive = bool(order_sensitive)
-        if max_order is not None and (not _is_whole(max_order) or max_order < 1):
+        if max_order is not None and (not is_whole(max_order) or max_order < 1):
             accepted = f"a whole number from 1 to {len(self._axes)}, or none for all"
             raise InputError(f"space: max_order = {plain(max_order)!r}; accepted: {accepted}")
         capped = max_order is not None and max_order < len(self._axes)
@@ -154,7 +141,7 @@ class Space:
             accepted = f"{k} severities" + (f", or {k} severities and {k} places" * self._order_sensitive)
             raise InputError(f"sigma: {tuple(values)} has {len(values)} entries; accepted: {accepted}")
         for axis, value in zip(self._axes, values, strict=False):
-            if not _is_whole(value) or value not in axis.severities:
+            if not is_whole(value) or value not in axis.severities:
                 accepted = ", ".join(map(str, axis.severities))
                 raise InputError(f"sigma: {axis.name} = {value!r} is not a severity; accepted: {accepted}")
         severities = tuple(map(int, values[:k]))
@@ -166,7 +153,7 @@ class Space:
         places = values[k:] or [next(counter) if severity else 0 for severity in severities]
         unused = set(range(1, 1 + k - severities.count(0)))
         for axis, severity, place in zip(self._axes, severities, places, strict=True):
-            if not _is_whole(place) or place not in (unused if severity else {0}):
+            if not is_whole(place) or place not in (unused if severity else {0}):
                 left = ", ".join(map(str, sorted(unused))) if severity else "0, as the axis is off"
                 raise InputError(f"sigma: place of {axis.name} = {place!r}; accepted: {left}")
             unused.discard(place)
@@ -205,7 +192,7 @@ class Space:
 
     def configuration(self, id: int) -> tuple[int, ...]:  # noqa: A002 - the word for it
         """The configuration with this number."""
-        if not _is_whole(id) or not 0 <= id < self.size:
+        if not is_whole(id) or not 0 <= id < self.size:
             raise InputError(f"id: {plain(id)!r} is not a test of this space; accepted: 0 to {self.size - 1}")
         if self.ranked:
             return tuple(self._unflat(np.array([int(id)], dtype=self._whole))[0].tolist())
@@ -226,8 +213,8 @@ class Space:
         numbers = numbers.reshape(-1)
         if numbers.size == 0:
             return np.empty((0, self.width), dtype=np.int64)
-        whole = numbers.dtype.kind in "iu" or (numbers.dtype == object and all(map(_is_whole, numbers)))
-        suspects = (numbers.min(), numbers.max()) if whole else [one for one in numbers if not _is_whole(one)][:1]
+        whole = numbers.dtype.kind in "iu" or (numbers.dtype == object and all(map(is_whole, numbers)))
+        suspects = (numbers.min(), numbers.max()) if whole else [one for one in numbers if not is_whole(one)][:1]
         for suspect in suspects:
             self.configuration(suspect)  # which says what is wrong
         return self._unflat(numbers.astype(self._whole))
@@ -293,6 +280,7 @@ class Space:
     def columns(self) -> Mapping[str, NDArray[Any]]:
         """What a query may name, as arrays that broadcast to `shape`; sums are made when first asked for.
 
+        >>> from testifai.perturb import Perturbation
         >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch * parameter, (1.0, 0.8, 0.6))
         >>> columns = Space({"a": fade, "b": fade}).columns()
         >>> columns["b"].shape, columns["severity"].tolist()
@@ -325,6 +313,7 @@ class Space:
     def columns_of(self, matrix: ArrayLike) -> Mapping[str, NDArray[Any]]:
         """What a query may name, of the configurations in the rows of a matrix: an array for each column.
 
+        >>> from testifai.perturb import Perturbation
         >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch * parameter, (1.0, 0.8, 0.6))
         >>> columns = Space({"a": fade, "b": fade}).columns_of([[0, 2], [1, 2]])
         >>> columns["b"].tolist(), columns["order"].tolist()
@@ -372,7 +361,7 @@ class Space:
                     "name": axis.name,
                     "perturbation": axis.perturbation.name,
                     "severities": list(axis.severities),
-                    "parameters": _parameters(axis.perturbation, axis.severities),
+                    "parameters": parameters_of(axis.perturbation, axis.severities),
                     "levels": dict(axis.levels),
                     **({"columns": list(chosen)} if (chosen := axis.perturbation.columns) is not None else {}),
                 }
@@ -388,7 +377,7 @@ class Space:
         try:
             axes = {}
             for axis in description["axes"]:
-                perturbation = _described(axis["perturbation"], axis["severities"], axis["parameters"])
+                perturbation = described(axis["perturbation"], axis["severities"], axis["parameters"])
                 if "columns" in axis:
                     perturbation = replace(perturbation, columns=tuple(axis["columns"]))
                 axes[axis["name"]] = (perturbation, axis["levels"] or axis["severities"])
@@ -503,7 +492,7 @@ class Space:
 
     def _orders(self, max_order: int | None) -> range:
         most = self.max_order
-        if max_order is not None and (not _is_whole(max_order) or max_order < 0):
+        if max_order is not None and (not is_whole(max_order) or max_order < 0):
             raise InputError(f"order: {max_order!r}; accepted: a whole number from 0 to {most}, or None for all")
         return range(1 + (most if max_order is None else min(int(max_order), most)))
 
@@ -550,92 +539,3 @@ def _require_enumerable(tests: int) -> None:
         raise InputError(
             f"space: {_written(tests)} tests are too many to enumerate (at most {ENUMERABLE}); use predict"
         )
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _axis(name: object, given: Any, names: Iterable[object]) -> Axis:
-    """One axis from what the user wrote for it."""
-    field_name = f"space: axis {name!r}"
-    taken = isinstance(name, str) and (name in RESERVED or keyword.iskeyword(name) or name.lower() in LOGICAL)
-    if not isinstance(name, str) or not name.isidentifier() or taken:
-        why = "is a reserved word" if taken else "is not an identifier"
-        raise InputError(f"{field_name} {why}; accepted: letters, digits and _, but none of {_reserved()}")
-    chosen = None
-    if isinstance(given, tuple | list):
-        if len(given) != 2:
-            raise InputError(f"{field_name}: {given!r}; accepted: a pair (perturbation, severities)")
-        given, chosen = given
-    if not isinstance(given, str | Perturbation):
-        raise InputError(f"{field_name}: {given!r}; accepted: a perturbation, its name, or (perturbation, severities)")
-    try:
-        perturbation = resolve(given)
-    except InputError as error:
-        raise InputError(f"{field_name}: {error}") from None
-    table = len(perturbation.severities)
-    levels = _levels(field_name, chosen, names) if isinstance(chosen, Mapping) else {}
-    severities = range(table) if chosen is None else chosen.values() if isinstance(chosen, Mapping) else chosen
-    return Axis(name, perturbation, _severities(field_name, severities, table), levels)
-
-
-def _severities(field_name: str, chosen: Any, table: int) -> tuple[int, ...]:
-    accepted = f"accepted: 0 to {table - 1}, each at most once"
-    if isinstance(chosen, str | bytes) or not isinstance(chosen, Iterable):
-        raise InputError(f"{field_name}: severities {chosen!r} are not a list; {accepted}")
-    values = list(chosen)
-    seen: set[int] = set()
-    for value in values:
-        if not _is_whole(value) or not 0 <= value < table:
-            raise InputError(f"{field_name}: severity {value!r} does not exist; {accepted}")
-        if value in seen:
-            raise InputError(f"{field_name}: severity {value!r} is given twice; {accepted}")
-        seen.add(value)
-    severities = tuple(sorted({0, *map(int, values)}))
-    if len(severities) < 2:
-        raise InputError(f"{field_name}: no severity other than 0 in {values}; {accepted}")
-    return severities
-
-
-def _levels(field_name: str, chosen: Mapping[Any, Any], names: Iterable[object]) -> dict[str, int]:
-    """The user's names for severities; `off`, which every axis has, is left out."""
-    taken = {*names, *RESERVED}
-    levels = {}
-    for name, severity in chosen.items():
-        if name == "off" and severity == 0 and _is_whole(severity):
-            continue
-        readable = isinstance(name, str) and name.isprintable() and not re.search("[\"']", name) and name.strip()
-        if not readable or name in taken or name.lower() in LOGICAL or keyword.iskeyword(name):
-            accepted = f"text without quotes, but no axis name and none of {_reserved()}"
-            raise InputError(f"{field_name}: level name {name!r}; accepted: {accepted}")
-        levels[name] = severity
-    return levels
-
-
-def _reserved() -> str:
-    return ", ".join(sorted(RESERVED | LOGICAL)) + " or a Python keyword"
-
-
-def _parameters(perturbation: Perturbation, severities: Sequence[int]) -> list[Any]:
-    table = describe(perturbation)["severities"]
-    return [table[severity] for severity in severities]
-
-
-def _described(name: str, severities: list[int], parameters: list[Any]) -> Perturbation:
-    """The registered perturbation if it is the one described, else a stand-in with the same table."""
-    try:
-        perturbation = resolve(name)
-        if max(severities) < len(perturbation.severities) and _parameters(perturbation, severities) == parameters:
-            return perturbation
-    except InputError:
-        pass
-    if max(severities) > LARGEST_TABLE:
-        raise InputError(f"space description: severity {max(severities)}; accepted: up to {LARGEST_TABLE}")
-    table = dict(zip(severities, parameters, strict=True))
-    stand_in = [table.get(severity) for severity in range(max(severities) + 1)]
-    return Perturbation(name, functools.partial(_not_loaded, name), tuple(stand_in))
-
-
-def _not_loaded(name: str, batch: Any, parameter: Any, rng: Any) -> Any:
-    raise InputError(f"the code of {name!r} is not loaded; import the module that registers it")

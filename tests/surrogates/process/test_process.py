@@ -385,7 +385,7 @@ def test_unequal_trials_and_tests_without_any():
 
 def test_large_spaces_are_fitted_on_a_part(monkeypatch):
     monkeypatch.setattr("testifai.surrogates.process.process.LARGEST", 60)
-    monkeypatch.setattr("testifai.surrogates.process.process.ROWS", 50)
+    monkeypatch.setattr("testifai.surrogates.process.covariances.ROWS", 50)
     rates = np.exp(-0.1 * SIGMAS.sum(axis=1))
     rng = np.random.default_rng(0)
     outcomes = population(rates, 300, rng)
@@ -437,7 +437,7 @@ def test_unknown_severities_and_confidences_are_refused():
 
 def test_a_region_in_chunks_is_that_in_one_piece(monkeypatch):
     """Of tests that were tried, of others, and of both, against the covariance of all their errors."""
-    from testifai.surrogates.process import process as module
+    from testifai.surrogates.process import covariances
 
     grid = np.argwhere(np.ones((4, 3, 3), bool))
     rng = np.random.default_rng(2)
@@ -449,7 +449,7 @@ def test_a_region_in_chunks_is_that_in_one_piece(monkeypatch):
         half = 1.959964 * (surface.covariance(asked).mean()) ** 0.5
         centre = surface.bounds(asked, confidence=1e-9)[0].mean()  # the surface itself
         assert (high - centre) * (centre - low) == pytest.approx(half**2, rel=1e-6)
-        monkeypatch.setattr(module, "ROWS", 7)
+        monkeypatch.setattr(covariances, "ROWS", 7)
         assert surface.region(asked) == pytest.approx((estimate, low, high), abs=1e-12)
         monkeypatch.undo()
 

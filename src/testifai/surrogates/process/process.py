@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -15,17 +14,16 @@ from testifai.runs.trials import Trials
 from testifai.space import LISTED
 from testifai.statistics.normal import half_widths, skewed_reaches
 from testifai.support.progress import note
-from testifai.surrogates.base import Surrogate, are_numbered, drawn_from
+from testifai.surrogates.base import are_numbered, drawn_from
+from testifai.surrogates.process.covariances import Covariances, chunks
 from testifai.surrogates.process.deviation import DeviatingPart
 from testifai.surrogates.process.dispersion import Dispersion
 from testifai.surrogates.process.evidence import maximise, posed
-from testifai.surrogates.process.grid import WholeGrid
 from testifai.surrogates.process.inputs import (
     Independent,
     Information,
     SameInput,
     fit_same_input,
-    hermite,
     selected,
     thinned,
 )
@@ -33,7 +31,7 @@ from testifai.surrogates.process.kernel import REMAINDER, Floats, Ints, Prior
 from testifai.surrogates.process.notes import Notes
 from testifai.surrogates.process.odd import OddTests, odd_tests
 from testifai.surrogates.process.part import Scatter, SurfacePart
-from testifai.surrogates.process.places import Numbers, known_places, severities
+from testifai.surrogates.process.places import known_places, severities
 from testifai.surrogates.process.rough import STEPS as FIRST_STEPS
 from testifai.surrogates.process.rough import counted, overall, values_at
 from testifai.surrogates.process.scale import inside, moments, rate
@@ -50,14 +48,12 @@ ROUNDS = 3  # of Fisher scoring
 PLUGGED = 2.0  # over the trials per test, the share to add to the covariance of several tests
 # Of scores, squared errors of the regions of 56 simulated runs (`benchmarks/scores.py`) were 1.1 times what it says.
 PLUGGED_SCORES = 0.1  # the least share to add
-ROWS = 2_000  # configurations predicted at a time
 TYPICAL = 300  # tests whose pairs say how trials of one input hang together
-REMEMBERED = 4  # times so many configurations whose coefficients are kept, as they are asked for several times
 PAIRED = 2_000  # configurations whose errors are looked at pair by pair
 SEQUENCED = 1_000  # of them where the order of application counts: pairs take twice as long
 
 
-class Process(Surrogate):
+class Process(Covariances):
     """Pass rates as a smooth surface with smaller and smaller interactions, and the covariance of its errors.
 
     On the scale eta = arcsin sqrt(rate) a trial has variance 1/4 everywhere. The surface is the Gaussian process of
@@ -192,7 +188,7 @@ class Process(Surrogate):
         used = np.flatnonzero(tried)
         if len(used) > LARGEST:
             used = np.sort(np.random.default_rng(self.seed).permutation(used)[: min(PILOT, LARGEST)])
-        self._wide: Wide | None = None
+        self._wide = None
         self._places, self._rates, self._tried = places[used], won[used] / tried[used], tried[used]
         self._numbered = self._numbers(self._places)
         self._share = 1 / single.inputs if self.population and single is not None else 0.0
@@ -209,10 +205,6 @@ class Process(Surrogate):
         graded = self._single is not None and self._single.graded
         self._dispersion = Dispersion.most() if graded else None
         self._plugged = 1 + max(PLUGGED / float(self._tried.mean()), PLUGGED_SCORES if graded else 0.0)
-
-    def _terms(self, rates: Floats) -> Floats:
-        """How trials at these rates scatter and hang together."""
-        return hermite(rates) if self._dispersion is None else self._dispersion.terms(rates)
 
     def _worth(self, rates: Floats) -> Floats | float:
         """How many passes and failures a trial at these rates is worth."""
@@ -316,8 +308,8 @@ class Process(Surrogate):
         self._kept = np.full((2, size), np.nan) if size <= LISTED else None
         self._on_grid = self._kept is not None and not self.prior_.ordered
         self._last: tuple[Ints, Floats, Floats] | None = None
-        self._whole: Floats | None = None
-        self._asked: dict[bytes, Floats] = {}  # Hermite coefficients of configurations asked for last
+        self._whole = None
+        self._asked = {}
         for number, (part, deviations) in enumerate(zip(self._parts, self._trials(eta), strict=True)):
             sd, _ = part.scatter(self._coefficients)
             correlation = self._correlation(part, self._places, self._places)
@@ -447,58 +439,6 @@ class Process(Surrogate):
         ratios = np.where(tried, 1.0, self._parts[0].widening(places, tried))
         return np.sqrt(np.maximum(ratios, self._plugged))
 
-    def _errors_along(self, places: Ints, weights: Floats) -> Floats:
-        """The posterior covariance of each eta with weighted sums of them, of any configurations: a column for each."""
-        if self._wide is not None:
-            return self._wide.along(places, weights)
-        number = self._numbered(places)
-        if (number >= 0).all():
-            # Weights of all tests, 0 elsewhere: to pick rows and columns of the covariance takes longer.
-            whole = np.zeros((len(self._places), weights.shape[1]))
-            np.add.at(whole, number, weights)
-            among_tests: Floats = sum((part.error_along(whole) for part in self._parts), np.zeros(whole.shape))
-            return among_tests[number]
-        note(f"adding up {len(places):,} tests")
-        along = np.zeros(weights.shape)
-        for part in self._parts:
-            own, of_tests = self._along(part, places, weights, (places, self._places))
-            (explained,) = self._along(part, self._places, part.root @ part.spent(of_tests.T).T, (places,))
-            along += own - explained
-        return along
-
-    def _along(self, part: SurfacePart, places: Ints, weights: Floats, wanted: Sequence[Ints]) -> list[Floats]:
-        """The prior covariances of some configurations' values with weighted sums of those of others."""
-        # Pairs of configurations are quicker where there are few of them, and all there is where no grid can be held.
-        few = len(places) * sum(map(len, wanted)) < math.prod(self.prior_.sizes)
-        if few or not self._on_grid or not part.on_grid:
-            return [self._along_pairs(part, places, weights, rows) for rows in wanted]
-        whole = np.column_stack([self._along_grid(part, places, column) for column in weights.T])
-        return [whole[self._numbered.keys(rows)] for rows in wanted]
-
-    def _along_grid(self, part: SurfacePart, places: Ints, weights: Floats) -> Floats:
-        """The same of all configurations, through the axes instead of pairs."""
-        whole = self._scattered(places, weights)
-        along = part.grid.times(part.parameters, whole)
-        if self._share:
-            sd, rows = part.scatter(self._grid_coefficients())
-            spread = sd * whole
-            if self.same_input_ is not None and not part.scatter.first:
-                spread = self.same_input_.times(rows, spread)
-            along += self._share * sd * spread
-        return along
-
-    def _scattered(self, places: Ints, weights: Floats) -> Floats:
-        """Weights of some configurations as those of all."""
-        return np.bincount(self._numbered.keys(places), weights, math.prod(self.prior_.sizes)).astype(np.float64)
-
-    def _along_pairs(self, part: SurfacePart, places: Ints, weights: Floats, wanted: Ints) -> Floats:
-        """The same from the covariance of each pair, in chunks: all pairs of a large region do not fit into memory."""
-        along = np.zeros((len(wanted), *weights.shape[1:]))
-        for some in _chunks(len(wanted)):
-            for other in _chunks(len(places)):
-                along[some] += self._among(part, wanted[some], places[other]) @ weights[other]
-        return along
-
     def off_surface(self, features: ArrayLike) -> Floats:
         """How likely each configuration is off the surface that all others make."""
         places = known_places(self.prior_, severities(features))
@@ -559,7 +499,7 @@ class Process(Surrogate):
             eta, variance = self._wide.values(places)
             variance *= self._parts[0].widening(places, tried)
         for part in [] if self._wide is not None else self._parts:
-            for some in _chunks(len(places)):
+            for some in chunks(len(places)):
                 note(f"estimating {len(places):,} tests" + (f", {some.start:,} done" if some.start else ""))
                 rows = places[some]
                 cross = self._among(part, rows, self._places)
@@ -586,62 +526,3 @@ class Process(Surrogate):
         number = self._numbered(places)
         known = np.flatnonzero((number >= 0) & self._complete[number])
         return known, number[known]
-
-    def _among(self, part: SurfacePart, rows: Ints, columns: Ints) -> Floats:
-        """The prior covariance of the values of configurations, for the inputs at hand where asked for."""
-        left = self._numbered(rows)
-        right = np.arange(len(columns)) if columns is self._places else self._numbered(columns)
-        if (left >= 0).all() and (right >= 0).all():
-            whole = np.array_equal(left, np.arange(len(part.cross)))
-            wide = part.cross if whole else part.cross[left]
-            return wide if columns is self._places else wide[:, right]
-        kernel = part.kernel(rows, columns)
-        if self._share:
-            sd = [part.scatter(self._hermite(places))[0] for places in (rows, columns)]
-            kernel += self._share * self._correlation(part, rows, columns) * np.multiply.outer(*sd)
-        return kernel
-
-    def _correlation(self, part: SurfacePart, rows: Ints, columns: Ints) -> Floats:
-        """How trials of one input under two configurations are correlated."""
-        if self.same_input_ is None or part.scatter.first:
-            correlation = np.zeros((len(rows), len(columns)))
-        else:
-            left, right = (part.scatter(self._hermite(places))[1] for places in (rows, columns))
-            active = self.prior_.active
-            correlation = self.same_input_.correlation(rows[:, active], columns[:, active], left, right)
-        number = (self._numbered if columns is self._places else self._numbers(columns))(rows)
-        same = np.flatnonzero(number >= 0)
-        correlation[same, number[same]] = 1
-        return correlation
-
-    def _numbers(self, places: Ints) -> Numbers:
-        return Numbers(places, self.prior_.sizes, ordered=self.prior_.ordered)
-
-    def _hermite(self, places: Ints) -> Floats:
-        if places is self._places:
-            return self._coefficients
-        number = self._numbered(places)
-        if (number >= 0).all():
-            return self._coefficients[:, number]
-        if self._on_grid:
-            return self._grid_coefficients()[:, self._numbered.keys(places)]
-        if (key := places.tobytes()) not in self._asked:
-            parameters, weights = self._rough
-            eta = self._level + self.prior_.kernel(parameters, places, self._places) @ weights
-            if len(self._asked) >= REMEMBERED:
-                self._asked.clear()
-            self._asked[key] = self._terms(np.sin(inside(eta)) ** 2)
-        return self._asked[key]
-
-    def _grid_coefficients(self) -> Floats:
-        """The Hermite coefficients of all configurations."""
-        if self._whole is None:
-            parameters, weights = self._rough
-            whole = self._scattered(self._places, weights)
-            eta = self._level + WholeGrid(self.prior_).times(parameters, whole)
-            self._whole = self._terms(np.sin(inside(eta)) ** 2)
-        return self._whole
-
-
-def _chunks(rows: int) -> Iterator[slice]:
-    return (slice(start, start + ROWS) for start in range(0, rows, ROWS))
