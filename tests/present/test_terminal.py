@@ -8,6 +8,7 @@ from rich.console import Console
 from testifai.gates.verdicts import judge
 from testifai.perturb import Perturbation
 from testifai.present import terminal
+from testifai.present.terminal import CleanConsole
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.scans.spec import Gate
 from testifai.space import Space
@@ -128,3 +129,12 @@ def test_a_clean_accuracy_that_others_had_a_part_in_is_said_to_be_one():
     run = Tomogram(SPACE, outcomes, visiting_order(2000, 0), surrogate="process")
     assert not run.clean.alone
     assert terminal.clean(run).endswith("on 30 of 2,000 inputs and the trials of other tests")
+
+
+def test_a_reader_who_wants_no_more_does_not_end_the_process():
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        CleanConsole(file=Closed()).print("answer")

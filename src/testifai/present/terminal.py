@@ -45,6 +45,10 @@ class CleanConsole(Console):
         except MarkupError:
             return super().render_str(text, **{**options, "markup": False})
 
+    def on_broken_pipe(self) -> None:
+        """Leave to the command what a reader who wants no more, such as `head`, means: rich ends the process."""
+        raise BrokenPipeError
+
 
 def console() -> Console:
     """Standard output, never narrower than a table needs when it is not a terminal."""
