@@ -77,6 +77,7 @@ class TestItems:
         [
             ([(image, 0, 1) for image in IMAGES], "items have 3 parts; say which is what"),
             ([{"left": 1, "right": 2}], "items have left, right; say which is the input"),
+            ([{"pixels": 1, "label": 2, "fine_label": 3}], "items have pixels, label, fine_label; say which"),
             ([(image.astype(np.float32) - 100, 0) for image in IMAGES], "leave Normalize out of the data set"),
             ([(object(), 0)], "item 0 is object; accepted: images, tensors, arrays and texts"),
             ([], "has no rows"),

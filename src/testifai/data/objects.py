@@ -20,7 +20,7 @@ from testifai.errors import InputError, suggest
 from testifai.support.own_code import ANY_FAULT
 
 READ_TWICE = 8  # items that are looked at again before a run: they must not change
-PARTS = ("image", "img", "pixel_values", "text", "sentence", "label", "labels", "target", "fine_label")
+INPUTS = ("image", "img", "pixel_values", "text", "sentence")  # usual names of the parts of an item
 LABELS = ("label", "labels", "target", "targets", "fine_label", "y")
 CHANNELS = (1, 3)
 
@@ -215,7 +215,7 @@ def _places(item: Any, inputs: str | int | None, labels: str | int | None) -> tu
                 raise InputError(f"{field}: items have no {chosen!r}; {suggest(chosen, map(str, item))}")
         label = labels if labels is not None else _only(map(str, item), LABELS, lambda one: False)
         rest = [one for one in item if one != label]
-        at = inputs if inputs is not None else rest[0] if len(rest) == 1 else _only(rest, PARTS, lambda one: False)
+        at = inputs if inputs is not None else rest[0] if len(rest) == 1 else _only(rest, INPUTS, lambda one: False)
         if at is None:
             raise InputError(f"data: items have {', '.join(map(str, item))}; say which is the input with inputs=…")
         return at, label
