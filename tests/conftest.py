@@ -135,14 +135,24 @@ def partial():
 
 
 @pytest.fixture(scope="session")
-def run_folder(digits):
+def finished(digits):
+    """Makes a folder with a model, so many digits, a spec and its finished run."""
+
+    def make(count, spec):
+        folder = digits(count, spec=spec)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.argv", ["testifai", "run", str(folder / "spec.toml"), "--json"])
+            with pytest.raises(SystemExit):
+                cli.main()
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def run_folder(finished):
     """A folder with a model, data, a spec and its finished run."""
-    folder = digits(60, spec=SPEC)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["testifai", "run", str(folder / "spec.toml"), "--json"])
-        with pytest.raises(SystemExit):
-            cli.main()
-    return folder
+    return finished(60, SPEC)
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ import json
 
 import pytest
 
-from testifai import cli
-
 SPEC = """
 [space]
 suite = "mnist_c"
@@ -18,13 +16,8 @@ seed = 3
 
 
 @pytest.fixture(scope="module")
-def ready(digits):
-    folder = digits(40, spec=SPEC)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["testifai", "run", str(folder / "spec.toml"), "--json"])
-        with pytest.raises(SystemExit):
-            cli.main()
-    return folder
+def ready(finished):
+    return finished(40, SPEC)
 
 
 def test_scores_with_intervals(command):

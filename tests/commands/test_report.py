@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from testifai import cli
 from testifai.report.pdf import VARIABLE
 from testifai.runs import own
 from testifai.runs.store import Store
@@ -30,13 +29,8 @@ at_least = 0.999
 
 
 @pytest.fixture(scope="module")
-def ready(digits):
-    folder = digits(50, spec=SPEC)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["testifai", "run", str(folder / "spec.toml"), "--json"])
-        with pytest.raises(SystemExit):
-            cli.main()
-    return folder
+def ready(finished):
+    return finished(50, SPEC)
 
 
 @pytest.fixture
