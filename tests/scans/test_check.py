@@ -129,12 +129,21 @@ def test_other_inputs_have_no_places():
 
 
 def test_inferences_until_a_target_holds_are_foretold_roughly():
-    """Outcomes that hang on one threshold are no dice; `benchmarks/foretold.py` holds forecasts against real models."""
-    foretold = estimate(session(target=0.05))
-    real = session(target=0.05).run()
-    assert foretold.inferences == 216 * 3000, "at most"
-    assert real.inferences / 5 <= foretold.foreseen <= 5 * real.inferences
-    assert 0 < foretold.fitting < foretold.seconds
+    """One run in six may need several times more; `benchmarks/foretold.py` holds forecasts against real models."""
+    noise = Perturbation(
+        "noise", lambda rows, by, rng: rows + by * rng.normal(size=rows.shape[1:]), [0.0, 0.2, 0.4, 0.6]
+    )
+    ratios = []
+    for seed in range(6):
+        foretold, real = (
+            Session(decide, (ROWS, decide(ROWS)), Space({"a": noise, "b": noise}), target=0.1, seed=seed)
+            for _ in range(2)
+        )
+        found = estimate(foretold)
+        ratios.append(found.foreseen / real.run().inferences)
+        assert found.inferences == 16 * 3000, "at most"
+        assert 0 < found.fitting < found.seconds
+    assert 0.5 < np.median(ratios) < 2
 
 
 def test_a_run_that_predicts_nothing_is_foretold_without_fits():
