@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow test-oldest test-torch lint types coverage bench format clean
+.PHONY: demo test test-slow test-oldest test-torch lint types coverage bench papers format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -83,6 +83,13 @@ bench: $(VENV)/installed-reference
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/validity.py mnist
 	$(BIN)/python benchmarks/explorer.py
+
+# The papers' evaluations, from recorded grids; FULL=1 measures those anew (an accelerator is used where there is one).
+papers: $(VENV)/installed-dev
+ifdef FULL
+	$(BIN)/python benchmarks/record.py --out benchmarks/grids
+endif
+	$(BIN)/python benchmarks/papers.py $(OPTIONS)
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
