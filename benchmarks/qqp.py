@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import need, report
+from common import held, need, report
 from numpy.typing import NDArray
 from published import compare, selection
 
@@ -123,7 +123,7 @@ def four_axes(grid: Grid, seeds: int) -> None:
             begin = time.perf_counter()
             tomogram = replay(grid, "adaptive", budget=round(share * grid.space.size * grid.inputs), seed=seed)
             errors = (tomogram.estimate - grid.truth)[orders >= 3]
-            inside = (tomogram.low <= grid.truth + 1e-9) & (grid.truth <= tomogram.high + 1e-9)
+            inside = held(grid.truth, tomogram.low, tomogram.high)
             rows.append(
                 (
                     tomogram.inferences, np.abs(errors).mean(), errors.mean(), np.abs(errors).max(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,16 +84,19 @@ def table_2(names: tuple[str, ...]) -> dict[str, str]:
     return queries
 
 
+def beside(found: Tomogram, full: Tomogram, queries: Mapping[str, str]) -> list[QueryRow]:
+    """What a tomogram answers to some queries, beside the truth."""
+    return [
+        QueryRow(name, query, found.query(query), full.query(query).robustness) for name, query in queries.items()
+    ]
+
+
 def run(progress: Callable[[Step], None] | None = None) -> Demo:
     """Partial tomography as published (all tests of order <= 2, early stopping, forest), then the truth."""
     model, data, space = OnnxModel(demo_model_path()), demo_data(), Space(AXES)
     partial = Session(model, data, space, strategy="ordered", stopping="window").run(progress=progress)
     full = Session(model, data, space, strategy="full").run(progress=progress)
-    rows = [
-        QueryRow(name, query, partial.query(query), full.query(query).robustness)
-        for name, query in table_2(space.names).items()
-    ]
-    return Demo(partial, full, rows)
+    return Demo(partial, full, beside(partial, full, table_2(space.names)))
 
 
 def show(out: Console, result: Demo) -> None:
