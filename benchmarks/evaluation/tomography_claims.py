@@ -1,0 +1,137 @@
+"""What the first paper claims, and what we do, against what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from evaluation.page import Page
+from evaluation.tomography_runs import CLOSE_QUERY, CUMULATIVE, MANY, PARTIAL, WINDOW, Judged, Measured, mean, over
+from evaluation.tomography_tables import SAVED, SAVED_PARTIAL
+
+MEASURED = [19, 15, 15, 9, 15, 9, 9, 0, 7, 37, 61, 91]
+INFERRED = [8, 12, 12, 18, 12, 18, 18, 27, 1, 27, 64, 125]
+NEAR = 0.01  # of a published saving: taken as the same
+Tasks = Sequence[Measured]
+
+
+def claim(page: Page, tasks: Tasks) -> None:
+    """The lines that the section begins with."""
+    lower_and_wider(page, tasks)
+    counts(page, tasks)
+    errors(page, tasks)
+    savings(page, tasks)
+    ours(page, tasks)
+
+
+def lower_and_wider(page: Page, tasks: Tasks) -> None:
+    def falls(one: Measured) -> tuple[bool, bool]:
+        parts = [one.whole.truth[one.whole.orders == order] for order in range(1, 5)]
+        means, spreads = ([float(figure(part)) for part in parts] for figure in (np.mean, np.std))
+        return means == sorted(means, reverse=True), spreads == sorted(spreads)
+
+    found = [falls(one) for one in tasks]
+    lower, wider = (sum(one[place] for one in found) for place in (0, 1))
+    page.claim(
+        "rates of higher orders are lower and spread wider (Figure 2)",
+        "all tasks",
+        f"lower with every order on {lower}, wider on {wider} of {len(tasks)} tasks",
+        lower == wider == len(tasks),
+    )
+
+
+def counts(page: Page, tasks: Tasks) -> None:
+    answers = [[row.answer for row in one.in_3d[PARTIAL][0].queries] for one in tasks]
+    same = all(
+        [line.measured for line in one] == MEASURED and [line.inferred for line in one] == INFERRED for one in answers
+    )
+    page.claim("tests measured and inferred for each query (Table 2)", "m and ℓ", "the same" if same else "not", same)
+
+
+def errors(page: Page, tasks: Tasks) -> None:
+    close = [partial(one, lambda run: run.close) for one in tasks]
+    page.claim(
+        "over 90 % of the 216 errors are within ±0.1",
+        "> 90 % on every task",
+        listed(tasks, close, ".1%"),
+        all(share > 0.9 for share in close),
+    )
+    texts = [one for one in tasks if one.task.name == "qqp"]
+    for one in texts:
+        largest = partial(one, lambda run: np.abs(run.errors).max())
+        page.claim("on QQP all errors are within ±0.05", "≤ 0.05", f"largest {largest:.3f}", largest <= 0.05)
+    worst = [partial(one, lambda run: run.query_errors[7]) for one in tasks]
+    page.claim(
+        "Q8, all of it predicted, errs by at most 0.109",
+        "0.109",
+        listed(tasks, worst, "+.3f"),
+        max(np.abs(worst)) <= 0.109,
+    )
+    for dimensions, bias in {
+        "3D": [partial(one, lambda run: run.high.mean()) for one in tasks],
+        "4D": [mean(one.in_4d[PARTIAL], lambda run: run.high.mean()) for one in tasks],
+    }.items():
+        page.claim(
+            f"aggregate error on orders ≥ 3, {dimensions}",
+            "< 7 %",
+            listed(tasks, bias, "+.1%"),
+            max(np.abs(bias)) < 0.07,
+        )
+    optimistic = [partial(one, lambda run: (run.high > 0).mean()) for one in tasks]
+    page.claim(
+        "errors of order 3 are around zero, not on one side",
+        "mean error close to zero on three tasks",
+        "too optimistic: " + listed(tasks, optimistic, ".0%") + " of the tests",
+        all(0.25 < share < 0.75 for share in optimistic),
+    )
+
+
+def savings(page: Page, tasks: Tasks) -> None:
+    saved = [partial(one, lambda run: run.saved) for one in tasks]
+    page.claim(
+        "inferences saved by partial tomography",
+        f"{SAVED_PARTIAL:.0%}",
+        listed(tasks, saved, ".1%"),
+        all(abs(one - SAVED_PARTIAL) <= NEAR for one in saved),
+    )
+    published = [SAVED[one.task.name] for one in tasks]
+    for rule in (WINDOW, CUMULATIVE):
+        saved = [mean(one.in_3d[rule], lambda run: run.saved) for one in tasks]
+        page.claim(
+            f"… with early stopping, read as `{rule}`",
+            listed(tasks, published, ".1%"),
+            listed(tasks, saved, ".1%"),
+            all(abs(one - other) <= NEAR for one, other in zip(saved, published, strict=True)),
+        )
+
+
+def ours(page: Page, tasks: Tasks) -> None:
+    large = [one for one in tasks if one.inputs >= MANY]
+    if not large:
+        return
+    found = [np.abs(over(one.in_3d[one.spoken_of], lambda run: run.query_errors)) for one in large]
+    page.claim(
+        f"ours from 1 % of the inferences: each query's mean absolute error is ≤ {CLOSE_QUERY}",
+        "our claim",
+        "worst query " + listed(large, [one.mean(axis=0).max() for one in found], ".4f"),
+        all(one.mean(axis=0).max() <= CLOSE_QUERY for one in found),
+    )
+    page.claim(
+        f"… and so it is in every single run: error ≤ {CLOSE_QUERY}",
+        "our claim",
+        listed(large, [(one <= CLOSE_QUERY).mean() for one in found], ".0%")
+        + "; largest "
+        + listed(large, [one.max() for one in found], ".3f"),
+        all(one.max() <= CLOSE_QUERY for one in found),
+    )
+
+
+def partial(one: Measured, figure: Callable[[Judged], float]) -> float:
+    """A figure of the published method, all inputs, with the first seed."""
+    return float(figure(one.in_3d[PARTIAL][0]))
+
+
+def listed(tasks: Tasks, values: Sequence[float], form: str) -> str:
+    """A figure for each task."""
+    return ", ".join(f"{one.task.title} {value:{form}}" for one, value in zip(tasks, values, strict=True))
