@@ -8,7 +8,7 @@ import numpy as np
 
 from evaluation.page import Page
 from evaluation.tomography_runs import CLOSE_QUERY, CUMULATIVE, MANY, PARTIAL, WINDOW, Judged, Measured, mean, over
-from evaluation.tomography_tables import SAVED, SAVED_PARTIAL
+from evaluation.tomography_tables import SAVED, SAVED_PARTIAL, saved
 
 MEASURED = [19, 15, 15, 9, 15, 9, 9, 0, 7, 37, 61, 91]
 INFERRED = [8, 12, 12, 18, 12, 18, 18, 27, 1, 27, 64, 125]
@@ -26,17 +26,15 @@ def claim(page: Page, tasks: Tasks) -> None:
 
 
 def lower_and_wider(page: Page, tasks: Tasks) -> None:
-    def falls(one: Measured) -> tuple[bool, bool]:
-        parts = [one.whole.truth[one.whole.orders == order] for order in range(1, 5)]
-        means, spreads = ([float(figure(part)) for part in parts] for figure in (np.mean, np.std))
-        return means == sorted(means, reverse=True), spreads == sorted(spreads)
-
-    found = [falls(one) for one in tasks]
-    lower, wider = (sum(one[place] for one in found) for place in (0, 1))
+    means, spreads = (
+        np.array([[figure(rates) for rates in one.whole.by_order] for one in tasks]) for figure in (np.mean, np.std)
+    )
+    lower, wider = (int((steps > 0).all(axis=1).sum()) for steps in (-np.diff(means), np.diff(spreads)))
+    at_first = int((spreads[:, 1] > spreads[:, 0]).sum())
     page.claim(
         "rates of higher orders are lower and spread wider (Figure 2)",
         "all tasks",
-        f"lower with every order on {lower}, wider on {wider} of {len(tasks)} tasks",
+        f"of {len(tasks)} tasks, lower with every order on {lower}, wider on {wider} (from order 1 to 2 on {at_first})",
         lower == wider == len(tasks),
     )
 
@@ -66,7 +64,7 @@ def errors(page: Page, tasks: Tasks) -> None:
         "Q8, all of it predicted, errs by at most 0.109",
         "0.109",
         listed(tasks, worst, "+.3f"),
-        max(np.abs(worst)) <= 0.109,
+        max(np.abs(worst)).round(3) <= 0.109,
     )
     for dimensions, bias in {
         "3D": [partial(one, lambda run: run.high.mean()) for one in tasks],
@@ -78,32 +76,37 @@ def errors(page: Page, tasks: Tasks) -> None:
             listed(tasks, bias, "+.1%"),
             max(np.abs(bias)) < 0.07,
         )
+    bias = [partial(one, lambda run: run.high.mean()) for one in tasks]
     optimistic = [partial(one, lambda run: (run.high > 0).mean()) for one in tasks]
     page.claim(
-        "errors of order 3 are around zero, not on one side",
+        "the forest is too optimistic on order 3 (our claim)",
         "mean error close to zero on three tasks",
-        "too optimistic: " + listed(tasks, optimistic, ".0%") + " of the tests",
-        all(0.25 < share < 0.75 for share in optimistic),
+        f"mean error {listed(tasks, bias, '+.3f')}; too optimistic on {listed(tasks, optimistic, '.0%')} of its tests",
+        all(one > 0 for one in bias),
     )
 
 
 def savings(page: Page, tasks: Tasks) -> None:
-    saved = [partial(one, lambda run: run.saved) for one in tasks]
+    found = [saved(one, PARTIAL) for one in tasks]
     page.claim(
         "inferences saved by partial tomography",
         f"{SAVED_PARTIAL:.0%}",
-        listed(tasks, saved, ".1%"),
-        all(abs(one - SAVED_PARTIAL) <= NEAR for one in saved),
+        listed(tasks, found, ".1%"),
+        all(abs(share - SAVED_PARTIAL) <= NEAR for share in found),
     )
     published = [SAVED[one.task.name] for one in tasks]
     for rule in (WINDOW, CUMULATIVE):
-        saved = [mean(one.in_3d[rule], lambda run: run.saved) for one in tasks]
         page.claim(
             f"… with early stopping, read as `{rule}`",
             listed(tasks, published, ".1%"),
-            listed(tasks, saved, ".1%"),
-            all(abs(one - other) <= NEAR for one, other in zip(saved, published, strict=True)),
+            listed(tasks, [saved(one, rule) for one in tasks], ".1%"),
+            len(as_published(tasks, rule)) == len(tasks),
         )
+
+
+def as_published(tasks: Tasks, rule: str) -> list[str]:
+    """The tasks on which a way to stop early saves what the paper says, within a point."""
+    return [one.task.title for one in tasks if abs(saved(one, rule) - SAVED[one.task.name]) <= NEAR]
 
 
 def ours(page: Page, tasks: Tasks) -> None:

@@ -97,6 +97,11 @@ class Known:
         return self.grid.truth.reshape(-1)
 
     @property
+    def by_order(self) -> list[Floats]:
+        """The rates of the tests of order 1, 2, …"""
+        return [self.truth[self.orders == order] for order in range(1, len(self.grid.axes) + 1)]
+
+    @property
     def clean(self) -> float:
         """The accuracy on unperturbed inputs."""
         return float(self.truth[0])
