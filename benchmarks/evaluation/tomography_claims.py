@@ -7,8 +7,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from evaluation.page import Page
-from evaluation.tomography_runs import CLOSE_QUERY, CUMULATIVE, MANY, PARTIAL, WINDOW, Judged, Measured, mean, over
-from evaluation.tomography_tables import SAVED, SAVED_PARTIAL, saved
+from evaluation.tomography_runs import (
+    CLOSE_QUERY,
+    CUMULATIVE,
+    EQUAL,
+    MANY,
+    PARTIAL,
+    WINDOW,
+    Judged,
+    Measured,
+    mean,
+    over,
+)
+from evaluation.tomography_tables import SAVED, SAVED_PARTIAL, error, saved
 
 MEASURED = [19, 15, 15, 9, 15, 9, 9, 0, 7, 37, 61, 91]
 INFERRED = [8, 12, 12, 18, 12, 18, 18, 27, 1, 27, 64, 125]
@@ -22,6 +33,7 @@ def claim(page: Page, tasks: Tasks) -> None:
     counts(page, tasks)
     errors(page, tasks)
     savings(page, tasks)
+    against_theirs(page, tasks)
     ours(page, tasks)
 
 
@@ -55,28 +67,25 @@ def errors(page: Page, tasks: Tasks) -> None:
         listed(tasks, close, ".1%"),
         all(share > 0.9 for share in close),
     )
-    texts = [one for one in tasks if one.task.name == "qqp"]
-    for one in texts:
+    for one in (one for one in tasks if one.task.name == "qqp"):
         largest = partial(one, lambda run: np.abs(run.errors).max())
         page.claim("on QQP all errors are within ±0.05", "≤ 0.05", f"largest {largest:.3f}", largest <= 0.05)
-    worst = [partial(one, lambda run: run.query_errors[7]) for one in tasks]
+    worst = [next(row.error for row in one.in_3d[PARTIAL][0].queries if row.name == "Q8") for one in tasks]
     page.claim(
         "Q8, all of it predicted, errs by at most 0.109",
         "0.109",
         listed(tasks, worst, "+.3f"),
-        max(np.abs(worst)).round(3) <= 0.109,
+        round(max(map(abs, worst)), 3) <= 0.109,
     )
-    for dimensions, bias in {
-        "3D": [partial(one, lambda run: run.high.mean()) for one in tasks],
-        "4D": [mean(one.in_4d[PARTIAL], lambda run: run.high.mean()) for one in tasks],
-    }.items():
+    bias = [partial(one, lambda run: run.high.mean()) for one in tasks]
+    in_4d = [mean(one.in_4d[PARTIAL], lambda run: run.high.mean()) for one in tasks]
+    for dimensions, found in {"3D": bias, "4D": in_4d}.items():
         page.claim(
             f"aggregate error on orders ≥ 3, {dimensions}",
             "< 7 %",
-            listed(tasks, bias, "+.1%"),
-            max(np.abs(bias)) < 0.07,
+            listed(tasks, found, "+.1%"),
+            max(map(abs, found)) < 0.07,
         )
-    bias = [partial(one, lambda run: run.high.mean()) for one in tasks]
     optimistic = [partial(one, lambda run: (run.high > 0).mean()) for one in tasks]
     page.claim(
         "the forest is too optimistic on order 3 (our claim)",
@@ -107,6 +116,21 @@ def savings(page: Page, tasks: Tasks) -> None:
 def as_published(tasks: Tasks, rule: str) -> list[str]:
     """The tasks on which a way to stop early saves what the paper says, within a point."""
     return [one.task.title for one in tasks if abs(saved(one, rule) - SAVED[one.task.name]) <= NEAR]
+
+
+def against_theirs(page: Page, tasks: Tasks) -> None:
+    theirs = [error(one, PARTIAL) for one in tasks]
+    for told, found in {
+        "with as many inferences": [error(one, EQUAL) for one in tasks],
+        "from 1 % (below 10,000 inputs 5 %)": [error(one, one.spoken_of) for one in tasks],
+    }.items():
+        pairs = [f"{one:.4f} against {other:.4f}" for one, other in zip(found, theirs, strict=True)]
+        page.claim(
+            f"ours {told} errs less on order 3 than `partial` (mean absolute error)",
+            "our claim",
+            ", ".join(f"{one.task.title} {pair}" for one, pair in zip(tasks, pairs, strict=True)),
+            all(one < other for one, other in zip(found, theirs, strict=True)),
+        )
 
 
 def ours(page: Page, tasks: Tasks) -> None:

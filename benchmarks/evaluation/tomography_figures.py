@@ -51,7 +51,7 @@ def errors_by_query(tasks: Sequence[Measured]) -> Any:
             boxes(panel, parts, np.arange(len(names)) + shift, [colour] * len(names), 0.3)
             panel.plot([], [], "s", color=colour, label=method)
         panel.set(ylabel=one.task.title, xticks=range(len(names)), xticklabels=names)
-        panel.legend(loc="lower left", ncols=2, fontsize=7)
+        beside(panel)
         within(panel)
     return figure
 
@@ -65,10 +65,10 @@ def errors_of_queries(tasks: Sequence[Measured]) -> Any:
         panel.bar(places - 0.2, one.in_3d[PARTIAL][0].query_errors, 0.35, color=COLOURS["published"], label=PARTIAL)
         panel.vlines(places + 0.2, found.min(axis=0), found.max(axis=0), color=COLOURS["ours"], linewidth=4)
         panel.plot(places + 0.2, found.mean(axis=0), "_", color=COLOURS["truth"], markersize=7)
-        panel.plot([], [], "s", color=COLOURS["ours"], label=f"{one.spoken_of}: all seeds")
+        panel.plot([], [], "s", color=COLOURS["ours"], label=one.spoken_of)
         panel.axhline(0, color=COLOURS["truth"], linewidth=0.6)
         panel.set(ylabel=one.task.title, xticks=places, xticklabels=list(one.cube.queries))
-        panel.legend(fontsize=7, loc="upper left", ncols=2)
+        beside(panel)
     return figure
 
 
@@ -78,18 +78,15 @@ def drops(tasks: Sequence[Measured]) -> Any:
     for panel, one in zip(panels[:, 0], tasks, strict=True):
         places = np.arange(len(one.cube.queries))
         theirs, found = (one.in_3d[method][0].queries for method in (PARTIAL, one.spoken_of))
-        true, predicted = (
-            np.array([figure(line) for line in theirs]) - one.cube.clean
-            for figure in (lambda line: line.truth, lambda line: line.answer.robustness)
-        )
-        answers = np.array([(row.answer.low, row.answer.robustness, row.answer.high) for row in found])
-        low, middle, high = (answers - one.cube.clean).T
+        true, predicted = np.array([(row.truth, row.answer.robustness) for row in theirs]).T - one.cube.clean
+        answers = [(row.answer.low, row.answer.robustness, row.answer.high) for row in found]
+        low, middle, high = np.array(answers).T - one.cube.clean
         panel.plot(places, true, "_", color=COLOURS["truth"], markersize=14, label="truth")
         panel.plot(places - 0.2, predicted, "o", color=COLOURS["published"], markersize=4, label=PARTIAL)
         panel.plot(places + 0.2, middle, "o", color=COLOURS["ours"], markersize=3, label=f"{one.spoken_of}, 95 %")
         panel.vlines(places + 0.2, low, high, color=COLOURS["ours"])
         panel.set(ylabel=one.task.title, xticks=places, xticklabels=list(one.cube.queries))
-        panel.legend(fontsize=7, loc="lower left", ncols=3)
+        beside(panel)
     return figure
 
 
@@ -100,11 +97,11 @@ def inferences(tasks: Sequence[Measured]) -> Any:
         methods = {PARTIAL: COLOURS["published"], **EARLY, one.spoken_of: COLOURS["ours"]}
         used = [1.0, *(mean(one.in_3d[name], lambda run: run.share) for name in methods)]
         squared = [mean(one.in_3d[name], lambda run: np.square(run.errors).mean()) for name in methods]
-        paid = ["0", *(f"{1000 * value:.2g}" for value in squared)]
+        paid = ["0", *(f"{1000 * value:.2f}" for value in squared)]
         colours = [COLOURS["random"], *methods.values()]
         panel.bar(range(len(used)), used, color=colours)
         for place, (height, text) in enumerate(zip(used, paid, strict=True)):
-            panel.text(place, height * 1.08, text, ha="center", fontsize=6)
+            panel.text(place, height * 1.08, text, ha="center", fontsize=5)
         panel.set(title=one.task.title, yscale="log", ylim=(0.005, 3), xticks=range(len(used)))
         panel.set_xticklabels(["full", *methods], rotation=60, ha="right")
     panels[0, 0].set_ylabel("inferences / those of full")
@@ -125,6 +122,11 @@ def boxes(panel: Any, parts: Sequence[Any], places: Sequence[float], colours: Se
     panel.vlines(at, least, most, color=COLOURS["truth"], linewidth=0.8, zorder=2)
     panel.bar(at, upper - lower, width, lower, color=colours, edgecolor=COLOURS["truth"], linewidth=0.5, zorder=3)
     panel.hlines(middle, at - width / 2, at + width / 2, color=COLOURS["truth"], linewidth=1, zorder=4)
+
+
+def beside(panel: Any) -> None:
+    """The legend, where it hides nothing."""
+    panel.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
 
 
 def within(panel: Any) -> None:

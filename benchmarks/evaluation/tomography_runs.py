@@ -106,6 +106,16 @@ class Known:
         """The accuracy on unperturbed inputs."""
         return float(self.truth[0])
 
+    @property
+    def weakest(self) -> tuple[str, float]:
+        """The axis that changes rates least, and by how much it does on average."""
+        effects = {
+            name: float(np.abs(np.delete(self.grid.truth, 0, place) - self.grid.truth.take([0], place)).mean())
+            for place, name in enumerate(self.grid.axes)
+        }
+        name = min(effects, key=lambda name: effects[name])
+        return name, effects[name]
+
     def judged(self, options: Options, seed: int) -> Judged:
         """A replay beside the truth."""
         found = replay(self.grid, seed=seed, **options)

@@ -16,14 +16,12 @@ from testifai.scans.replay import Grid
 HERE = {"mnist": 120, "qqp": 40}  # inputs of the grids that are there
 
 
-def rates(axes: int) -> np.ndarray:
-    """Rates that fall with the sum of the severities."""
-    return 0.97 - 0.7 * np.indices((6,) * axes).sum(axis=0) / (5 * axes)
-
-
-def grid(axes: tuple[str, ...], inputs: int, seed: int = 0) -> Grid:
-    luck = np.random.default_rng(seed).random(inputs)
-    return Grid(axes, inputs, np.packbits(luck < rates(len(axes))[..., None], axis=-1))
+def grid(axes: tuple[str, ...], inputs: int, idle: int | None = None) -> Grid:
+    """Rates fall with the sum of the severities, but for those of an idle axis."""
+    severities = np.indices((6,) * len(axes))
+    sums = severities.sum(axis=0) - (0 if idle is None else severities[idle])
+    luck = np.random.default_rng(0).random(inputs)
+    return Grid(axes, inputs, np.packbits(luck < 0.97 - 0.14 * sums[..., None] / len(axes), axis=-1))
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +29,7 @@ def setting(tmp_path_factory):
     folder = tmp_path_factory.mktemp("grids")
     for task in TASKS:
         if task.name in HERE:
-            made = grid(task.axes, HERE[task.name])
+            made = grid(task.axes, HERE[task.name], idle=2 if task.name == "qqp" else None)
             np.savez(
                 folder / f"{task.name}.npz",
                 axes=np.array(made.axes), inputs=np.array(made.inputs), passes=made.passes,
@@ -87,8 +85,8 @@ def test_claims_are_all_checked(page):
     found = {one.claim: one for one in page.claims}
     assert found["tests measured and inferred for each query (Table 2)"].holds
     assert found["inferences saved by partial tomography"].found == "MNIST 57.9%, QQP 57.9%"
-    # Inputs that fall one after the other give smooth rates, above which a forest stays.
-    assert found["the forest is too optimistic on order 3 (our claim)"].holds
+    # Rates that fall on and on: a forest stays above them.
+    assert found["the forest is too optimistic on order 3 (our claim)"].found.startswith("mean error MNIST +0.")
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +115,19 @@ def test_ours_spends_its_share_and_has_intervals(cube):
 def test_early_stopping_stops_where_batches_agree(cube):
     whole, early = (cube.judged(published(200)[name], seed=0) for name in (PARTIAL, WINDOW))
     assert early.share < whole.share
+
+
+def test_the_weakest_axis_is_the_one_that_changes_least():
+    passes = np.packbits(np.arange(40) < 40 - 8 * np.indices((2, 3))[1][..., None], axis=-1)
+    assert Known(Grid(("idle", "busy"), 40, passes)).weakest == ("idle", 0)
+    turned = Known(Grid(("busy", "fade"), 40, passes.transpose(1, 0, 2)[:, [0, 0]]))
+    assert turned.weakest == ("fade", 0)
+
+
+def test_where_the_published_method_is_better_it_is_said(page):
+    # An axis without effect: all that happens is measured.
+    told = "On QQP (40 inputs) `partial` errs less on order 3 than `ours, equal` and `ours, 5 %`; its weakest axis, "
+    assert told + "contraction, changes rates by 0.0000 on average." in page.markdown()
 
 
 def test_batches_and_shares_follow_the_inputs():
