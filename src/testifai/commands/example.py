@@ -86,9 +86,7 @@ def table_2(names: tuple[str, ...]) -> dict[str, str]:
 
 def beside(found: Tomogram, full: Tomogram, queries: Mapping[str, str]) -> list[QueryRow]:
     """What a tomogram answers to some queries, beside the truth."""
-    return [
-        QueryRow(name, query, found.query(query), full.query(query).robustness) for name, query in queries.items()
-    ]
+    return [QueryRow(name, query, found.query(query), full.query(query).robustness) for name, query in queries.items()]
 
 
 def run(progress: Callable[[Step], None] | None = None) -> Demo:
