@@ -60,7 +60,7 @@ test-wheel: wheel
 	rm -rf .venv-wheel
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/testifai-*.whl
-	cd / && $(CURDIR)/.venv-wheel/bin/testifai demo
+	cd / && $(CURDIR)/.venv-wheel/bin/testifai demo --out $(CURDIR)/.venv-wheel/demo
 	rm -rf .venv-wheel
 
 lint: $(VENV)/installed-dev
