@@ -1,10 +1,12 @@
 """Measures anew what `papers.py` works from: the recorded grids and tables of benchmarks/grids.
 
     python benchmarks/record.py --out benchmarks/grids [--only NAME ...] [--device cpu|cuda] [--inputs N]
+                                [--against FOLDER]
 
 Models and data come from TESTIFAI_DATA; what is missing is said, and the rest goes on. An accelerator is used where
 there is one (and torch). Names are the modules of `evaluation/recording`, each a family of files. `--inputs` cuts
-those short that can be: to see that all of it runs.
+those short that can be, and `--against` compares the grids with those of a folder: so a few inputs tell whether the
+committed ones can be had again.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from common import FOLDER
 from evaluation.setting import MissingFileError
 
 from testifai.errors import InputError
+from testifai.scans.replay import Grid
+from testifai.support.bits import unpack
 
 MEGABYTE = 1_000_000
 LIMIT = 2 * MEGABYTE
@@ -53,6 +57,21 @@ def record(name: str, out: Path, data: Path, device: str, inputs: int | None) ->
     measure(out, data, device, **fewer)
 
 
+def compare(out: Path, against: Path) -> None:
+    """Print how many outcomes differ, for every grid that is in both folders, on the inputs that are in both."""
+    for path in sorted(out.glob("*.npz")):
+        try:
+            ours, theirs = Grid.read(path), Grid.read(against / path.name)
+        except InputError:  # no grid, or not in both
+            continue
+        if (ours.axes, ours.levels) != (theirs.axes, theirs.levels):
+            print(f"{path.name}: {', '.join(theirs.axes)} {theirs.levels} in {against}: other tests")
+            continue
+        inputs = min(ours.inputs, theirs.inputs)
+        differing = unpack(ours.passes, inputs) != unpack(theirs.passes, inputs)
+        print(f"{path.name}: {differing.sum():,} of {differing.size:,} outcomes differ ({inputs} inputs)")
+
+
 def main() -> None:
     known = families()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -60,6 +79,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=known, metavar="NAME", help=f"of {', '.join(known)}")
     parser.add_argument("--device", help="of torch (default: cuda where there is one, else cpu)")
     parser.add_argument("--inputs", type=int, help="so many at most")
+    parser.add_argument("--against", type=Path, metavar="FOLDER", help="grids to compare with")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     device = options.device or accelerator()
@@ -75,6 +95,8 @@ def main() -> None:
         if (size := path.stat().st_size) > LIMIT:
             told = f"{size / MEGABYTE:.1f} MB (at most {LIMIT / MEGABYTE:g})"
             print(f"too large to be committed: {path.name}: {told}", file=sys.stderr)
+    if options.against is not None:
+        compare(options.out, options.against)
 
 
 if __name__ == "__main__":
