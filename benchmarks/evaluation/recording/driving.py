@@ -13,13 +13,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from driving import AXES
+from driving import scanned
 
-import testifai as ta
 from evaluation.recording._grids import joined, write
 from evaluation.setting import Setting
 from testifai.data import load
-from testifai.models.detection.onnx import OnnxDetector
 from testifai.present.export import write_grid
 from testifai.scans.replay import Grid
 
@@ -44,10 +42,7 @@ def photograph(model: Path, listing: Path, folder: Path, number: int) -> Path:
     data = load("coco", listing)
     assert data.labels is not None
     one = replace(data, inputs=[data.inputs[number]], labels=data.labels[number : number + 1])
-    full = ta.scan(
-        OnnxDetector(model), one, ta.Space(AXES), strategy="full", surrogate="none", oracle="detection",
-        keep=["value"], workers=1,
-    )  # fmt: skip
+    full = scanned(model, one, keep=["value"], workers=1)
     path = folder / f"{number}.npz"
     write_grid(full, path)
     return path
