@@ -16,7 +16,7 @@ from testifai.errors import InputError
 from testifai.locality.compose import Global, Setting, condition_name, read_conditions
 from testifai.locality.local import Local, Rates, Sampled
 from testifai.locality.measure import known_classes, local
-from testifai.locality.spread import Floats, bounded_arms
+from testifai.locality.spread import Floats, bounded_arms, shared_variance
 from testifai.locality.system import SHARES, Combine, Expected, build
 from testifai.space import Space
 from testifai.statistics.intervals import wilson
@@ -29,8 +29,9 @@ Rows = NDArray[np.intp]  # (combination, part): rows of the sampled inputs
 class Measurement(Global):
     """Measured (Eq. 5 of the Bayesian-network framework), with Wilson intervals for new combinations of new inputs.
 
-    Means over tuples have no interval: tuples share inputs. `trials` are combinations per tuple, `variance` that of a
-    combination's mean over the severities, `dropped` how many given combinations held an input that was not sampled.
+    Those of means over tuples allow for tuples that share inputs. `trials` are combinations per tuple, `variance` that
+    of a combination's mean over the severities, `dropped` how many given combinations held an input that was not
+    sampled.
     """
 
     passes: NDArray[np.int64]  # (tuple, condition, severity)
@@ -136,12 +137,14 @@ def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measurement:
     answers = sampled.predicted.reshape(len(sampled.ids), -1)
     passes = np.zeros((len(groups), count, width), np.int64)
     mean, variance = np.empty((len(groups), count)), np.empty((len(groups), count))
+    apart = []
     for place, (classes, rows) in enumerate(zip(setting.tuples, groups, strict=True)):
         given = tuple(answers[rows[:, [part]], parts[:, part]] for part in range(len(classes)))
         right = setting.system.codes[given] == setting.system.right[classes]  # (combination, cell)
         passes[place, which, level] = right.sum(axis=0)
         each = right @ share.T
         mean[place], variance[place] = each.mean(axis=0), each.var(axis=0)
+        apart.append((each - mean[place]) / np.sqrt(len(rows) * max(len(rows) - 1, 1)) / len(groups))
     trials = np.array([len(rows) for rows in groups])
     measured = np.zeros((count, width), bool)
     measured[which, level] = True
@@ -149,7 +152,10 @@ def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measurement:
     with np.errstate(invalid="ignore"):
         rate = passes / tried
     low, high = wilson(passes, tried)
-    none = np.full(count, np.nan)
+    by_condition = _over_tuples(mean.mean(axis=0), np.concatenate(groups), np.concatenate(apart))
+    overall = _over_tuples(
+        mean.mean(keepdims=True)[0], np.concatenate(groups), np.concatenate(apart).mean(axis=1, keepdims=True)
+    )
     names = setting.local.classes
     return Measurement(
         tuple(tuple(names[one] for one in classes) for classes in setting.tuples),
@@ -159,8 +165,8 @@ def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measurement:
         low,
         high,
         _means(mean, variance, trials, 0.95),
-        Rates(mean.mean(axis=0), none, none),
-        Rates(float(mean.mean()), float("nan"), float("nan")),
+        by_condition,
+        Rates(*(float(end[0]) for end in (overall.rate, overall.low, overall.high))),
         passes,
         trials,
         variance,
@@ -170,6 +176,13 @@ def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measurement:
 
 def _means(mean: Floats, variance: Floats, trials: NDArray[np.int64], confidence: float) -> Rates:
     down, up = bounded_arms(mean, variance, np.broadcast_to(trials[:, None].astype(float), mean.shape), confidence)
+    return Rates(mean, np.clip(mean - down, 0, 1), np.clip(mean + up, 0, 1))
+
+
+def _over_tuples(mean: Floats, rows: Rows, apart: Floats) -> Rates:
+    """Means (estimate) over all tuples; `apart` is how far each combination moves them, and `rows` its inputs."""
+    independent = np.full(len(mean), len(np.unique(rows)) / rows.shape[1])
+    down, up = bounded_arms(mean, shared_variance(rows, apart) * independent, independent)
     return Rates(mean, np.clip(mean - down, 0, 1), np.clip(mean + up, 0, 1))
 
 
