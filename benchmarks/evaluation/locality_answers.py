@@ -53,7 +53,8 @@ SUBJECTS = (
 def write(path: Path, local: Local) -> None:
     """Keep a table of single answers."""
     sampled = local.sampled
-    assert sampled is not None and sampled.confidence is not None
+    assert sampled is not None
+    assert sampled.confidence is not None
     np.savez_compressed(
         path,
         classes=np.array(local.classes),
@@ -81,7 +82,7 @@ def read(path: Path) -> Local:
 
 
 def halves(everything: Local, seed: int, per_class: int = PER_CLASS) -> tuple[Local, Local]:
-    """A random division: so many inputs of each class, or half of a class that has fewer than twice that, and the rest."""
+    """A random division: so many inputs of each class, or half of those of a small class, and the rest."""
     assert everything.sampled is not None
     order = np.random.default_rng(seed).permutation(len(everything.sampled.ids))
     classes = everything.sampled.classes[order]

@@ -1,4 +1,4 @@
-"""Records the answers behind section `locality`: some 600,000 inferences, minutes on one core without an accelerator."""
+"""Records the answers behind section `locality`: some 600,000 inferences, minutes on one core."""
 
 from __future__ import annotations
 

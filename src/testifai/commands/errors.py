@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from testifai.commands.common import Json, Stopped, print_json, say, say_code
+from testifai.commands.common import (
+    ArityOption,
+    CombineOption,
+    Json,
+    Stopped,
+    own_function,
+    print_json,
+    say,
+    say_code,
+)
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,17 +31,14 @@ if TYPE_CHECKING:
 
 Measured = TypeVar("Measured")
 
+
 def errors(
     source: Annotated[
         Path,
         typer.Argument(help="A run file with predicted classes, or a spec to measure.", metavar="RUN.db|SPEC.toml"),
     ],
-    arity: Annotated[
-        int | None, typer.Option(min=1, help="Parts of a system built on the model, such as an adder of 2; default: 1.")
-    ] = None,
-    combine: Annotated[
-        str | None, typer.Option(help="What a system makes of its parts' labels: MODULE:FUNCTION of yours.")
-    ] = None,
+    arity: ArityOption = None,
+    combine: CombineOption = None,
     given: Annotated[
         list[str] | None,
         typer.Option(help="Instead: what follows from this by the Bayesian network, such as class=5,property=noise."),
@@ -75,7 +81,7 @@ def errors(
     asked = _read_given(given)
     if asked:
         _check_unused("--given", {"--html": html, "--failures": failures, "--measured": measured})
-    function = None if combine is None else _function(combine)
+    function = None if combine is None else own_function(combine, "--combine")
     from_spec = source.suffix == ".toml"
     run_file = (out or source.with_suffix(".local.db")) if from_spec else source
     subject = _Subject.of(source) if from_spec else None
@@ -228,7 +234,9 @@ def _check_unused(option: str, others: dict[str, Any]) -> None:
     """Refuse options that would be ignored beside another."""
     for other, value in others.items():
         if value is not None:
-            raise InputError(f"{other}: does not go with {option}, which prints the network's answer alone; leave it out")
+            raise InputError(
+                f"{other}: does not go with {option}, which prints the network's answer alone; leave it out"
+            )
 
 
 def _each_alone(space: Space) -> Space:
@@ -236,13 +244,6 @@ def _each_alone(space: Space) -> Space:
     from testifai.space import Space
 
     return Space({axis.name: (axis.perturbation, axis.levels or axis.severities) for axis in space.axes})
-
-
-def _function(name: str) -> Any:
-    from testifai.support.own_code import import_object
-
-    say("note: runs your own code, named by --combine", err=True)
-    return import_object(name, folder=Path.cwd(), field="--combine")
 
 
 def _check_options(source: Path, of_specs: dict[str, Any], of_runs: dict[str, Any]) -> None:

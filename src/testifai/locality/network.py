@@ -205,7 +205,7 @@ class Network:
         seed: int = 0,
         confidence: float = 0.95,
     ) -> tuple[Belief, ...]:
-        """Each of these variables by itself (none named: all that are not given), with intervals by resampling the tables.
+        """Each of these variables by itself (default: all not given), with intervals by resampling the tables.
 
         For networks made by `of` without a profile and a scan. The tables are drawn from what is known of them, inputs
         that went through several severities as wholes (`single.resampled`); an interval holds the middle `confidence`
@@ -228,10 +228,12 @@ class Network:
         possible = [one for one in (each.marginals(chosen, given) for each in redrawn) if one is not None]
         ends = ((1 - confidence) / 2, (1 + confidence) / 2)
         found = []
-        for place, name in enumerate(chosen):
-            low, high = np.quantile([one[place] for one in possible], ends, axis=0)
-            rates = Rates(best[place], np.minimum(low, best[place]), np.maximum(high, best[place]))
-            found.append(Belief(name, self.nodes[name].states, rates))
+        for place, (name, rate) in enumerate(zip(chosen, best, strict=True)):
+            # "weibull": of few draws, the ends that hold a further one so often.
+            low, high = np.quantile([one[place] for one in possible], ends, axis=0, method="weibull")
+            # pyAgrum sums in an order that changes the last bits.
+            told = (np.round(end, 12) for end in (rate, np.minimum(low, rate), np.maximum(high, rate)))
+            found.append(Belief(name, self.nodes[name].states, Rates(*told)))
         return tuple(found)
 
     def _redrawn(self, tables: SingleTables) -> Inference:

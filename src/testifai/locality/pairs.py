@@ -81,7 +81,7 @@ def composed(
     """
     model, data = models.wrap(model), datasets.wrap(data)
     space = properties if isinstance(properties, Space) else Space(properties)
-    number, given = _read_pairs(pairs, arity)
+    number, given = read_pairs(pairs, arity)
     # What can be refused is refused before the model runs.
     labels, names = known_classes(model, data)
     tested = [names[one] for one in np.unique(labels if given is None else labels[given[given < len(labels)]])]
@@ -115,7 +115,7 @@ def paired(
     chosen = read_conditions(fresh.properties, fresh.severities, conditions, system.arity, share)
     same = all(len(set(one)) == 1 for one in chosen)
     wanted = system.tuples(tuples, interchangeable=same)
-    number, given = _read_pairs(pairs, arity)
+    number, given = read_pairs(pairs, arity)
     usable, dropped = np.flatnonzero(_complete(fresh)), 0
     if given is None:
         groups = {classes: _draw(fresh.sampled, usable, classes, number, seed) for classes in wanted}
@@ -224,7 +224,7 @@ def _group(sampled: Sampled, rows: Rows, wanted: list[tuple[int, ...]], *, swap:
     return {one: rows[(classes == (sorted(one) if swap else one)).all(axis=1)] for one in wanted}
 
 
-def _read_pairs(pairs: Any, arity: int) -> tuple[int | None, Rows | None]:
+def read_pairs(pairs: Any, arity: int) -> tuple[int | None, Rows | None]:
     """How many combinations of each tuple, or which ones."""
     if pairs is None:
         return None, None

@@ -71,11 +71,11 @@ def learn_single(local: Local, prior: float = 0.5) -> SingleTables:
     for place, (levels, rows) in enumerate(zip(local.severities, row_means(local, prior), strict=True)):
         at = [severities.index(level) for level in levels]
         answers[:, place, at], met[place, at] = rows, 1 / len(levels)
-    empty = sum(int((local.trials[:, place, : len(levels)] == 0).sum()) for place, levels in enumerate(local.severities))
-    notes = (f"{empty} rows of a class under one property have no trials: they are the prior's",) if empty else ()
-    return SingleTables(
-        local.classes, local.outputs, local.properties, severities, answers, met, local.weights, notes
+    empty = sum(
+        int((local.trials[:, place, : len(levels)] == 0).sum()) for place, levels in enumerate(local.severities)
     )
+    notes = (f"{empty} rows of a class under one property have no trials: they are the prior's",) if empty else ()
+    return SingleTables(local.classes, local.outputs, local.properties, severities, answers, met, local.weights, notes)
 
 
 def resampled(local: Local, prior: float = 0.5, *, count: int, seed: int = 0) -> Iterator[SingleTables]:

@@ -43,9 +43,7 @@ def brightness(ops: ModuleType, images: Any, factor: float, rng: Any) -> Any:
 
 
 # The factors of classic.brightness the other way: their reciprocals.
-@image_perturbation(
-    "classic.brighten", severities=[1.0, 1.25, 5 / 3, 2.5, 5.0, 10.0], levels=(1.0, 10.0), slab=GROUPED
-)
+@image_perturbation("classic.brighten", severities=[1.0, 1.25, 5 / 3, 2.5, 5.0, 10.0], levels=(1.0, 10.0), slab=GROUPED)
 def brighten(ops: ModuleType, images: Any, factor: float, rng: Any) -> Any:
     """Brighten: multiply all values by a factor above 1; what would be brighter than white is white."""
     return _multiplied(ops, images, factor)

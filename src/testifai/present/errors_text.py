@@ -53,7 +53,8 @@ def show_beliefs(given: Mapping[str, Any], beliefs: Sequence[Belief], notes: Seq
     """What is probable given what is known, variable by variable."""
     console = terminal.console()
     said = ", ".join(f"{name} = {state}" for name, state in given.items())
-    table = _table(f"given {said}: probabilities and 95 % intervals", ["variable", "state"], ["probability", "interval"])
+    console.print(f"given {said}, with 95 % intervals:", markup=False, soft_wrap=True)
+    table = _table(None, ["variable", "state"], ["probability", "interval"])
     for one in beliefs:
         ranked = one.ranked()
         for place, (state, rate, low, high) in enumerate(ranked[:MOST_STATES]):
@@ -95,7 +96,7 @@ def _cells(rates: Rates, place: Any) -> list[str]:
     return [terminal.rate(rate), "" if rate != rate else f"({terminal.interval(low, high)})"]
 
 
-def _table(title: str, words: Sequence[str], figures: Sequence[str]) -> Table:
+def _table(title: str | None, words: Sequence[str], figures: Sequence[str]) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=None)
     for column in words:
         table.add_column(column, header_style="dim")
