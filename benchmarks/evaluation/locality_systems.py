@@ -47,9 +47,9 @@ def _adder(page: Page, everything: Local, splits: int) -> None:
     table, fresh = halves(everything, SEED)
     found = agreement(compose(table), paired(fresh, seed=SEED))
     page.text(
-        f"All {len(found.tuples)} pairs of classes; predicted from the {PER_CLASS} inputs per class alone (Eq. 4, errors "
-        "that cancel included), measured on pairs of the other inputs (Eq. 5). The last column is what one gets without "
-        "errors that cancel: both digits right."
+        f"All {len(found.tuples)} pairs of classes; predicted from the {PER_CLASS} inputs per class alone (Eq. 4, "
+        "errors that cancel included), measured on pairs of the other inputs (Eq. 5). The last column is what one gets "
+        "without errors that cancel: both digits right."
     )
     _told_and_seen(page, found, [("both right", _both_right(table))])
     page.figure(
@@ -57,15 +57,16 @@ def _adder(page: Page, everything: Local, splits: int) -> None:
     )
     inside, apart, alarms = _divided(everything, splits)
     page.text(
-        f"Over {splits} random divisions of the inputs: measured within the predicted interval (made for a measurement of "
-        f"this size) in {inside:.1%} of {found.inside.size} pairs × properties, mean difference {short_number(apart)} "
-        f"in absolute value, a dependence of the parts claimed in {alarms} divisions."
+        f"Over {splits} random divisions of the inputs: measured within the predicted interval (made for a "
+        f"measurement of this size) in {inside:.1%} of {found.inside.size} pairs × properties, mean difference "
+        f"{short_number(apart)} in absolute value; a dependence of the parts is claimed in {alarms} of {splits}, "
+        "where 5 % are allowed by chance."
     )
     page.claim(
         "global robustness of the adder follows from local robustness",
         "no figure",
-        f"predicted {rates(found.told.overall)}, measured {rates(found.seen.overall)}; {inside:.1%} of pairs inside their "
-        f"95 % interval over {splits} divisions",
+        f"predicted {rates(found.told.overall)}, measured {rates(found.seen.overall)}; {inside:.1%} of pairs inside "
+        f"their 95 % interval over {splits} divisions",
         inside >= 0.93,
     )
 
@@ -91,7 +92,7 @@ def _cameras(page: Page, everything: Local) -> None:
     table, fresh = halves(everything, SEED)
     page.text(
         "Two cameras must agree, or two of three; each sees another picture of the same kind of sign under the same "
-        "property and severity. No answer, or a wrong one, is a failure. 43 kinds of signs."
+        f"property and severity. No answer, or a wrong one, is a failure. {len(table.classes)} kinds of signs."
     )
     alone = table.by_property()
     found = []
@@ -115,8 +116,8 @@ def _cameras(page: Page, everything: Local) -> None:
     for name, one in zip(("both agree", "two of three"), found, strict=True):
         count = int(one.disagrees.sum())
         page.text(
-            f"{name.capitalize()}: measured within the predicted interval in {one.inside.mean():.1%} of {one.inside.size} "
-            f"signs × properties; a dependence of the parts is shown for {count}."
+            f"{name.capitalize()}: measured within the predicted interval in {one.inside.mean():.1%} of "
+            f"{one.inside.size} signs × properties; a dependence of the parts is shown for {count}."
         )
 
 
@@ -137,11 +138,12 @@ def _told_and_seen(page: Page, found: Agreement, more: Sequence[tuple[str, list[
 
 def _scatter(found: Agreement) -> Any:
     figure, axes = drawing.axes(1, len(found.conditions), width=1.9, height=2.1, sharex=True, sharey=True)
+    told, seen = found.predicted, found.measured
+    ends = [float(np.floor(10 * min(told.low.min(), seen.rate.min())) / 10), 1.0]
     for place, name in enumerate(found.conditions):
         ax = axes[0, place]
-        told, seen = found.predicted, found.measured
         arms = [told.rate[:, place] - told.low[:, place], told.high[:, place] - told.rate[:, place]]
-        ax.plot([0, 1], [0, 1], color=drawing.COLOURS["truth"], linewidth=0.6)
+        ax.plot(ends, ends, color=drawing.COLOURS["truth"], linewidth=0.6)
         ax.errorbar(
             seen.rate[:, place], told.rate[:, place], yerr=arms, fmt="o", markersize=2, linewidth=0.5,
             color=drawing.COLOURS["ours"],
@@ -156,8 +158,9 @@ def _sweeps(page: Page, setting: Setting) -> None:
     model, data = OnnxModel(setting.file(DIGITS.model)), load("npz", setting.file(DIGITS.data))
     adder = composite(model, data, seed=SEED)
     page.text(
-        f"The share of the levels at which accuracy is at least {THRESHOLD:g} (ASAP, from few inputs at each level): of "
-        "the model, and of the adder of two digits under the same level, as `testifai sweep SPEC.toml --arity 2` does it."
+        f"The share of the levels at which accuracy is at least {THRESHOLD:g} (ASAP, from few inputs at each "
+        "level): of the model, and of the adder of two digits under the same level, as `testifai sweep SPEC.toml "
+        "--arity 2` does it."
     )
     rows = []
     for name in ("classic.gaussian_noise", "classic.rotation", "classic.rotation_clockwise"):

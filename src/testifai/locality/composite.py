@@ -78,16 +78,16 @@ def composite(
     tested = np.unique(labels).tolist()
     sequence = [*tested, *(one for one in range(len(names)) if one not in set(tested))]
     system = build([names[one] for one in tested], [names[one] for one in sequence], combine, arity, expected)
-    columns = np.argsort(sequence)
+    places = np.argsort(sequence)  # of the classes as the model numbers them
     rows = _combinations(len(labels), system.arity, pairs, seed)
     inputs = datasets.rows(data.inputs, rows.reshape(-1))
     if not isinstance(inputs, np.ndarray):
         raise InputError("data: texts, or images of different sizes; a composed system takes inputs of one shape")
-    right = system.right[tuple(columns[labels[rows]].T)]
+    right = system.right[tuple(places[labels[rows]].T)]
     # What is expected but never answered gets a number that no answer has.
     expected_codes = np.where(right >= 0, right, system.codes.max() + 2)
     made = datasets.from_arrays(inputs.reshape(len(rows), system.arity, *inputs.shape[1:]), expected_codes)
-    return Composite(Combined(model, system, columns), made, system.arity)
+    return Composite(Combined(model, system, places), made, system.arity)
 
 
 class Combined(Model):
@@ -95,8 +95,8 @@ class Combined(Model):
 
     outputs = "labels"
 
-    def __init__(self, base: Model, system: System, columns: NDArray[np.intp]) -> None:
-        self.base, self.system, self.columns = base, system, columns
+    def __init__(self, base: Model, system: System, places: NDArray[np.intp]) -> None:
+        self.base, self.system, self.places = base, system, places
         self.name = f"{base.name} in {system.arity} parts"
         self.batch_size = None if base.batch_size is None else max(1, base.batch_size // system.arity)
         self.thread_safe, self.spares_batch, self.repeatable = base.thread_safe, base.spares_batch, base.repeatable
@@ -105,7 +105,7 @@ class Combined(Model):
     @property
     def fingerprint(self) -> str:
         told = hashlib.blake2b(self.base.fingerprint.encode(), digest_size=16)
-        told.update(str(self.system.codes.shape).encode() + self.system.codes.tobytes() + self.columns.tobytes())
+        told.update(str(self.system.codes.shape).encode() + self.system.codes.tobytes() + self.places.tobytes())
         return told.hexdigest()
 
     @property
@@ -116,11 +116,10 @@ class Combined(Model):
         arity = self.system.arity
         flat = np.asarray(batch).reshape(len(batch) * arity, *batch.shape[2:])
         answers = predicted(np.asarray(self.base(flat))).reshape(len(batch), arity)
-        known = (answers >= 0) & (answers < len(self.columns))
-        places = self.columns[np.where(known, answers, 0)]
-        codes = self.system.codes[tuple(places.T)]
+        known = (answers >= 0) & (answers < len(self.places))
+        codes = self.system.codes[tuple(self.places[np.where(known, answers, 0)].T)]
         # An answer that no class has makes no answer of the system.
-        return np.where(known.all(axis=1), codes, self.system.codes.max() + 1).astype(np.int64)
+        return np.asarray(np.where(known.all(axis=1), codes, self.system.codes.max() + 1), np.int64)
 
 
 class _EachPart:

@@ -92,12 +92,13 @@ def _weighted(local: Local, generator: np.random.Generator) -> Floats:
     assert local.sampled is not None
     predicted, classes = local.sampled.predicted, local.sampled.classes
     weights = generator.gamma(1.0, size=len(classes))
+    rows, columns = len(local.classes), len(local.outputs)
     counts = np.zeros(local.confusion.shape)
-    for cell in np.ndindex(predicted.shape[1:]):
-        tried = predicted[:, *cell] >= 0
-        place = classes[tried] * counts.shape[-1] + predicted[tried, *cell]
-        sums = np.bincount(place, weights[tried], minlength=counts[cell].size)
-        counts[cell] = sums.reshape(counts.shape[2:])
+    for which, level in np.ndindex(predicted.shape[1:]):
+        said = predicted[:, which, level]
+        tried = said >= 0
+        sums = np.bincount(classes[tried] * columns + said[tried], weights[tried], minlength=rows * columns)
+        counts[which, level] = sums.reshape(rows, columns)
     return counts
 
 

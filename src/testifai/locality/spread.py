@@ -124,7 +124,7 @@ def shared_variance(rows: NDArray[np.intp], errors: Floats) -> Floats:
         np.add.at(sums, part, errors)
     alone = (errors**2).sum(axis=0)
     # A combination shares all its inputs with itself; chance may make what others add to that negative.
-    return np.maximum((sums**2).sum(axis=0) - (rows.shape[1] - 1) * alone, alone)
+    return np.asarray(np.maximum((sums**2).sum(axis=0) - (rows.shape[1] - 1) * alone, alone))
 
 
 def together(arms: Sequence[Arms]) -> Arms:
