@@ -187,6 +187,8 @@ def test_how_sure_the_model_is_is_told_by_property_and_by_class(command):
         (["spec.toml", "--given", "class"], "--given: 'class' is not accepted; NAME=STATE is"),
         (["spec.toml", "--given", "class=1,class=2"], "--given: class is both 1 and 2"),
         (["spec.toml", "--given", "class=1", "--html", "a.html"], "--html: does not go with --given"),
+        (["spec.toml", "--given", "class=1", "--confidence"], "--confidence: does not go with --given"),
+        (["spec.toml", "--measured", "3"], "--measured: there is no system to measure; give --arity or --combine"),
         (["run.db", "--measured", "3"], "--measured: is for a spec"),
     ],
 )
@@ -223,9 +225,3 @@ def test_an_unknown_name_or_state_is_one_line_that_says_what_there_is(command, g
     assert code == 2
     assert message in err
     assert out == ""
-
-
-def test_a_system_to_measure_must_be_named(command):
-    code, _, err = command("errors", "spec.toml", "--per-class", "20", "--measured", "5")
-    assert code == 2
-    assert "--measured: there is no system to measure; give --arity or --combine" in err

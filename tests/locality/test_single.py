@@ -15,7 +15,7 @@ from .synthetic import confusions, drawn_table, expected_table
 
 pytest.importorskip("pyagrum", reason="the Bayesian network needs pyAgrum: pip install 'testifai[bayes]'")
 
-RUNS = 80
+RUNS = 60
 UNEVEN = Local.from_counts(
     ["a", "b"],
     ["fog", "snow"],
@@ -31,7 +31,7 @@ def covered(truth, ask, *, runs=RUNS, trials=60, alike=0.6, singles=True, **opti
     for seed in range(runs):
         network = Network.of(drawn_table(truth, trials, seed, alike=alike, singles=singles), **options)
         name, given, state = ask.__defaults__
-        (found,) = network.beliefs(name, given=given, draws=80, seed=seed)
+        (found,) = network.beliefs(name, given=given, draws=60, seed=seed)
         held.append(bool(found.rates.low[state] <= wanted <= found.rates.high[state]))
     return float(np.mean(held))
 

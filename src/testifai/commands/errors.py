@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from testifai.space import Space
 
 Measured = TypeVar("Measured")
+NO_SYSTEM = "--measured: there is no system to measure; give --arity or --combine"
 
 
 def errors(
@@ -80,7 +81,10 @@ def errors(
     _check_options(source, {"--per-class": per_class, "--out": out, "--measured": measured}, {"--spec": spec})
     asked = _read_given(given)
     if asked:
-        _check_unused("--given", {"--html": html, "--failures": failures, "--measured": measured})
+        others = {"--html": html, "--failures": failures, "--measured": measured, "--confidence": confidence or None}
+        _check_unused("--given", others)
+    if measured is not None and (arity or 1) == 1 and combine is None:
+        raise InputError(NO_SYSTEM)
     function = None if combine is None else own_function(combine, "--combine")
     from_spec = source.suffix == ".toml"
     run_file = (out or source.with_suffix(".local.db")) if from_spec else source
@@ -168,7 +172,7 @@ class _Subject:
 
         predicted = found.composed
         if predicted is None or found.local.sampled is None:
-            raise InputError("--measured: there is no system to measure; give --arity or --combine")
+            raise InputError(NO_SYSTEM)
         arity, fresh, ids = predicted.setting.system.arity, _beside(run_file), found.local.sampled.ids
 
         def measure(show: Any) -> Agreement:
