@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow test-oldest test-torch lint types coverage bench papers format clean
+.PHONY: demo test test-slow test-oldest test-torch wheel test-wheel lint types coverage bench papers format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +51,18 @@ test-torch: $(VENV)/installed-torch
 	    tests/models/test_torch.py tests/models/test_onnx_torch.py tests/models/test_image_folder.py \
 	    src/testifai/models/resizing.py tests/models/texts tests/data/test_objects.py tests/quality
 
+# The wheel, and the demo from it in an environment that has nothing else, outside the checkout.
+wheel:
+	rm -rf dist
+	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+test-wheel: wheel
+	rm -rf .venv-wheel
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/testifai-*.whl
+	cd / && $(CURDIR)/.venv-wheel/bin/testifai demo
+	rm -rf .venv-wheel
+
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -96,4 +108,4 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) .venv-wheel dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
