@@ -59,8 +59,9 @@ def _adder(page: Page, everything: Local, splits: int) -> None:
     )
     page.text(
         f"The same over {splits} random divisions of the inputs, and from fewer of them. Inside: measured within the "
-        "interval predicted at 95 % for a measurement of this size. A dependence of the parts may be claimed in 5 % of "
-        "divisions by chance."
+        "interval predicted at 95 % for a measurement of this size. A dependence of the parts, of which "
+        "there is none in pairs drawn at random, may be claimed in 5 % of divisions by chance; divisions share most of "
+        "their inputs."
     )
     divided = {count: _divided(everything, splits, count) for count in BUDGETS}
     cells = sum(map(len, table.severities)) * len(table.classes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from testifai.locality import Local, Sampled, confidences, explain, local
-from testifai.locality.local import count_answers
+from testifai.locality.sampled import count_answers
 
 from .synthetic import Known, confusions, drawn_table
 

@@ -8,11 +8,13 @@ from testifai.locality.composite import Composite, composite
 from testifai.locality.confidence import Confidences, confidences
 from testifai.locality.explain import explain
 from testifai.locality.failures import export_failures
+from testifai.locality.inference import Belief
 from testifai.locality.learning import Tables, learn
-from testifai.locality.local import Local, Rates, Sampled
+from testifai.locality.local import Local, Rates
 from testifai.locality.measure import from_run, local
-from testifai.locality.network import Belief, Network
+from testifai.locality.network import Network
 from testifai.locality.pairs import Measurement, composed, paired
+from testifai.locality.sampled import Sampled
 from testifai.locality.summary import Explanation, Trend
 from testifai.locality.system import adder
 from testifai.tomogram.context import Profile

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError, suggest
+from testifai.locality.local import Rates
+from testifai.support.plain import plain
 from testifai.tomogram.statements import MOST_CELLS, Floats
 
 MOST_LISTED = 12  # states in an error
@@ -58,6 +60,26 @@ class Posterior:
         """Plain data for JSON."""
         ranked = self.ranked()
         return {"names": list(self.names), "probabilities": [{"states": words, "p": p} for words, p in ranked]}
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """How probable the states of a variable are, given what is known, with intervals for the tables' finite trials."""
+
+    name: str
+    states: tuple[Any, ...]
+    rates: Rates  # arrays (state)
+
+    def ranked(self, most: int | None = None) -> list[tuple[Any, float, float, float]]:
+        """States that can be, with probability and interval, most probable first."""
+        rate, low, high = self.rates.rate, self.rates.low, self.rates.high
+        order = [place for place in np.argsort(-rate, kind="stable")[:most].tolist() if rate[place] > 0]
+        return [(self.states[i], float(rate[i]), float(low[i]), float(high[i])) for i in order]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        names = ("state", "p", "low", "high")
+        return {"name": self.name, "states": plain([dict(zip(names, one, strict=True)) for one in self.ranked()])}
 
 
 class Inference:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
+from testifai.locality.sampled import Sampled, class_means, count_answers
 from testifai.locality.spread import Floats, class_arms, together
 from testifai.statistics.intervals import wilson
 
@@ -29,26 +30,6 @@ class Rates:
     rate: Any
     low: Any
     high: Any
-
-
-@dataclass(frozen=True, eq=False)
-class Sampled:
-    """The single inputs behind the counts.
-
-    `ids` are their numbers in the data, `classes` the places of their true classes, and `predicted` (input, property,
-    severity) the places of the answers among the outputs, -1 where an input was not tried. `confidence`, of the same
-    shape, is how sure the model was of each answer; None, or NaN, where it gives labels alone.
-    """
-
-    ids: NDArray[np.intp]
-    classes: NDArray[np.intp]
-    predicted: NDArray[np.int32]
-    confidence: NDArray[np.float32] | None = None
-
-    def part(self, rows: NDArray[Any]) -> Sampled:
-        """Some of the inputs, by row or mask."""
-        sure = None if self.confidence is None else self.confidence[rows]
-        return Sampled(self.ids[rows], self.classes[rows], self.predicted[rows], sure)
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,27 +270,6 @@ class Local:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"local robustness: {error!r}; accepted: what as_dict() makes") from None
-
-
-def count_answers(
-    predicted: NDArray[np.int32], classes: NDArray[np.intp], rows: int, columns: int
-) -> NDArray[np.int64]:
-    """The confusion (property, severity, true class, output) of answers (input, property, severity); -1 is none."""
-    counts = np.zeros((*predicted.shape[1:], rows, columns), np.int64)
-    inputs, which, level = np.nonzero(predicted >= 0)
-    np.add.at(counts, (which, level, classes[inputs], predicted[inputs, which, level]), 1)
-    return counts
-
-
-def class_means(values: NDArray[Any], classes: NDArray[np.intp], rows: int) -> Floats:
-    """(class, property, severity): the mean of what is known, NaN where nothing is."""
-    means = np.full((rows, *values.shape[1:]), np.nan)
-    for place in range(rows):
-        mine = values[classes == place]
-        known = ~np.isnan(mine)
-        with np.errstate(invalid="ignore"):
-            means[place] = np.where(known, mine, 0).sum(axis=0, dtype=np.float64) / known.sum(axis=0)
-    return means
 
 
 def _nulls(values: NDArray[Any]) -> Any:

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
-from testifai.locality.local import Local, Sampled, class_means, count_answers
+from testifai.locality.local import Local
+from testifai.locality.sampled import Sampled, class_means, count_answers
 from testifai.locality.sampling import AMONG, PerClass, candidate_mask, class_weights, single_ids
 from testifai.locality.spread import Floats
 from testifai.oracles import Label, Outcome, confidence

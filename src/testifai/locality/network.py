@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.locality.inference import Inference, NetworkNode, Posterior
+from testifai.locality.inference import Belief, Inference, NetworkNode, Posterior
 from testifai.locality.learning import Tables, check_learning, learn
 from testifai.locality.local import Local, Rates
 from testifai.locality.single import SingleTables, learn_single, resampled
 from testifai.locality.system import SHARES, Combine, Expected, adder, build, values
 from testifai.support.checks import choice, number, whole
-from testifai.support.plain import plain
 from testifai.tomogram import Tomogram
 from testifai.tomogram.context import Known, Profile
 from testifai.tomogram.statements import MOST_CELLS, Floats
@@ -46,26 +45,6 @@ class Cause:
     severity: int
     probability: float
     lift: float
-
-
-@dataclass(frozen=True, eq=False)
-class Belief:
-    """How probable the states of a variable are, given what is known, with intervals for the tables' finite trials."""
-
-    name: str
-    states: tuple[Any, ...]
-    rates: Rates  # arrays (state)
-
-    def ranked(self, most: int | None = None) -> list[tuple[Any, float, float, float]]:
-        """States that can be, with probability and interval, most probable first."""
-        rate, low, high = self.rates.rate, self.rates.low, self.rates.high
-        order = [place for place in np.argsort(-rate, kind="stable")[:most].tolist() if rate[place] > 0]
-        return [(self.states[i], float(rate[i]), float(low[i]), float(high[i])) for i in order]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        names = ("state", "p", "low", "high")
-        return {"name": self.name, "states": plain([dict(zip(names, one, strict=True)) for one in self.ranked()])}
 
 
 class Network:
@@ -231,7 +210,7 @@ class Network:
         for place, (name, rate) in enumerate(zip(chosen, best, strict=True)):
             # "weibull": of few draws, the ends that hold a further one so often.
             low, high = np.quantile([one[place] for one in possible], ends, axis=0, method="weibull")
-            # pyAgrum sums in an order that changes the last bits.
+            # Asked for several variables, pyAgrum sums in an order that changes the last bits.
             told = (np.round(end, 12) for end in (rate, np.minimum(low, rate), np.maximum(high, rate)))
             found.append(Belief(name, self.nodes[name].states, Rates(*told)))
         return tuple(found)

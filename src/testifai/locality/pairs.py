@@ -14,8 +14,9 @@ from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
 from testifai.locality.compose import Global, Setting, condition_name, read_conditions
-from testifai.locality.local import Local, Rates, Sampled
+from testifai.locality.local import Local, Rates
 from testifai.locality.measure import known_classes, local
+from testifai.locality.sampled import Sampled
 from testifai.locality.spread import Floats, bounded_arms, shared_variance
 from testifai.locality.system import SHARES, Combine, Expected, build
 from testifai.space import Space

@@ -15,7 +15,7 @@ from testifai.present import terminal
 
 if TYPE_CHECKING:
     from testifai.locality.comparison import Agreement
-    from testifai.locality.network import Belief
+    from testifai.locality.inference import Belief
     from testifai.locality.summary import Explanation, Trend
 
 MOST_WORDS = 3  # trends that are also told in words
