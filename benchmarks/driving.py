@@ -49,22 +49,16 @@ def parts() -> tuple[Path, Data]:
     return model, load("coco", folder / "instances.json")
 
 
+def scanned(model: Path, data: Data, axes: int = len(AXES), **options: Any) -> ta.Tomogram:
+    """All tests of the first so many axes, judged by F1."""
+    space = ta.Space(dict(list(AXES.items())[:axes]))
+    return ta.scan(OnnxDetector(model), data, space, strategy="full", surrogate="none", oracle="detection", **options)
+
+
 def measured(path: Path, axes: int, workers: int | None) -> ta.Tomogram:
     """The full grid, from the file or as far as it is not in it."""
-    model, data = parts()
     begin = time.perf_counter()
-    full = ta.scan(
-        OnnxDetector(model),
-        data,
-        ta.Space(dict(list(AXES.items())[:axes])),
-        strategy="full",
-        surrogate="none",
-        oracle="detection",
-        keep=["value", "detections"],
-        workers=workers,
-        store=path,
-        progress=True,
-    )
+    full = scanned(*parts(), axes, keep=["value", "detections"], workers=workers, store=path, progress=True)
     print(f"{full.inferences:,} inferences in the file; this run took {time.perf_counter() - begin:.0f} s")
     return full
 
