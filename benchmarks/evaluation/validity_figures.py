@@ -135,8 +135,8 @@ def errors(page: Page, found: Found) -> None:
         "distance, a negative error is optimistic. The published way measures the 171 tests of order ≤ 2 and fits a "
         f"random-forest regressor; ours is a Gaussian process on the same tests, on {EXTRA} further tests by chance "
         f"(the default), or on {ALONE} tests by chance and nothing else. The first table has mean absolute errors, "
-        "with their standard deviation over draws where chance chose tests, and as shares of the range. R² is the share "
-        "of the variance among those tests that is explained: 1 is perfect, 0 what their own mean would do."
+        "with their standard deviation over draws where chance chose tests, and as shares of the range. R² is the "
+        "share of the variance among those tests that is explained: 1 is perfect, 0 what their own mean would do."
     )
     page.figure(
         "errors",

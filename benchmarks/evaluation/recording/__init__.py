@@ -1,1 +1,0 @@
-"""What measures the recorded grids again, a module to a family of grids, each with a `record(out, data, device)`."""
