@@ -178,7 +178,7 @@ def _claims(page: Page, found: Found) -> None:
     )
     explained = [_mean(ways[PUBLISHED], "explained") for ways in found]
     page.claim(
-        f"Quality is predictable from tests of one and two perturbations by the forest (counted so from R² {LEAST:g} on)",
+        f"The forest predicts quality from tests of one and two perturbations (counted so from an R² of {LEAST:g} on)",
         "stated for all five tasks",
         f"mean absolute error by the range: {shares(PUBLISHED)}; R² {', '.join(f'{one:.2f}' for one in explained)}",
         all(one >= LEAST for one in explained),

@@ -25,7 +25,7 @@ from testifai.support.batches import take
 
 SEED = 0
 # Inputs of each task's measure.
-SAMPLES = {"mnist": 2000, "cifar10": 200, "gtsrb": 200, "driving": 40, "qqp": 100}
+SAMPLES = {"mnist": 2000, "cifar10": 200, "gtsrb": 200, "driving": 40, "qqp": 60}
 
 
 def record(out: Path, data: Path, device: str, inputs: int | None = None) -> None:
