@@ -100,17 +100,25 @@ class Quality:
             errors=self.errors.astype(np.float32),
         )  # fmt: skip
 
-    def equal_pair(self) -> tuple[int, int]:
-        """Two tests of the same quality with accuracies as far apart as they come, the less accurate first."""
+    @property
+    def known_accuracy(self) -> Floats:
+        """The accuracy, for whoever has seen to it that it is recorded."""
         if self.accuracy is None:
             raise ValueError(f"{self.task.name}: no accuracy is recorded")
-        order = np.argsort(self.flat, kind="stable")
+        return self.accuracy
+
+    def equal_pair(self) -> tuple[int, int]:
+        """Two tests of the same quality with accuracies as far apart as they come, the less accurate first."""
+        accuracy, order = self.known_accuracy, np.argsort(self.flat, kind="stable")
         ends = np.searchsorted(self.flat[order], self.flat[order] + SAME * self.range, side="right")
         alike = [order[start:end] for start, end in enumerate(ends)]
-        pairs = [(one[np.argmin(self.accuracy[one])], one[np.argmax(self.accuracy[one])]) for one in alike]
-        apart = [self.accuracy[more] - self.accuracy[less] for less, more in pairs]
-        less, more = pairs[int(np.argmax(apart))]
-        return int(less), int(more)
+        pairs = [(int(one[np.argmin(accuracy[one])]), int(one[np.argmax(accuracy[one])])) for one in alike]
+        return max(pairs, key=lambda pair: float(accuracy[pair[1]] - accuracy[pair[0]]))
+
+    def equal_accuracies(self) -> tuple[float, float]:
+        """The accuracies of those two."""
+        less, more = self.equal_pair()
+        return float(self.known_accuracy[less]), float(self.known_accuracy[more])
 
     # -- which tests are measured
 
