@@ -29,8 +29,8 @@ def measured(page: Page, tables: Sequence[Quality], missing: Sequence[str]) -> N
         "takes: the penultimate layer of the model under test, scaled to a root mean square of 1; of the detector the "
         "channel means of its backbone. BERTScore F1 is by a MiniLM encoder. The paper's Inception network cannot be "
         "had offline, and it does not name the encoder of its BERTScore: **quality in its units is not comparable "
-        "with ours**, shares of a task's own range are. The same inputs serve all tests of a task; they are few because "
-        "1,296 tests were to take minutes of one core."
+        "with ours**, shares of a task's own range are. The same inputs serve all tests of a task; they are few "
+        "because 1,296 tests were to take minutes of one core."
     )
     rows = []
     for one in tables:
