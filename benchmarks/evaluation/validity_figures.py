@@ -48,6 +48,13 @@ def measured(page: Page, tables: Sequence[Quality], missing: Sequence[str]) -> N
     header = ["task", "quality", "inputs", "least to largest", *(f"mean, order {order}" for order in range(1, 5))]
     header += ["standard error of a test", "rank correlation with the severity sum", "with the accuracy drop"]
     page.table(header, rows, "seed 0 (which inputs)")
+    odd = [one for one in tables if _harmless(one)]
+    if odd:
+        page.text(
+            f"{', '.join(one.task.title for one in odd)}: the less the inputs look like clean ones, the *more* of them "
+            "pass. Photographs that are moved and enlarged have fewer boxes left in view, and what is not there cannot "
+            "be missed."
+        )
     if missing:
         page.text(f"*Not recorded: {'; '.join(missing)}.*")
 
@@ -56,6 +63,12 @@ def _correlations(one: Quality) -> list[str]:
     """Of quality with the severity sum and with the accuracy drop."""
     with_sum = f"{_rank(one.flat, one.sums):+.2f}"
     return [with_sum, "–" if one.drop is None else f"{_rank(one.flat, one.drop):+.2f}"]
+
+
+def _harmless(one: Quality) -> bool:
+    """Whether accuracy is higher where quality is worse."""
+    damage = -one.flat if one.higher_is_better else one.flat
+    return one.drop is not None and _rank(damage, one.drop) < 0
 
 
 def _rank(first: Any, second: Any) -> float:
@@ -71,7 +84,8 @@ def against_sums(page: Page, found: Found) -> None:
         "severity_sum",
         _drawn_sums(found),
         "Quality as measured and as predicted from few tests, and accuracy drop (right axis, dashed), against the "
-        "severity sum: means over all tests of a sum, with standard errors. KID: lower is better; F1: higher.",
+        "severity sum: means over all tests of a sum, in bands of their standard errors. KID: lower is better; F1: "
+        "higher.",
         "seed 0, draw 0",
     )
     tables = [ways[0][0].quality for ways in found]
@@ -105,14 +119,10 @@ def _drawn_sums(found: Found) -> Any:
         lines = [("measured", "truth", "-", one.flat)]
         lines += [(WAYS[way].title, WAYS[way].colour, ":", ways[way][0].values) for way in (PUBLISHED, OURS)]
         for title, colour, style, values in lines:
-            means, spread = one.by_sum(values)
-            panel.errorbar(
-                sums, means, spread, label=title, color=drawing.COLOURS[colour], linestyle=style, linewidth=1.2,
-                elinewidth=0.6,
-            )  # fmt: skip
+            _line(panel, sums, one.by_sum(values), color=drawing.COLOURS[colour], linestyle=style, label=title)
         panel.set(title=one.task.title, xlabel="severity sum", ylabel=one.name)
         if one.drop is not None:
-            _drop(panel, sums, *one.by_sum(one.drop))
+            _drop(panel, sums, one.by_sum(one.drop))
     for panel in panels[len(found) :]:
         panel.axis("off")
     handles, labels = panels[0].get_legend_handles_labels()
@@ -121,10 +131,17 @@ def _drawn_sums(found: Found) -> Any:
     return figure
 
 
-def _drop(panel: Any, sums: Any, means: Floats, spread: Floats) -> None:
+def _line(panel: Any, sums: Any, means: tuple[Floats, Floats], *, color: str, **options: Any) -> None:
+    """Means as a line in a band of their standard errors."""
+    middle, error = means
+    panel.plot(sums, middle, color=color, linewidth=1.2, **options)
+    panel.fill_between(sums, middle - error, middle + error, color=color, alpha=0.25, linewidth=0)
+
+
+def _drop(panel: Any, sums: Any, means: tuple[Floats, Floats]) -> None:
     """The accuracy drop, on an axis of its own at the right."""
     right = panel.twinx()
-    right.errorbar(sums, means, spread, color=drawing.COLOURS["random"], linestyle="--", linewidth=1.2, elinewidth=0.6)
+    _line(right, sums, means, color=drawing.COLOURS["random"], linestyle="--")
     right.set(ylabel="accuracy drop")
     right.grid(visible=False)
     right.spines["right"].set_visible(True)
