@@ -52,8 +52,8 @@ def measured(page: Page, tables: Sequence[Quality], missing: Sequence[str]) -> N
     if odd:
         page.text(
             f"{', '.join(one.task.title for one in odd)}: the less the inputs look like clean ones, the *more* of them "
-            "pass. Photographs that are moved and enlarged have fewer boxes left in view, and what is not there cannot "
-            "be missed."
+            "pass. Probably because photographs that are moved and enlarged have fewer boxes left in view, and what is "
+            "not there cannot be missed."
         )
     if missing:
         page.text(f"*Not recorded: {'; '.join(missing)}.*")
