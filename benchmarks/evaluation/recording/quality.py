@@ -4,8 +4,8 @@
 
 KID for images, by the features of the model under test (its penultimate layer; of the detector the mean of each channel
 of its backbone): half of the sample stays clean, the other half is perturbed. BERTScore F1 for questions, by a MiniLM
-encoder. The publications' Inception network and RoBERTa are not to be had offline. Samples are such that a task takes
-five minutes of one core at most.
+encoder. The publications' Inception network is not to be had offline. Samples are such that a task takes about five
+minutes of one core at most.
 """
 
 from __future__ import annotations
