@@ -203,6 +203,7 @@ def test_surprise_with_training_data_and_a_layer(command, folder):
         (("-n", 0), "tests: must be a whole number, at least 1, got 0"),
         (("--technique", "magic"), "technique: 'magic' is not known; known: balanced"),
         (("--technique", "srs", "--threshold", 0.5), "technique: srs has no option 'threshold'; known: replacement"),
+        (("--technique", "dsa", "--share", 1), "share: must be a number, at least 0 and below 1, got 1.0"),
         (("-o", "a.xlsx"), "a name that ends in .csv"),
         (("-o", "none/a.csv"), "the folder none does not exist"),
         (("-o", "mine.csv"), "mine.csv exists and is never overwritten"),

@@ -32,6 +32,9 @@ def select(
     threshold: Annotated[
         float | None, typer.Option(help="With confidence, dsa, lsa, combined: risk counts above this.")
     ] = None,
+    share: Annotated[
+        float | None, typer.Option(help="With the same four: the share of draws made by risk; default 0.8.")
+    ] = None,
     train: Annotated[
         Path | None, typer.Option(help="With dsa, lsa, combined: the inputs the model was trained on.")
     ] = None,
@@ -56,7 +59,7 @@ def select(
     from testifai.scans.spec import read
 
     rounds.check_out(out)
-    options = {"balance": balance, "threshold": threshold}
+    options = {"balance": balance, "threshold": threshold, "share": share}
     described = {"use": technique, **{name: value for name, value in options.items() if value is not None}}
     selection.make_technique(described)
     names = None if classes is None else _names(classes)

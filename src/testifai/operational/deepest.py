@@ -28,7 +28,7 @@ from testifai.operational.base import (
 )
 from testifai.support.checks import number
 
-# Probability of a weighted draw (Eq. 5).
+# r of Eq. 5, as published: the probability of a weighted draw.
 WEIGHTED = 0.8
 
 
@@ -38,14 +38,18 @@ class DeepEST(ABC):
     Facts per draw: `chance`, the probability q of Eq. 5 with which it was made; `suspects`, how many suspicious
     examples were left before it; `level`, 0 for an unsuspected example, 1 for one of the milder half of the suspects, 2
     for one of the other half. Any first part of the draws is such a sample too.
+
+    `share` is r of Eq. 5: that share of the draws goes to suspects, in proportion to their risk, the rest is uniform.
+    It is below 1, for an estimate without bias needs a chance for every example.
     """
 
     name: str
     needs = CONFIDENCE
     assumes = "that unsuspected examples fail no more often than the milder half of the suspects"
 
-    def __init__(self, *, threshold: float | None = None) -> None:
+    def __init__(self, *, threshold: float | None = None, share: float = WEIGHTED) -> None:
         self.threshold = None if threshold is None else number("threshold", threshold)
+        self.share = number("share", share, least=0, below=1)
 
     @abstractmethod
     def rule(self, risk: Floats) -> float:
@@ -54,14 +58,14 @@ class DeepEST(ABC):
     def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
         """All draws at once: they depend on each other, but on no label."""
         weights = self.weights(needed(frame, self.name))
-        selected = _draws(weights, tests, rng)
+        selected = _draws(weights, self.share, tests, rng)
         suspect = weights > 0
         middle = np.median(weights[suspect]) if suspect.any() else 0.0
         level = suspect.astype(np.int64) + (weights > middle)
         drawn = suspect[selected]
         suspects = np.asarray(np.count_nonzero(suspect) - (np.cumsum(drawn) - drawn))
         yield selected
-        return {"chance": _chances(weights, selected), "level": level[selected], "suspects": suspects}
+        return {"chance": _chances(weights, self.share, selected), "level": level[selected], "suspects": suspects}
 
     def weights(self, risk: Floats) -> Floats:
         """The weight of a link into each example: its risk if suspicious, else nothing.
@@ -83,7 +87,7 @@ class DeepEST(ABC):
         """
         accuracy = 1 - _step_estimates(frame.size, sample).mean()
         everything = int(sample.facts["suspects"][0])
-        parts = [_suspects(frame.size, sample)] if everything else []
+        parts = [_suspects(frame.size, self.share, sample)] if everything else []
         if everything < frame.size:
             parts.append(_unsuspected(frame.size - everything, sample))
         _, fewest, most = intervals.total(parts)
@@ -141,7 +145,7 @@ class LikelihoodSurprise(DeepEST):
         return float(risk.mean() + risk.var())
 
 
-def _draws(weights: Floats, tests: int, rng: np.random.Generator) -> Indices:
+def _draws(weights: Floats, share: float, tests: int, rng: np.random.Generator) -> Indices:
     """Examples in drawing order (Algorithm 1).
 
     Successive weighted draws without replacement come in the order of exponential arrival times with these rates, and
@@ -152,7 +156,7 @@ def _draws(weights: Floats, tests: int, rng: np.random.Generator) -> Indices:
     arrivals = rng.exponential(size=len(suspects)) / weights[suspects]
     hunted = iter(suspects[np.argsort(arrivals)].tolist())
     shuffled = iter(rng.permutation(len(weights)).tolist())
-    weighted = rng.random(tests) < WEIGHTED
+    weighted = rng.random(tests) < share
     weighted[0] = False
     taken: dict[int, None] = {}
     for turn in weighted.tolist():
@@ -164,7 +168,7 @@ def _draws(weights: Floats, tests: int, rng: np.random.Generator) -> Indices:
     return np.fromiter(taken, np.int64, tests)
 
 
-def _chances(weights: Floats, selected: Indices) -> Floats:
+def _chances(weights: Floats, share: float, selected: Indices) -> Floats:
     """The probability with which each draw was made, given those before it (Eq. 5)."""
     drawn = weights[selected]
     untouched = np.delete(weights, selected).sum()
@@ -172,7 +176,7 @@ def _chances(weights: Floats, selected: Indices) -> Floats:
     left = untouched + np.cumsum(drawn[::-1])[::-1]
     uniform = 1 / (len(weights) - np.arange(len(selected)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        chance = np.where(left > 0, WEIGHTED * drawn / left + (1 - WEIGHTED) * uniform, uniform)
+        chance = np.where(left > 0, share * drawn / left + (1 - share) * uniform, uniform)
     chance[0] = uniform[0]
     return chance
 
@@ -204,7 +208,7 @@ def _unsuspected(population: int, sample: Sample) -> intervals.Part:
     return centre, low, max(min(high, rate * population), centre)
 
 
-def _suspects(size: int, sample: Sample) -> intervals.Part:
+def _suspects(size: int, share: float, sample: Sample) -> intervals.Part:
     """Failures among the suspicious examples.
 
     Given that a draw is of a suspect, the chance of this very one is known; failures seen before + outcome / chance is
@@ -218,7 +222,7 @@ def _suspects(size: int, sample: Sample) -> intervals.Part:
         return everything / 2, 0.0, everything
     failed = sample.failed[suspect].astype(float)
     left = sample.facts["suspects"][suspect].astype(float)
-    chance = sample.facts["chance"][suspect] / _suspect_share(size, sample)[suspect]
+    chance = sample.facts["chance"][suspect] / _chance_of_a_suspect(size, share, sample)[suspect]
     each = np.cumsum(failed) - failed + failed / chance
     trust = 1 / left**2
     # As many simple random draws with replacement would be as precise if all chances were equal.
@@ -234,9 +238,9 @@ def _suspects(size: int, sample: Sample) -> intervals.Part:
     return centre, max(low * everything, seen), min(high * everything, seen + unseen)
 
 
-def _suspect_share(size: int, sample: Sample) -> Floats:
+def _chance_of_a_suspect(size: int, share: float, sample: Sample) -> Floats:
     """The probability that each draw is of a suspect, whichever."""
     left = sample.facts["suspects"].astype(float)
-    share = left / (size - np.arange(len(left)))
-    share[1:] = np.where(left[1:] > 0, WEIGHTED + (1 - WEIGHTED) * share[1:], 0.0)
-    return share
+    chance = left / (size - np.arange(len(left)))
+    chance[1:] = np.where(left[1:] > 0, share + (1 - share) * chance[1:], 0.0)
+    return chance
