@@ -2,9 +2,10 @@
 
 Guerriero, Pietrantuono and Russo, "Operation is the hardest teacher: estimating DNN accuracy looking for
 mispredictions" (ICSE 2021). Equation numbers are the paper's. As in its reference implementation, a link into an
-example weighs the example's risk if that exceeds a threshold and nothing otherwise. Every example drawn so far has
-the same link into a given one, so the weighted draw is simply proportional to risk among the suspicious examples not
-yet drawn: no matrix of weights is needed.
+example weighs the example's risk if that exceeds a threshold and nothing otherwise. (In the paper's text it is the
+example where the link begins that must exceed it; the published tables are those of the implementation.) Every example
+drawn so far has the same link into a given one, so the weighted draw is simply proportional to risk among the
+suspicious examples not yet drawn: no matrix of weights is needed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from testifai.operational import intervals
+from testifai.operational import intervals, thresholds
 from testifai.operational.base import (
     COMBINED,
     CONFIDENCE,
@@ -26,6 +27,7 @@ from testifai.operational.base import (
     Sample,
     needed,
 )
+from testifai.operational.thresholds import Threshold
 from testifai.support.checks import number
 
 # r of Eq. 5, as published: the probability of a weighted draw.
@@ -40,15 +42,16 @@ class DeepEST(ABC):
     for one of the other half. Any first part of the draws is such a sample too.
 
     `share` is r of Eq. 5: that share of the draws goes to suspects, in proportion to their risk, the rest is uniform.
-    It is below 1, for an estimate without bias needs a chance for every example.
+    It is below 1, for an estimate without bias needs a chance for every example. `threshold` replaces the published
+    rule by a number or by a quantile of the risks ("q0.9": the riskiest tenth is suspicious).
     """
 
     name: str
     needs = CONFIDENCE
     assumes = "that unsuspected examples fail no more often than the milder half of the suspects"
 
-    def __init__(self, *, threshold: float | None = None, share: float = WEIGHTED) -> None:
-        self.threshold = None if threshold is None else number("threshold", threshold)
+    def __init__(self, *, threshold: Threshold | None = None, share: float = WEIGHTED) -> None:
+        self.threshold = None if threshold is None else thresholds.checked(threshold)
         self.share = number("share", share, least=0, below=1)
 
     @abstractmethod
@@ -67,12 +70,21 @@ class DeepEST(ABC):
         yield selected
         return {"chance": _chances(weights, self.share, selected), "level": level[selected], "suspects": suspects}
 
+    def limit(self, risk: Floats) -> float:
+        """The risk above which an example is suspicious."""
+        return self.rule(risk) if self.threshold is None else thresholds.limit(self.threshold, risk)
+
+    def doubts(self, frame: Frame) -> str | None:
+        """That hardly any example is suspicious, if so."""
+        risk = needed(frame, self.name)
+        return thresholds.few_suspects(self.name, risk, self.limit(risk))
+
     def weights(self, risk: Floats) -> Floats:
         """The weight of a link into each example: its risk if suspicious, else nothing.
 
         Where a suspicious risk is not positive (LSA is a logarithm) all are counted from the lowest instead.
         """
-        suspect = risk > (self.rule(risk) if self.threshold is None else self.threshold)
+        suspect = risk > self.limit(risk)
         weight = risk if not suspect.any() or risk[suspect].min() > 0 else risk - risk.min()
         return np.where(suspect, weight, 0.0)
 
@@ -134,7 +146,7 @@ class LikelihoodSurprise(DeepEST):
     """DeepEST_LSA: risk is the likelihood-based surprise, suspicious above mean + variance.
 
     The published rule adds a variance to a mean: where surprises are spread wide nothing exceeds it, and the sample
-    is a simple random one. Give a threshold then.
+    is a simple random one. Give a threshold then, such as "q0.9".
     """
 
     name = "lsa"
