@@ -1,4 +1,4 @@
-"""Failures found against the error of the estimate: `balanced` over its knob beside every published technique.
+"""Failures found against the error of the estimate: `balanced` over its knob beside the published techniques.
 
     python benchmarks/operational_frontier.py [--repetitions 1000] [--tests 200] [--subjects LN5_MNIST …]
                                               [--plots docs/images]
@@ -24,7 +24,8 @@ from pathlib import Path
 
 import numpy as np
 from common import need
-from evaluation.operational_subjects import DEEPEST, SUBJECTS, Subject, published
+from evaluation.operational_subjects import DEEPEST, SUBJECTS, Subject
+from evaluation.operational_subjects import published as table
 from evaluation.operational_trials import Arm
 from evaluation.operational_trials import measure as repeated
 
@@ -49,7 +50,7 @@ class Point:
 
 def read(name: str) -> Subject:
     """A table; it has no activations, so "ces" is given the auxiliary values as features."""
-    subject = published(need(f"reference/deepest/{name}.csv")[0])
+    subject = table(need(f"reference/deepest/{name}.csv")[0])
     return replace(subject, features=np.stack(list(subject.risks.values()), axis=1))
 
 

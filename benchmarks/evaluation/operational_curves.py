@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from evaluation import drawing
 from evaluation import operational_published as paper
+from evaluation.operational_drawing import frontiers, legend, line, ratios
 from evaluation.operational_study import (
     CURVE,
     DEFAULT,
@@ -26,10 +25,6 @@ from evaluation.page import Page, seconds
 from testifai.operational import resolve
 
 SEEDS = f"seeds 0–{CURVE - 1}"
-LINES = {
-    "SRS": ("random", "o"), "CES": ("truth", "P"), "CS": ("published", "s"), "DSA": ("other", "^"),
-    "LSA": ("another", "v"), "C": ("third", "D"), f"balanced {DEFAULT:g}": ("ours", "o"),
-}  # fmt: skip
 
 
 def sizes(page: Page, study: Study) -> None:
@@ -46,13 +41,13 @@ def sizes(page: Page, study: Study) -> None:
     for column, one in enumerate(subjects):
         for name in names:
             runs = [found[one.name, name, size] for size in SIZES]
-            _line(axes[0, column], SIZES, [run.found for run in runs], name)
-            _line(axes[1, column], SIZES, [run.mse for run in runs], name)
+            line(axes[0, column], SIZES, [run.found for run in runs], name)
+            line(axes[1, column], SIZES, [run.mse for run in runs], name)
         axes[0, column].set_title(one.title)
         _tests(axes[0, column], "failures" if column == 0 else "")
         _tests(axes[1, column], "MSE" if column == 0 else "")
         axes[1, column].set_xlabel("tests")
-    axes[0, 0].legend(fontsize=6)
+    legend(figure, axes[0, 0])
     page.figure("sizes", figure, "Failures found and mean squared error against the number of tests", SEEDS)
     first, last = subjects[0], subjects[-1]
     rows = [
@@ -165,18 +160,18 @@ def shares(page: Page, study: Study) -> None:
     for name in VARIANTS:
         for column, one in enumerate(subjects):
             runs = [study.trials(one, variant(one, name, share=share), CURVE) for share in SHARES]
-            ratios = [run.mse / one.simple(paper.TESTS) for run in runs]
-            _line(axes[0, column], SHARES, [run.found for run in runs], name)
-            _line(axes[1, column], SHARES, ratios, name)
-            cells = [f"{run.found:.1f} / {ratio:.2f}" for run, ratio in zip(runs, ratios, strict=True)]
+            errors = [run.mse / one.simple(paper.TESTS) for run in runs]
+            line(axes[0, column], SHARES, [run.found for run in runs], name)
+            line(axes[1, column], SHARES, errors, name)
+            cells = [f"{run.found:.1f} / {ratio:.2f}" for run, ratio in zip(runs, errors, strict=True)]
             rows.append([f"{name}, {one.title}", *cells])
     for column, one in enumerate(subjects):
         axes[0, column].set_title(one.title)
-        axes[1, column].set_yscale("log")
+        ratios(axes[1, column])
         axes[1, column].set_xlabel("r")
     axes[0, 0].set_ylabel("failures")
     axes[1, 0].set_ylabel("MSE / that of SRS")
-    axes[0, 0].legend(fontsize=6)
+    legend(figure, axes[0, 0])
     page.text(
         "r is the option `share`: the probability of a draw by risk. The paper takes 0.8 and suggests tuning. "
         "Failures found / MSE over that of SRS with 200 tests. (At r = 0 the draws are those of SRS, and the "
@@ -189,27 +184,17 @@ def shares(page: Page, study: Study) -> None:
 def own(page: Page, study: Study) -> None:
     """Our own models on drifted streams, and CES."""
     streams = study.streams
-    figure, axes = drawing.axes(1, len(streams), width=3.0, height=2.4)
     rows = []
-    for column, one in enumerate(streams):
-        plot = axes[0, column]
-        curve = study.curve(one)
-        knob = [run.found for _, run in curve], [run.mse / one.simple(paper.TESTS) for _, run in curve]
-        plot.plot(*knob, color=drawing.COLOURS["ours"], marker=".", label="balanced 0 … 1")
+    for one in streams:
         for name in arms(one):
-            run, ratio = study.main(one, name), study.ratio(one, name)
+            run = study.main(one, name)
             equal = study.equal(one, run.found)
             told = "–" if equal is None else f"{equal.ratio:.2f} at {equal.balance:.2f}"
+            noise = "exact" if name == "SRS" else f"± {run.mse_error / one.simple(paper.TESTS):.2f}"
             rows.append([
-                f"{one.title} ({1 - one.rate:.4f}): {name}", _mean(run), f"{ratio:.2f} ± {_noise(one, run, name)}",
-                f"{run.coverage:.3f}", told,
+                f"{one.title} ({1 - one.rate:.4f}): {name}", f"{run.found:.1f} ± {run.deviation:.1f}",
+                f"{study.ratio(one, name):.2f} {noise}", f"{run.coverage:.3f}", told,
             ])  # fmt: skip
-            if name in LINES and name in (*VARIANTS, "SRS", "CES"):
-                colour, marker = LINES[name]
-                plot.plot(run.found, ratio, marker, color=drawing.COLOURS[colour], label=name)
-        plot.set(title=one.title, yscale="log", xlabel=f"failures found with {paper.TESTS} tests")
-    axes[0, 0].set_ylabel("MSE / that of SRS")
-    axes[0, 0].legend(fontsize=6)
     page.text(
         "Two fifths of each stream are as they were, the rest went through mixes of two or three corruptions. "
         "Surprise is measured against unchanged inputs; CES balances the traces of the last hidden layer, binned as "
@@ -219,10 +204,15 @@ def own(page: Page, study: Study) -> None:
         ["technique", "failures", "MSE / SRS's", "coverage", "balanced at equal failures: MSE / SRS's"], rows,
         f"seeds 0–{MAIN - 1}; CES and the curve 0–{CURVE - 1}",
     )  # fmt: skip
-    page.figure("own", figure, "Our own models: further right finds more, further down is more precise", SEEDS)
-    ratios = [study.ratio(one, "CES") for one in streams]
+    page.figure(
+        "own",
+        frontiers(study, streams),
+        "Our own models: further right finds more, further down is more precise",
+        SEEDS,
+    )
+    errors = [study.ratio(one, "CES") for one in streams]
     page.claim("CES is more precise than SRS (Li et al.; here on real traces)", "second best in 3 of 5",
-               "MSE " + ", ".join(f"{value:.2f}" for value in ratios) + " of SRS's", max(ratios) < 1)  # fmt: skip
+               "MSE " + ", ".join(f"{value:.2f}" for value in errors) + " of SRS's", max(errors) < 1)  # fmt: skip
 
 
 def cost(page: Page, study: Study) -> None:
@@ -249,11 +239,6 @@ def area(risk: Any, failed: Any) -> float:
     return float((ranks[failed].sum() - failures * (failures + 1) / 2) / (failures * (len(failed) - failures)))
 
 
-def _line(plot: Any, x: Sequence[float], y: Sequence[float], name: str) -> None:
-    colour, marker = LINES[name]
-    plot.plot(x, y, color=drawing.COLOURS[colour], marker=marker, markersize=3, linewidth=1, label=name)
-
-
 def _tests(plot: Any, label: str) -> None:
     plot.set(xscale="log", yscale="log", ylabel=label)
     plot.set_xticks(SIZES, [str(size) for size in SIZES])
@@ -263,14 +248,6 @@ def _tests(plot: Any, label: str) -> None:
 def _cell(one: Subject, run: Any, size: int) -> str:
     simple = one.simple(size)
     return f"{run.found:.1f}, {run.mse / simple:.2f} ± {run.mse_error / simple:.2f}"
-
-
-def _mean(run: Any) -> str:
-    return f"{run.found:.1f} ± {run.deviation:.1f}"
-
-
-def _noise(one: Subject, run: Any, name: str) -> str:
-    return "0" if name == "SRS" else f"{run.mse_error / one.simple(paper.TESTS):.2f}"
 
 
 PARTS = (

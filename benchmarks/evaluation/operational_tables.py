@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluation import operational_published as paper
+from evaluation.operational_drawing import frontiers
 from evaluation.operational_study import CURVE, DEFAULT, MAIN, VARIANTS, Study, arms
 from evaluation.operational_subjects import Subject
 from evaluation.operational_trials import Trials
@@ -217,6 +218,10 @@ def ours(page: Page, study: Study) -> None:
     page.table(
         ["technique", "failures", "MSE", "coverage", f"balanced {DEFAULT:g}: failures", "MSE", "coverage",
          "at equal failures: balance", "MSE"], rows, f"{SEEDS}; along the curve 0–{CURVE - 1}",
+    )  # fmt: skip
+    page.figure(
+        "frontier", frontiers(study, subjects),
+        "Failures found with 200 tests and mean squared error: right is better, down is better", SEEDS,
     )  # fmt: skip
     better = {}
     for one in subjects:
