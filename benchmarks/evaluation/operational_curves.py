@@ -96,7 +96,7 @@ def influence(page: Page, study: Study) -> None:
         for one in subjects:
             risk = one.risk(use)
             told = {"threshold": one.thresholds[use]} if use in one.thresholds else {}
-            suspect = resolve(use, **told).weights(risk) > 0  # type: ignore[attr-defined]
+            suspect = resolve(use, **told).weights(risk) > 0
             areas[one.name, use] = area(risk, one.failed)
             hits = f"{one.failed[suspect].mean():.2f}" if suspect.any() else "–"
             reached = one.failed[suspect].sum() / one.failed.sum()

@@ -173,7 +173,7 @@ def thresholds(page: Page, study: Study) -> None:
         for one in subjects:
             arm = arms(one)[name]
             technique = resolve(arm.use, **arm.options)
-            suspects = int(np.count_nonzero(technique.weights(one.risk(arm.use))))  # type: ignore[attr-defined]
+            suspects = int(np.count_nonzero(technique.weights(one.risk(arm.use))))
             cells.append(f"{suspects:,} / {study.main(one, name).found:.1f} / {study.ratio(one, name):.2f}")
         rows.append([name + ("" if "," in name else ", by hand"), *cells])
     page.text(
@@ -246,7 +246,7 @@ def _beside(study: Study, one: Subject, name: str) -> list[str]:
 
 
 def _suspects(subject: Subject) -> int:
-    return int(np.count_nonzero(resolve("lsa").weights(subject.risk("lsa"))))  # type: ignore[attr-defined]
+    return int(np.count_nonzero(resolve("lsa").weights(subject.risk("lsa"))))
 
 
 def _pair(study: Study, one: Subject, row: str, column: str) -> str:

@@ -50,7 +50,7 @@ def test_few_suspects_are_told_with_a_threshold_that_works(caplog):
 def test_a_selection_tells_before_anybody_labels(caplog):
     scores = np.random.default_rng(0).dirichlet([1, 1], 300).astype(np.float32)
     with caplog.at_level(logging.WARNING):
-        choose(lambda rows: rows, from_arrays(scores), technique={"use": "confidence", "threshold": 0.49}, tests=40)
+        choose(lambda rows: rows, from_arrays(scores), technique={"use": "confidence", "threshold": 0.4999}, tests=40)
     assert 'try threshold = "q0.9"' in caplog.text
 
 

@@ -104,7 +104,7 @@ def record(out: Path, data: Path, device: str) -> None:
     for stream in STREAMS:
         needed = [stream.model, stream.data, *([stream.training] if stream.training else [])]
         if all((data / name).exists() for name in needed):
-            np.savez_compressed(out / f"{stream.name}.npz", **_facts(stream, data))  # type: ignore[arg-type]
+            np.savez_compressed(out / f"{stream.name}.npz", **_facts(stream, data))
 
 
 def _facts(stream: Stream, folder: Path) -> dict[str, NDArray[np.generic]]:
