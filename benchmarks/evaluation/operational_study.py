@@ -12,6 +12,7 @@ from evaluation.operational_subjects import SUBJECTS, Subject, published, record
 from evaluation.operational_trials import Arm, Trials, measure
 from evaluation.recording.operational import STREAMS
 from evaluation.setting import MissingFileError, Setting
+from testifai.operational.deepest import WEIGHTED
 
 MAIN, CURVE = 1000, 200  # repetitions at the published setting, and along curves
 KNOB = (0.0, 0.1, 0.3, 0.5, 0.8, 1.0)
@@ -27,7 +28,7 @@ def variant(subject: Subject, name: str, **options: float) -> Arm:
     """A variant with the authors' threshold where they set one by hand."""
     use = USES[name]
     told = {"threshold": subject.thresholds[use]} if use in subject.thresholds else {}
-    return Arm(name, use, {**told, **options})
+    return Arm(name, use, {"share": WEIGHTED, **told, **options})
 
 
 def arms(subject: Subject) -> dict[str, Arm]:
@@ -59,7 +60,7 @@ class Study:
     """Subjects and what was measured on them so far."""
 
     setting: Setting
-    made: dict[tuple[str, str, int, int], Trials] = field(default_factory=dict)
+    made: dict[tuple[str, str, int], Trials] = field(default_factory=dict)
 
     @cached_property
     def tables(self) -> list[Subject]:
@@ -76,12 +77,12 @@ class Study:
         return [recorded(path) for path in there]
 
     def trials(self, subject: Subject, arm: Arm, repetitions: int, tests: int = TESTS) -> Trials:
-        """Repetitions of one technique, made once."""
+        """The first repetitions of one technique; none is made twice."""
         count = self.setting.times(repetitions)
-        key = (subject.name, f"{arm}", tests, count)
-        if key not in self.made:
+        key = (subject.name, f"{arm}", tests)
+        if key not in self.made or len(self.made[key].accuracy) < count:
             self.made[key] = measure(subject, arm, tests, count)
-        return self.made[key]
+        return self.made[key].first(count)
 
     def main(self, subject: Subject, name: str) -> Trials:
         """A technique at the published setting; CES, which is slow, less often."""

@@ -12,10 +12,6 @@ from numpy.typing import NDArray
 
 from evaluation.operational_subjects import Subject
 from testifai.operational import conclude, draw, frame, resolve
-from testifai.operational.base import Estimate, Frame, Sample, Technique
-
-# Their estimate is a function of how many failed, and an exact interval takes longer than the draws.
-COUNTING = ("srs", "ces")
 
 
 @dataclass(frozen=True)
@@ -88,21 +84,11 @@ def measure(subject: Subject, arm: Arm, tests: int, repetitions: int) -> Trials:
     """Repetitions with the seeds from 0 on."""
     technique = resolve(arm.use, **arm.options)
     whole = frame(risk=subject.risk(arm.use), features=subject.features if arm.use == "ces" else None)
-    known: dict[int, Estimate] = {}
     rows, seconds = [], 0.0
     for seed in range(repetitions):
         begin = time.process_time()
         sample = draw(technique, whole, tests, np.random.default_rng(seed), subject.failed.__getitem__)
         seconds += time.process_time() - begin
-        answer = _concluded(technique, whole, sample, known)
+        answer = conclude(technique, whole, sample)
         rows.append((answer.accuracy, answer.failures, answer.low, answer.high))
     return Trials(1 - subject.rate, *np.array(rows, float).T, seconds / repetitions)
-
-
-def _concluded(technique: Technique, whole: Frame, sample: Sample, known: dict[int, Estimate]) -> Estimate:
-    if technique.name not in COUNTING:
-        return conclude(technique, whole, sample)
-    failures = int(sample.failed.sum())
-    if failures not in known:
-        known[failures] = conclude(technique, whole, sample)
-    return known[failures]
