@@ -12,7 +12,7 @@ __version__ = VERSION
 forwards.install()
 
 if TYPE_CHECKING:
-    from testifai import data, locality, models, operational, oracles, perturb, quality, testing
+    from testifai import data, locality, models, operational, oracles, perturb, quality, testing, verification
     from testifai.engine import stopping
     from testifai.errors import InputError
     from testifai.perturb import Perturbation, apply, perturbation
@@ -50,12 +50,13 @@ _WHERE = {
     "sweep": "testifai.sweeps:sweep",
     "sweep_model": "testifai.sweeps:sweep_model",
     "testing": "testifai.testing",
+    "verification": "testifai.verification",
 }
 
 __all__ = [
     "Answer", "InputError", "Perturbation", "Space", "Tomogram", "apply", "calibrate", "compare", "data",
     "locality", "merge", "models", "open", "operational", "oracles", "perturb", "perturbation", "quality", "scan",
-    "stopping", "sweep", "sweep_model", "testing",
+    "stopping", "sweep", "sweep_model", "testing", "verification",
 ]  # fmt: skip
 
 

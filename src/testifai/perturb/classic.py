@@ -16,6 +16,7 @@ import numpy as np
 from testifai.perturb import corruptions
 from testifai.perturb.geometric import AffineChoice, affine_perturbation, turn
 from testifai.perturb.images import GROUPED, image_perturbation
+from testifai.perturb.smooth import times
 
 
 @image_perturbation("classic.gaussian_noise", severities=[0.0, 0.1, 0.2, 0.3, 0.4, 0.5], levels=(0.0, 0.5))
@@ -30,7 +31,9 @@ def rotation(degrees: float, rng: Any, height: int, width: int) -> AffineChoice:
     return turn(math.radians(degrees), height, width), None
 
 
-@image_perturbation("classic.brightness", severities=[1.0, 0.8, 0.6, 0.4, 0.2, 0.1], levels=(1.0, 0.1), slab=GROUPED)
+@image_perturbation(
+    "classic.brightness", severities=[1.0, 0.8, 0.6, 0.4, 0.2, 0.1], levels=(1.0, 0.1), slab=GROUPED, smooth=times
+)
 def brightness(ops: ModuleType, images: Any, factor: float, rng: Any) -> Any:
     """Darken: multiply all values by a factor below 1 (deeptest.contrast has the factors above 1)."""
     return ops.lookup(images, np.floor(np.arange(256) * factor + 0.5).astype(np.uint8))
