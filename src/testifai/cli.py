@@ -23,6 +23,7 @@ from testifai.commands.errors import errors
 from testifai.commands.estimate import estimate
 from testifai.commands.explore import explore
 from testifai.commands.export import export
+from testifai.commands.hunt import hunt
 from testifai.commands.independence import independence
 from testifai.commands.init import init
 from testifai.commands.merge import merge
@@ -73,7 +74,7 @@ def _root(
 # In the order that --help lists them.
 for command in (
     demo, init, run, query, show, export, check, perturbations, plugins, merge, compare, independence, benchmark,
-    report, explore, errors, validity, sweep, select, estimate, verify,
+    report, explore, errors, validity, sweep, select, estimate, hunt, verify,
 ):  # fmt: skip
     app.command()(command)
 
