@@ -1,8 +1,8 @@
 """How hard single inputs are, from a few trials of each.
 
 logit P(failure) = severity of the test + difficulty of the input: G. Rasch's model of persons and items (1960), with
-difficulties drawn from a normal distribution. The severity of a test follows from its failure rate, which is known better
-than a few trials of one input could tell.
+difficulties drawn from a normal distribution. The severity of a test follows from its failure rate, which is known
+better than a few trials of one input could tell.
 """
 
 from __future__ import annotations
