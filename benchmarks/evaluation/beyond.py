@@ -1,8 +1,8 @@
-"""Future work of the papers, done: inputs prioritised, r of DeepEST chosen from the first labels, regions for verifiers."""
+"""Future work of the papers, done: inputs prioritised, r of DeepEST chosen by labels, regions for verifiers."""
 
 from __future__ import annotations
 
-from evaluation import beyond_hunting, beyond_verification
+from evaluation import beyond_hunting, beyond_shares, beyond_verification
 from evaluation.page import Page
 from evaluation.setting import Setting
 
@@ -14,4 +14,5 @@ def write(page: Page, setting: Setting) -> None:
         "tomography (§8); DeepEST fixes r = 0.8 by hand. Each is a part of the product here."
     )
     beyond_hunting.write(page, setting)
+    beyond_shares.write(page, setting)
     beyond_verification.write(page, setting)

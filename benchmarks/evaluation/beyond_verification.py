@@ -39,7 +39,7 @@ def write(page: Page, setting: Setting) -> None:
         page.claim(
             "formal verification gives guarantees on subsets that the tomography finds",
             "a complement, not done",
-            f"graphs with rounding answer alike at {np.mean(exact):.2%} of all points, without at {np.mean(smooth):.2%}",
+            f"graphs with rounding answer alike at {np.mean(exact):.2%} of points, without at {np.mean(smooth):.2%}",
             None,
         )
 

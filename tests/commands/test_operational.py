@@ -203,6 +203,7 @@ def test_a_threshold_that_suspects_nobody_is_told_and_a_quantile_is_taken(comman
     assert "0 of 400 examples" in told
     assert told.endswith('try threshold = "q0.9"')
     assert command(*arguments, "q0.9", "--share", 0.5, "-o", "b.csv")[0] == 0
+    assert command(*arguments, "q0.9", "--share", "auto", "-o", "c.csv")[0] == 0
     assert len(caplog.messages) == 1
 
 

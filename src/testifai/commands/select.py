@@ -34,7 +34,8 @@ def select(
         typer.Option(help="With confidence, dsa, lsa, combined: risk counts above this; q0.9: of the riskiest tenth."),
     ] = None,
     share: Annotated[
-        float | None, typer.Option(help="With the same four: the share of draws made by risk; default 0.8.")
+        str | None,
+        typer.Option(help="With the same four: the share of draws made by risk, or auto; default 0.8."),
     ] = None,
     train: Annotated[
         Path | None, typer.Option(help="With dsa, lsa, combined: the inputs the model was trained on.")
@@ -60,7 +61,7 @@ def select(
     from testifai.scans.spec import read
 
     rounds.check_out(out)
-    options = {"balance": balance, "threshold": _number_or_word(threshold), "share": share}
+    options = {"balance": balance, "threshold": _number_or_word(threshold), "share": _number_or_word(share)}
     described = {"use": technique, **{name: value for name, value in options.items() if value is not None}}
     selection.make_technique(described)
     names = None if classes is None else _names(classes)
