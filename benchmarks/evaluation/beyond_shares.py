@@ -25,9 +25,9 @@ def write(page: Page, setting: Setting) -> None:
             'DeepEST sends r = 0.8 of its draws to suspicious examples. `share = "auto"` draws a fifth of the labels '
             "with r = 0.5, fits a curve of failure rates over the ranks of the risks to them, and draws the rest with "
             "the largest r whose estimate is expected to be as good as that of simple random sampling (SRS). Each "
-            "draw's chance is known given those before it, labels included, so Eq. 6 holds draw by draw and the estimate "
-            "stays unbiased: the bias found is given in standard errors of its mean. Error: mean squared error over "
-            f"that of SRS, with its standard error. {TESTS} labels."
+            "draw's chance is known given those before it, labels included, so Eq. 6 holds draw by draw and the "
+            "estimate stays unbiased: the bias found is given in standard errors of its mean. Error: mean squared error "
+            f"over that of SRS, with its standard error. {TESTS} labels."
         )
         rows, found = [], []
         for subject in _subjects(page, setting):
