@@ -26,8 +26,8 @@ def write(page: Page, setting: Setting) -> None:
             "with r = 0.5, fits a curve of failure rates over the ranks of the risks to them, and draws the rest with "
             "the largest r whose estimate is expected to be as good as that of simple random sampling (SRS). Each "
             "draw's chance is known given those before it, labels included, so Eq. 6 holds draw by draw and the "
-            "estimate stays unbiased: the bias found is given in standard errors of its mean. Error: mean squared error "
-            f"over that of SRS, with its standard error. {TESTS} labels."
+            "estimate stays unbiased: the bias found is given in standard errors of its mean. Error: mean squared "
+            f"error over that of SRS, with its standard error. {TESTS} labels."
         )
         rows, found = [], []
         for subject in _subjects(page, setting):

@@ -64,6 +64,22 @@ def test_a_hunt_against_the_clean_answer(subject):
     assert len(found.tests) > 30
 
 
+def test_an_interrupted_hunt_keeps_what_it_found(subject):
+    from testifai.scans.hunting import hunted
+
+    run = subject[-1]
+    rounds = iter(range(3))
+
+    def measure(work, found):
+        if next(rounds) == 2:
+            raise KeyboardInterrupt
+        for test, places in zip(work.configurations.tolist(), work.places, strict=True):
+            found.record(test, places, np.zeros(len(places), bool))
+
+    found = hunted(run, measure, BUDGET)
+    assert found.inferences == len(found.tests) == 2 * BUDGET // 20
+
+
 def test_mistakes_are_one_line(subject):
     model, data, _, run = subject
     with pytest.raises(ta.InputError, match="budget"):

@@ -41,11 +41,12 @@ def hunt(
     rows = tomogram.space.matrix(found.tests)
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
-        table.writerow(["input", *tomogram.space.names, "probability"])
+        places = [f"{name}_place" for name in tomogram.space.names] if tomogram.space.order_sensitive else []
+        table.writerow(["input", *tomogram.space.names, *places, "probability"])
         for number, severities, chance in zip(
             found.inputs.tolist(), rows.tolist(), found.probability.tolist(), strict=True
         ):
-            table.writerow([number, *severities[: len(tomogram.space.names)], f"{chance:.4f}"])
+            table.writerow([number, *severities, f"{chance:.4f}"])
     failing = len(found.failing_inputs)
     if as_json:
         curve = [dict(zip(("inferences", "failures", "inputs"), point, strict=True)) for point in found.curve]

@@ -75,7 +75,7 @@ def hunt(
 
 
 def hunted(tomogram: Tomogram, run: Measure, budget: int, query: str | None = None, *, once: bool = False) -> Hunt:
-    """The same with a function that runs work."""
+    """The same with a function that runs work. Ctrl-C ends a hunt, with what it has found until then."""
     left = whole("budget", budget, least=1)
     prioritiser, found = Prioritiser.of(tomogram, query), Outcomes(tomogram.outcomes.inputs)
     size = max(1, -(-budget // ROUNDS))
@@ -86,7 +86,10 @@ def hunted(tomogram: Tomogram, run: Measure, budget: int, query: str | None = No
         if not len(chosen):
             break
         before = found.total()
-        run(work_of(chosen), found)
+        try:
+            run(work_of(chosen), found)
+        except KeyboardInterrupt:
+            left = 0
         parts.append((chosen, _failed(chosen, found)))
         left -= found.total() - before
         inputs = np.concatenate([one.inputs[bad] for one, bad in parts])
@@ -110,7 +113,8 @@ def _failed(chosen: Priorities, found: Outcomes) -> NDArray[np.bool_]:
     failed = np.zeros(len(chosen), bool)
     for test in np.unique(chosen.tests).tolist():
         own = chosen.tests == test
-        failed[own] = ~found.passed(test, chosen.places[own])
+        places = chosen.places[own]
+        failed[own] = found.attempted(test, places) & ~found.passed(test, places)
     return failed
 
 
