@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluation import operational_curves, operational_tables
+from evaluation import operational_curves, operational_ours, operational_tables
 from evaluation.operational_study import Study
 from evaluation.page import Page
 from evaluation.setting import Setting
@@ -19,7 +19,7 @@ def write(page: Page, setting: Setting) -> None:
         "models only, and on the published subjects its figures are the paper's.",
     )
     study = Study(setting)
-    for part in (*operational_tables.PARTS, *operational_curves.PARTS):
+    for part in (*operational_tables.PARTS, *operational_ours.PARTS, *operational_curves.PARTS):
         with page.part(part.title):
             part.write(page, study)
             page.say(part.title)
