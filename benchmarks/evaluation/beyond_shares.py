@@ -49,6 +49,7 @@ def write(page: Page, setting: Setting) -> None:
         parts = ("failures", "error / SRS", "coverage", "bias")
         header = ["subject", "technique", *(f"{part}, {name}" for name in ARMS for part in parts)]
         page.table(header, rows, seeds)
+        _said(page, found)
         _figure(page, found, seeds)
         _claims(page, found)
 
@@ -65,6 +66,23 @@ def _subjects(page: Page, setting: Setting) -> Iterator[Subject]:
             yield recorded(setting.grid(f"operational_{name}.npz"))
         except MissingFileError as error:
             page.missing.append(f"r of DeepEST: {error}")
+
+
+def _said(page: Page, found: list[tuple[Subject, str, dict[str, Trials]]]) -> None:
+    held = [pair["auto"].mse - 2 * pair["auto"].mse_error <= subject.simple(TESTS) for subject, _, pair in found]
+    page.text(
+        f"The error of auto is that of SRS or less, within two standard errors, in {sum(held)} of {len(held)} rows; "
+        "failures are what it pays with."
+    )
+    for technique in TECHNIQUES:
+        if _in_vain(found, technique):
+            page.text(f"With `{technique}`, 0.8 is no worse than SRS on most subjects: there auto is of little use.")
+
+
+def _in_vain(found: list[tuple[Subject, str, dict[str, Trials]]], technique: str) -> bool:
+    """Whether the published share is no worse than simple random sampling on most subjects."""
+    fixed = [pair["r = 0.8"].mse <= subject.simple(TESTS) for subject, used, pair in found if used == technique]
+    return sum(fixed) > len(fixed) / 2
 
 
 def _cells(subject: Subject, trials: Trials) -> list[str]:
@@ -104,6 +122,8 @@ def _claims(page: Page, found: list[tuple[Subject, str, dict[str, Trials]]]) -> 
 
 
 def _figure(page: Page, found: list[tuple[Subject, str, dict[str, Trials]]], seeds: str) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
     figure, grid = drawing.axes(1, len(TECHNIQUES), width=4.2, height=2.8, sharey=True)
     for axes, technique in zip(grid[0], TECHNIQUES, strict=True):
         for subject, used, pair in found:
@@ -117,6 +137,10 @@ def _figure(page: Page, found: list[tuple[Subject, str, dict[str, Trials]]], see
         axes.axhline(1, color=drawing.COLOURS["truth"], linewidth=0.8, linestyle=":")
         axes.set_xscale("log")
         axes.set_yscale("log")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_locator(NullLocator())
         axes.set_title(technique)
         axes.set_xlabel("failures found, times those of SRS")
     grid[0, 0].set_ylabel("error, times that of SRS")
