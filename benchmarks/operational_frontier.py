@@ -1,4 +1,4 @@
-"""Failures found against the error of the estimate: `balanced` over its knob beside every published technique.
+"""Failures found against the error of the estimate: `balanced` over its knob beside the published techniques.
 
     python benchmarks/operational_frontier.py [--repetitions 1000] [--tests 200] [--subjects LN5_MNIST …]
                                               [--plots docs/images]
@@ -16,29 +16,23 @@ risks, and on made-up populations whose risks are worth little, nothing or less.
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from common import need
-from numpy.typing import NDArray
+from evaluation.operational_subjects import DEEPEST, SUBJECTS, Subject
+from evaluation.operational_subjects import published as table
+from evaluation.operational_trials import Arm
+from evaluation.operational_trials import measure as repeated
 
-from testifai.operational import conclude, draw, frame, resolve
-from testifai.operational.balanced import Balanced
+from testifai.operational.balanced.balanced import BalancedSampling
 
-SUBJECTS = ("CN5_MNIST", "LN5_MNIST", "CN12_CIFAR10", "VGG16_CIFAR10", "VGG16_CIFAR100")
-# As used in the reference implementation.
-THRESHOLDS = {
-    "dsa": dict(zip(SUBJECTS, (0.707, 0.757, 1.574, 2.133, 2.503), strict=True)),
-    "lsa": dict(zip(SUBJECTS, (30243.43, 1034.12, 460.2, 3052.397, 111.898), strict=True)),
-}
-DEEPEST = ("confidence", "dsa", "lsa", "combined")
 KNOB = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.65, 0.8, 1.0)
-DEFAULT = Balanced().balance
+DEFAULT = BalancedSampling().balance
 
 
 @dataclass(frozen=True)
@@ -54,52 +48,27 @@ class Point:
     seconds: float
 
 
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """One table: outcomes, and per column the risk."""
-
-    name: str
-    failed: NDArray[np.bool_]
-    risks: dict[str, NDArray[np.float64]]
-
-
 def read(name: str) -> Subject:
-    """A table; they have a byte-order mark or none, and headers in either case."""
-    with need(f"reference/deepest/{name}.csv")[0].open(encoding="utf-8-sig", newline="") as file:
-        rows = [row for row in csv.reader(file) if row][1:]
-    failed = np.array([row[1].strip().lower() == "fail" for row in rows])
-    confidence, dsa, lsa, combined = (np.array([float(row[column]) for row in rows]) for column in (3, 4, 5, 6))
-    return Subject(name, failed, {"confidence": 1 - confidence, "dsa": dsa, "lsa": lsa, "combined": 1 - combined})
+    """A table; it has no activations, so "ces" is given the auxiliary values as features."""
+    subject = table(need(f"reference/deepest/{name}.csv")[0])
+    return replace(subject, features=np.stack(list(subject.risks.values()), axis=1))
 
 
 def measure(subject: Subject, technique: str, balance: float | None, tests: int, repetitions: int) -> Point:
     """Draw and estimate again and again."""
-    threshold = THRESHOLDS.get(technique, {}).get(subject.name)
-    chosen = resolve(technique, threshold=threshold, balance=balance)
-    risk = subject.risks.get(technique, subject.risks["confidence"])
-    features = np.stack(list(subject.risks.values()), axis=1) if technique == "ces" else None
-    whole = frame(risk=risk, features=features)
-    size, rate = len(subject.failed), subject.failed.mean()
+    threshold = subject.thresholds.get(technique)
     begin = time.process_time()
-    rows = []
-    for seed in range(repetitions):
-        answer = conclude(
-            chosen, whole, draw(chosen, whole, tests, np.random.default_rng(seed), subject.failed.__getitem__)
-        )
-        covered = answer.low <= 1 - rate <= answer.high
-        rows.append(((answer.accuracy - 1 + rate) ** 2, answer.failures, covered, answer.high - answer.low))
-    seconds = time.process_time() - begin
-    squared, failures, coverage, width = np.array(rows, float).T
-    simple = rate * (1 - rate) / tests * (size - tests) / (size - 1)
     name = technique if balance is None else f"balanced {balance:g}"
+    trials = repeated(subject, Arm(name, technique, {"threshold": threshold, "balance": balance}), tests, repetitions)
+    simple = subject.simple(tests)
     return Point(
         name,
-        failures.mean(),
-        squared.mean() / simple,
-        squared.std() / np.sqrt(repetitions) / simple,
-        coverage.mean(),
-        width.mean() / (2 * 1.96 * np.sqrt(squared.mean())),
-        seconds,
+        trials.found,
+        trials.mse / simple,
+        trials.mse_error / simple,
+        trials.coverage,
+        trials.width,
+        time.process_time() - begin,
     )
 
 

@@ -12,11 +12,12 @@ __version__ = VERSION
 forwards.install()
 
 if TYPE_CHECKING:
-    from testifai import data, locality, models, operational, oracles, perturb, quality, testing
+    from testifai import data, locality, models, operational, oracles, perturb, quality, testing, verification
     from testifai.engine import stopping
     from testifai.errors import InputError
     from testifai.perturb import Perturbation, apply, perturbation
     from testifai.runs.merge import merge
+    from testifai.scans.hunting import hunt
     from testifai.scans.session import scan
     from testifai.scans.stored import open_run as open  # noqa: A004
     from testifai.space import Space
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from testifai.sweeps.calibrate import calibrate
     from testifai.tomogram import Answer, Tomogram
     from testifai.tomogram.comparison import compare
+    from testifai.tomogram.priorities import prioritised
 
 # Names are loaded when first used, so that `import testifai` and `testifai --help` are quick.
 _WHERE = {
@@ -36,6 +38,7 @@ _WHERE = {
     "calibrate": "testifai.sweeps.calibrate:calibrate",
     "compare": "testifai.tomogram.comparison:compare",
     "data": "testifai.data",
+    "hunt": "testifai.scans.hunting:hunt",
     "locality": "testifai.locality",
     "merge": "testifai.runs.merge:merge",
     "models": "testifai.models",
@@ -44,18 +47,20 @@ _WHERE = {
     "oracles": "testifai.oracles",
     "perturb": "testifai.perturb",
     "perturbation": "testifai.perturb:perturbation",
+    "prioritised": "testifai.tomogram.priorities:prioritised",
     "quality": "testifai.quality",
     "scan": "testifai.scans.session:scan",
     "stopping": "testifai.engine.stopping",
     "sweep": "testifai.sweeps:sweep",
     "sweep_model": "testifai.sweeps:sweep_model",
     "testing": "testifai.testing",
+    "verification": "testifai.verification",
 }
 
 __all__ = [
     "Answer", "InputError", "Perturbation", "Space", "Tomogram", "apply", "calibrate", "compare", "data",
-    "locality", "merge", "models", "open", "operational", "oracles", "perturb", "perturbation", "quality", "scan",
-    "stopping", "sweep", "sweep_model", "testing",
+    "hunt", "locality", "merge", "models", "open", "operational", "oracles", "perturb", "perturbation", "prioritised",
+    "quality", "scan", "stopping", "sweep", "sweep_model", "testing", "verification",
 ]  # fmt: skip
 
 

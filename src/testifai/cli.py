@@ -23,6 +23,7 @@ from testifai.commands.errors import errors
 from testifai.commands.estimate import estimate
 from testifai.commands.explore import explore
 from testifai.commands.export import export
+from testifai.commands.hunt import hunt
 from testifai.commands.independence import independence
 from testifai.commands.init import init
 from testifai.commands.merge import merge
@@ -35,6 +36,7 @@ from testifai.commands.select import select
 from testifai.commands.show import show
 from testifai.commands.sweep import sweep
 from testifai.commands.validity import validity
+from testifai.commands.verify import verify
 from testifai.errors import InputError
 from testifai.support import streams
 from testifai.support.printable import printable
@@ -72,7 +74,7 @@ def _root(
 # In the order that --help lists them.
 for command in (
     demo, init, run, query, show, export, check, perturbations, plugins, merge, compare, independence, benchmark,
-    report, explore, errors, validity, sweep, select, estimate,
+    report, explore, errors, validity, sweep, select, estimate, hunt, verify,
 ):  # fmt: skip
     app.command()(command)
 

@@ -196,6 +196,17 @@ def test_surprise_with_training_data_and_a_layer(command, folder):
     assert (code, "name them with --train" in err) == (2, True)
 
 
+def test_a_threshold_that_suspects_nobody_is_told_and_a_quantile_is_taken(command, folder, caplog):
+    arguments = ("select", "spec.toml", "-n", 20, "--technique", "confidence", "--threshold")
+    assert command(*arguments, "0.95")[0] == 0
+    (told,) = caplog.messages
+    assert "0 of 400 examples" in told
+    assert told.endswith('try threshold = "q0.9"')
+    assert command(*arguments, "q0.9", "--share", 0.5, "-o", "b.csv")[0] == 0
+    assert command(*arguments, "q0.9", "--share", "auto", "-o", "c.csv")[0] == 0
+    assert len(caplog.messages) == 1
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -203,6 +214,8 @@ def test_surprise_with_training_data_and_a_layer(command, folder):
         (("-n", 0), "tests: must be a whole number, at least 1, got 0"),
         (("--technique", "magic"), "technique: 'magic' is not known; known: balanced"),
         (("--technique", "srs", "--threshold", 0.5), "technique: srs has no option 'threshold'; known: replacement"),
+        (("--technique", "dsa", "--share", 1), "share: must be a number, at least 0 and below 1, got 1.0"),
+        (("--technique", "dsa", "--threshold", "q90"), "threshold: 'q90' is not accepted; a number is, or a quantile"),
         (("-o", "a.xlsx"), "a name that ends in .csv"),
         (("-o", "none/a.csv"), "the folder none does not exist"),
         (("-o", "mine.csv"), "mine.csv exists and is never overwritten"),

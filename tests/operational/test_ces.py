@@ -26,7 +26,7 @@ def cross_entropy(bins, chosen, count):
 
 def test_bins_are_equal_steps_from_lowest_to_highest():
     rows = np.column_stack([np.linspace(0, 9, 10), np.full(10, 3.0), np.linspace(5, -4, 10)])
-    bins = ces._bins(rows)
+    bins = ces.binned(rows)
     assert bins.shape == (10, 2)
     assert bins[:, 0].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 8]
 
@@ -34,7 +34,7 @@ def test_bins_are_equal_steps_from_lowest_to_highest():
 @pytest.mark.parametrize("seed", range(5))
 def test_gains_rank_groups_as_the_cross_entropy_itself(seed):
     rng = np.random.default_rng(seed)
-    bins = ces._bins(features(seed=seed))
+    bins = ces.binned(features(seed=seed))
     drawn = rng.permutation(2000)[:40]
     groups = np.array([rng.permutation(2000)[:5] for _ in range(30)])
     population = ces._histogram(bins) / 2000
@@ -59,7 +59,7 @@ def test_everything_can_be_drawn():
 
 def test_the_sample_is_closer_to_all_examples_than_random_ones():
     rows = features()
-    bins = ces._bins(rows)
+    bins = ces.binned(rows)
     chosen = next(CrossEntropy().plan(Frame(2000, features=rows), 100, np.random.default_rng(0)))
     random = [np.random.default_rng(seed).permutation(2000)[:100] for seed in range(200)]
     ours = cross_entropy(bins, chosen, 100)

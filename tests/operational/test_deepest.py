@@ -18,7 +18,7 @@ def links(risk, threshold):
     return np.where(risk > threshold, risk, 0.0)[None, :] * np.ones((len(risk), 1))
 
 
-def chance(matrix, before, chosen):
+def chance(matrix, before, chosen, share=0.8):
     """Equation 5 as it stands, from the matrix of weights."""
     size = len(matrix)
     if not before:
@@ -28,14 +28,14 @@ def chance(matrix, before, chosen):
     total = sum(into.values())
     if total == 0:
         return 1 / len(rest)
-    return 0.8 * into[chosen] / total + 0.2 / len(rest)
+    return share * into[chosen] / total + (1 - share) / len(rest)
 
 
-def exact(risk, threshold, tests):
+def exact(risk, threshold, tests, share):
     """Every ordered sample with its probability."""
     matrix = links(risk, threshold)
     for order in itertools.permutations(range(len(risk)), tests):
-        steps = [chance(matrix, order[:k], order[k]) for k in range(tests)]
+        steps = [chance(matrix, order[:k], order[k], share) for k in range(tests)]
         yield order, np.array(steps)
 
 
@@ -43,41 +43,47 @@ RISK = np.array([0.9, 0.1, 0.4, 0.2, 0.35])
 FAILED = np.array([True, False, True, True, False])
 
 
+SHARES = [0.0, 0.5, 0.8]
+
+
+@pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("tests", [1, 2, 3, 5])
-def test_published_estimate_is_exactly_unbiased(tests):
-    technique, frame, mean, total = Confidence(), Frame(5, RISK), 0.0, 0.0
-    for order, steps in exact(RISK, 0.3, tests):
+def test_published_estimate_is_exactly_unbiased(tests, share):
+    technique, frame, mean, total = Confidence(share=share), Frame(5, RISK), 0.0, 0.0
+    for order, steps in exact(RISK, 0.3, tests, share):
         chosen = np.array(order)
         facts = {"chance": steps, "level": np.ones(tests, int), "suspects": np.full(tests, 5)}
+        facts["share"] = np.full(tests, share)
         mean += steps.prod() * technique.estimate(frame, Sample(chosen, FAILED[chosen], facts))[0]
         total += steps.prod()
     assert total == pytest.approx(1)
     assert mean == pytest.approx(1 - FAILED.mean())
 
 
-def test_draws_have_the_probabilities_of_equation_5():
+@pytest.mark.parametrize("share", SHARES)
+def test_draws_have_the_probabilities_of_equation_5(share):
     repetitions = 20_000
     rng = np.random.default_rng(0)
     weights = Confidence().weights(RISK)
     seen: dict[tuple[int, ...], int] = {}
     for _ in range(repetitions):
-        order = tuple(deepest._draws(weights, 4, rng).tolist())
+        order = tuple(deepest._Draws(weights, rng).take(4, share).tolist())
         seen[order] = seen.get(order, 0) + 1
-    for order, steps in exact(RISK, 0.3, 4):
+    for order, steps in exact(RISK, 0.3, 4, share):
         probability = steps.prod()
         deviation = np.sqrt(probability * (1 - probability) / repetitions)
         assert abs(seen.get(order, 0) / repetitions - probability) < 4.5 * deviation
 
 
-@given(st.integers(2, 12), st.integers(0, 10**6), st.floats(0, 0.9))
+@given(st.integers(2, 12), st.integers(0, 10**6), st.floats(0, 0.9), st.floats(0, 0.99))
 @settings(deadline=None)
-def test_recorded_chances_are_those_of_the_matrix(size, seed, threshold):
+def test_recorded_chances_are_those_of_the_matrix(size, seed, threshold, share):
     rng = np.random.default_rng(seed)
     risk = rng.random(size) * rng.choice([1e-6, 1.0, 1e5], size)
-    sample = draw(Confidence(threshold=threshold), Frame(size, risk), size, rng, lambda i: i > 3)
+    sample = draw(Confidence(threshold=threshold, share=share), Frame(size, risk), size, rng, lambda i: i > 3)
     order = sample.selected.tolist()
     matrix = links(risk, threshold)
-    expected = [chance(matrix, order[:k], order[k]) for k in range(size)]
+    expected = [chance(matrix, order[:k], order[k], share) for k in range(size)]
     np.testing.assert_allclose(sample.facts["chance"], expected, rtol=1e-9)
     suspect = risk > threshold
     left = [sum(suspect[j] for j in range(size) if j not in order[:k]) for k in range(size)]
@@ -88,7 +94,7 @@ def test_recorded_chances_are_those_of_the_matrix(size, seed, threshold):
 def test_the_first_part_of_a_sample_estimates_as_a_shorter_one_would():
     risk = np.random.default_rng(0).random(100)
     long = draw(Confidence(), Frame(100, risk), 80, np.random.default_rng(1), lambda i: risk[i] > 0.8).first(20)
-    np.testing.assert_allclose(long.facts["chance"], deepest._chances(Confidence().weights(risk), long.selected))
+    np.testing.assert_allclose(long.facts["chance"], deepest._chances(Confidence().weights(risk), 0.8, long.selected))
     answer = conclude(Confidence(), Frame(100, risk), long)
     assert len(answer.selected) == 20
     assert answer.low <= answer.high
@@ -101,10 +107,10 @@ def population(size=3000, seed=0):
     return risk, rng.random(size) < risk**1.5
 
 
-@pytest.mark.parametrize("tests", [20, 60, 200])
-def test_coverage_without_being_idle(tests):
+@pytest.mark.parametrize(("tests", "share"), [(20, 0.8), (60, 0.8), (200, 0.8), (60, 0.3), (60, 0.95)])
+def test_coverage_without_being_idle(tests, share):
     risk, failed = population()
-    frame, technique, truth, repetitions = Frame(len(risk), risk), Confidence(), 1 - failed.mean(), 400
+    frame, technique, truth, repetitions = Frame(len(risk), risk), Confidence(share=share), 1 - failed.mean(), 400
     answers = []
     for seed in range(repetitions):
         sample = draw(technique, frame, tests, np.random.default_rng(seed), failed.__getitem__)
@@ -139,7 +145,7 @@ def test_equal_risks_sample_uniformly(technique, risk):
         draw(technique(), Frame(200, risk), 60, np.random.default_rng(0), failed.__getitem__),
     )
     assert answer.low <= answer.accuracy <= answer.high
-    chances = deepest._chances(technique().weights(risk), answer.selected)
+    chances = deepest._chances(technique().weights(risk), 0.8, answer.selected)
     np.testing.assert_allclose(chances, 1 / (200 - np.arange(60)))
 
 
@@ -154,6 +160,23 @@ def test_thresholds_are_the_published_rules():
     assert (Confidence().rule(risk), Combined().rule(risk)) == (0.3, 0.3)
     assert DistanceSurprise().rule(risk) == pytest.approx(3 + 2 * np.sqrt(12.5))
     assert LikelihoodSurprise().rule(risk) == pytest.approx(3 + 12.5)
+
+
+def test_a_larger_share_finds_more_failures_and_none_is_random_sampling():
+    risk, failed = population()
+    found = []
+    for share in (0.0, 0.4, 0.95):
+        sample = draw(Confidence(share=share), Frame(3000, risk), 200, np.random.default_rng(0), failed.__getitem__)
+        found.append(sample.failed.sum())
+        if share == 0:
+            np.testing.assert_allclose(sample.facts["chance"], 1 / (3000 - np.arange(200)))
+    assert found[0] < found[1] < found[2]
+
+
+@pytest.mark.parametrize("share", [-0.1, 1, float("nan")])
+def test_a_share_that_leaves_no_chance_to_some_is_refused(share):
+    with pytest.raises(InputError, match="share: must be a number, at least 0 and below 1, got"):
+        Confidence(share=share)
 
 
 def test_mistakes():

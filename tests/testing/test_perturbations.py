@@ -200,3 +200,15 @@ def test_example_photographs_are_smooth_with_edges_and_do_not_change(form):
         red, green, blue = pixels.reshape(-1, 3).T
         assert 0.3 < np.corrcoef(red, blue)[0, 1] < 0.95
         assert 0.3 < np.corrcoef(red, green)[0, 1] < 0.95
+
+
+def test_a_smooth_formula_must_be_the_perturbation():
+    def fade(images, share, rng):
+        return np.floor(images * share + 0.5).astype(np.uint8)
+
+    def fades(smooth):
+        return Perturbation("mine", fade, (1.0, 0.8, 0.5), smooth=smooth)
+
+    check_perturbation(fades(lambda ops, images, share: images * share))
+    with pytest.raises(AssertionError, match=r"smooth formula is off by .* grey levels"):
+        check_perturbation(fades(lambda ops, images, share: images * share + 1))

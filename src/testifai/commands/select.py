@@ -30,7 +30,12 @@ def select(
         float | None, typer.Option(help="With balanced: from 0, the best estimate, to 1, the most failures.")
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="With confidence, dsa, lsa, combined: risk counts above this.")
+        str | None,
+        typer.Option(help="With confidence, dsa, lsa, combined: risk counts above this; q0.9: of the riskiest tenth."),
+    ] = None,
+    share: Annotated[
+        str | None,
+        typer.Option(help="With the same four: the share of draws made by risk, or auto; default 0.8."),
     ] = None,
     train: Annotated[
         Path | None, typer.Option(help="With dsa, lsa, combined: the inputs the model was trained on.")
@@ -56,7 +61,7 @@ def select(
     from testifai.scans.spec import read
 
     rounds.check_out(out)
-    options = {"balance": balance, "threshold": threshold}
+    options = {"balance": balance, "threshold": _number_or_word(threshold), "share": _number_or_word(share)}
     described = {"use": technique, **{name: value for name, value in options.items() if value is not None}}
     selection.make_technique(described)
     names = None if classes is None else _names(classes)
@@ -83,6 +88,14 @@ def select(
         print_json(_facts(written, chosen))
     else:
         _say(written, chosen, out)
+
+
+def _number_or_word(text: str | None) -> float | str | None:
+    """A number where the text is one."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def _known(path: Path, data: Any) -> dict[int, int]:

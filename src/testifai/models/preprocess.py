@@ -108,7 +108,7 @@ class Preprocess:
         key = (batch.device, batch.dtype, batch.shape[1:])
         if key not in self._known:
             shown = np.empty(0, str(batch.dtype).removeprefix("torch.")).dtype
-            pair = self._affine(shown)
+            pair = self.affine(shown)
             self._known[key] = tuple(
                 None if one is None else torch.from_numpy(self._spread(one, view.shape, batch.shape)).to(batch.device)
                 for one in pair
@@ -123,7 +123,7 @@ class Preprocess:
         """Divisor and shift in the shape of the arranged batch; worked out once for every kind of batch."""
         key = (batch.dtype.str, batch.shape[1:])
         if key not in self._known:
-            pair = self._affine(batch.dtype)
+            pair = self.affine(batch.dtype)
             self._known[key] = tuple(None if one is None else self._spread(one, shape, batch.shape) for one in pair)
         divisor, shift = self._known[key]
         return divisor, shift
@@ -144,7 +144,7 @@ class Preprocess:
             return images
         return images.transpose(0, 3, 1, 2) if isinstance(images, np.ndarray) else images.permute(0, 3, 1, 2)
 
-    def _affine(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+    def affine(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
         """x / divisor − shift equals ((x · scale + offset) − mean) / std; None where nothing is to do."""
         divisor, offset = np.ones(1), 0.0
         if not isinstance(self.scale, str):

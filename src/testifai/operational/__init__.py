@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.operational.base import Estimate, Flags, Frame, Indices, Sample, Technique, conclude, draw
+from testifai.operational.base import (
+    Estimate,
+    Flags,
+    Frame,
+    Indices,
+    Sample,
+    Technique,
+    conclude,
+    draw,
+    warn_of_doubts,
+)
 from testifai.operational.surprise import combined, dsa, lsa
 from testifai.support import checks
 from testifai.support.registry import Registry
@@ -42,7 +52,7 @@ def estimate(
     predicted: ArrayLike | None = None,
     size: int | None = None,
     tests: int = 200,
-    threshold: float | None = None,
+    threshold: float | str | None = None,
     seed: int = 0,
     **options: Any,
 ) -> Estimate:
@@ -51,8 +61,9 @@ def estimate(
     `failed` says for each example whether the model is wrong on it: an array, or a function that is asked about one
     example at a time and only about those chosen. `risk` has a value per example, higher where more suspicious:
     1 - confidence for "confidence" and "css", surprise for "dsa" and "lsa", `combined(...)` for "combined"; "srs" needs
-    none and "ces" needs `features` instead. Where nothing else tells the number of examples, give `size`. None as
-    threshold means the technique's own rule; further options are the technique's.
+    none and "ces" needs `features` instead. Where nothing else tells the number of examples, give `size`. The threshold
+    is a risk or a quantile of all risks ("q0.9"), None means the technique's own rule; further options are the
+    technique's.
 
     >>> confidence = np.linspace(0.4, 1, 1000)
     >>> answer = estimate("confidence", risk=1 - confidence, failed=confidence < 0.5, tests=100)
@@ -66,6 +77,7 @@ def estimate(
     whole = frame(risk=risk, features=features, predicted=predicted, size=size if known is None else len(known))
     check_tests(tests, whole.size)
     checks.whole("seed", seed, least=0)
+    warn_of_doubts(chosen, whole)
     if known is not None:
         label: Callable[[Indices], Flags] = known.__getitem__
     else:

@@ -7,6 +7,7 @@ comes back half filled.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.support.checks import choice
+
+log = logging.getLogger(__name__)
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -94,7 +97,8 @@ class Technique(Protocol):
     `plan` is a generator: one that needs no labels yields all its draws at once, an adaptive one yields what it
     wants labelled next and looks at the outcomes sent back. `estimate` needs the frame and the sample (or the first
     part of it) and returns accuracy, low and high. One that draws by something else than confidence says so in
-    `needs`, one of NEEDS; what its interval takes for granted, to be told with the answer, in `assumes`.
+    `needs`, one of NEEDS; what its interval takes for granted, to be told with the answer, in `assumes`; one that can
+    tell from the frame alone that it will not do what its name promises, with a method `doubts(frame) -> str | None`.
     """
 
     name: str
@@ -116,6 +120,14 @@ def needs_of(technique: Technique) -> str:
 def assumed_by(technique: Technique) -> str:
     """What a technique's interval takes for granted, in words; nothing where it does not say."""
     return str(getattr(technique, "assumes", ""))
+
+
+def warn_of_doubts(technique: Technique, frame: Frame) -> None:
+    """Tell the user, before any label is paid for, where a technique doubts that it is of use on these examples."""
+    doubts = getattr(technique, "doubts", None)
+    line = None if doubts is None else doubts(frame)
+    if line is not None:
+        log.warning("%s", line)
 
 
 def needed(frame: Frame, technique: str) -> Floats:

@@ -47,7 +47,7 @@ class CrossEntropy:
             raise InputError("features: technique 'ces' needs one row per example, such as last hidden layer outputs")
         # Kept for the next plan: many are made of the same examples when a technique is judged by repetition.
         if self._binned is None or self._binned[0] is not frame.features:
-            bins = _bins(frame.features)
+            bins = binned(frame.features)
             self._binned = frame.features, bins, _histogram(bins) / frame.size
         yield _grow(*self._binned[1:], tests, rng)
         return {}
@@ -57,7 +57,7 @@ class CrossEntropy:
         return share(sample, frame.size)
 
 
-def _bins(features: NDArray[Any]) -> NDArray[np.uint8]:
+def binned(features: NDArray[Any]) -> NDArray[np.uint8]:
     """For each example and feature the number of its bin; features that are the same everywhere are left out."""
     rows = features.reshape(len(features), -1).astype(np.float32)
     low, high = rows.min(axis=0), rows.max(axis=0)

@@ -2,18 +2,20 @@
 
 Guerriero, Pietrantuono and Russo, "Operation is the hardest teacher: estimating DNN accuracy looking for
 mispredictions" (ICSE 2021). Equation numbers are the paper's. As in its reference implementation, a link into an
-example weighs the example's risk if that exceeds a threshold and nothing otherwise. Every example drawn so far has
-the same link into a given one, so the weighted draw is simply proportional to risk among the suspicious examples not
-yet drawn: no matrix of weights is needed.
+example weighs the example's risk if that exceeds a threshold and nothing otherwise. (In the paper's text it is the
+example where the link begins that must exceed it; the published tables are those of the implementation.) Every example
+drawn so far has the same link into a given one, so the weighted draw is simply proportional to risk among the
+suspicious examples not yet drawn: no matrix of weights is needed.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 
 import numpy as np
 
-from testifai.operational import intervals
+from testifai.operational import intervals, shares, thresholds
 from testifai.operational.base import (
     COMBINED,
     CONFIDENCE,
@@ -26,10 +28,8 @@ from testifai.operational.base import (
     Sample,
     needed,
 )
-from testifai.support.checks import number
-
-# Probability of a weighted draw (Eq. 5).
-WEIGHTED = 0.8
+from testifai.operational.shares import WEIGHTED, Share
+from testifai.operational.thresholds import Threshold
 
 
 class DeepEST(ABC):
@@ -37,38 +37,63 @@ class DeepEST(ABC):
 
     Facts per draw: `chance`, the probability q of Eq. 5 with which it was made; `suspects`, how many suspicious
     examples were left before it; `level`, 0 for an unsuspected example, 1 for one of the milder half of the suspects, 2
-    for one of the other half. Any first part of the draws is such a sample too.
+    for one of the other half; `share`, r when it was made. Any first part of the draws is such a sample too.
+
+    `share` is r of Eq. 5: that share of the draws goes to suspects, in proportion to their risk, the rest is uniform.
+    It is below 1, for an estimate without bias needs a chance for every example; "auto" chooses it from the first fifth
+    of the labels. `threshold` replaces the published
+    rule by a number or by a quantile of the risks ("q0.9": the riskiest tenth is suspicious).
     """
 
     name: str
     needs = CONFIDENCE
     assumes = "that unsuspected examples fail no more often than the milder half of the suspects"
 
-    def __init__(self, *, threshold: float | None = None) -> None:
-        self.threshold = None if threshold is None else number("threshold", threshold)
+    def __init__(self, *, threshold: Threshold | None = None, share: Share = WEIGHTED) -> None:
+        self.threshold = None if threshold is None else thresholds.checked(threshold)
+        self.share = shares.checked(share)
 
     @abstractmethod
     def rule(self, risk: Floats) -> float:
         """The published threshold for these risks."""
 
     def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
-        """All draws at once: they depend on each other, but on no label."""
-        weights = self.weights(needed(frame, self.name))
-        selected = _draws(weights, tests, rng)
+        """All draws at once, for they depend on no label; where the share is to be chosen, the first ones first."""
+        risk = needed(frame, self.name)
+        weights = self.weights(risk)
+        share, opening = shares.rounds(self.share, tests)
+        draws = _Draws(weights, rng)
+        selected = draws.take(opening, share)
+        made = np.full(tests, share)
+        failed = yield selected
+        if opening < tests:
+            made[opening:] = shares.chosen(risk, weights, selected, failed, tests)
+            rest = draws.take(tests - opening, float(made[-1]))
+            yield rest
+            selected = np.concatenate([selected, rest])
         suspect = weights > 0
         middle = np.median(weights[suspect]) if suspect.any() else 0.0
         level = suspect.astype(np.int64) + (weights > middle)
         drawn = suspect[selected]
         suspects = np.asarray(np.count_nonzero(suspect) - (np.cumsum(drawn) - drawn))
-        yield selected
-        return {"chance": _chances(weights, selected), "level": level[selected], "suspects": suspects}
+        chance = _chances(weights, made, selected)
+        return {"chance": chance, "level": level[selected], "suspects": suspects, "share": made}
+
+    def limit(self, risk: Floats) -> float:
+        """The risk above which an example is suspicious."""
+        return self.rule(risk) if self.threshold is None else thresholds.limit(self.threshold, risk)
+
+    def doubts(self, frame: Frame) -> str | None:
+        """That hardly any example is suspicious, if so."""
+        risk = needed(frame, self.name)
+        return thresholds.few_suspects(self.name, risk, self.limit(risk))
 
     def weights(self, risk: Floats) -> Floats:
         """The weight of a link into each example: its risk if suspicious, else nothing.
 
         Where a suspicious risk is not positive (LSA is a logarithm) all are counted from the lowest instead.
         """
-        suspect = risk > (self.rule(risk) if self.threshold is None else self.threshold)
+        suspect = risk > self.limit(risk)
         weight = risk if not suspect.any() or risk[suspect].min() > 0 else risk - risk.min()
         return np.where(suspect, weight, 0.0)
 
@@ -130,7 +155,7 @@ class LikelihoodSurprise(DeepEST):
     """DeepEST_LSA: risk is the likelihood-based surprise, suspicious above mean + variance.
 
     The published rule adds a variance to a mean: where surprises are spread wide nothing exceeds it, and the sample
-    is a simple random one. Give a threshold then.
+    is a simple random one. Give a threshold then, such as "q0.9".
     """
 
     name = "lsa"
@@ -141,38 +166,48 @@ class LikelihoodSurprise(DeepEST):
         return float(risk.mean() + risk.var())
 
 
-def _draws(weights: Floats, tests: int, rng: np.random.Generator) -> Indices:
-    """Examples in drawing order (Algorithm 1).
+class _Draws:
+    """Examples in drawing order (Algorithm 1), as many at a time as are wanted.
 
     Successive weighted draws without replacement come in the order of exponential arrival times with these rates, and
     successive uniform draws in the order of a shuffle; either order stays right for the examples not yet drawn when
     the other takes some away. Hence two orders beforehand, and each draw is the next one left of either.
     """
-    suspects = np.flatnonzero(weights)
-    arrivals = rng.exponential(size=len(suspects)) / weights[suspects]
-    hunted = iter(suspects[np.argsort(arrivals)].tolist())
-    shuffled = iter(rng.permutation(len(weights)).tolist())
-    weighted = rng.random(tests) < WEIGHTED
-    weighted[0] = False
-    taken: dict[int, None] = {}
-    for turn in weighted.tolist():
-        order = hunted if turn else shuffled
-        chosen = next((each for each in order if each not in taken), None)
+
+    def __init__(self, weights: Floats, rng: np.random.Generator) -> None:
+        suspects = np.flatnonzero(weights)
+        arrivals = rng.exponential(size=len(suspects)) / weights[suspects]
+        self._hunted: Iterator[int] = iter(suspects[np.argsort(arrivals)].tolist())
+        self._shuffled: Iterator[int] = iter(rng.permutation(len(weights)).tolist())
+        self._rng = rng
+        self._taken: set[int] = set()
+
+    def take(self, tests: int, share: float) -> Indices:
+        """The next ones, of which that share are weighted draws; the very first of all is uniform."""
+        weighted = self._rng.random(tests) < share
+        drawn: list[int] = []
+        for turn in weighted.tolist():
+            drawn.append(self._next(weighted=turn and bool(self._taken)))
+            self._taken.add(drawn[-1])
+        return np.array(drawn, np.int64)
+
+    def _next(self, *, weighted: bool) -> int:
+        order = self._hunted if weighted else self._shuffled
+        chosen = next((each for each in order if each not in self._taken), None)
         if chosen is None:  # No suspect is left.
-            chosen = next(each for each in shuffled if each not in taken)
-        taken[chosen] = None
-    return np.fromiter(taken, np.int64, tests)
+            chosen = next(each for each in self._shuffled if each not in self._taken)
+        return chosen
 
 
-def _chances(weights: Floats, selected: Indices) -> Floats:
-    """The probability with which each draw was made, given those before it (Eq. 5)."""
+def _chances(weights: Floats, share: Floats | float, selected: Indices) -> Floats:
+    """The probability with which each draw was made, given those before it (Eq. 5), the share of each with it."""
     drawn = weights[selected]
     untouched = np.delete(weights, selected).sum()
     # Summed from the end: what is left of a total after subtractions would drown in rounding.
     left = untouched + np.cumsum(drawn[::-1])[::-1]
     uniform = 1 / (len(weights) - np.arange(len(selected)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        chance = np.where(left > 0, WEIGHTED * drawn / left + (1 - WEIGHTED) * uniform, uniform)
+        chance = np.where(left > 0, share * drawn / left + (1 - share) * uniform, uniform)
     chance[0] = uniform[0]
     return chance
 
@@ -218,7 +253,7 @@ def _suspects(size: int, sample: Sample) -> intervals.Part:
         return everything / 2, 0.0, everything
     failed = sample.failed[suspect].astype(float)
     left = sample.facts["suspects"][suspect].astype(float)
-    chance = sample.facts["chance"][suspect] / _suspect_share(size, sample)[suspect]
+    chance = sample.facts["chance"][suspect] / _chance_of_a_suspect(size, sample)[suspect]
     each = np.cumsum(failed) - failed + failed / chance
     trust = 1 / left**2
     # As many simple random draws with replacement would be as precise if all chances were equal.
@@ -234,9 +269,9 @@ def _suspects(size: int, sample: Sample) -> intervals.Part:
     return centre, max(low * everything, seen), min(high * everything, seen + unseen)
 
 
-def _suspect_share(size: int, sample: Sample) -> Floats:
+def _chance_of_a_suspect(size: int, sample: Sample) -> Floats:
     """The probability that each draw is of a suspect, whichever."""
-    left = sample.facts["suspects"].astype(float)
-    share = left / (size - np.arange(len(left)))
-    share[1:] = np.where(left[1:] > 0, WEIGHTED + (1 - WEIGHTED) * share[1:], 0.0)
-    return share
+    left, share = sample.facts["suspects"].astype(float), sample.facts["share"][1:]
+    chance = left / (size - np.arange(len(left)))
+    chance[1:] = np.where(left[1:] > 0, share + (1 - share) * chance[1:], 0.0)
+    return chance

@@ -6,6 +6,7 @@ All are two-sided; a part of the population gives (estimate, low, high) and part
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +17,8 @@ Part = tuple[float, float, float]
 CONFIDENCE = 0.95
 
 
+# Whoever repeats an experiment asks for the same few limits again and again.
+@lru_cache(maxsize=4096)
 def hypergeometric(failures: int, tests: int, population: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Exact limits for the failures in a population of which some were drawn at random without replacement.
 
@@ -34,6 +37,7 @@ def hypergeometric(failures: int, tests: int, population: int, confidence: float
     return float(low), float(high)
 
 
+@lru_cache(maxsize=4096)
 def share(passes: int, draws: int, population: int | None, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Exact limits for the share of a population that passes, from simple random draws (with replacement if None).
 

@@ -38,6 +38,7 @@ from testifai.operational.base import (
     Technique,
     draw,
     needs_of,
+    warn_of_doubts,
 )
 from testifai.operational.labelling import Classes
 from testifai.scans.options import ScanOptions
@@ -204,6 +205,7 @@ def choose(
         name_classes(model, data, seen, classes), seen.confidence,
         model.fingerprint, data_fingerprint(data),
     )  # fmt: skip
+    warn_of_doubts(made, selection.frame)
     first = selection.replay({}).batches[0]
     return replace(selection, first=first)
 

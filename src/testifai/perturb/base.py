@@ -17,6 +17,7 @@ from testifai.perturb.masks import Places, check_masks, looked_up
 from testifai.perturb.outlines import Corners, Outline, seen
 from testifai.perturb.rng import Rng
 from testifai.perturb.rows import Rows
+from testifai.perturb.smooth import Smooth
 from testifai.support.batches import SIDES, Batch, Side, are_images, are_pairs, by_shape
 from testifai.support.checks import number, whole
 from testifai.support.label_maps import UNSEEN
@@ -67,6 +68,8 @@ class Perturbation:
     # it is to change: all where None.
     table: bool = False
     columns: tuple[str, ...] | None = None
+    # The same without rounding, in arithmetic that can be written down as a graph; None where that cannot be done.
+    smooth: Smooth | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():

@@ -16,6 +16,7 @@ import numpy as np
 from testifai.perturb import corruptions
 from testifai.perturb.geometric import AffineChoice, affine_perturbation, turn
 from testifai.perturb.images import GROUPED, image_perturbation
+from testifai.perturb.smooth import times
 
 
 @image_perturbation("classic.gaussian_noise", severities=[0.0, 0.1, 0.2, 0.3, 0.4, 0.5], levels=(0.0, 0.5))
@@ -36,14 +37,18 @@ def rotation_clockwise(degrees: float, rng: Any, height: int, width: int) -> Aff
     return turn(-math.radians(degrees), height, width), None
 
 
-@image_perturbation("classic.brightness", severities=[1.0, 0.8, 0.6, 0.4, 0.2, 0.1], levels=(1.0, 0.1), slab=GROUPED)
+@image_perturbation(
+    "classic.brightness", severities=[1.0, 0.8, 0.6, 0.4, 0.2, 0.1], levels=(1.0, 0.1), slab=GROUPED, smooth=times
+)
 def brightness(ops: ModuleType, images: Any, factor: float, rng: Any) -> Any:
     """Darken: multiply all values by a factor below 1 (classic.brighten has the factors above 1)."""
     return _multiplied(ops, images, factor)
 
 
 # The factors of classic.brightness the other way: their reciprocals.
-@image_perturbation("classic.brighten", severities=[1.0, 1.25, 5 / 3, 2.5, 5.0, 10.0], levels=(1.0, 10.0), slab=GROUPED)
+@image_perturbation(
+    "classic.brighten", severities=[1.0, 1.25, 5 / 3, 2.5, 5.0, 10.0], levels=(1.0, 10.0), slab=GROUPED, smooth=times
+)
 def brighten(ops: ModuleType, images: Any, factor: float, rng: Any) -> Any:
     """Brighten: multiply all values by a factor above 1; what would be brighter than white is white."""
     return _multiplied(ops, images, factor)

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from testifai.perturb import draws, textures
+from testifai.perturb import draws, smooth, textures
 from testifai.perturb.geometric import about_centre, displacement_perturbation
 from testifai.perturb.images import GROUPED, SLAB, Formula, image_perturbation
 
@@ -44,6 +44,7 @@ EXTRA = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 
 # Where images are sorted by angle, or pixels of all images swapped at once, work pays off for many at a time.
 _SLABS = {"glass_blur": GROUPED, "motion_blur": GROUPED, "snow": 2**20}
+_SMOOTH = {"brightness": smooth.brighter, "contrast": smooth.stretched}
 
 
 def register(suite: str, module: str, tables: Mapping[str, Sequence[Any]], not_growing: Sequence[str]) -> None:
@@ -59,7 +60,7 @@ def register(suite: str, module: str, tables: Mapping[str, Sequence[Any]], not_g
             displacement_perturbation(full_name, table, growing=growing)(_owned(elastic_transform, module))
         else:
             slab = _SLABS.get(name, SLAB)
-            image_perturbation(full_name, table, growing=growing, levels=levels, slab=slab)(
+            image_perturbation(full_name, table, growing=growing, levels=levels, slab=slab, smooth=_SMOOTH.get(name))(
                 _owned(_FORMULAS[name], module)
             )
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from testifai.perturb import draws
 from testifai.perturb.coarse import coarsely
 from testifai.perturb.images import image_perturbation
+from testifai.perturb.smooth import times
 from testifai.perturb.textures import plasma
 
 _SIDE = 32
@@ -55,7 +56,7 @@ def codec_error(ops: ModuleType, images: Any, quality_share_reach: tuple[int, fl
     return ops.displace(ops.jpeg(images, quality), *(ops.resample(move, rows, columns) for move in moves))
 
 
-@image_perturbation("cure.darken", [1.0, 0.75, 0.55, 0.4, 0.27, 0.17])
+@image_perturbation("cure.darken", [1.0, 0.75, 0.55, 0.4, 0.27, 0.17], smooth=times)
 def darken(ops: ModuleType, images: Any, factor: float, rng: Any) -> Any:
     """Let less light in: every level times a factor."""
     return ops.lookup(images, _table(np.arange(256) * factor))
@@ -71,7 +72,7 @@ def dirty_lens(ops: ModuleType, images: Any, clean_density: tuple[float, float],
     return _blend(ops, images, 40.0, density * smudge)
 
 
-@image_perturbation("cure.exposure", [1.0, 1.4, 1.9, 2.7, 4.0, 6.0])
+@image_perturbation("cure.exposure", [1.0, 1.4, 1.9, 2.7, 4.0, 6.0], smooth=times)
 def exposure(ops: ModuleType, images: Any, gain: float, rng: Any) -> Any:
     """Expose for too long: every level times a gain, cut off at white."""
     return ops.lookup(images, _table(np.arange(256) * gain))

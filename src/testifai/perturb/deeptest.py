@@ -20,6 +20,7 @@ import numpy as np
 
 from testifai.perturb.geometric import AffineChoice, about_centre, affine_perturbation, turn
 from testifai.perturb.images import GROUPED, image_perturbation
+from testifai.perturb.smooth import plus, times
 
 _SIDE = 480
 
@@ -49,14 +50,18 @@ def rotate(degrees: float, rng: Any, height: int, width: int) -> AffineChoice:
     return turn(math.radians(degrees), height, width), None
 
 
-@image_perturbation("deeptest.contrast", severities=[1.0, 1.2, 1.6, 2.1, 2.5, 3.0], levels=(1.0, 3.0), slab=GROUPED)
+@image_perturbation(
+    "deeptest.contrast", severities=[1.0, 1.2, 1.6, 2.1, 2.5, 3.0], levels=(1.0, 3.0), slab=GROUPED, smooth=times
+)
 def contrast(ops: ModuleType, images: Any, gain: float, rng: Any) -> Any:
     """Multiply all values by a gain."""
     table = np.minimum(np.floor(np.arange(256) * gain + 0.5), 255)
     return ops.lookup(images, table.astype(np.uint8))
 
 
-@image_perturbation("deeptest.brightness", severities=[0, 20, 40, 60, 80, 100], levels=(0, 100), slab=GROUPED)
+@image_perturbation(
+    "deeptest.brightness", severities=[0, 20, 40, 60, 80, 100], levels=(0, 100), slab=GROUPED, smooth=plus
+)
 def brightness(ops: ModuleType, images: Any, bias: float, rng: Any) -> Any:
     """Add a number of grey levels to all values."""
     table = np.minimum(np.floor(np.arange(256) + bias + 0.5), 255)

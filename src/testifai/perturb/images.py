@@ -12,6 +12,7 @@ import numpy as np
 from testifai.errors import InputError
 from testifai.perturb.base import Boxes, Move, Perturbation, Shows, is_tensor
 from testifai.perturb.registry import perturbation
+from testifai.perturb.smooth import Smooth
 
 # A formula is f(ops, images, parameter, rng) -> images: `ops` are the primitives for this kind of array, images
 # are uint8 of shape (N, H, W, C) with one or three channels.
@@ -35,11 +36,13 @@ def image_perturbation(
     move: Move | None = None,
     shows: Shows | None = None,
     slab: int = SLAB,
+    smooth: Smooth | None = None,
 ) -> Callable[[Formula], Perturbation]:
     """Register a formula f(ops, images, parameter, rng) as a perturbation of images.
 
     The formula sees uint8 images (N, H, W, C); grey images without a channel axis and float images in 0..1 are
-    converted before and back after it. `slab` is the most numbers to work on at once.
+    converted before and back after it. `slab` is the most numbers to work on at once, `smooth`
+    the formula without rounding.
     """
 
     def register(formula: Formula) -> Perturbation:
@@ -48,8 +51,9 @@ def image_perturbation(
             return _run(formula, batch, parameter, rng, slab)
 
         return perturbation(
-            name, severities, boxes=boxes, growing=growing, levels=levels, tensors=True, move=move, shows=shows
-        )(function)
+            name, severities, boxes=boxes, growing=growing, levels=levels, tensors=True, move=move, shows=shows,
+            smooth=smooth,
+        )(function)  # fmt: skip
 
     return register
 

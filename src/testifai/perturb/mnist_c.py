@@ -19,6 +19,7 @@ from testifai.perturb import corruptions, draws
 from testifai.perturb.coarse import coarsely
 from testifai.perturb.geometric import AffineChoice, about_centre, affine_perturbation, turn
 from testifai.perturb.images import GROUPED, image_perturbation
+from testifai.perturb.smooth import brighter
 from testifai.perturb.textures import plasma
 
 _SIDE = 28
@@ -94,7 +95,7 @@ def rotate(angle: float, rng: Any, height: int, width: int) -> AffineChoice:
     return [turn(side, height, width) for side in (-angle, angle)], rng.integers(0, 2)
 
 
-@image_perturbation("mnist_c.brightness", severities=[0.0, 0.1, 0.2, 0.3, 0.4, 0.5], slab=GROUPED)
+@image_perturbation("mnist_c.brightness", severities=[0.0, 0.1, 0.2, 0.3, 0.4, 0.5], slab=GROUPED, smooth=brighter)
 def brightness(ops: ModuleType, images: Any, amount: float, rng: Any) -> Any:
     """Add to the value channel, as a share of white."""
     return ops.brighten(images, amount)

@@ -9,6 +9,7 @@ from typing import Any
 
 from testifai.errors import InputError, suggest
 from testifai.perturb.base import Boxes, Function, Move, Perturbation, Shows
+from testifai.perturb.smooth import Smooth
 from testifai.support.plain import plain
 from testifai.support.registry import Registry
 
@@ -37,6 +38,7 @@ def perturbation(
     move: Move | None = None,
     shows: Shows | None = None,
     table: bool = False,
+    smooth: Smooth | None = None,
 ) -> Callable[[Function], Perturbation]:
     """Register a function f(batch, parameter, rng) as a perturbation; with `table`, f(rows, parameter, rng) of `Rows`.
 
@@ -49,7 +51,9 @@ def perturbation(
 
     def register(function: Function) -> Perturbation:
         about = summary or _first_line(function)
-        made = Perturbation(name, function, severities, about, boxes, growing, levels, tensors, move, shows, table)
+        made = Perturbation(
+            name, function, severities, about, boxes, growing, levels, tensors, move, shows, table, smooth=smooth
+        )
         suite = suite_of(name)
         if suite in BUILT_IN and not str(getattr(function, "__module__", None)).startswith("testifai.perturb."):
             raise InputError(f"perturbation name '{name}': the prefix '{suite}.' belongs to a built-in suite")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.perturb import Perturbation, describe, get, rebuild, resolve
+from testifai.perturb.smooth import OnArrays
 from testifai.support.batches import Batch, are_pairs, take
 from testifai.support.tables import Table
 from testifai.testing.tables import example_table, with_columns
@@ -24,6 +25,8 @@ _OTHER_FORMS = [(16, 16), (28, 28, 1), (33, 47, 3), (72, 80, 3)]
 _SWEEP, _HALVINGS = 9, 5
 # How far, in pixels, a moved box may be from where the image shows it: interpolation blunts its corners.
 _BOX_TOLERANCE = 2.5
+# How far, in grey levels, a number may be from the whole one it was rounded to.
+_ROUNDING = 0.501
 
 
 def check_perturbation(
@@ -38,7 +41,8 @@ def check_perturbation(
     It must keep shape and dtype, leave its argument alone, repeat itself, give an input the same result in
     every batch, do nothing at severity 0, be found again from its description and, unless `growing` is False
     (default: what the perturbation says of itself), move away from the original as severity grows. Boxes must
-    move with the image, and levels must lead continuously away from the original. Without a batch (at least
+    move with the image, levels must lead continuously away from the original, and a smooth formula must differ from
+    the perturbation by rounding alone. Without a batch (at least
     three inputs) it is tried on uint8 images, grey and colour, of several sizes, plain black and plain white; one of
     tables on columns of every kind, or on a batch with the columns that `table` says it has.
 
@@ -71,6 +75,8 @@ def check_perturbation(
         _check_levels(subject, photographs[:6])
     if subject.boxes is not None:
         _check_boxes(subject)
+    if subject.smooth is not None:
+        _check_smooth(subject)
 
 
 def example_images(count: int, form: tuple[int, ...] = (28, 28), seed: int = 0) -> NDArray[np.uint8]:
@@ -248,6 +254,24 @@ def _check_box(subject: Perturbation, row: NDArray[np.float64], mask: NDArray[np
         near = bool(np.abs(row - hull).max() <= _BOX_TOLERANCE)
         shown = f"at {hull.tolist()}"
     _require(near, subject, f"moves a box to {row.round(1).tolist()} and what it surrounds is {shown}", where)
+
+
+def _check_smooth(subject: Perturbation) -> None:
+    """Rounded and cut off, the smooth formula is the perturbation; it may refuse colour, or grey."""
+    assert subject.smooth is not None
+    fitting = 0
+    for form in ((28, 28, 1), (32, 32, 3)):
+        images = example_photographs(3, form)
+        for severity, parameter in enumerate(subject.severities):
+            try:
+                made = np.clip(subject.smooth(OnArrays, images.astype(np.float64), parameter), 0, 255)
+            except InputError:
+                continue
+            where = f"images of shape {form}, severity {severity}"
+            off = np.abs(made - _apply(subject, images, severity, np.arange(3), where)).max()
+            _require(bool(off <= _ROUNDING), subject, f"its smooth formula is off by {off:.3g} grey levels", where)
+            fitting += 1
+    _require(fitting > 0, subject, "its smooth formula refuses every image", "grey and colour")
 
 
 def _check_description(subject: Perturbation) -> None:

@@ -1,0 +1,7 @@
+"""Regions handed over to formal verifiers: an ONNX graph from parameters to scores, and the property as VNN-LIB."""
+
+from testifai.verification.handover import Agreement, Handover, hand_over
+from testifai.verification.regions import Range, Region, region_of
+from testifai.verification.vnnlib import property_text
+
+__all__ = ["Agreement", "Handover", "Range", "Region", "hand_over", "property_text", "region_of"]

@@ -1,0 +1,210 @@
+"""Handing a region over to a formal verifier: a graph from parameters to scores, and the property as VNN-LIB."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.data import rows
+from testifai.errors import InputError
+from testifai.models.onnx import OnnxModel
+from testifai.models.onnx_session import infer, open_session
+from testifai.scans.session import Session
+from testifai.space import Space
+from testifai.support.checks import whole
+from testifai.verification.graph import handed
+from testifai.verification.regions import Levels, Region, region_of
+from testifai.verification.vnnlib import property_text
+
+POINTS = 100
+GRAPH, PROPERTY, PROPERTY_2, README = "model.onnx", "property.vnnlib", "property-2.0.vnnlib", "README.md"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How a graph's scores compare with those of perturbed inference, at points drawn from the region."""
+
+    points: int
+    same: int  # of which the answer was the same
+    difference: float  # of a score, the largest
+    margin: float  # between the label and the best other class by perturbed inference, the smallest
+
+    def __str__(self) -> str:
+        return (
+            f"at {self.points} points of the region the graph answers as perturbed inference at {self.same}; scores "
+            f"differ by {self.difference:.2g} at most, the label leads by {self.margin:.2g} at least"
+        )
+
+
+@dataclass(frozen=True)
+class Handover:
+    """What a verifier is handed: the graph of an image's perturbations and the model, and the property."""
+
+    graph: bytes
+    region: Region
+    index: int
+    label: int
+    clean: int  # the answer to the image as it is
+    classes: int
+    rounded: bool
+    bilinear: bool  # whether the graph multiplies two numbers that vary, which not every verifier takes
+    agreement: Agreement
+
+    def property(self, version: str = "1.0") -> str:
+        """The property as VNN-LIB of a version, negated: `sat` means a counterexample."""
+        about = f"the answer to input {self.index} stays class {self.label}"
+        return property_text(self.region.free, self.label, self.classes, version=version, about=about)
+
+    def notes(self) -> list[str]:
+        """What to know before a verifier is called."""
+        found = [str(self.agreement)]
+        if self.clean != self.label:
+            found.append(f"the clean image is answered {self.clean} already: a verifier will find a counterexample")
+        if self.rounded:
+            found.append("pixels are rounded in the graph (Floor): exact, but most verifiers refuse it")
+        else:
+            found.append("pixels are not rounded in the graph: a proof is about levels before rounding")
+        if self.bilinear:
+            found.append(
+                "the graph multiplies two numbers that vary: a verifier must know products; a space that applies the "
+                "multiplying perturbation first needs none"
+            )
+        return found
+
+    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """The files that a verifier takes, and how to call one, in a folder."""
+        into = Path(folder)
+        into.mkdir(parents=True, exist_ok=True)
+        contents = {
+            GRAPH: self.graph,
+            PROPERTY: self.property().encode(),
+            PROPERTY_2: self.property("2.0").encode(),
+            README: self._readme().encode(),
+        }
+        for name, content in contents.items():
+            (into / name).write_bytes(content)
+        return [into / name for name in contents]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        ranges = {one.axis: [one.low, one.high] for one in self.region.ranges}
+        return {
+            "input": self.index, "label": self.label, "clean_answer": self.clean, "classes": self.classes,
+            "region": ranges, "inputs": [one.axis for one in self.region.free], "rounded": self.rounded,
+            "bilinear": self.bilinear, "agreement": asdict(self.agreement),
+        }  # fmt: skip
+
+    def _readme(self) -> str:
+        lines = [
+            f"# Does the answer to input {self.index} stay class {self.label}?",
+            "",
+            *(f"- {one}" for one in self.region.ranges),
+            *(f"- {note}" for note in self.notes()),
+            "",
+            f"`{GRAPH}` takes {', '.join(one.axis for one in self.region.free)} and gives {self.classes} scores. "
+            f"`{PROPERTY}` (VNN-LIB 1.0) and `{PROPERTY_2}` (2.0) say what a counterexample is: `unsat` is a proof, "
+            "`sat` comes with parameters at which another class scores at least as much.",
+            "",
+            f"    python abcrown.py --config CONFIG.yaml --onnx_path {GRAPH} --vnnlib_path {PROPERTY}",
+            f"    Marabou {GRAPH} {PROPERTY}",
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def hand_over(
+    model: Any,
+    data: Any,
+    space: Space,
+    *,
+    index: int,
+    region: str | None = None,
+    levels: Levels | None = None,
+    rounded: bool = False,
+    oracle: Any = None,
+) -> Handover:
+    """The hand-over of a region of a space for one input of the data.
+
+    `region` is a query whose severities are a box, such as "brightness <= 3 and contrast <= 2"; `levels` gives the
+    range of an axis's parameter itself, as {"brightness": (0, 35)}. The answer is to stay the label or, with the
+    oracle "consistency", the answer to the clean input. `rounded` has the graph round pixels as perturbations do.
+    """
+    options = {} if oracle is None else {"oracle": oracle}
+    session = Session(model, data, space, **options)
+    return of_session(session, index=index, region=region, levels=levels, rounded=rounded)
+
+
+def of_session(
+    session: Session, *, index: int, region: str | None = None, levels: Levels | None = None, rounded: bool = False
+) -> Handover:
+    """The hand-over for what a session would test."""
+    number = whole("input", index, least=0, most=len(session.data.inputs) - 1)
+    chosen = region_of(session.space, region, levels)
+    model = _scoring(session.model)
+    if not session.oracle.decides_classes:
+        raise InputError(
+            f"oracle: {session.oracle.name} judges no class; label and consistency are what a verifier gets"
+        )
+    batch = np.asarray(rows(session.data.inputs, np.array([number])))
+    clean = np.asarray(model(batch))[0]
+    labels = session.subject.labels if session.oracle.needs_labels else None
+    if labels is not None and labels.ndim != 1:
+        raise InputError("labels: an input with several is not accepted; one class is what a verifier is asked about")
+    answer = int(clean.argmax())
+    label = answer if labels is None else int(labels[number])
+    graph, bilinear = handed(model, batch, chosen, rounded=rounded)
+    agreement = _compared(model, graph, batch, chosen, label)
+    return Handover(graph, chosen, number, label, answer, len(clean), rounded, bilinear, agreement)
+
+
+def perturbed_scores(
+    model: OnnxModel, batch: NDArray[Any], region: Region, points: NDArray[np.floating[Any]]
+) -> NDArray[np.floating[Any]]:
+    """The model's scores for the one image of a batch, perturbed as a run would, at each of some points of a region."""
+    return np.concatenate([model(_perturbed(batch, region, point)) for point in points])
+
+
+def graph_scores(model: OnnxModel, graph: bytes, points: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """What the graph says at each of some points of its region."""
+    session = open_session(model.path, 1, graph)
+    return np.concatenate([infer(session, [model.output], point[None], model.name)[0] for point in points])
+
+
+def _perturbed(batch: NDArray[Any], region: Region, point: NDArray[np.floating[Any]]) -> NDArray[Any]:
+    free = region.free
+    for one in region.ranges:
+        parameter = float(point[free.index(one)]) if one.varies else one.low
+        chosen = replace(one.perturbation, severities=(one.perturbation.severities[0], parameter))
+        batch = np.asarray(chosen.apply(batch, 1))
+    return batch
+
+
+def _compared(model: OnnxModel, graph: bytes, batch: NDArray[Any], region: Region, label: int) -> Agreement:
+    points = region.points(POINTS)
+    ours, theirs = perturbed_scores(model, batch, region, points), graph_scores(model, graph, points)
+    others = np.delete(ours, label, axis=1).max(axis=1)
+    return Agreement(
+        len(points),
+        int((ours.argmax(axis=1) == theirs.argmax(axis=1)).sum()),
+        float(np.abs(ours - theirs).max()),
+        float((ours[:, label] - others).min()),
+    )
+
+
+def _scoring(model: Any) -> OnnxModel:
+    """An ONNX file that scores classes from floats, one image at a time if need be."""
+    if not isinstance(model, OnnxModel) or model.outputs != "scores" or model.classes is None:
+        raise InputError(
+            f"model: {model.name} is no ONNX file that scores classes, which is what verifiers take; export it as one"
+        )
+    if model.input_dtype.kind != "f":
+        raise InputError(f"model: {model.name} takes {model.input_dtype}; one that takes floats can be verified")
+    if model.input_shape and model.input_shape[0] not in (None, 1):
+        raise InputError(
+            f"model: {model.name} takes {model.input_shape[0]} inputs at a time; export it for one, or for any number"
+        )
+    return model

@@ -1,0 +1,64 @@
+"""testifai verify, through the entry point: the files a verifier takes, and mistakes in one line."""
+
+from __future__ import annotations
+
+import json
+
+import onnxruntime
+import pytest
+
+SPEC = """
+[space]
+contrast = "deeptest.contrast"
+brightness = "deeptest.brightness"
+zoom = "mnist_c.zoom"
+"""
+REGION = "contrast <= 1 and brightness <= 2 and zoom == 0"
+
+
+@pytest.fixture(scope="module")
+def ready(digits):
+    return digits(20, spec=SPEC)
+
+
+def test_files_for_a_verifier_are_written(command, folder):
+    code, out, _ = command("verify", "spec.toml", "--input", "7", "--region", REGION, "-o", "handed")
+    assert code == 0
+    assert "at 100 points of the region the graph answers as perturbed inference at 100" in out
+    assert "contrast (deeptest.contrast): 1 to 1.2" in out
+    session = onnxruntime.InferenceSession(folder / "handed" / "model.onnx")
+    assert session.get_inputs()[0].shape == [1, 2]
+    text = (folder / "handed" / "property.vnnlib").read_text()
+    assert "(assert (<= X_1 40.0))" in text
+    assert "(declare-network" in (folder / "handed" / "property-2.0.vnnlib").read_text()
+    assert "abcrown.py" in (folder / "handed" / "README.md").read_text()
+
+
+def test_levels_and_json(command, folder):
+    code, out, _ = command(
+        "verify", "spec.toml", "--input", "7", "--level", "brightness=0:12.5", "-o", "h", "--rounded", "--json"
+    )
+    found = json.loads(out)
+    assert code == 0
+    assert found["region"] == {"brightness": [0, 12.5]}
+    assert found["rounded"]
+    assert found["agreement"]["difference"] < 1e-4
+    assert len(found["files"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--input", "20", "--region", REGION], "input"),
+        (["--input", "7", "--level", "brightness=1"], "AXIS=LOW:HIGH"),
+        (["--input", "7", "--region", "brightness <= 2"], "zoom == 0"),
+        (["--input", "7"], "give a query"),
+        (["--input", "7", "--region", "bright <= 2"], "bright"),
+    ],
+)
+def test_mistakes_are_one_line(command, folder, arguments, words):
+    code, _, err = command("verify", "spec.toml", *arguments, "-o", "handed")
+    assert code == 2
+    assert words in err
+    assert len(err.splitlines()) == 1
+    assert not (folder / "handed").exists()
