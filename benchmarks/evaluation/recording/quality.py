@@ -15,12 +15,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+from validity import LEVELS, composites
+
 from evaluation.setting import MissingFileError, Setting
 from evaluation.tasks import TASKS, Task
 from evaluation.validity_quality import Quality
 from evaluation.validity_subjects import clean_inputs, measure_of, model_under_test, perturbations
-from validity import LEVELS, composites
-
 from testifai.support.batches import take
 
 SEED = 0
