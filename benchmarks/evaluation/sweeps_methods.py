@@ -18,6 +18,7 @@ class Compared:
     """What each method found on one alteration of one model; errors are estimate − truth, the truth that of the record."""
 
     truth: float
+    inputs: int
     step: float  # of the record: what its levels leave open
     oracle: Any
     published: Any
@@ -36,7 +37,7 @@ class Compared:
     @property
     def share(self) -> float:
         """The inferences of our sweep of samples, of the oracle's on all inputs."""
-        return float(self.sampled.inferences / (ORACLE * self.sampled.trials.max(initial=1)))
+        return float(self.sampled.inferences / (ORACLE * self.inputs))
 
 
 def compared(one: Recorded, *, rescaled: bool) -> Compared:
@@ -46,6 +47,7 @@ def compared(one: Recorded, *, rescaled: bool) -> Compared:
     published = sweep(one.curve, low, high, THRESHOLD, curvature, ORACLE)
     return Compared(
         truth=one.robustness(THRESHOLD),
+        inputs=len(one.passed),
         step=1 / (one.passed.shape[1] - 1),
         oracle=sweep(one.curve, low, high, THRESHOLD, points=ORACLE, method="uniform"),
         published=published,

@@ -58,7 +58,12 @@ def sweep(
     say_code(read_spec)
     chosen = _chosen(read_spec, folder, perturbation)
     ends = _ends(levels, len(chosen))
-    options: dict[str, Any] = {"levels": ends, "curvature": _curvature(curvature), "points": points, "narrowest": narrowest}
+    options: dict[str, Any] = {
+        "levels": ends,
+        "curvature": _curvature(curvature),
+        "points": points,
+        "narrowest": narrowest,
+    }
     if not drops:
         options |= {"threshold": threshold or [0.8], "method": method}
     subject = _Subject(loading.model(read_spec.model, folder), loading.data(read_spec.data, folder), read_spec.scan)

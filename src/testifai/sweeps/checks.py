@@ -46,7 +46,7 @@ def narrowest(given: Any, curvature: float | str) -> float:
         return NARROWEST
     if not isinstance(curvature, str):
         raise InputError(
-            f'narrowest: {given!r} with curvature {curvature:g}, which alone decides where to look; '
+            f"narrowest: {given!r} with curvature {curvature:g}, which alone decides where to look; "
             'leave it out, or set curvature="auto"'
         )
     return number("narrowest", given, above=0, most=1)
