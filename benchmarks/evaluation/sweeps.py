@@ -31,7 +31,8 @@ def write(page: Page, setting: Setting) -> None:
         f"Robustness is the share of an alteration's levels at which accuracy is at least {THRESHOLD}. The paper's "
         "networks are not available: ours are two LeNets trained without and with augmentation (rotation, zoom, shift, "
         "noise, gain) on MNIST, and a ResNet-20 on CIFAR-10 in place of its breast cancer images. Whether each of the "
-        "first 1,000 test images passes at each of 2,049 levels (513 for CIFAR-10) is recorded; all methods look there, "
+        "first 1,000 test images passes at each of 2,049 levels (513 for CIFAR-10) is recorded; all methods "
+        "look there, "
         "and the truth is that of all recorded levels. Errors, bounds and robustness are in percentage points."
     )
     found: Found = {}
@@ -157,10 +158,9 @@ def _table_two(page: Page, found: Found) -> None:
 
 def _times(page: Page, setting: Setting) -> None:
     """What a level takes with a real model, and what that makes of the levels of each method."""
+    from evaluation.sweeps_alterations import PAPER
     from testifai import models
     from testifai.sweeps import sweep_model
-
-    from evaluation.sweeps_alterations import PAPER
 
     model, images = setting.file("models/mnist_lenet5.onnx"), setting.file("data/mnist_test.npz")
     adapter = models.load("onnx", model)
@@ -179,15 +179,15 @@ def _times(page: Page, setting: Setting) -> None:
         curvature = CURVATURE * (levels[1] - levels[0]) ** 2
         published, took = timed(curvature=curvature, confidence=None)
         ours, took_ours = timed(seed=1)
-        rows.append(
-            [alteration, seconds(oracle), f"{published.evaluations}", seconds(took), ratio_of_times(oracle / took)]
-            + [f"{ours.evaluations}", f"{ours.inferences:,}", seconds(took_ours), ratio_of_times(oracle / took_ours)]
-        )
+        first = [seconds(oracle), f"{published.evaluations}", seconds(took), ratio_of_times(oracle / took)]
+        second = [f"{ours.evaluations}", f"{ours.inferences:,}", seconds(took_ours), ratio_of_times(oracle / took_ours)]
+        rows.append([alteration, *first, *second])
     header = ["alteration", "oracle", "ASAP, â = 128: levels", "time", "faster", "ours, with confidence: levels"]
     page.table([*header, "inferences", "time", "faster"], rows, "seed 1")
     page.text(
         f"LeNet-5 (`mnist_lenet5.onnx`) on the first {INPUTS:,} images, one thread; the oracle's time is that of "
-        f"{TIMED} levels, scaled to {ORACLE:,}. The paper needed 18 to 39 hours for the oracle and 17 to 118 minutes for "
+        f"{TIMED} levels, scaled to {ORACLE:,}. The paper needed 18 to 39 hours for the oracle and 17 to 118 "
+        "minutes for "
         "ASAP on MNIST."
     )
 
@@ -198,6 +198,7 @@ def _our_setting(page: Page, setting: Setting) -> None:
     share = np.mean([one.share for one in found.values()])
     error = np.mean([abs(one.error(one.sampled)) for one in found.values()])
     page.text(
-        f"`mnist_lenet5.onnx`, first 500 images, 257 recorded levels; â = {CURVATURE} for levels rescaled to 0..1. With confidence our sweeps "
+        f"`mnist_lenet5.onnx`, first 500 images, 257 recorded levels; â = {CURVATURE} for levels rescaled to "
+        "0..1. With confidence our sweeps "
         f"take {100 * share:.1f} % of the oracle's inferences and are {100 * error:.2f} points off in the mean."
     )

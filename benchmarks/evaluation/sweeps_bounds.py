@@ -113,12 +113,17 @@ def write(page: Page, setting: Setting) -> None:
         header = [cell for method in METHODS for cell in (f"{method}: held", "levels", "bound")]
         page.table(["curves", *header], rows, f"random curves: seeds 0–{setting.times(DRAWN) - 1}")
         page.text(
-            "Each curve at 15 thresholds from 0.72 to 0.86 (limited training: 26 from 0.70 to 0.95) that it crosses, and "
-            "0.8; random curves at 0.8. Held: the error is at most the bound and one step of the curve (1/2,048). Levels "
+            "Each curve at 15 thresholds from 0.72 to 0.86 (limited training: 26 from 0.70 to 0.95) that it "
+            "crosses, and "
+            "0.8; random curves at 0.8. Held: the error is at most the bound and one step of the curve "
+            "(1/2,048). Levels "
             "and bounds (percentage points) are means.",
-            "A sweep's bound holds unless accuracy crosses the threshold and comes back between two neighbouring levels "
-            "(`Sweep.assumes`); every miss in this table is of that kind, by what a bound is. `narrowest` sets how wide "
-            "such a dip can be: “dips” has Gaussian dips from a three-hundredth to a tenth of the span wide on a nearly "
+            "A sweep's bound holds unless accuracy crosses the threshold and comes back between two neighbouring "
+            "levels "
+            "(`Sweep.assumes`); every miss in this table is of that kind, by what a bound is. `narrowest` sets "
+            "how wide "
+            "such a dip can be: “dips” has Gaussian dips from a three-hundredth to a tenth of the span wide on a "
+            "nearly "
             "flat curve. Nothing shows the narrow ones but a level inside: no bound from few levels can hold there.",
         )
         real = [name for name in tallies if not name.startswith("at random")]
@@ -151,8 +156,10 @@ def _limited(page: Page, setting: Setting) -> None:
     )  # fmt: skip
     page.text(
         "Ten LeNets trained on rotations up to 5–30°, or on multiples of 30–90° only, under rotation and zoom, 2,000 "
-        "images. Accuracy dips between the angles of the training, all dips about equally low; where their bottoms graze "
-        "the threshold, ripples of a few images decide. Three neighbouring levels of a ripple may lie on a straight line, "
+        "images. Accuracy dips between the angles of the training, all dips about equally low; where their "
+        "bottoms graze "
+        "the threshold, ripples of a few images decide. Three neighbouring levels of a ripple may lie on a "
+        "straight line, "
         "and the curvature found from them alone is too small: that is how 5 of 627 such sweeps (.9878 stated as "
         ".9918 ± .0017 was another) missed. Curvature is now also that of levels near by."
     )

@@ -15,7 +15,7 @@ CURVATURE = 128
 
 @dataclass(frozen=True)
 class Compared:
-    """What each method found on one alteration of one model; errors are estimate − truth, the truth that of the record."""
+    """What each method found on one alteration of one model; errors are against the truth of the whole record."""
 
     truth: float
     inputs: int

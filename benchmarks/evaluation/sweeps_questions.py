@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from evaluation import sweeps_published
@@ -82,7 +84,7 @@ def _parameters(page: Page, recorded: dict[str, Recorded]) -> None:
         found = [sweep(noise.curve, *noise.span, THRESHOLD, curvature, points) for points in POINTS]
         second.plot(POINTS, [one.evaluations for one in found], color=colour, label=f"â = {curvature}")
         third.plot(POINTS, [100 * one.robustness for one in found], color=colour)
-        growing &= all(a.evaluations <= b.evaluations for a, b in zip(found, found[1:], strict=False))
+        growing &= all(a.evaluations <= b.evaluations for a, b in itertools.pairwise(found))
         error = [
             np.mean(
                 [
@@ -100,7 +102,7 @@ def _parameters(page: Page, recorded: dict[str, Recorded]) -> None:
     third.axhline(100 * noise.robustness(THRESHOLD), color=COLOURS["truth"], linewidth=0.8, linestyle=":")
     third.set(title="gaussian noise", xlabel="n", ylabel="robustness, %", xscale="log")
     page.figure(
-        "parameters", figure, "Figures 8, 9 and 10: levels used and robustness against n and â (ResNet-20; dotted: truth).",
+        "parameters", figure, "Figures 8 to 10: levels used and robustness against n and â (ResNet-20; dotted: truth).",
         "no chance in it",
     )  # fmt: skip
     ours = [sweep(one.curve, *one.span, THRESHOLD, "auto", points) for points in POINTS for one in recorded.values()]
@@ -146,7 +148,8 @@ def _units(page: Page, setting: Setting) -> None:
         "These are curves that the authors published with an earlier study (CNNRobustnessEvaluation: breast cancer "
         "images, a network trained with and without augmentation, 41 levels each), not the curves behind Tables I and "
         f"II. Taken for straight lines between their records. With â per level unit, {dear} of {len(curves)} take more "
-        "than 2,000 levels, since their levels run to 45, 100 or 200; â means something only beside a span. Ours has no "
+        "than 2,000 levels, since their levels run to 45, 100 or 200; â means something only beside a span. "
+        "Ours has no "
         f"such parameter and takes {min(used):.2f} to {max(used):.2f} times the levels of â = 128 on 0..1 "
         f"({np.mean(used):.2f} in the mean)."
     )
