@@ -148,8 +148,8 @@ def _units(page: Page, setting: Setting) -> None:
     page.text(
         "These are curves that the authors published with an earlier study (CNNRobustnessEvaluation: breast cancer "
         "images, a network trained with and without augmentation), not the curves behind Tables I and II; straight "
-        f"lines between their records are taken for the truth. With â per level unit, {dear} of {len(curves)} take more "
-        "than 2,000 levels, those whose levels span 100 or more: â means something only beside a span. Ours has no such "
-        f"parameter and takes {min(used):.2f} to {max(used):.2f} times the levels of â = 128 on 0..1 "
+        f"lines between their records are taken for the truth. With â per level unit, {dear} of {len(curves)} take "
+        "more than 2,000 levels, those whose levels span 100 or more: â means something only beside a span. Ours has "
+        f"no such parameter and takes {min(used):.2f} to {max(used):.2f} times the levels of â = 128 on 0..1 "
         f"({np.mean(used):.2f} in the mean)."
     )
