@@ -38,12 +38,20 @@ def test_all_axes_with_a_level_are_swept_and_the_others_named(command, folder):
     code, out, err = command("sweep", "spec.toml", "--threshold", "0.8", "--plot", "curve.png")
     assert code == 0
     assert "noise" in out
+    assert "unseen" in out
     assert "zoom (mnist_c.zoom) has no continuous level" in err
     assert (folder / "curve.png").stat().st_size > 1000
     with Store.open("spec.db") as store:
         [found] = store.get("sweep/classic.gaussian_noise/found")
     assert found["threshold"] == 0.8
     assert found["evaluations"] == len(found["levels"])
+    assert 0 < found["unseen"] <= 0.05
+
+
+def test_narrower_dips_are_looked_for_where_asked(command, folder):
+    [wide] = swept(command, "-p", "noise", "--narrowest", "0.2")["noise"]
+    [narrow] = swept(command, "-p", "noise", "--narrowest", "0.02")["noise"]
+    assert narrow["unseen"] <= 0.02 < wide["unseen"] <= 0.2
 
 
 def test_several_thresholds_and_perturbations_each_have_their_picture(command, folder):
@@ -131,6 +139,7 @@ def demo_accuracy(space, severity):
         (["-p", "noise", "--method", "asp"], "method: 'asp' is not known"),
         (["-p", "noise", "--levels", "1"], "--levels: expected FIRST,LAST"),
         (["-p", "noise", "-p", "classic.rotation", "--levels", "0,1"], "name one with --perturbation"),
+        (["-p", "noise", "--curvature", "9", "--narrowest", "0.1"], "narrowest: 0.1 with curvature 9, which alone"),
         (["-p", "noise", "--points", "1"], "points: must be a whole number"),
         (["-p", "noise", "--drops", "2"], "drops: give amounts of accuracy between 0 and 1"),
         (["-p", "noise", "--drops", "0.1", "-t", "0.8"], "leave out --threshold"),

@@ -154,3 +154,20 @@ def test_a_curve_that_fails_at_once_has_nothing_to_keep() -> None:
     with pytest.raises(SweepError) as caught:
         sweep(lambda level: 0.9 if level == 0 else math.inf, 0, 1)
     assert caught.value.partial[0].bound == 1.0
+
+
+def test_a_result_says_what_its_bound_assumes() -> None:
+    auto = sweep(SYNTHETIC["straight"], 0, 1, curvature="auto")
+    assert "unless accuracy crosses 0.8" in auto.assumes
+    assert f"narrower than {auto.unseen:.2g} of the span" in auto.assumes
+    assert "more curved than 128" in sweep(SYNTHETIC["straight"], 0, 1).assumes
+    assert sweep(SYNTHETIC["straight"], 0, 1, method="uniform", points=9).assumes == "uniform has no bound"
+    assert auto.as_dict()["unseen"] == auto.unseen == pytest.approx(0.049, abs=0.001)
+    assert "dips below 0.049 unseen" in repr(auto)
+
+
+def test_narrowest_is_for_a_curvature_that_is_found() -> None:
+    with pytest.raises(InputError, match=r"narrowest: 0.1 with curvature 128, which alone"):
+        sweep(SYNTHETIC["straight"], 0, 1, narrowest=0.1)
+    with pytest.raises(InputError, match="narrowest: must be"):
+        sweep(SYNTHETIC["straight"], 0, 1, curvature="auto", narrowest=0)

@@ -69,7 +69,7 @@ def test_the_stated_95_percent_bound_holds_under_binomial_noise(name: str, seeds
     assert held >= 0.93
     assert within >= 0.93
     # A bound of everything would hold as well.
-    assert np.mean([one.bound for one in found]) < 0.3
+    assert np.mean([one.bound for one in found]) < 0.4
 
 
 def test_the_bound_holds_for_the_accuracy_on_the_data_themselves() -> None:

@@ -39,6 +39,9 @@ def sweep(
     ] = None,
     levels: Annotated[str | None, typer.Option(help="FIRST,LAST: sweep only these levels of one perturbation.")] = None,
     curvature: Annotated[str, typer.Option(help='A number for levels from 0 to 1, or "auto".')] = "auto",
+    narrowest: Annotated[
+        float | None, typer.Option(help='Find every dip so wide, as a share of the span ("auto" only).')
+    ] = None,
     points: Annotated[int, typer.Option(help="The span over this is the smallest distance of levels.")] = 1024,
     method: Annotated[str, typer.Option(help="asap, uniform, quad or random.")] = "asap",
     arity: ArityOption = None,
@@ -62,7 +65,12 @@ def sweep(
     say_code(read_spec)
     chosen = _chosen(read_spec, folder, perturbation)
     ends = _ends(levels, len(chosen))
-    options: dict[str, Any] = {"levels": ends, "curvature": _curvature(curvature), "points": points}
+    options: dict[str, Any] = {
+        "levels": ends,
+        "curvature": _curvature(curvature),
+        "points": points,
+        "narrowest": narrowest,
+    }
     if not drops:
         options |= {"threshold": threshold or [0.8], "method": method}
     subject = _Subject(loading.model(read_spec.model, folder), loading.data(read_spec.data, folder), read_spec.scan)

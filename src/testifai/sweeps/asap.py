@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.sweeps.curvature import first_levels, local_curvature
+from testifai.sweeps.curvature import NARROWEST, first_levels, local_curvature
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -30,12 +30,13 @@ class LevelGrid:
     high: float
     points: int
     integer: bool = False
+    narrowest: float = NARROWEST
 
     def first(self, curvature: float | str) -> list[float]:
         """Where to begin: at both ends, as Algorithm 1 does; with "auto", all over the span."""
         if not isinstance(curvature, str):
             return [self.low, self.high]
-        places = self.low + (self.high - self.low) * first_levels(self.points)
+        places = self.low + (self.high - self.low) * first_levels(self.points, self.narrowest)
         places[-1] = self.high  # not a rounding error beside it
         return [float(level) for level in (np.unique(np.rint(places)) if self.integer else places)]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.sweeps import asap
 from testifai.sweeps.comparators import Compared
+from testifai.sweeps.curvature import NARROWEST
 from testifai.sweeps.result import Sweep
 
 Floats = NDArray[np.float64]
@@ -40,6 +42,7 @@ class SweepSetting:
     curvature: float | str
     bend: float | str
     points: int
+    narrowest: float = NARROWEST
     confidence: float | None = None
     population: str | None = None
     target: float = 0.0
@@ -77,20 +80,19 @@ def _result(setting: SweepSetting, points: Points, place: int, compared: Compare
     # As printed for the method as published; else as near as the measurements allow.
     share = asap.interpolated if isinstance(setting.bend, str) else asap.robustness
     robustness, spread, timeout = share(levels, accuracies, threshold), math.nan, False
-    bound, low, high = math.nan, math.nan, math.nan
-    uncertain: tuple[tuple[float, float], ...] = ()
+    certainty = _Certainty()
     if compared is not None:
         robustness, spread = compared.robustness[place], compared.spread[place]
         timeout = compared.timeout[place]
     elif setting.method == "asap":
-        bound, low, high, uncertain = _certainty(points, threshold, setting)
+        certainty = _certainty(points, threshold, setting)
     return Sweep(
         span=setting.scale.ends,
         threshold=threshold,
         robustness=robustness,
-        bound=bound,
-        low=low,
-        high=high,
+        bound=certainty.bound,
+        low=certainty.low,
+        high=certainty.high,
         levels=np.array([setting.scale.shown(level) for level in levels], float),
         accuracies=accuracies,
         lows=points.lows,
@@ -99,7 +101,7 @@ def _result(setting: SweepSetting, points: Points, place: int, compared: Compare
         evaluations=len(levels),
         inferences=points.inferences,
         crossings=tuple(setting.scale.shown(level) for level in asap.crossings(levels, accuracies, threshold)),
-        uncertain=tuple((setting.scale.shown(start), setting.scale.shown(end)) for start, end in uncertain),
+        uncertain=tuple((setting.scale.shown(start), setting.scale.shown(end)) for start, end in certainty.uncertain),
         method=setting.method,
         curvature=setting.curvature,
         points=setting.points,
@@ -108,21 +110,31 @@ def _result(setting: SweepSetting, points: Points, place: int, compared: Compare
         timeout=timeout,
         spread=spread,
         name=setting.name,
+        unseen=certainty.unseen,
     )
 
 
-def _certainty(
-    points: Points, threshold: float, setting: SweepSetting
-) -> tuple[float, float, float, tuple[tuple[float, float], ...]]:
-    """Theorem 1: the share of the uncertain pairs; the least and most that the robustness can be; the stretches."""
+class _Certainty(NamedTuple):
+    """How far off the robustness may be, its least and most, what makes up the bound, and what it does not see."""
+
+    bound: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    uncertain: tuple[tuple[float, float], ...] = ()
+    unseen: float = math.nan
+
+
+def _certainty(points: Points, threshold: float, setting: SweepSetting) -> _Certainty:
+    """Theorem 1: the share of the uncertain pairs; between the two levels of any other one, a dip would not be seen."""
     levels = points.levels
     if len(levels) < 2:
-        return 1.0, 0.0, 1.0, (setting.scale.work,)
+        return _Certainty(1.0, 0.0, 1.0, (setting.scale.work,), 0.0)
     pairs = asap.may_cross(levels, points.lows, points.highs, points.curvature, threshold)
     widths = np.diff(levels) / (levels[-1] - levels[0])
     bound = float(widths[pairs].sum())
     sure = float(widths[~pairs & (points.lows[1:] >= threshold)].sum())
-    return bound, sure, min(1.0, sure + bound), _stretches(levels, pairs)
+    unseen = float(widths[~pairs].max(initial=0.0))
+    return _Certainty(bound, sure, min(1.0, sure + bound), _stretches(levels, pairs), unseen)
 
 
 def _stretches(levels: Floats, pairs: NDArray[np.bool_]) -> tuple[tuple[float, float], ...]:

@@ -56,6 +56,7 @@ def calibrate(
     *,
     curvature: float | str = "auto",
     points: int = 1024,
+    narrowest: float | None = None,
     levels: tuple[float, float] | None = None,
     integer: bool = False,
     confidence: float | None = 0.95,
@@ -95,6 +96,7 @@ def calibrate(
             "asap",
             checks.curvature(curvature),
             whole("points", points, least=2),
+            narrowest,
             checks.confidence(confidence),
             checks.target(target),
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from testifai.errors import InputError, suggest
 from testifai.support.checks import number
+from testifai.sweeps.curvature import NARROWEST
 
 METHODS = ("asap", "uniform", "quad", "random")
 
@@ -37,6 +38,18 @@ def curvature(given: Any) -> float | str:
     if isinstance(given, str) and given == "auto":
         return "auto"
     return number('curvature, unless "auto"', given, above=0)
+
+
+def narrowest(given: Any, curvature: float | str) -> float:
+    """The narrowest dip to be found, as a share of the span; None: the usual one."""
+    if given is None:
+        return NARROWEST
+    if not isinstance(curvature, str):
+        raise InputError(
+            f"narrowest: {given!r} with curvature {curvature:g}, which alone decides where to look; "
+            'leave it out, or set curvature="auto"'
+        )
+    return number("narrowest", given, above=0, most=1)
 
 
 def method(given: Any) -> str:

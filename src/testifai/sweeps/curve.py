@@ -26,6 +26,7 @@ def sweep(
     method: str = "asap",
     *,
     integer: bool = False,
+    narrowest: float | None = None,
     seed: int = 0,
     repetitions: int = 1,
     name: str = "",
@@ -33,13 +34,14 @@ def sweep(
     """The share of the levels low … high at which accuracy(level) is at least the threshold, with a bound.
 
     Several thresholds give a result each and share the evaluations. `curvature` is in the level's own units, accuracy
-    per level²; "auto" finds it from the curve. `points` sets the finest step, (high − low) / points; for `uniform`
-    and `random` (with its seed and repetitions) it is the number of levels, for `quad` the most. With `integer` only
-    whole levels are evaluated. A level is evaluated once. When the curve fails, the SweepError holds what was measured.
+    per level²; "auto" finds it from the curve, and every dip that is at least `narrowest` (0.05) of the span wide.
+    `points` sets the finest step, (high − low) / points; for `uniform` and `random` (with its seed and repetitions) it
+    is the number of levels, for `quad` the most. With `integer` only whole levels are evaluated. A level is evaluated
+    once. When the curve fails, the SweepError holds what was measured.
 
     >>> found = sweep(lambda level: 1 - level / 200, 0, 100, threshold=0.75, curvature="auto")
     >>> round(found.robustness, 2), found.evaluations, [round(level) for level in found.crossings]
-    (0.5, 21, [50])
+    (0.5, 33, [50])
     """
     if not callable(accuracy):
         raise InputError(f"accuracy: {accuracy!r} cannot be called; f(level) -> accuracy is accepted")
@@ -52,9 +54,10 @@ def sweep(
         curvature=bend,
         bend=bend,
         points=whole("points", points, least=2),
+        narrowest=checks.narrowest(narrowest, bend),
         name=name,
     )
-    grid = asap.LevelGrid(*ends, setting.points, integer)
+    grid = asap.LevelGrid(*ends, setting.points, integer, setting.narrowest)
     repetitions = whole("repetitions", repetitions, least=1)
     known: dict[float, float] = {}
 

@@ -36,6 +36,7 @@ def sweep_model(
     *,
     levels: tuple[float, float] | None = None,
     integer: bool = False,
+    narrowest: float | None = None,
     confidence: float | None = 0.95,
     target: float = TARGET,
     population: str = "data",
@@ -51,17 +52,17 @@ def sweep_model(
     """The share of a perturbation's levels at which a model's accuracy is at least the threshold, with a bound.
 
     Levels run from off to strongest, or over `levels`, and count as 0..1: a curvature means the same for every
-    perturbation. The accuracy at a level is measured on as many inputs as it takes to tell its side of the threshold
-    with this confidence, until the bound is at most the target or steps of 1/points are reached; with confidence=None,
-    and by the methods other than asap, it is measured on all inputs. Several thresholds share the measurements and
-    give a result each. `on_batch` gets every batch measured; what it was given may be handed back as `recorded`, and
-    is then not measured again.
+    perturbation; with "auto" every dip is found that is at least `narrowest` (0.05) of the span wide. The accuracy at a
+    level is measured on as many inputs as it takes to tell its side of the threshold with this confidence, until the
+    bound is at most the target or steps of 1/points are reached; with confidence=None, and by the methods other than
+    asap, it is measured on all inputs. Several thresholds share the measurements and give a result each. `on_batch`
+    gets every batch measured; what it was given may be handed back as `recorded`, and is then not measured again.
 
     >>> import numpy as np, testifai as ta
     >>> rows = np.random.default_rng(0).uniform(size=(2000, 1))
     >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.5], levels=(0.0, 0.5))
     >>> found = sweep_model(lambda x: (x[:, 0] > 0.5).astype(int), (rows, rows[:, 0] > 0.5), shift)
-    >>> found.bound <= 0.01, abs(found.robustness - 0.4) < 0.05, found.inferences < 2000 * 20
+    >>> found.bound <= 0.01, abs(found.robustness - 0.4) < 0.05, found.inferences < 2000 * 30
     (True, True, True)
     """
     task = Task.checked(
@@ -73,6 +74,7 @@ def sweep_model(
         checks.method(method),
         checks.curvature(curvature),
         whole("points", points, least=2),
+        narrowest,
         checks.confidence(confidence),
         checks.target(target),
     )
@@ -118,6 +120,7 @@ class Task:
         method: str,
         curvature: float | str,
         points: int,
+        narrowest: float | None,
         confidence: float | None,
         target: float,
     ) -> SweepSetting:
@@ -129,6 +132,7 @@ class Task:
             curvature=curvature,
             bend=curvature if isinstance(curvature, str) else curvature / self.scale.work[1] ** 2,
             points=points,
+            narrowest=checks.narrowest(narrowest, curvature),
             confidence=confidence if method == "asap" else None,
             population=self.population,
             target=target,
@@ -142,7 +146,7 @@ class Task:
 
     def run(self, setting: SweepSetting, *, repetitions: int = 1) -> tuple[Sweep, ...]:
         """Measure what the setting asks for; what was measured before an error is in the SweepError."""
-        grid = asap.LevelGrid(*self.scale.work, setting.points, self.integer)
+        grid = asap.LevelGrid(*self.scale.work, setting.points, self.integer, setting.narrowest)
         inputs = self.probe.inputs
         # All inputs are the sample of the methods without a confidence: what they measure is exact for the data.
         population = self.population if setting.confidence is not None else "data"

@@ -24,7 +24,9 @@ class Sweep:
     `robustness` is within `bound` of the truth; NaN where a method has no bound. `levels` run from the first end of
     the span to the second, with `accuracies` and, where they were measured on samples, their intervals
     `lows` … `highs` from `trials` inputs each. `uncertain` are the stretches of levels whose side of the threshold is
-    not settled: their share is the bound. `low` and `high` limit the robustness.
+    not settled: their share is the bound. `low` and `high` limit the robustness. All of that holds unless the curve
+    crosses the threshold and comes back between two neighbouring levels: a dip narrower than `unseen`, a share of the
+    span, may not have been seen. `assumes` says it in words.
     """
 
     span: tuple[float, float]
@@ -50,6 +52,27 @@ class Sweep:
     timeout: bool = False
     spread: float = math.nan
     name: str = ""
+    unseen: float = math.nan
+
+    @property
+    def assumes(self) -> str:
+        """Under what conditions the robustness is within its bound of the truth.
+
+        >>> from testifai.sweeps import sweep
+        >>> print(sweep(lambda level: 1 - level / 2, 0, 1, curvature="auto").assumes)
+        within ± 0.0009, unless accuracy crosses 0.8 and comes back between two neighbouring levels: a dip or peak \
+narrower than 0.049 of the span
+        """
+        if math.isnan(self.bound):
+            return f"{self.method} has no bound"
+        sure = "" if self.confidence is None else f", with {100 * self.confidence:g} % confidence"
+        if not self.unseen:
+            return f"within ± {self.bound:.4f}{sure}"
+        ruled_out = "" if isinstance(self.curvature, str) else f" (more curved than {self.curvature:g})"
+        return (
+            f"within ± {self.bound:.4f}{sure}, unless accuracy crosses {self.threshold:g} and comes back between two "
+            f"neighbouring levels: a dip or peak narrower than {self.unseen:.2g} of the span{ruled_out}"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data for JSON; what is not known is None.
@@ -66,7 +89,7 @@ class Sweep:
 
     def __repr__(self) -> str:
         of = f" of {self.name}" if self.name else ""
-        bound = "no bound" if math.isnan(self.bound) else f"± {self.bound:.4f}"
+        bound = "no bound" if math.isnan(self.bound) else f"± {self.bound:.4f}, dips below {self.unseen:.2g} unseen"
         return (
             f"<Sweep{of}: robustness {self.robustness:.4f} ({bound}) at {self.threshold:g}, {self.evaluations} levels>"
         )

@@ -86,7 +86,11 @@ class Samples:
         trials = np.array([self.trials(level) for level in known], np.int64)
         bend: Floats | float = np.nan if isinstance(curvature, str) else curvature
         if isinstance(curvature, str) and len(known) > 1:
-            bend = local_curvature(levels, lambda three: self._common([known[place] for place in three]))
+            bend = local_curvature(
+                levels,
+                lambda three: self._common([known[place] for place in three]),
+                lambda three: self._noise([known[place] for place in three]),
+            )
         return Points(levels, accuracies, lows, highs, bend, trials, int(trials.sum()))
 
     def _limits(self, level: float) -> tuple[float, float]:
@@ -103,6 +107,14 @@ class Samples:
         """
         common = min(map(self.trials, levels))
         return [self.accuracy(level, common) for level in levels]
+
+    def _noise(self, levels: list[float]) -> float:
+        """The variance of the change of slope over three levels that comes from the choice of their common inputs."""
+        common = min(map(self.trials, levels))
+        first, second, third = (np.diff(self._passes[level][:common], prepend=0) for level in levels)
+        change = (third - second) / (levels[2] - levels[1]) - (second - first) / (levels[1] - levels[0])
+        left = 1 - common / self.inputs if self.population == "data" else 1.0
+        return float(change.var() / common * left)
 
 
 def explore(samples: Samples, thresholds: tuple[float, ...], curvature: float | str, target: float) -> None:
