@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from evaluation.sweeps_alterations import OURS, PAPER, Alterations
-from evaluation.sweeps_records import Recorded, write, write_curves
 from torch import Tensor, nn
 from torch.nn import functional
 
+from evaluation.sweeps_alterations import OURS, PAPER, Alterations
+from evaluation.sweeps_records import Recorded, write, write_curves
 from testifai import models, perturb
 
 PAPER_INPUTS, OUR_INPUTS, LIMITED_INPUTS = 1000, 500, 2000
