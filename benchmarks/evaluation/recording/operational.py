@@ -106,7 +106,7 @@ STREAMS = (
 
 
 def record(out: Path, data: Path, device: str) -> None:
-    """Every stream whose files are there; the device plays no part: a stream takes a minute. Raises MissingFileError."""
+    """Every stream whose files are there; the device plays no part. Raises MissingFileError for what is not."""
     missing = []
     for stream in STREAMS:
         lacking = [name for name in stream.files if not (data / name).exists()]
