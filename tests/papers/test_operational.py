@@ -14,7 +14,7 @@ from evaluation.operational_subjects import SUBJECTS, published, recorded
 from evaluation.operational_trials import Arm, measure
 from evaluation.page import Page, without_times
 from evaluation.recording import operational as recording
-from evaluation.setting import Setting
+from evaluation.setting import MissingFileError, Setting
 
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.operational.ces import binned
@@ -135,7 +135,8 @@ def test_a_stream_is_recorded_and_read_back(tmp_path, monkeypatch):
     stream = recording.Stream("operational_mnist", "digits", "model.onnx", "digits.npz", 100, mixes)
     elsewhere = recording.Stream("not_there", "none", "none.onnx", "none.npz", 100, mixes)
     monkeypatch.setattr(recording, "STREAMS", (stream, elsewhere))
-    recording.record(tmp_path, folder, "cpu")
+    with pytest.raises(MissingFileError, match=r"none\.onnx, none\.npz \(below TESTIFAI_DATA\)"):
+        recording.record(tmp_path, folder, "cpu")
     assert [path.name for path in tmp_path.glob("*.npz")] == ["operational_mnist.npz"]
     subject = recorded(tmp_path / "operational_mnist.npz")
     seen, _, failed = stream.observed(folder)

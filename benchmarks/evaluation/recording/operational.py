@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import testifai as ta
+from evaluation.setting import MissingFileError
 from testifai.data import load
 from testifai.models.onnx import OnnxModel
 from testifai.operational import resolve
@@ -36,6 +37,11 @@ class Stream:
     mixes: tuple[Mapping[str, int], ...]
     training: str | None = None
     layer: str | None = None  # None: the features
+
+    @property
+    def files(self) -> list[str]:
+        """What it is made from."""
+        return [self.model, self.data, *([self.training] if self.training else [])]
 
     def drifted(self, images: Images, seed: int = 0) -> Images:
         """A share as it was, the rest in equal parts through the mixes."""
@@ -100,11 +106,15 @@ STREAMS = (
 
 
 def record(out: Path, data: Path, device: str) -> None:
-    """Every stream whose model and data are there; the device plays no part: a stream takes a minute or two."""
+    """Every stream whose files are there; the device plays no part. Raises MissingFileError for what is not."""
+    missing = []
     for stream in STREAMS:
-        needed = [stream.model, stream.data, *([stream.training] if stream.training else [])]
-        if all((data / name).exists() for name in needed):
+        lacking = [name for name in stream.files if not (data / name).exists()]
+        missing += lacking
+        if not lacking:
             np.savez_compressed(out / f"{stream.name}.npz", **_facts(stream, data))
+    if missing:
+        raise MissingFileError(f"{', '.join(missing)} (below TESTIFAI_DATA)")
 
 
 def _facts(stream: Stream, folder: Path) -> dict[str, NDArray[np.generic]]:
