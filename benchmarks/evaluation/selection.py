@@ -7,7 +7,6 @@ from evaluation import selection_curves, selection_sensitive, selection_surrogat
 from evaluation.page import Page
 from evaluation.setting import MissingFileError, Setting
 from evaluation.tasks import TASKS, Task
-
 from testifai.scans.replay import Grid
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
 from evaluation.drawing import COLOURS, axes
 from evaluation.page import Page
 from evaluation.selection_training import SMALL, SMALL_SEEDS, Curve, Selection, select
 from evaluation.setting import Setting
 from evaluation.tasks import Task
-
 from testifai.scans.replay import Grid
 
 BEYOND = 2  # standard errors that make a win
@@ -25,19 +25,19 @@ def write(page: Page, grids: Mapping[Task, Grid], setting: Setting) -> None:
     for task, grid in grids.items():
         for part in (grid.sub({grid.axes[-1]: 0}), grid):
             found.append(select(task, part, setting))
-            page.say(f"{task.title} in {len(part.axes)}D done")
+            page.say(f"{', '.join(wins(found[-1]))} (ordered better at, random better at)")
     repetitions = len(found[0].ordered.errors)
     seeds = (
         f"seeds 0–{repetitions - 1} of choice and forest; ours: seed 0 and, at 1 %, 0–{setting.times(SMALL_SEEDS) - 1}"
     )
     page.text(
         "A forest (100 trees) is trained on a share of the tests with all inputs, and predicts the rest. Ordered takes "
-        f"tests by their order, at random within it; {repetitions} repetitions, mean ± standard deviation. At 100 % nothing is "
-        "left to predict. Both choices leave out as many tests and reproduce those they were trained on, so that on "
-        "*all* tests the errors are these times the share left out, and the winners the same.",
+        f"tests by their order, at random within it; {repetitions} repetitions, mean ± standard deviation. At 100 % "
+        "nothing is left to predict. Both choices leave out as many tests and reproduce those they were trained on, so "
+        "that on *all* tests the errors are these times the share left out, and the winners the same.",
         "Ours is `adaptive` with the process, for as many inferences as the forest's training tests take, and for "
-        f"{SMALL_TOLD} of them. The figures show its error on the tests that it measured least, as many as the forest has to "
-        "predict; the tables also that on all tests.",
+        f"{SMALL_TOLD} of them. The figures show its error on the tests that it measured least, as many as the forest "
+        "has to predict; the tables also that on all tests.",
     )
     for dimensions, number in ((3, 7), (4, 8)):
         these = [one for one in found if one.dimensions == dimensions]
@@ -140,14 +140,16 @@ def claims(page: Page, found: Sequence[Selection]) -> None:
             f"Ordered choice consistently beats random choice, {dimensions}D",
             "“across both 3D and 4D”, all shares",
             f"of {len(leads)} (task, share): ordered better in {(leads > BEYOND).sum()}, random better in "
-            f"{(leads < -BEYOND).sum()}, no difference beyond {BEYOND} standard errors in {(np.abs(leads) <= BEYOND).sum()}",
+            f"{(leads < -BEYOND).sum()}, within {BEYOND} standard errors of each other in "
+            f"{(np.abs(leads) <= BEYOND).sum()}",
             bool((leads > BEYOND).all()),
         )
     quick = [converged(one.ordered) for one in found]
     page.claim(
         "Ordered choice converges with 20–30 % of the tests",
         "“for most benchmarks”",
-        f"at 30 %, at least half of the way from the MSE at 10 % to that at 90 % is done in {sum(quick)} of {len(quick)} settings",
+        "at 30 %, at least half of the way from the MSE at 10 % to that at 90 % is done in "
+        f"{sum(quick)} of {len(quick)} settings",
         None if len(found[0].ordered.shares) < 9 else sum(quick) > len(quick) / 2,
     )
     wider = [bool(one.random.spread[0] > one.ordered.spread[0]) for one in found]

@@ -1,4 +1,4 @@
-"""Which tests a forest is trained on: low orders first, or drawn at random; and our estimates for as many inferences."""
+"""Which tests a forest is trained on, low orders first or drawn at random; and ours for as many inferences."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from evaluation.setting import Setting
-from evaluation.tasks import Task
 from numpy.typing import NDArray
 
+from evaluation.setting import Setting
+from evaluation.tasks import Task
 from testifai.scans.replay import Grid, replay
 from testifai.surrogates import Forest
 
@@ -96,7 +96,7 @@ def orders_of(grid: Grid) -> NDArray[np.int64]:
 
 
 def trained(grid: Grid, shares: Sequence[float], repetitions: int, arranged: Callable[[Ids], Ids]) -> Curve:
-    """The forest's error on the tests left out, where training takes the first of all tests, drawn and then arranged."""
+    """The forest's error on the tests left out: trained on the first of all tests, drawn and then arranged."""
     features = grid.space.matrix(np.arange(grid.space.size))
     truth = grid.truth.reshape(-1)
     trials = np.full(len(truth), grid.inputs)
