@@ -41,12 +41,12 @@ def write(page: Page, grids: Mapping[Task, Grid], setting: Setting) -> None:
     )
     for dimensions, number in ((3, 7), (4, 8)):
         these = [one for one in found if one.dimensions == dimensions]
-        tests = "216 tests" if dimensions == 3 else "1,296 tests"
         page.figure(
             f"{dimensions}d",
             drawn(these),
             f"Figure {number} of the paper, here: error on the tests left out by the share of tests trained on, "
-            f"{dimensions}D ({tests}); bands are one standard deviation, vertical lines where Θ≤2 and Θ≤3 are complete",
+            f"{dimensions}D ({these[0].tests:,} tests); bands are one standard deviation, vertical lines where Θ≤2 and "
+            "Θ≤3 are complete",
             seeds,
         )
         shares = these[0].ordered.shares

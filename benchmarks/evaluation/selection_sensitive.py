@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,7 +82,7 @@ def matters(page: Page, space: ta.Space, passed: Passed) -> None:
     rows = []
     for order in (2, 3):
         largest = max((one for one in all_swaps if order_of(space, one.first) == order), key=lambda one: one.difference)
-        low, high = interval(passed, largest, confidence)
+        ((low, high),) = intervals(passed, [largest], confidence)
         both = f"{rates[largest.first]:.3f}, {rates[largest.second]:.3f}"
         change = [f"{largest.difference:+.3f}", f"{low:+.3f} … {high:+.3f}"]
         rows.append([told(space, largest.first), told(space, largest.second), both, *change])
@@ -91,7 +92,7 @@ def matters(page: Page, space: ta.Space, passed: Passed) -> None:
     )
     page.table(["applied in this order", "and in that", "rates", "difference", "interval"], rows, "no chance in it")
     sizes = np.array([one.difference for one in all_swaps])
-    certain = np.mean([interval(passed, one, confidence)[0] > 0 for one in all_swaps])
+    certain = (intervals(passed, all_swaps, confidence)[:, 0] > 0).mean()
     page.text(
         f"Over all such pairs the difference is {sizes.mean():.3f} on average, more than .05 in "
         f"{100 * (sizes > 0.05).mean():.0f} % and certain in {100 * certain:.0f} %. A plain space, which applies "
@@ -99,11 +100,11 @@ def matters(page: Page, space: ta.Space, passed: Passed) -> None:
     )
 
 
-def interval(passed: Passed, swap: Swap, confidence: float) -> tuple[float, float]:
-    """Bounds of the difference: both orders were tried on the same inputs."""
-    first, second = passed[swap.first], passed[swap.second]
-    low, high = paired_interval((second & ~first).sum(), (first & ~second).sum(), len(first), confidence=confidence)
-    return float(low), float(high)
+def intervals(passed: Passed, some: Sequence[Swap], confidence: float) -> Floats:
+    """Bounds of the differences: all orders were tried on the same inputs."""
+    first, second = passed[[one.first for one in some]], passed[[one.second for one in some]]
+    gained, lost = (second & ~first).sum(axis=1), (first & ~second).sum(axis=1)
+    return np.stack(paired_interval(gained, lost, passed.shape[1], confidence=confidence), axis=1)
 
 
 def order_of(space: ta.Space, test: int) -> int:

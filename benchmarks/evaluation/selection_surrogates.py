@@ -123,7 +123,7 @@ def of_inputs(grid: Grid, inputs: int, seed: int) -> Grid:
 
 def ours(grid: Grid) -> Fit:
     """What `adaptive` with the process finds for one in a hundred of all inferences."""
-    found = replay(grid, "adaptive", "process", budget=round(SMALL * grid.space.size * grid.inputs))
+    found = replay(grid, "adaptive", "process", budget=max(round(SMALL * grid.space.size * grid.inputs), 2))
     begin = time.process_time()
     errors = (found.estimate - grid.truth).reshape(-1)
     return Fit(errors[None, orders_of(grid) >= 3], time.process_time() - begin)

@@ -19,7 +19,7 @@ Ids = NDArray[np.intp]
 
 SHARES = tuple(tenths / 10 for tenths in range(1, 10))
 OUR_SHARES = SHARES[::4]
-REPETITIONS = 10
+REPETITIONS, TREES = 10, 100
 SMALL, SMALL_SEEDS = 0.01, 3  # of the inferences of the published method
 
 
@@ -54,6 +54,7 @@ class Selection:
 
     task: Task
     dimensions: int
+    tests: int
     complete: dict[int, float]  # the share of tests of at most so many perturbations
     ordered: Curve
     random: Curve
@@ -71,18 +72,19 @@ class Selection:
 
 def select(task: Task, grid: Grid, setting: Setting) -> Selection:
     """Everything about one task in the dimensions of its grid."""
-    shares = SHARES[::4] if setting.tiny else SHARES
+    shares = SHARES[::8] if setting.tiny else SHARES
     our_shares = tuple(share for share in shares if share in OUR_SHARES)
     orders = orders_of(grid)
-    repetitions = setting.times(REPETITIONS)
+    repetitions, trees = setting.times(REPETITIONS), setting.times(TREES, 10)
     ours, ours_all = ours_at(grid, our_shares, 1, 1)
     small, small_all = ours_at(grid, our_shares, SMALL, setting.times(SMALL_SEEDS))
     return Selection(
         task,
         len(grid.axes),
+        grid.space.size,
         {order: float((orders <= order).mean()) for order in (2, 3)},
-        trained(grid, shares, repetitions, lambda drawn: drawn[np.argsort(orders[drawn], kind="stable")]),
-        trained(grid, shares, repetitions, lambda drawn: drawn),
+        trained(grid, shares, repetitions, trees, lambda drawn: drawn[np.argsort(orders[drawn], kind="stable")]),
+        trained(grid, shares, repetitions, trees, lambda drawn: drawn),
         ours,
         ours_all,
         small,
@@ -95,7 +97,7 @@ def orders_of(grid: Grid) -> NDArray[np.int64]:
     return np.asarray((grid.space.matrix(np.arange(grid.space.size)) > 0).sum(axis=1))
 
 
-def trained(grid: Grid, shares: Sequence[float], repetitions: int, arranged: Callable[[Ids], Ids]) -> Curve:
+def trained(grid: Grid, shares: Sequence[float], repetitions: int, trees: int, arranged: Callable[[Ids], Ids]) -> Curve:
     """The forest's error on the tests left out: trained on the first of all tests, drawn and then arranged."""
     features = grid.space.matrix(np.arange(grid.space.size))
     truth = grid.truth.reshape(-1)
@@ -106,7 +108,7 @@ def trained(grid: Grid, shares: Sequence[float], repetitions: int, arranged: Cal
         sequence = arranged(np.random.default_rng(repetition).permutation(len(truth)))
         for column, share in enumerate(shares):
             used, rest = np.split(sequence, [round(share * len(truth))])
-            forest = Forest(seed=repetition).fit(features[used], passes[used], trials[used])
+            forest = Forest(trees, seed=repetition).fit(features[used], passes[used], trials[used])
             errors[repetition, column] = ((forest.predict(features[rest])[0] - truth[rest]) ** 2).mean()
     return Curve(tuple(shares), errors)
 
@@ -119,7 +121,8 @@ def ours_at(grid: Grid, shares: Sequence[float], part: float, seeds: int) -> tup
 
 def _our_errors(grid: Grid, share: float, part: float, seed: int) -> tuple[float, float]:
     tests = grid.space.size
-    found: Any = replay(grid, "adaptive", "process", budget=round(share * part * tests * grid.inputs), seed=seed)
+    budget = max(round(share * part * tests * grid.inputs), 2)  # no run has fewer
+    found: Any = replay(grid, "adaptive", "process", budget=budget, seed=seed)
     errors = ((found.estimate - grid.truth) ** 2).reshape(-1)
     # Of tests with as many inputs, chance says which count among those left out.
     by_lot = np.random.default_rng(seed).permutation(tests)
