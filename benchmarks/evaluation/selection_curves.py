@@ -120,7 +120,8 @@ def wins(one: Selection) -> list[str]:
 
 
 def listed(shares: Any) -> str:
-    """
+    """Shares in words.
+
     >>> listed(np.array([0.1, 0.2, 0.5])), listed(np.array([]))
     ('10, 20, 50 %', '–')
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,6 +147,9 @@ def write(page: Page, grids: Mapping[Task, Grid], setting: Setting) -> None:
         page.text(f"In {dimensions}D:")
         page.table(["model", *titles, "time of a fit"], rows, f"seeds 0–{setting.times(SEEDS) - 1}")
     page.text(
+        "The forest's mean error: " + "; ".join(leaning(whole, titles, dimensions) for dimensions in (3, 4)) + "."
+    )
+    page.text(
         f"How many inputs they need: MSE × 1000 in 3D · 4D from {FEW} inputs (half of all where there are fewer), the "
         "same under all tests, drawn for each seed."
     )
@@ -156,6 +159,13 @@ def write(page: Page, grids: Mapping[Task, Grid], setting: Setting) -> None:
     ]
     page.table(["model", *titles], rows, f"seeds 0–{setting.times(SEEDS) - 1}")
     claims(page, whole, few)
+
+
+def leaning(fits: Fits, titles: Sequence[str], dimensions: int) -> str:
+    """On which tasks the forest is optimistic."""
+    above = [title for title in titles if fits["random forest", title, dimensions].errors.mean() > 0]
+    below = [title for title in titles if title not in above]
+    return f"in {dimensions}D optimistic on {', '.join(above) or 'none'}, pessimistic on {', '.join(below) or 'none'}"
 
 
 def fit_time(fits: Fits, name: str, dimensions: int) -> str:
