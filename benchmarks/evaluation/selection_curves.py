@@ -56,8 +56,9 @@ def write(page: Page, grids: Mapping[Task, Grid], setting: Setting) -> None:
         header = ["task", "choice", *(f"{100 * share:.0f} %" for share in shares)]
         page.table(header, [row for one in these for row in rows(one, shares)], seeds)
     page.text(
-        f"Who wins, by more than {BEYOND} standard errors of the difference. Ordered choice has to extrapolate to higher "
-        "orders, which a forest cannot: see the steps at the vertical lines, where tests of the next order come in."
+        f"Who wins, by more than {BEYOND} standard errors of the difference. Ordered choice has to extrapolate to "
+        "higher orders, which a forest cannot: see the steps at the vertical lines, where tests of the next order come "
+        "in."
     )
     header = ["task", "", "ordered better at", "random better at", "ordered / random / neither"]
     page.table(header, [wins(one) for one in found], seeds)

@@ -22,7 +22,7 @@ from testifai.strategies import Adaptive, Ordered
 Floats = NDArray[np.float64]
 Passed = NDArray[np.bool_]
 
-SHARES = (0.01, 0.02, 0.05)
+SHARES = (0.01, 0.05)
 SEEDS = 5
 PUBLISHED = "published: forest on order ≤ 2"
 
