@@ -21,7 +21,7 @@ def write(page: Page, setting: Setting) -> None:
 
 
 def recorded(page: Page, setting: Setting) -> dict[Task, Grid]:
-    """The tasks that have a grid; of the others the page says that they have none."""
+    """The tasks that have a grid, or two of them to see that it runs; of the others the page says that it is missing."""
     grids, missing = {}, []
     for task in TASKS:
         try:
@@ -33,4 +33,4 @@ def recorded(page: Page, setting: Setting) -> dict[Task, Grid]:
     if missing:
         page.text(f"*Without {', '.join(missing)}: not found.*")
         page.missing += [line for line in missing if line not in page.missing]
-    return grids
+    return dict(list(grids.items())[:2]) if setting.tiny else grids

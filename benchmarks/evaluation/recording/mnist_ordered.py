@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from evaluation.setting import Setting
 from numpy.typing import NDArray
 
 import testifai as ta
 from testifai.support.bits import unpack
+from testifai.support.files import write_npz
 
 FILE = "mnist_ordered.npz"
 AXES = {"noise": "mnist_c.shot_noise", "bright": "mnist_c.brightness", "blur": "mnist_c.motion_blur"}
@@ -24,9 +26,9 @@ def record(out: Path, data: Path, device: str, inputs: int = 10_000) -> None:
 
     A network as small as this one needs no accelerator: it runs on the processor, whatever the device.
     """
-    arrays = np.load(data / "data" / "mnist_test.npz")
+    setting = Setting(out, data)
+    model, arrays = setting.file("models/mnist_lenet5.onnx"), np.load(setting.file("data/mnist_test.npz"))
     digits = arrays["x"][:inputs], arrays["y"][:inputs]
-    model = data / "models" / "mnist_lenet5.onnx"
     found = ta.scan(model, digits, space(), strategy="full", surrogate="none")
     passes = np.zeros((found.space.size, (found.outcomes.inputs + 7) // 8), np.uint8)
     for test in found.outcomes:
@@ -34,7 +36,8 @@ def record(out: Path, data: Path, device: str, inputs: int = 10_000) -> None:
         row = np.zeros(found.outcomes.inputs, bool)
         row[found.order[places]] = passed
         passes[test] = np.packbits(row)
-    np.savez_compressed(out / FILE, axes=list(AXES), inputs=found.outcomes.inputs, passes=passes)
+    inputs = found.outcomes.inputs
+    write_npz(out / FILE, {"axes": np.array(list(AXES)), "inputs": np.array(inputs), "passes": passes})
 
 
 def read(path: Path) -> NDArray[np.bool_]:
