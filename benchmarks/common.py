@@ -9,7 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 FOLDER = Path(os.environ.get("TESTIFAI_DATA", "../shared"))
+ROUNDING = 1e-9  # an interval that closed on the truth holds it
 
 
 def need(*names: str) -> list[Path]:
@@ -28,6 +32,11 @@ def report(name: str, value: float, unit: str, limit: float | None = None) -> bo
     required = "" if limit is None else f"   (required: at most {limit:g} {unit}: {'reached' if reached else 'MISSED'})"
     print(f"{name:58s} {value:10.3f} {unit}{required}")
     return reached
+
+
+def held(truth: ArrayLike, low: ArrayLike, high: ArrayLike) -> NDArray[np.bool_]:
+    """Which intervals hold the truth."""
+    return (np.asarray(low) <= np.add(truth, ROUNDING)) & (truth <= np.add(high, ROUNDING))
 
 
 def seconds(task: Callable[[], Any], turns: int = 5) -> float:

@@ -26,12 +26,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import need, report
-from one_seed import ROUNDING
+from common import held, need, report
 from published import compare
 
 import testifai as ta
-from testifai.commands.example import table_2
+from testifai.commands.example import beside, table_2
 from testifai.data import Data, load
 from testifai.models.detection.onnx import OnnxDetector
 from testifai.present.export import write_grid
@@ -50,22 +49,16 @@ def parts() -> tuple[Path, Data]:
     return model, load("coco", folder / "instances.json")
 
 
+def scanned(model: Path, data: Data, axes: int = len(AXES), **options: Any) -> ta.Tomogram:
+    """All tests of the first so many axes, judged by F1."""
+    space = ta.Space(dict(list(AXES.items())[:axes]))
+    return ta.scan(OnnxDetector(model), data, space, strategy="full", surrogate="none", oracle="detection", **options)
+
+
 def measured(path: Path, axes: int, workers: int | None) -> ta.Tomogram:
     """The full grid, from the file or as far as it is not in it."""
-    model, data = parts()
     begin = time.perf_counter()
-    full = ta.scan(
-        OnnxDetector(model),
-        data,
-        ta.Space(dict(list(AXES.items())[:axes])),
-        strategy="full",
-        surrogate="none",
-        oracle="detection",
-        keep=["value", "detections"],
-        workers=workers,
-        store=path,
-        progress=True,
-    )
+    full = scanned(*parts(), axes, keep=["value", "detections"], workers=workers, store=path, progress=True)
     print(f"{full.inferences:,} inferences in the file; this run took {time.perf_counter() - begin:.0f} s")
     return full
 
@@ -178,20 +171,20 @@ def twelve(cube: Grid, runs: Runs) -> None:
     shares = " and ".join(f"{share:.0%}" for share in runs)
     print(f"\nerrors of the twelve queries: as published ({spent:.0%} of the inferences), adaptive at {shares}")
     print("query  truth  published   mean and mean absolute error of the seeds at each share")
-    means = cube.means.reshape(-1)
+    means, queries = cube.means.reshape(-1), table_2(cube.axes)
+    answers = {share: [beside(run, truth, queries) for run in found] for share, found in runs.items()}
     errors: dict[str, list[float]] = defaultdict(list)
-    for name, query in table_2(cube.axes).items():
-        right = truth.query(query).robustness
-        errors["published"].append(abs(published.query(query).robustness - right))
-        cells = [f"{published.query(query).robustness - right:+9.3f}"]
+    for place, row in enumerate(beside(published, truth, queries)):
+        errors["published"].append(abs(row.error))
+        cells = [f"{row.error:+9.3f}"]
         for share, found in runs.items():
-            off = np.array([run.query(query).robustness - right for run in found])
+            off = np.array([rows[place].error for rows in answers[share]])
             cells.append(f"{off.mean():+8.3f} {np.abs(off).mean():6.3f}")
             errors[f"{share:.0%}"].append(float(np.abs(off).mean()))
-            mean = means[truth.select(query)].mean()
-            scored = [abs(run.query(query, score="f1").robustness - mean) for run in found]
+            mean = means[truth.select(row.query)].mean()
+            scored = [abs(run.query(row.query, score="f1").robustness - mean) for run in found]
             errors[f"{share:.0%}, mean F1"].append(float(np.mean(scored)))
-        print(f"{name:5s} {right:6.3f}  {'  '.join(cells)}")
+        print(f"{row.name:5s} {row.truth:6.3f}  {'  '.join(cells)}")
     for name, found in errors.items():
         print(f"absolute errors, {name:14s} mean {np.mean(found):.4f}, largest {max(found):.3f}")
 
@@ -217,7 +210,7 @@ def coverage(grid: Grid, runs: Runs) -> None:
 
 
 def within(truth: float, low: float, high: float) -> tuple[bool, float]:
-    return low - ROUNDING <= truth <= high + ROUNDING, (high - low) / 2
+    return bool(held(truth, low, high)), (high - low) / 2
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from common import need, report
+from evaluation.locality_answers import PER_CLASS, halves
 from numpy.typing import NDArray
 
 import testifai as ta
@@ -31,7 +32,6 @@ PROPERTIES = {
     "rotation": "classic.rotation",
     "brightness": "classic.brightness",
 }
-PER_CLASS = 200
 
 
 def main() -> None:
@@ -106,14 +106,9 @@ def _cell(found: Agreement, place: int, which: int) -> str:
 def other_splits(model: Any, data: Any, splits: int) -> None:
     """The same again with other inputs behind the prediction: one division of the data says little about intervals."""
     everything = local(model, data, PROPERTIES, per_class=None)
-    assert everything.sampled is not None
     inside, differences, false_alarms = [], [], 0
     for seed in range(splits):
-        order = np.random.default_rng(seed).permutation(len(everything.sampled.ids))
-        classes = everything.sampled.classes[order]
-        own = [order[classes == place] for place in range(len(everything.classes))]
-        table = everything.part(np.concatenate([rows[:PER_CLASS] for rows in own]))
-        fresh = everything.part(np.concatenate([rows[PER_CLASS:] for rows in own]))
+        table, fresh = halves(everything, seed)
         found = agreement(compose(table), paired(fresh, seed=seed))
         inside.append(found.inside.mean())
         differences.append(abs(found.mean_difference))

@@ -27,6 +27,7 @@ from testifai import models, perturb
 
 LEVELS = 6
 INPUTS = 10_000
+BATCH = 5000
 # Configurations and inputs that `check` looks at.
 CHECKED = 24
 CHECK_INPUTS = 100
@@ -56,6 +57,10 @@ GRIDS = {
     ),
     "cifar56": Grid(
         "cifar10_resnet56", "cifar10_test", "cifar_c", ("fog", "gaussian_noise", "motion_blur", "saturate"), 4
+    ),
+    # The first paper's own axes.
+    "cifar10": Grid(
+        "cifar10_resnet56", "cifar10_test", "cifar_c", ("shot_noise", "brightness", "jpeg_compression", "contrast"), 4
     ),
     # These were made when the estimators were done, and only looked at then.
     "gtsrb_b": Grid("gtsrb_cnn_se", "gtsrb_test", "cure", ("haze", "lens_blur", "rain", "shadow"), 2),
@@ -93,12 +98,24 @@ def floats(images: Any) -> Any:
     return scaled[:, None] if scaled.ndim == 3 else scaled.permute(0, 3, 1, 2).contiguous()
 
 
-def measure(grid: Grid, folder: Path, device: Any, inputs: int, batch: int) -> dict[str, NDArray[Any]]:
+def measure(
+    grid: Grid, model: Path, data: Path, device: str, inputs: int = INPUTS, batch: int = BATCH
+) -> dict[str, NDArray[Any]]:
     """The recorded grid, outcomes in the order of the data file."""
     import torch
 
-    images, labels = load_data(grid, folder, inputs)
-    network, steps = models.onnx_as_torch(folder / f"{grid.model}.onnx").to(device), grid.perturbations()
+    # Full float32: products of rounded numbers would change outcomes near the boundary.
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    with torch.inference_mode():
+        return _measured(grid, model, data, torch.device(device), inputs, batch)
+
+
+def _measured(grid: Grid, model: Path, data: Path, device: Any, inputs: int, batch: int) -> dict[str, NDArray[Any]]:
+    import torch
+
+    images, labels = load_data(data, inputs)
+    network, steps = models.onnx_as_torch(model).to(device), grid.perturbations()
     shape = (LEVELS,) * len(steps)
     # On the device until all is done: reading each test back would wait for it 1,296 times.
     passes = torch.empty((*shape, len(images)), dtype=torch.bool, device=device)
@@ -120,8 +137,8 @@ def measure(grid: Grid, folder: Path, device: Any, inputs: int, batch: int) -> d
     }
 
 
-def load_data(grid: Grid, folder: Path, inputs: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    data = np.load(folder / f"{grid.data}.npz")
+def load_data(path: Path, inputs: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    data = np.load(path)
     return data["x"][:inputs], data["y"][:inputs].astype(np.int64)
 
 
@@ -164,7 +181,7 @@ def check(names: list[str], folder: Path) -> None:
         (model,) = need(f"models/{grid.model}.onnx")
         session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
         network, steps = models.onnx_as_torch(folder / f"{grid.model}.onnx"), grid.perturbations()
-        images, labels = load_data(grid, folder, CHECK_INPUTS)
+        images, labels = load_data(folder / f"{grid.data}.npz", CHECK_INPUTS)
         truth = torch.from_numpy(labels)
         difference, flips, rate, as_arrays = 0.0, 0, 0.0, 0.0
         chosen = [(0,) * len(steps), *map(tuple, random.integers(0, LEVELS, (CHECKED - 1, len(steps))).tolist())]
@@ -187,16 +204,10 @@ def check(names: list[str], folder: Path) -> None:
 
 
 def measure_all(names: list[str], folder: Path, out: Path, device: str, inputs: int, batch: int) -> None:
-    import torch
-
-    # Full float32: products of rounded numbers would change outcomes near the boundary.
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cudnn.benchmark = True
     out.mkdir(parents=True, exist_ok=True)
     for name in names:
-        begin = time.perf_counter()
-        with torch.inference_mode():
-            grid = measure(GRIDS[name], folder, torch.device(device), inputs, batch)
+        begin, asked = time.perf_counter(), GRIDS[name]
+        grid = measure(asked, folder / f"{asked.model}.onnx", folder / f"{asked.data}.npz", device, inputs, batch)
         measured = time.perf_counter() - begin
         path = out / f"{name}.npz"
         np.savez_compressed(path, **grid)
@@ -211,7 +222,7 @@ def main() -> None:
     parser.add_argument("grids", nargs="*", metavar="GRID", help=f"of {', '.join(GRIDS)} (default: all)")
     parser.add_argument("--out", type=Path, default=Path("grids"), help="where measured grids go")
     parser.add_argument("--inputs", type=int, default=INPUTS)
-    parser.add_argument("--batch", type=int, default=5000)
+    parser.add_argument("--batch", type=int, default=BATCH)
     parser.add_argument("--device", help="of torch (default: cuda where there is one)")
     options = parser.parse_args()
     names = options.grids or list(GRIDS)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from common import held
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -35,7 +36,6 @@ PLANS: dict[str, dict[str, Any]] = {
 EDGES = (0, 0.02, *(tenth / 10 for tenth in range(1, 10)), 0.98, 1)
 RATES = tuple(f"{low:g}–{high:g}" for low, high in itertools.pairwise(EDGES))
 NEAR = 0.1  # of 0 or 1: where a region is counted once more, apart
-ROUNDING = 1e-9  # an interval that closed on the truth holds it
 
 
 def simulated(kind: str, plan: str, seed: int) -> dict[str, Any]:
@@ -155,6 +155,6 @@ def regions(grid: Grid) -> Iterator[tuple[str, NDArray[np.bool_]]]:
 
 def tally(truth: Floats, estimate: Floats, low: Floats, high: Floats) -> Tally:
     """How many intervals hold the truth, of how many; sums of absolute errors and of half-widths."""
-    covered = np.count_nonzero((low <= truth + ROUNDING) & (truth <= high + ROUNDING))
+    covered = np.count_nonzero(held(truth, low, high))
     error, half_width = np.abs(estimate - truth).sum(), (high - low).sum() / 2
     return [int(covered), len(truth), round(float(error), 6), round(float(half_width), 6)]

@@ -14,17 +14,17 @@ import numpy as np
 from common import need
 
 import testifai as ta
-from testifai.commands.example import AXES, table_2
+from testifai.commands.example import AXES, beside, table_2
 
 
 def compare(partial: ta.Tomogram, full: ta.Tomogram) -> None:
     """The paper's Table 2 of a partial tomogram beside the truth, and its other figures."""
     print("query  measured  inferred   answer    truth    error")
-    for name, query in table_2(full.space.names).items():
-        answer, truth = partial.query(query), full.query(query).robustness
+    for row in beside(partial, full, table_2(full.space.names)):
+        answer = row.answer
         print(
-            f"{name:5s} {answer.measured:9d} {answer.inferred:9d} {answer.robustness:8.3f} {truth:8.3f} "
-            f"{answer.robustness - truth:+8.3f}"
+            f"{row.name:5s} {answer.measured:9d} {answer.inferred:9d} {answer.robustness:8.3f} {row.truth:8.3f} "
+            f"{row.error:+8.3f}"
         )
     errors = partial.estimate - full.estimate
     high = errors[np.broadcast_to(full.space.columns()["order"], full.space.shape) >= 3]

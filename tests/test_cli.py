@@ -184,17 +184,21 @@ def small_demo(monkeypatch):
     monkeypatch.setattr(demo, "demo_data", lambda: few)
 
 
-def test_demo(command, small_demo):
-    code, out, _ = command("demo")
+def test_demo(command, small_demo, tmp_path):
+    code, out, _ = command("demo", "--out", tmp_path / "made")
     assert code == 0
-    for name in ("Q1", "Q8", "Q12", "Clean accuracy", "Next: testifai init"):
+    for name in ("Q1", "Q8", "Q12", "times fewer inferences", "Worst region found", "testifai init MODEL.onnx"):
         assert name in out
+    assert f"The report: {tmp_path / 'made' / 'digits.html'}" in out
+    assert (tmp_path / "made" / "digits.html").read_text(encoding="utf-8").startswith("<!")
 
 
-def test_demo_as_json(asked, small_demo):
-    found = asked("demo")
-    assert [query["measured"] for query in found["queries"]] == [19, 15, 15, 9, 15, 9, 9, 0, 7, 37, 61, 91]
+def test_demo_as_json(asked, small_demo, tmp_path):
+    found = asked("demo", "--out", tmp_path)
+    measured = [query["measured"] for query in found["published"]["queries"]]
+    assert measured == [19, 15, 15, 9, 15, 9, 9, 0, 7, 37, 61, 91]
     assert found["inputs"] == 60
+    assert found["report"] == str(tmp_path / "digits.html")
 
 
 def test_init_check_and_run_follow_each_other(folder, command, asked):

@@ -21,7 +21,7 @@ def write(page: Page, setting: Setting) -> None:
 
 
 def recorded(page: Page, setting: Setting) -> dict[Task, Grid]:
-    """The tasks that have a grid, or two of them to see that it runs; of the others the page says that it is missing."""
+    """The tasks that have a grid (two, to see that all of it runs); of others the page says what is missing."""
     grids, missing = {}, []
     for task in TASKS:
         try:

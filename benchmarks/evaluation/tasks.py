@@ -43,15 +43,15 @@ TASKS = (
         "WRN-28-10", "10,000 images", 0.947, "cifar_c",
     ),
     Task(
-        "driving", "Driving", "YOLOX nano", "80 photographs of COCO, 815 boxes",
+        "driving", "Driving", "YOLOX nano", "80 photographs of COCO, 815 boxes; right from F1 .5 on",
         ("translate", "scale", "contrast", "brightness"), "YOLOv11s", "1,000 frames (Udacity)", 0.822, "deeptest",
     ),
     Task(
-        "gtsrb", "GTSRB", "CNN-SE", "10,000 signs", ("darken", "codec_error", "gaussian_blur", "exposure"),
+        "gtsrb", "GTSRB", "CNN-SE", "10,000 signs of 12,630", ("darken", "codec_error", "gaussian_blur", "exposure"),
         "CNN-SE", "12,630 signs", 0.976, "cure",
     ),
     Task(
         "qqp", "QQP", "MiniLM with a logistic head", "1,000 pairs", ("synonym", "typo", "contraction", "punctuation"),
-        "RoBERTa", "1,000 pairs", 0.912, "text",
+        "RoBERTa base", "1,000 pairs", 0.912, "text",
     ),
 )  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import testifai as ta
-from testifai.locality import measure
+from testifai.locality import Network, measure
 from testifai.scans import loading
 from testifai.scans.spec import read
 
@@ -122,6 +122,56 @@ def test_code_in_a_stored_spec_runs_only_where_the_run_was_made_or_if_it_is_name
     assert command("errors", "own.local.db", "--failures", "b.npz", "--spec", "own.toml")[0] == 0
 
 
+def test_the_network_answers_what_is_asked_of_it(command):
+    pytest.importorskip("pyagrum", reason="the Bayesian network needs pyAgrum: pip install 'testifai[bayes]'")
+    assert told(command, "spec.toml", "--per-class", "30")["trends"]
+    found = told(command, "spec.local.db", "--given", "class=5,property=noise")
+    assert found["given"] == {"class": "5", "property": "noise"}
+    beliefs = {one["name"]: one["states"] for one in found["beliefs"]}
+    assert set(beliefs) == {"severity", "predicted", "correct"}
+    right = beliefs["correct"][0]
+    network = Network.of(measure.from_run("spec.local.db"))
+    assert right["p"] == pytest.approx(network.predict({"class": "5", "property": "noise"}))
+    assert right["low"] < right["p"] < right["high"]
+    code, out, _ = command("errors", "spec.local.db", "--given", "class=5", "--given", "property=noise")
+    assert code == 0
+    assert "given class = 5, property = noise" in out
+    assert f"{right['p']:.3f}  {right['low']:.3f} … {right['high']:.3f}" in out
+    assert "0.500          exact" in out  # severities are as probable as the profile says
+    adder = told(command, "spec.local.db", "--arity", "2", "--given", "class_1=5,class_2=0,composed=False")
+    named = {one["name"]: one["states"] for one in adder["beliefs"]}
+    assert {"property", "severity", "predicted_1", "correct_2", "output"} <= set(named)
+
+
+def test_a_system_is_measured_on_other_inputs_beside_its_prediction(command, folder):
+    found = told(command, "spec.toml", "--per-class", "20", "--arity", "2", "--measured", "8")["measured"]
+    assert found["tuples"] == 55
+    for part in ("predicted", "measured"):
+        mean = found[part]["overall"]
+        assert mean["low"] < mean["rate"] < mean["high"]
+        assert len(found[part]["by_condition"]["low"]) == 2
+    used = [measure.from_run(name).sampled.ids for name in ("spec.local.db", "spec.composed.db")]
+    assert not np.intersect1d(*used).size
+    code, out, _ = command("errors", "spec.toml", "--per-class", "20", "--arity", "2", "--measured", "8")
+    assert code == 0
+    assert "measured on other inputs: " + f"{found['measured']['overall']['rate']:.3f}" in out
+    assert found["statements"][0][:40] in out
+
+
+def test_how_sure_the_model_is_is_told_by_property_and_by_class(command):
+    found = told(command, "spec.toml", "--per-class", "20")["confidence"]
+    right, wrong = (found["by_property"][kind] for kind in ("right", "wrong"))
+    assert right["low"][0] < right["rate"][0] < right["high"][0]
+    assert right["rate"][0] > wrong["rate"][0]
+    code, out, _ = command("errors", "spec.local.db")
+    assert code == 0
+    assert f"{right['rate'][0]:.3f}  ({right['low'][0]:.3f} … {right['high'][0]:.3f})" in out
+    of_nine = f"{found['cells']['right']['rate'][9][0]:.3f}  ({found['cells']['right']['low'][9][0]:.3f}"
+    assert of_nine not in out
+    code, out, _ = command("errors", "spec.local.db", "--confidence")
+    assert of_nine in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -134,6 +184,12 @@ def test_code_in_a_stored_spec_runs_only_where_the_run_was_made_or_if_it_is_name
         (["spec.toml", "--failures", "no/f.npz"], "--failures: the folder no does not exist"),
         (["spec.toml", "--combine", "nowhere:f"], "no module 'nowhere'"),
         (["spec.toml", "--arity", "0"], "arity"),
+        (["spec.toml", "--given", "class"], "--given: 'class' is not accepted; NAME=STATE is"),
+        (["spec.toml", "--given", "class=1,class=2"], "--given: class is both 1 and 2"),
+        (["spec.toml", "--given", "class=1", "--html", "a.html"], "--html: does not go with --given"),
+        (["spec.toml", "--given", "class=1", "--confidence"], "--confidence: does not go with --given"),
+        (["spec.toml", "--measured", "3"], "--measured: there is no system to measure; give --arity or --combine"),
+        (["run.db", "--measured", "3"], "--measured: is for a spec"),
     ],
 )
 def test_mistakes_are_one_line(command, arguments, message):
@@ -151,3 +207,21 @@ def test_a_run_without_predictions_says_how_to_get_them(command, folder):
     code, _, err = command("errors", "plain.db")
     assert code == 2
     assert "keep = ['predicted']" in err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("clas=5", "given: no variable 'clas'; did you mean 'class'?"),
+        ("class=50", "given: class = '50'; did you mean '5'? (accepted: 0, 1, 2"),
+        ("property=noize", "given: property = 'noize'; did you mean 'noise'?"),
+        ("rotation=4,property=noise", "has probability 0"),
+    ],
+)
+def test_an_unknown_name_or_state_is_one_line_that_says_what_there_is(command, given, message):
+    pytest.importorskip("pyagrum", reason="the Bayesian network needs pyAgrum: pip install 'testifai[bayes]'")
+    assert told(command, "spec.toml", "--per-class", "20")
+    code, out, err = command("errors", "spec.local.db", "--given", given)
+    assert code == 2
+    assert message in err
+    assert out == ""

@@ -157,3 +157,21 @@ def test_levels_of_an_axis_are_checked(command, folder, spec_text, axis, message
     code, _, err = command("check", "spec.toml")
     assert code == 2
     assert message in err
+
+
+TURN = ("-p", "classic.rotation", "-t", "0.8")
+
+
+def test_a_composed_system_is_swept_beside_the_model(command, folder):
+    alone = swept(command, *TURN)["classic.rotation"][0]
+    adder = swept(command, *TURN, "--arity", "2")["classic.rotation"][0]
+    assert adder["name"] == "classic.rotation (2 parts)"
+    assert adder["robustness"] < alone["robustness"]
+    assert swept(command, *TURN, "--arity", "2")["classic.rotation"][0] == adder
+    (folder / "larger_of.py").write_text("def larger(a, b):\n    return max(a, b)\n")
+    code, _, err = command("sweep", "spec.toml", *TURN, "--combine", "larger_of:larger")
+    assert code == 2
+    assert "holds a sweep of classic.rotation (2 parts) from something else" in err
+    code, _, err = command("sweep", "spec.toml", "--arity", "2", "--drops", "0.1")
+    assert code == 2
+    assert "--drops: severities are placed for a model alone" in err

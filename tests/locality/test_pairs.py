@@ -147,3 +147,22 @@ def test_combinations_of_severities_that_are_too_many_are_refused():
     table = Local.from_counts(["0", "1"], ["p"], [range(1, 31)], np.ones((1, 30, 2, 2)))
     with pytest.raises(InputError, match="share: 'context' makes a table of 48,600,000 numbers"):
         compose(table, arity=4, share="context")
+
+
+def test_means_over_tuples_have_intervals_that_hold_although_tuples_share_inputs():
+    """Every input is in as many pairs as there are classes: pairs counted as independent would promise too much."""
+    truth = confusions(8, classes=4)
+    wanted = compose(expected_table(truth))
+    runs = 150
+    conditions, overall, naive = [], [], []
+    for seed in range(runs):
+        found = paired(drawn_table(truth, 60, seed, alike=0.7), seed=seed)
+        by, every = found.by_condition, found.overall
+        conditions.append((by.low <= wanted.by_condition.rate) & (wanted.by_condition.rate <= by.high))
+        overall.append(every.low <= wanted.overall.rate <= every.high)
+        low, high = wilson(every.rate * found.trials.sum(), found.trials.sum())
+        naive.append(low <= wanted.overall.rate <= high)
+    least = 0.95 - 3 * np.sqrt(0.05 * 0.95 / runs)
+    assert np.mean(conditions) > least
+    assert np.mean(overall) > least
+    assert np.mean(naive) < least

@@ -19,7 +19,9 @@ COLOUR = example_images(4, (24, 36, 3))
 
 
 def test_every_one_has_levels_from_the_first_to_the_last_severity():
-    assert names("classic") == ["classic.brightness", "classic.gaussian_noise", "classic.rotation"]
+    parts = ["brighten", "brightness", "gaussian_noise", "rotation", "rotation_clockwise"]
+    assert names("classic") == [f"classic.{one}" for one in parts]
+    assert get("classic.darken") is get("classic.brightness")
     for name in names("classic"):
         assert get(name).levels == (get(name).severities[0], get(name).severities[-1])
 
@@ -33,7 +35,7 @@ def test_levels_begin_at_the_image_itself_and_lead_away_from_it(name, images):
     shares = np.array([0.001, 0.01, 0.1, 0.3, 0.6, 1])
     changed = [one.apply_level(images, (1 - share) * off + share * strongest, seed=1) for share in shares]
     distances = [np.abs(result - images.astype(int)).mean() for result in changed]
-    assert distances[0] < 0.2
+    assert distances[0] < 0.02 * distances[-1]
     assert (np.diff(distances) > 0).all()
 
 
@@ -53,6 +55,23 @@ def test_levels_outside_are_refused(name):
 def test_brightness_is_a_factor(factor):
     changed = get("classic.brightness").apply_level(COLOUR, factor)
     assert np.abs(changed - COLOUR * factor).max() <= 0.5001
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(1.0, 10.0))
+def test_brighter_is_a_factor_up_to_white(factor):
+    changed = get("classic.brighten").apply_level(COLOUR, factor)
+    assert np.abs(changed - np.minimum(COLOUR * factor, 255)).max() <= 0.5001
+
+
+def test_the_two_directions_mirror_each_other():
+    """A picture turned clockwise is its mirror image turned anticlockwise; factors are reciprocals."""
+    for severity in range(1, 6):
+        turned = get("classic.rotation_clockwise").apply(IMAGES, severity)
+        mirrored = get("classic.rotation").apply(IMAGES[:, :, ::-1], severity)[:, :, ::-1]
+        assert np.abs(turned.astype(int) - mirrored).max() <= 1
+    products = np.multiply(get("classic.brighten").severities, get("classic.brightness").severities)
+    assert np.allclose(products, 1)
 
 
 @pytest.mark.parametrize(("severity", "degrees"), [*enumerate([9, 18, 27, 36, 45], start=1)])

@@ -16,6 +16,7 @@ from testifai.support.boxes import ious
 
 MOVING = [
     "classic.rotation",
+    "classic.rotation_clockwise",
     "deeptest.rotate",
     "deeptest.scale",
     "deeptest.shear",

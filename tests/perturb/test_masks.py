@@ -17,6 +17,7 @@ from testifai.support.libraries import cv2
 MOVING = [
     "cifar_c.elastic_transform",
     "classic.rotation",
+    "classic.rotation_clockwise",
     "deeptest.rotate",
     "deeptest.scale",
     "deeptest.shear",

@@ -8,6 +8,7 @@ from rich.console import Console
 from testifai.gates.verdicts import judge
 from testifai.perturb import Perturbation
 from testifai.present import terminal
+from testifai.present.folding import folded
 from testifai.present.terminal import CleanConsole
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.scans.spec import Gate
@@ -75,6 +76,30 @@ def test_a_summary_shows_orders_severities_and_classes():
         assert f"{found.robustness:.3f}" in row
     assert "no interval" not in text
     assert "no interval" in printed(terminal.summary, tomogram(tests=[0, 1, 2]))
+
+
+def test_of_many_classes_a_summary_shows_the_worst_and_a_line_for_the_rest():
+    outcomes = Outcomes(40)
+    outcomes.record(0, np.arange(40), np.arange(40) >= 15)
+    order = np.arange(40)
+    run = Tomogram(SPACE, outcomes, order, labels=np.arange(40) // 2, classes=tuple(f"c{n}" for n in range(20)))
+    lines = printed(terminal.summary, run).splitlines()
+    begin = next(place for place, line in enumerate(lines) if line.startswith("the worst 10 of 20 classes"))
+    assert [line.split()[0] for line in lines[begin + 2 : begin + 12]] == [f"c{n}" for n in range(10)]
+    assert lines[begin + 12].strip() == "10 others: 1.000 … 1.000 (show --by class)"
+    everything = terminal.by_class(run)
+    assert (everything.row_count, everything.caption) == (20, None)
+
+
+def test_a_table_too_wide_for_the_terminal_comes_in_pieces():
+    narrow = Console(file=io.StringIO(), width=20, highlight=False)
+    for piece in folded(narrow, terminal.by_axis(tomogram())):
+        narrow.print(piece)
+    lines = narrow.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 20
+    assert [line.split()[1:] for line in lines if line.startswith("axis")] == [["0", "1"], ["2", "3"]]
+    rates = [line.split()[1:] for line in lines if line.startswith("zoom")]
+    assert [len(row) for row in rates] == [2, 1], "zoom has no severity 2"
 
 
 def test_a_summary_of_predictions_ends_with_how_far_to_trust_them():

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from evaluation.setting import Setting
 from numpy.typing import NDArray
 
 import testifai as ta
+from evaluation.setting import Setting
 from testifai.support.bits import unpack
 from testifai.support.files import write_npz
 

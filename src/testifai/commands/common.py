@@ -22,6 +22,13 @@ Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 RunFile = Annotated[Path, typer.Argument(help="A run file made by testifai run.", metavar="RUN.db")]
 Score = Annotated[str | None, typer.Option(help="The mean of this score, such as f1, and not the pass rate.")]
 SpecFile = Annotated[Path, typer.Argument(help="A spec file; testifai init writes one.", metavar="SPEC.toml")]
+ArityOption = Annotated[
+    int | None, typer.Option("--arity", min=1, help="Parts of a system built on the model, such as an adder of 2.")
+]
+CombineOption = Annotated[
+    str | None,
+    typer.Option("--combine", help="What a system makes of its parts' labels: MODULE:FUNCTION of yours; default: sum."),
+]
 WorkersOption = Annotated[
     str | None,
     typer.Option("--workers", help="How many, or 'ray' and the like; instead of the spec's own.", metavar="WORKERS"),
@@ -59,6 +66,14 @@ def say_code(spec: Any) -> None:
     entries = spec.runs_code()
     if entries:
         say(f"note: runs your own code, named by {', '.join(entries)}", err=True)
+
+
+def own_function(name: str, option: str) -> Any:
+    """A function of the user's own, named MODULE:FUNCTION by an option."""
+    from testifai.support.own_code import import_object
+
+    say(f"note: runs your own code, named by {option}", err=True)
+    return import_object(name, folder=Path.cwd(), field=option)
 
 
 def with_workers(spec: Spec, workers: str | None) -> Spec:

@@ -2,20 +2,54 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from testifai.commands.common import Json, print_json
+from testifai.errors import InputError
 
 
-def demo(as_json: Json = False) -> None:
-    """Run the embedded example: a LeNet-5 on digits, the first paper's twelve queries."""
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for a spec, a run and its report.")] = Path(
+        "testifai-demo"
+    ),
+    explore: Annotated[bool, typer.Option("--explore", help="Then look at the run in the browser.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run the embedded example: a LeNet-5 on digits, the first paper's twelve queries, in three ways."""
     from testifai.commands import example
     from testifai.present import terminal
-    from testifai.support.progress import bar
+    from testifai.report.contents import gather
+    from testifai.report.page import render
+    from testifai.report.stored import read_stored
+    from testifai.support.files import write_bytes
+    from testifai.support.progress import bar, status
 
-    with bar() as show:
-        result = example.run(show)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with bar() as show:
+            result = example.run(out, show)
+        path, page = out / example.RUN, (out / example.RUN).with_suffix(".html")
+        with status():
+            write_bytes(page, render(gather(read_stored(path))).encode())
+    except OSError as error:
+        raise InputError(f"--out: {out} cannot be written ({error.strerror}); name another folder") from None
     if as_json:
-        print_json(result.as_dict())
-        return
-    out = terminal.console()
-    example.show(out, result)
-    out.print("\nNext: testifai init MODEL.onnx DATA.npz   writes a spec for your own model and data.", markup=False)
+        print_json({**result.as_dict(), "run": str(path), "report": str(page)})
+    else:
+        console = terminal.console()
+        example.show(console, result)
+        for line in (
+            f"\nThe report: {page}",
+            f'Ask more:   testifai query {path} "zoom > 2 and blur <= 1"',
+            f"Look at it: testifai explore {path} --open",
+            "Your own:   testifai init MODEL.onnx DATA.npz -o mine.toml, then testifai check mine.toml, "
+            "testifai run mine.toml",
+        ):
+            console.print(line, markup=False, soft_wrap=True)
+    if explore:
+        from testifai.commands.explore import explore as look
+
+        look([path], browser=True)

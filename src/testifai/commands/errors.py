@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from testifai.commands.common import Json, Stopped, print_json, say, say_code
+from testifai.commands.common import (
+    ArityOption,
+    CombineOption,
+    Json,
+    Stopped,
+    own_function,
+    print_json,
+    say,
+    say_code,
+)
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from testifai.locality.comparison import Agreement
     from testifai.locality.local import Local
-    from testifai.locality.summary import Explanation, Trend
+    from testifai.locality.summary import Explanation
     from testifai.space import Space
 
-MOST_WORDS = 3  # trends that are also told in words
+Measured = TypeVar("Measured")
+NO_SYSTEM = "--measured: there is no system to measure; give --arity or --combine"
 
 
 def errors(
@@ -24,12 +38,17 @@ def errors(
         Path,
         typer.Argument(help="A run file with predicted classes, or a spec to measure.", metavar="RUN.db|SPEC.toml"),
     ],
-    arity: Annotated[
-        int | None, typer.Option(min=1, help="Parts of a system built on the model, such as an adder of 2; default: 1.")
+    arity: ArityOption = None,
+    combine: CombineOption = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(help="Instead: what follows from this by the Bayesian network, such as class=5,property=noise."),
     ] = None,
-    combine: Annotated[
-        str | None, typer.Option(help="What a system makes of its parts' labels: MODULE:FUNCTION of yours.")
+    measured: Annotated[
+        int | None,
+        typer.Option(min=1, help="With a spec: also measure the system, on so many combinations of fresh inputs."),
     ] = None,
+    confidence: Annotated[bool, typer.Option(help="Also how sure the model is, by class.")] = False,
     per_class: Annotated[
         int | None, typer.Option("--per-class", min=1, help="With a spec: inputs of each class (200).")
     ] = None,
@@ -54,20 +73,37 @@ def errors(
     """
     from testifai.locality.explain import explain
     from testifai.locality.measure import from_run
+    from testifai.present import errors_text
     from testifai.scans.stored import open_run
 
     _check_name("--html", html, ".html", ".htm")
     _check_name("--failures", failures, ".npz")
-    _check_options(source, {"--per-class": per_class, "--out": out}, {"--spec": spec})
-    function = None if combine is None else _function(combine)
-    measured = source.suffix == ".toml"
-    run_file = (out or source.with_suffix(".local.db")) if measured else source
-    local = _measure(source, run_file, per_class or 200) if measured else None
+    _check_options(source, {"--per-class": per_class, "--out": out, "--measured": measured}, {"--spec": spec})
+    asked = _read_given(given)
+    if asked:
+        others = {"--html": html, "--failures": failures, "--measured": measured, "--confidence": confidence or None}
+        _check_unused("--given", others)
+    if measured is not None and (arity or 1) == 1 and combine is None:
+        raise InputError(NO_SYSTEM)
+    function = None if combine is None else own_function(combine, "--combine")
+    from_spec = source.suffix == ".toml"
+    run_file = (out or source.with_suffix(".local.db")) if from_spec else source
+    subject = _Subject.of(source) if from_spec else None
+    local = None if subject is None else subject.local(run_file, per_class or 200)
     run = open_run(run_file)
+    local = from_run(run) if local is None else local
     parts = arity or (1 if function is None else 2)
-    # The space is as the run file describes it: names and parameters, no code.
-    found = explain(from_run(run) if local is None else local, function, parts, properties=run.space)
     written: dict[str, Any] = {"run": str(run_file)}
+    if asked:
+        _answer(local, asked, {"combine": function, "arity": arity}, written, as_json=as_json)
+        return
+    # The space is as the run file describes it: names and parameters, no code.
+    found = explain(local, function, parts, properties=run.space)
+    agreement = None
+    if measured is not None:
+        assert subject is not None
+        agreement = subject.agreement(found, function, measured, run_file)
+        written["measured"] = agreement.as_dict()
     if html is not None:
         from testifai.report.errors import render
         from testifai.support.files import write_bytes
@@ -78,45 +114,133 @@ def errors(
         from testifai.locality.failures import export_failures
         from testifai.scans import reopen
 
-        data, space = reopen.source(run, source if measured else spec).data()
+        data, space = reopen.source(run, source if from_spec else spec).data()
         written |= {"failures": str(failures), "rows": export_failures(found, data, space, failures)}
     if as_json:
         print_json({**found.as_dict(), **written})
         return
-    _show(found, top)
+    errors_text.show(found, top, agreement, by_class=confidence)
     if html is not None:
         say(f"Wrote {html}")
     if failures is not None:
         say(f"Wrote {written['rows']:,} failing inputs to {failures}")
 
 
-def _measure(spec: Path, run_file: Path, per_class: int) -> Local:
-    """The local robustness on the spec's axes, each by itself; what the run file holds already is not done again."""
-    from testifai.locality.measure import local
-    from testifai.runs import keys, own
-    from testifai.runs.store import Store
-    from testifai.scans import loading
-    from testifai.scans.spec import read
-    from testifai.support.progress import bar
+@dataclass(frozen=True)
+class _Subject:
+    """What a spec says is to be tested, loaded once; what a run file holds already is not measured again."""
 
-    loaded = read(spec)
-    say_code(loaded)
-    folder = spec.resolve().parent
-    space = _each_alone(loading.space(loaded, folder))
-    model, data = loading.model(loaded.model, folder), loading.data(loaded.data, folder)
-    try:
-        with bar() as show:
-            found = local(
-                model, data, space, per_class, loaded.scan.seed, run_file,
-                batch_size=loaded.scan.batch_size, workers=loaded.scan.workers, progress=show,
+    model: Any
+    data: Any
+    space: Space
+    seed: int
+    options: dict[str, Any]
+    about: dict[str, Any]
+
+    @classmethod
+    def of(cls, spec: Path) -> _Subject:
+        from testifai.scans import loading
+        from testifai.scans.spec import read
+
+        loaded = read(spec)
+        say_code(loaded)
+        folder = spec.resolve().parent
+        return cls(
+            loading.model(loaded.model, folder),
+            loading.data(loaded.data, folder),
+            _each_alone(loading.space(loaded, folder)),
+            loaded.scan.seed,
+            {"batch_size": loaded.scan.batch_size, "workers": loaded.scan.workers},
+            loaded.about(folder),
+        )
+
+    def local(self, run_file: Path, per_class: int) -> Local:
+        """The local robustness on the spec's axes, each by itself."""
+        from testifai.locality.measure import local
+
+        def measure(show: Any) -> Local:
+            return local(
+                self.model, self.data, self.space, per_class, self.seed, run_file, progress=show, **self.options
+            )
+
+        return self._kept(measure, run_file)
+
+    def agreement(self, found: Explanation, combine: Any, pairs: int, run_file: Path) -> Agreement:
+        """The system's robustness on inputs that the prediction does not rest on, beside it."""
+        from testifai.locality.comparison import agreement
+        from testifai.locality.pairs import composed
+
+        predicted = found.composed
+        if predicted is None or found.local.sampled is None:
+            raise InputError(NO_SYSTEM)
+        arity, fresh, ids = predicted.setting.system.arity, _beside(run_file), found.local.sampled.ids
+
+        def measure(show: Any) -> Agreement:
+            seen = composed(
+                self.model, self.data, self.space, combine, arity, pairs=pairs, exclude=ids, seed=self.seed,
+                store=fresh, progress=show, **self.options,
             )  # fmt: skip
-    except KeyboardInterrupt:
-        raise Stopped(f"stopped: what was measured is in {run_file}; the same command continues") from None
-    with Store.create_or_open(run_file) as store:
-        # Gates are about all inputs, and these are only those that the model gets right.
-        store.put(**{**loaded.about(folder), keys.GATES: []})
-        own.remember(store)
-    return found
+            return agreement(predicted, seen)
+
+        return self._kept(measure, fresh)
+
+    def _kept(self, measure: Callable[[Any], Measured], run_file: Path) -> Measured:
+        """Measure into a run file that says where it comes from; an interrupt loses nothing."""
+        from testifai.runs import keys, own
+        from testifai.runs.store import Store
+        from testifai.support.progress import bar
+
+        try:
+            with bar() as show:
+                found = measure(show)
+        except KeyboardInterrupt:
+            raise Stopped(f"stopped: what was measured is in {run_file}; the same command continues") from None
+        with Store.create_or_open(run_file) as store:
+            # Gates are about all inputs, and these are only those that the model gets right.
+            store.put(**{**self.about, keys.GATES: []})
+            own.remember(store)
+        return found
+
+
+def _beside(run_file: Path) -> Path:
+    """The run file of fresh inputs, whose answers are combined."""
+    return run_file.with_name(f"{run_file.name.removesuffix('.db').removesuffix('.local')}.composed.db")
+
+
+def _answer(
+    local: Local, given: dict[str, str], system: dict[str, Any], written: dict[str, Any], *, as_json: bool
+) -> None:
+    """What the network makes of what is given."""
+    from testifai.locality.network import Network
+    from testifai.present import errors_text
+
+    network = Network.of(local, **system)
+    beliefs = network.beliefs(given=given)
+    if as_json:
+        print_json({"given": given, "beliefs": [one.as_dict() for one in beliefs], "notes": network.notes, **written})
+        return
+    errors_text.show_beliefs(given, beliefs, network.notes)
+
+
+def _read_given(texts: list[str] | None) -> dict[str, str]:
+    """Variables and their states from NAME=STATE,NAME=STATE; a comma within a state is one that no name follows."""
+    given: dict[str, str] = {}
+    for part in (part for text in texts or () for part in re.split(r",(?=\s*\w+\s*=)", text)):
+        name, equals, state = (word.strip() for word in part.partition("="))
+        if not (name and equals and state):
+            raise InputError(f"--given: {part!r} is not accepted; NAME=STATE is, such as class=5,property=noise")
+        if given.setdefault(name, state) != state:
+            raise InputError(f"--given: {name} is both {given[name]} and {state}; give it once")
+    return given
+
+
+def _check_unused(option: str, others: dict[str, Any]) -> None:
+    """Refuse options that would be ignored beside another."""
+    for other, value in others.items():
+        if value is not None:
+            raise InputError(
+                f"{other}: does not go with {option}, which prints the network's answer alone; leave it out"
+            )
 
 
 def _each_alone(space: Space) -> Space:
@@ -124,13 +248,6 @@ def _each_alone(space: Space) -> Space:
     from testifai.space import Space
 
     return Space({axis.name: (axis.perturbation, axis.levels or axis.severities) for axis in space.axes})
-
-
-def _function(name: str) -> Any:
-    from testifai.support.own_code import import_object
-
-    say("note: runs your own code, named by --combine", err=True)
-    return import_object(name, folder=Path.cwd(), field="--combine")
 
 
 def _check_options(source: Path, of_specs: dict[str, Any], of_runs: dict[str, Any]) -> None:
@@ -150,52 +267,3 @@ def _check_name(option: str, path: Path | None, *endings: str) -> None:
         raise InputError(f"{option}: {path.name!r} must end in {' or '.join(endings)}")
     if not path.parent.is_dir():
         raise InputError(f"{option}: the folder {path.parent} does not exist")
-
-
-def _show(found: Explanation, top: int) -> None:
-    """The ranked table, and in words what to try for the first few."""
-    from testifai.locality import summary
-    from testifai.present import terminal
-
-    console = terminal.console()
-    rates = {"local robustness": found.local.overall()}
-    if found.composed is not None:
-        rates["robustness of the composed system, predicted from it"] = found.composed.overall
-    for name, one in rates.items():
-        console.print(f"{name}: [bold]{terminal.rate(one.rate)}[/bold] ({terminal.interval(one.low, one.high)})")
-    shown = found.trends[:top]
-    console.print(_table(shown) if shown else summary.no_trend(found))
-    for rank, trend in enumerate(shown[:MOST_WORDS], start=1):
-        console.print(f"{rank}. {trend.text}. Try: {trend.advice}.", markup=False, soft_wrap=True)
-    if len(found.trends) > len(shown):
-        console.print(f"{len(found.trends) - len(shown)} more trends: --top {len(found.trends)} prints all")
-    for line in summary.rest(found):
-        console.print(line, markup=False)
-
-
-def _table(trends: Sequence[Trend]) -> Any:
-    """A row for every trend."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    from testifai.locality import summary, wording
-
-    table = Table(
-        title="trends, by what fixing them would give at most", title_justify="left", title_style="bold",
-        pad_edge=False, box=None,
-    )  # fmt: skip
-    gains = ["local gain"] if trends[0].composed_gain is None else ["system gain", "local gain"]
-    words = ["class", "under", "severity", "read as"]
-    for column in ["", *words, "failures", "tries", *gains, "p"]:
-        one_line = column not in ("class", "read as")
-        table.add_column(column, justify="left" if column in words else "right", header_style="dim", no_wrap=one_line)
-    for rank, one in enumerate(trends, start=1):
-        rates = [one.composed_gain, one.local_gain]
-        cells = [
-            *(str(rank), ", ".join(one.classes), one.property, wording.span(one.severities), summary.read_as(one)),
-            *(wording.count(one.failures), wording.count(one.trials)),
-            *(wording.gain_text(gain) for gain in rates if gain is not None),
-            wording.p_text(one.p_value),
-        ]
-        table.add_row(*map(escape, cells))
-    return table

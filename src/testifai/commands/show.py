@@ -53,6 +53,7 @@ def show(
 def _show_by(tomogram: Any, by: str, as_json: bool) -> None:
     """One table of a run."""
     from testifai.present import terminal
+    from testifai.present.folding import folded
     from testifai.support.plain import plain
 
     makers = {
@@ -66,6 +67,6 @@ def _show_by(tomogram: Any, by: str, as_json: bool) -> None:
     draw, answers = makers[by]
     if not as_json:
         with composed() as console:
-            console.print(draw(tomogram))
+            console.print(*folded(console, draw(tomogram)))
         return
     print_json({f"by_{by}": plain(answers())})

@@ -10,10 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from testifai.commands.common import (
+    ArityOption,
+    CombineOption,
     Json,
     SpecFile,
     Stopped,
     WorkersOption,
+    own_function,
     print_json,
     say,
     say_code,
@@ -38,6 +41,8 @@ def sweep(
     curvature: Annotated[str, typer.Option(help='A number for levels from 0 to 1, or "auto".')] = "auto",
     points: Annotated[int, typer.Option(help="The span over this is the smallest distance of levels.")] = 1024,
     method: Annotated[str, typer.Option(help="asap, uniform, quad or random.")] = "asap",
+    arity: ArityOption = None,
+    combine: CombineOption = None,
     plot: Annotated[Path | None, typer.Option(help="Draw each curve, .png or .jpg.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run file; default: the spec's name.db.")] = None,
     workers: WorkersOption = None,
@@ -50,6 +55,8 @@ def sweep(
 
     if drops and threshold:
         raise InputError("--drops: severities are placed by drops, not by thresholds; leave out --threshold")
+    if drops and (arity or combine):
+        raise InputError("--drops: severities are placed for a model alone; leave out --arity and --combine")
     read_spec = with_workers(read(spec), workers)
     folder = spec.resolve().parent
     say_code(read_spec)
@@ -59,6 +66,8 @@ def sweep(
     if not drops:
         options |= {"threshold": threshold or [0.8], "method": method}
     subject = _Subject(loading.model(read_spec.model, folder), loading.data(read_spec.data, folder), read_spec.scan)
+    if arity or combine:
+        chosen = subject.compose(chosen, arity or 2, None if combine is None else own_function(combine, "--combine"))
     path = out or spec.with_suffix(".db")
     found: dict[str, Any] = {}
     with Store.create_or_open(path) as store:
@@ -84,6 +93,14 @@ class _Subject:
             "executor": scan.executor,
         }  # fmt: skip
         self.population = scan.population
+
+    def compose(self, chosen: dict[str, Any], arity: int, combine: Any) -> dict[str, Any]:
+        """Sweep a system of parts in place of the model: its perturbations for those chosen."""
+        from testifai.locality.composite import composite
+
+        system = composite(self.model, self.data, combine, arity, seed=self.options["seed"])
+        self.model, self.data = system.model, system.data
+        return {axis: system.under(one) for axis, one in chosen.items()}
 
     def swept(self, store: Any, axis: str, perturbation: Any, options: dict[str, Any], drops: Any) -> Any:
         """The sweeps of one perturbation, or its table of severities."""

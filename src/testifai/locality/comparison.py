@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from testifai.locality.local import Rates
 from testifai.locality.pairs import Measurement
 from testifai.locality.spread import Floats
 from testifai.statistics.corrections import confidence_each
+from testifai.support.plain import plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +35,29 @@ class Agreement:
     high: Floats
     inside: NDArray[np.bool_]
     disagrees: NDArray[np.bool_]
+    told: Prediction = field(repr=False)
+    seen: Measurement = field(repr=False)
 
     @property
     def mean_difference(self) -> float:
-        """Over all tuples and conditions; without an interval, as tuples share inputs."""
+        """Over all tuples and conditions; `told.overall` and `seen.overall` are the two with their intervals."""
         return float(self.difference.mean())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: means by condition and over all, and the statements."""
+        means = {
+            name: {"overall": plain(one.overall), "by_condition": plain(one.by_condition)}
+            for name, one in (("predicted", self.told), ("measured", self.seen))
+        }
+        return {
+            **means,
+            "conditions": list(self.conditions),
+            "tuples": len(self.tuples),
+            "combinations": int(self.seen.trials.sum()),
+            "inside": float(self.inside.mean()),
+            "disagreements": int(self.disagrees.sum()),
+            "statements": self.statements(),
+        }
 
     def statements(self) -> list[str]:
         """One line for every disagreement, the largest first, or one that says there is none."""
@@ -102,6 +122,8 @@ def agreement(predicted: Prediction, measured: Measurement) -> Agreement:
         all_high,
         (low <= 0) & (high >= 0),
         (all_low > 0) | (all_high < 0),
+        predicted,
+        measured,
     )
 
 

@@ -13,7 +13,8 @@ from testifai import data as datasets
 from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
 from testifai.locality.explain import matching_axes
-from testifai.locality.local import Local, Sampled
+from testifai.locality.local import Local
+from testifai.locality.sampled import Sampled
 from testifai.locality.summary import Explanation
 from testifai.space import Space
 from testifai.support.batches import concat

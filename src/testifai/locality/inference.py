@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from testifai.errors import InputError, suggest
+from testifai.locality.local import Rates
+from testifai.support.plain import plain
 from testifai.tomogram.statements import MOST_CELLS, Floats
+
+MOST_LISTED = 12  # states in an error
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +34,7 @@ class NetworkNode:
         for words, word in ((self.states, state), (tuple(map(str, self.states)), str(state))):
             if word in words:
                 return words.index(word)
-        listed = ", ".join(map(str, self.states[:12])) + (", ..." if len(self.states) > 12 else "")
-        raise InputError(f"given: {self.name} = {state!r}; accepted: {listed}")
+        raise InputError(f"given: {self.name} = {state!r}; {_meant(str(state), [str(one) for one in self.states])}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,26 @@ class Posterior:
         """Plain data for JSON."""
         ranked = self.ranked()
         return {"names": list(self.names), "probabilities": [{"states": words, "p": p} for words, p in ranked]}
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """How probable the states of a variable are, given what is known, with intervals for the tables' finite trials."""
+
+    name: str
+    states: tuple[Any, ...]
+    rates: Rates  # arrays (state)
+
+    def ranked(self, most: int | None = None) -> list[tuple[Any, float, float, float]]:
+        """States that can be, with probability and interval, most probable first."""
+        rate, low, high = self.rates.rate, self.rates.low, self.rates.high
+        order = [place for place in np.argsort(-rate, kind="stable")[:most].tolist() if rate[place] > 0]
+        return [(self.states[i], float(rate[i]), float(low[i]), float(high[i])) for i in order]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        names = ("state", "p", "low", "high")
+        return {"name": self.name, "states": plain([dict(zip(names, one, strict=True)) for one in self.ranked()])}
 
 
 class Inference:
@@ -91,6 +115,26 @@ class Inference:
             raise InputError(f"given: {said} has probability 0 under the profile; accepted: what it allows to happen")
         return Posterior(tuple(names), tuple(node.states for node in targets), probabilities)
 
+    def marginals(self, names: Sequence[str], given: Mapping[str, Any] | None = None) -> list[Floats] | None:
+        """The probabilities of each variable's states by itself; None where what is given cannot be."""
+        targets = [self.node(name) for name in names]
+        evidence = {name: self._likelihood(name, state) for name, state in (given or {}).items()}
+        engine = self._propagated(evidence, names)
+        if engine is None:
+            return None
+        return [engine.posterior(node.name).toarray()[: len(node.states)] for node in targets]
+
+    def with_tables(self, tables: Mapping[str, Floats]) -> Inference:
+        """The same network but for the tables of some variables."""
+        changed = [
+            replace(node, table=tables[node.name]) if node.name in tables else node for node in self.nodes.values()
+        ]
+        made = Inference(changed)
+        made.graph = _pyagrum().BayesNet(self.graph)
+        for name in tables:
+            _fill(made.graph, made.nodes[name])
+        return made
+
     @cached_property
     def graph(self) -> Any:
         """The network as a pyAgrum.BayesNet, for its own tools; names and states are called as here."""
@@ -101,13 +145,7 @@ class Inference:
         for node in self.nodes.values():
             for parent in node.parents:
                 graph.addArc(parent, node.name)
-            names = [*node.parents, node.name]
-            table = np.zeros([graph.variable(name).domainSize() for name in names])
-            table[..., 0] = 1  # of states that are there only to make two
-            table[tuple(slice(0, size) for size in node.table.shape)] = node.table
-            # pyAgrum's axes are a table's names from last to first.
-            order = [names.index(name) for name in reversed(graph.cpt(node.name).names)]
-            graph.cpt(node.name)[:] = np.ascontiguousarray(table.transpose(order))
+            _fill(graph, node)
         return graph
 
     def _likelihood(self, name: str, state: Any) -> list[float]:
@@ -119,27 +157,51 @@ class Inference:
         return [float(n in chosen) for n in range(self.graph.variable(name).domainSize())]
 
     def _infer(self, targets: Sequence[NetworkNode], evidence: Mapping[str, list[float]]) -> Floats | None:
-        """The posterior of the targets; None where the evidence cannot be."""
+        """The posterior of the targets together; None where the evidence cannot be."""
+        names = {node.name for node in targets}
+        engine = self._propagated(evidence, [targets[0].name] if len(names) == 1 else [names])
+        if engine is None:
+            return None
+        found = engine.posterior(targets[0].name) if len(names) == 1 else engine.jointPosterior(names)
+        axes = list(reversed(found.names))
+        array = found.toarray().transpose([axes.index(node.name) for node in targets])
+        return np.ascontiguousarray(array[tuple(slice(0, len(node.states)) for node in targets)])
+
+    def _propagated(self, evidence: Mapping[str, list[float]], targets: Sequence[str | set[str]]) -> Any:
+        """An engine that knows the posterior of every target, a variable or several together; None as above."""
         gum = _pyagrum()
         engine = gum.LazyPropagation(self.graph)
         engine.setNumberOfThreads(1)  # sums in one order: the same bits each time
         for name, likelihood in evidence.items():
             engine.addEvidence(name, likelihood)
-        names = {node.name for node in targets}
-        if len(names) == 1:
-            engine.addTarget(targets[0].name)
-        else:
-            engine.addJointTarget(names)
+        for target in targets:
+            if isinstance(target, str):
+                engine.addTarget(target)
+            else:
+                engine.addJointTarget(target)
         try:
             engine.makeInference()
-            if evidence and not engine.evidenceProbability() > 0:
-                return None
-            found = engine.posterior(targets[0].name) if len(names) == 1 else engine.jointPosterior(names)
+            return engine if not evidence or engine.evidenceProbability() > 0 else None
         except gum.IncompatibleEvidence:
             return None
-        axes = list(reversed(found.names))
-        array = found.toarray().transpose([axes.index(node.name) for node in targets])
-        return np.ascontiguousarray(array[tuple(slice(0, len(node.states)) for node in targets)])
+
+
+def _fill(graph: Any, node: NetworkNode) -> None:
+    """Hand a variable's table to pyAgrum."""
+    names = [*node.parents, node.name]
+    table = np.zeros([graph.variable(name).domainSize() for name in names])
+    table[..., 0] = 1  # of states that are there only to make two
+    table[tuple(slice(0, size) for size in node.table.shape)] = node.table
+    # pyAgrum's axes are a table's names from last to first.
+    order = [names.index(name) for name in reversed(graph.cpt(node.name).names)]
+    graph.cpt(node.name)[:] = np.ascontiguousarray(table.transpose(order))
+
+
+def _meant(word: str, states: Sequence[str]) -> str:
+    """The states there are, the first of very many, and which of them was probably meant."""
+    listed = "accepted: " + ", ".join(states[:MOST_LISTED]) + (", ..." if len(states) > MOST_LISTED else "")
+    close = difflib.get_close_matches(word, states, n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}? ({listed})" if close else listed
 
 
 def _labels(states: Sequence[Any]) -> list[str]:

@@ -46,6 +46,11 @@ class Tables:
         if not (self.answers >= 0).all() or not np.allclose(self.answers.sum(axis=-1), 1, rtol=0, atol=1e-9):
             raise InputError("answers: rows that are no probabilities; accepted: from 0 up, adding up to 1")
 
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The variables of a network that an answer depends on: the axes but the last."""
+        return ("class", *self.properties)
+
     def row(self, true_class: str, severities: Mapping[str, int] | None = None) -> dict[str, float]:
         """The probability of each answer; properties not named are off.
 
@@ -85,7 +90,7 @@ def learn(local: Local, scan: Tomogram | None = None, *, prior: float = 0.5, tog
     >>> round(tables.row("cat", {"fog": 1, "snow": 1})["cat"], 3)
     0.675
     """
-    _check(prior, together)
+    check_learning(prior, together)
     levels = tuple((0, *severities) for severities in local.severities)
     shape = (len(local.classes), *map(len, levels), len(local.outputs))
     if math.prod(shape) > MOST_CELLS:
@@ -110,11 +115,9 @@ def learn(local: Local, scan: Tomogram | None = None, *, prior: float = 0.5, tog
 # -- from one property at a time ------------------------------------------------------------------------------------
 
 
-def _alone(local: Local, clean: Floats, prior: float) -> list[Floats]:
-    """For each property (class, severity with 0 first, answer)."""
-    classes, outputs = len(local.classes), len(local.outputs)
-    own = np.eye(classes, outputs, dtype=bool)
-    pseudo = np.where(own, prior, prior / max(outputs - 1, 1))
+def row_means(local: Local, prior: float) -> list[Floats]:
+    """For each property (class, severity, answer): the mean of the Dirichlet posterior, P(answer | class, severity)."""
+    pseudo = pseudo_counts(local, prior)
     made = []
     for place, severities in enumerate(local.severities):
         counts = np.moveaxis(local.confusion[place, : len(severities)], 1, 0) + pseudo[:, None, :]
@@ -125,8 +128,19 @@ def _alone(local: Local, clean: Floats, prior: float) -> list[Floats]:
                 f"prior: 0, but {local.classes[at[0]]} has no trials under {local.properties[place]} at severity "
                 f"{severities[at[1]]}; accepted: a prior above 0"
             )
-        made.append(np.concatenate([clean[:, None, :], counts / total], axis=1))
+        made.append(counts / total)
     return made
+
+
+def pseudo_counts(local: Local, prior: float) -> Floats:
+    """(class, answer): what the prior counts for: `prior` trials right, and as many wrong, spread over the others."""
+    own = np.eye(len(local.classes), len(local.outputs), dtype=bool)
+    return np.where(own, prior, prior / max(len(local.outputs) - 1, 1))
+
+
+def _alone(local: Local, clean: Floats, prior: float) -> list[Floats]:
+    """For each property (class, severity with 0 first, answer)."""
+    return [np.concatenate([clean[:, None, :], rows], axis=1) for rows in row_means(local, prior)]
 
 
 def _single_trials(local: Local) -> NDArray[Any]:
@@ -194,7 +208,8 @@ def _update(scanned: Scanned, strength: float, answers: Floats, trials: NDArray[
 # -- what was assumed -----------------------------------------------------------------------------------------------
 
 
-def _check(prior: float, together: str) -> None:
+def check_learning(prior: float, together: str) -> None:
+    """Refuse what is no prior, or no way to combine properties."""
     number("prior", prior, least=0)
     choice("together", together, TOGETHER)
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
+from testifai.locality.sampled import Sampled, class_means, count_answers
 from testifai.locality.spread import Floats, class_arms, together
 from testifai.statistics.intervals import wilson
 
@@ -29,19 +30,6 @@ class Rates:
     rate: Any
     low: Any
     high: Any
-
-
-@dataclass(frozen=True, eq=False)
-class Sampled:
-    """The single inputs behind the counts.
-
-    `ids` are their numbers in the data, `classes` the places of their true classes, and `predicted` (input, property,
-    severity) the places of the answers among the outputs, -1 where an input was not tried.
-    """
-
-    ids: NDArray[np.intp]
-    classes: NDArray[np.intp]
-    predicted: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +105,7 @@ class Local:
         return {self.classes[place]: int(given[place]) for place in np.flatnonzero(lacking)}
 
     def part(self, rows: ArrayLike) -> Local:
-        """The table of some of the sampled inputs, by row or mask; their mean confidence is not known.
+        """The table of some of the sampled inputs, by row or mask.
 
         >>> single = Sampled(np.arange(4), np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1], np.int32)[:, None, None])
         >>> table = Local.from_counts(["cat", "dog"], ["fog"], [[1]], [[[[1, 1], [0, 2]]]], sampled=single)
@@ -126,11 +114,11 @@ class Local:
         """
         if self.sampled is None:
             raise InputError("part: this table has counts alone; only one with the single inputs has parts")
-        chosen = np.asarray(rows)
-        taken = (self.sampled.ids[chosen], self.sampled.classes[chosen], self.sampled.predicted[chosen])
-        counts = count_answers(taken[2], taken[1], len(self.classes), len(self.outputs))
-        unknown = np.full_like(self.confidence, np.nan)
-        return replace(self, confusion=counts, confidence=unknown, sampled=Sampled(*taken), per_class=None)
+        taken = self.sampled.part(np.asarray(rows))
+        counts = count_answers(taken.predicted, taken.classes, len(self.classes), len(self.outputs))
+        sure = np.full(taken.predicted.shape, np.nan) if taken.confidence is None else taken.confidence
+        means = class_means(sure, taken.classes, len(self.classes))
+        return replace(self, confusion=counts, confidence=means, sampled=taken, per_class=None)
 
     # -- means --------------------------------------------------------------------------------------------------------
 
@@ -245,14 +233,15 @@ class Local:
         single = None
         if self.sampled is not None:
             single = {name: getattr(self.sampled, name).tolist() for name in ("ids", "classes", "predicted")}
-        confidence = [[[None if np.isnan(v) else v for v in row] for row in one] for one in self.confidence.tolist()]
+            if self.sampled.confidence is not None:
+                single["confidence"] = _nulls(self.sampled.confidence)
         return {
             "classes": list(self.classes),
             "properties": list(self.properties),
             "severities": [list(one) for one in self.severities],
             "outputs": list(self.outputs),
             "confusion": self.confusion.tolist(),
-            "confidence": confidence,
+            "confidence": _nulls(self.confidence),
             "available": self.available.tolist(),
             "weights": self.weights.tolist(),
             "per_class": self.per_class,
@@ -270,6 +259,8 @@ class Local:
             single = options.pop("sampled", None)
             if single is not None:
                 types: dict[str, Any] = {"ids": np.intp, "classes": np.intp, "predicted": np.int32}
+                if single.get("confidence") is not None:
+                    types["confidence"] = np.float32  # None becomes NaN
                 single = Sampled(**{name: np.array(single[name], kind) for name, kind in types.items()})
             confidence = options.pop("confidence", None)
             if confidence is not None:
@@ -281,14 +272,9 @@ class Local:
             raise InputError(f"local robustness: {error!r}; accepted: what as_dict() makes") from None
 
 
-def count_answers(
-    predicted: NDArray[np.int32], classes: NDArray[np.intp], rows: int, columns: int
-) -> NDArray[np.int64]:
-    """The confusion (property, severity, true class, output) of answers (input, property, severity); -1 is none."""
-    counts = np.zeros((*predicted.shape[1:], rows, columns), np.int64)
-    inputs, which, level = np.nonzero(predicted >= 0)
-    np.add.at(counts, (which, level, classes[inputs], predicted[inputs, which, level]), 1)
-    return counts
+def _nulls(values: NDArray[Any]) -> Any:
+    """(…, …, …) as lists with None where there is no number."""
+    return [[[None if np.isnan(v) else v for v in row] for row in one] for one in values.tolist()]
 
 
 def _counts(confusion: ArrayLike) -> Counts:

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
-from testifai.locality.local import Local, Sampled, count_answers
+from testifai.locality.local import Local
+from testifai.locality.sampled import Sampled, class_means, count_answers
 from testifai.locality.sampling import AMONG, PerClass, candidate_mask, class_weights, single_ids
 from testifai.locality.spread import Floats
 from testifai.oracles import Label, Outcome, confidence
@@ -184,13 +185,13 @@ class SampleRecord:
             severities,
             count_answers(predicted, classes, len(tested), len(names)),
             outputs=[names[one] for one in sequence],
-            confidence=_class_means(sure, classes, len(tested)),
+            confidence=class_means(sure, classes, len(tested)),
             available=[available[one] for one in tested],
             weights=[weights.get(one, 1.0) for one in tested],
             per_class=self.notes["per_class"],
             among=self.notes["among"],
             seed=self.seed,
-            sampled=Sampled(self.order[places], classes, predicted),
+            sampled=Sampled(self.order[places], classes, predicted, sure.astype(np.float32)),
         )
 
     def _available(self, places: NDArray[np.intp]) -> dict[int, int]:
@@ -250,14 +251,3 @@ def _run(session: Session, store: Any, progress: bool | Callable[[Step], None], 
             session.run(store, show, extra)
     else:
         session.run(store, progress or None, extra)
-
-
-def _class_means(values: Floats, classes: NDArray[np.intp], rows: int) -> Floats:
-    """(class, property, severity): the mean of what is known, NaN where nothing is."""
-    means = np.full((rows, *values.shape[1:]), np.nan)
-    for place in range(rows):
-        mine = values[classes == place]
-        known = ~np.isnan(mine)
-        with np.errstate(invalid="ignore"):
-            means[place] = np.where(known, mine, 0).sum(axis=0) / known.sum(axis=0)
-    return means

@@ -16,17 +16,19 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.locality.inference import Inference, NetworkNode, Posterior
-from testifai.locality.learning import Tables, learn
-from testifai.locality.local import Local
+from testifai.locality.inference import Belief, Inference, NetworkNode, Posterior
+from testifai.locality.learning import Tables, check_learning, learn
+from testifai.locality.local import Local, Rates
+from testifai.locality.single import SingleTables, learn_single, resampled
 from testifai.locality.system import SHARES, Combine, Expected, adder, build, values
-from testifai.support.checks import choice
+from testifai.support.checks import choice, number, whole
 from testifai.tomogram import Tomogram
 from testifai.tomogram.context import Known, Profile
 from testifai.tomogram.statements import MOST_CELLS, Floats
 
 OUTCOMES = (True, False)
 OTHER = "something the system never answers"
+DRAWS = 200  # of the tables, for an interval
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,10 @@ class Network:
     A system, made with `combine` (as in `compose`; None: the adder) or an `arity`, has parts whose variables end in
     _1, _2, ...; and `expected`, `output` and `composed`: whether these two are equal. `share` says what parts have in
     common, as in `compose`: context and "severities", the profile's "context" but not the severities, or "nothing".
-    Without a profile one property is on at a time, all severities equally probable.
+    Without a profile one property is on at a time, all severities equally probable: `property` and, if made by `of`,
+    `severity` are variables then.
 
-    Probabilities are those of the tables, without intervals; `notes` say what the tables assume.
+    Probabilities are those of the tables; `beliefs` have intervals. `notes` say what the tables assume.
 
     >>> local = Local.from_counts(["cat", "dog"], ["fog"], [[1, 2]], [[[[18, 2], [1, 19]], [[12, 8], [3, 17]]]])
     >>> network = Network(learn(local, prior=0))
@@ -67,7 +70,7 @@ class Network:
 
     def __init__(
         self,
-        tables: Tables,
+        tables: Tables | SingleTables,
         profile: Profile | Mapping[str, Any] | None = None,
         *,
         combine: Combine | None = None,
@@ -79,7 +82,8 @@ class Network:
         self.arity = (1 if combine is None else 2) if arity is None else arity
         self.composed = combine is not None or arity is not None
         system = build(tables.classes, tables.outputs, combine, self.arity, expected) if self.composed else None
-        known = _known(tables, profile)
+        known = tables.known() if isinstance(tables, SingleTables) else _known(tables, profile)
+        self._learned_from: tuple[Local, float] | None = None
         self._shared = self._common(known, share)
         self._nodes: list[NetworkNode] = []
         self._conditions: set[str] = set()  # variables that are no answers nor made of them
@@ -101,7 +105,12 @@ class Network:
         **options: Any,
     ) -> Network:
         """The network of a measured model: `learn` with what it takes, then the options of the network itself."""
-        return cls(learn(local, scan, prior=prior, together=together), profile, **options)
+        if profile is not None or scan is not None:
+            return cls(learn(local, scan, prior=prior, together=together), profile, **options)
+        check_learning(prior, together)
+        made = cls(learn_single(local, prior), **options)
+        made._learned_from = (local, prior)
+        return made
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -112,6 +121,15 @@ class Network:
     def nodes(self) -> dict[str, NetworkNode]:
         """The variables by name, parents before children."""
         return self.inference.nodes
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables but for severities of single properties, which `property` and `severity` tell as well."""
+        if not isinstance(self.tables, SingleTables):
+            return tuple(self.nodes)
+        parts = range(1, self.arity + 1)
+        told = {self._own(name, part) for name in self.tables.properties for part in parts}
+        return tuple(name for name in self.nodes if name not in told)
 
     @property
     def outcome(self) -> str:
@@ -158,6 +176,50 @@ class Network:
         """The joint probability of some variables given the states of others; a list of states leaves these open."""
         return self.inference.posterior(names, given)
 
+    def beliefs(
+        self,
+        *names: str,
+        given: Mapping[str, Any] | None = None,
+        draws: int = DRAWS,
+        seed: int = 0,
+        confidence: float = 0.95,
+    ) -> tuple[Belief, ...]:
+        """Each of these variables by itself (default: all not given), with intervals by resampling the tables.
+
+        For networks made by `of` without a profile and a scan. The tables are drawn from what is known of them, inputs
+        that went through several severities as wholes (`single.resampled`); an interval holds the middle `confidence`
+        of what the draws say.
+
+        >>> local = Local.from_counts(["cat", "dog"], ["fog"], [[1, 2]], [[[[18, 2], [1, 19]], [[12, 8], [3, 17]]]])
+        >>> (right,) = Network.of(local).beliefs("correct", given={"class": "cat", "severity": 2})
+        >>> [(state, round(rate, 2), low < 0.5, high > 0.7) for state, rate, low, high in right.ranked(1)]
+        [(True, 0.6, True, True)]
+        """
+        if self._learned_from is None:
+            raise InputError("intervals: of a network made by Network.of(local) alone, without a profile or a scan")
+        whole("draws", draws, least=2)
+        number("confidence", confidence, above=0, below=1)
+        given = given or {}
+        chosen = names or tuple(name for name in self.names if name not in given)
+        best = [self.posterior(name, given=given).probabilities for name in chosen]
+        local, prior = self._learned_from
+        redrawn = map(self._redrawn, resampled(local, prior, count=draws, seed=seed))
+        possible = [one for one in (each.marginals(chosen, given) for each in redrawn) if one is not None]
+        ends = ((1 - confidence) / 2, (1 + confidence) / 2)
+        found = []
+        for place, (name, rate) in enumerate(zip(chosen, best, strict=True)):
+            # "weibull": of few draws, the ends that hold a further one so often.
+            low, high = np.quantile([one[place] for one in possible], ends, axis=0, method="weibull")
+            # Asked for several variables, pyAgrum sums in an order that changes the last bits.
+            told = (np.round(end, 12) for end in (rate, np.minimum(low, rate), np.maximum(high, rate)))
+            found.append(Belief(name, self.nodes[name].states, Rates(*told)))
+        return tuple(found)
+
+    def _redrawn(self, tables: SingleTables) -> Inference:
+        """The same network with other tables of answers."""
+        parts = range(1, self.arity + 1)
+        return self.inference.with_tables({self._own("predicted", part): tables.answers for part in parts})
+
     # -- building -----------------------------------------------------------------------------------------------
 
     def _own(self, name: str, part: int) -> str:
@@ -187,7 +249,7 @@ class Network:
                 parents = [self._own(parent, part) for parent in variable.parents]
                 self._add(self._own(variable.name, part), variable.states, parents, variable.table)
                 self._conditions.add(self._own(variable.name, part))
-        conditions = [self._own(name, part) for name in ("class", *tables.properties)]
+        conditions = [self._own(name, part) for name in tables.parents]
         predicted = self._own("predicted", part)
         self._add(predicted, tables.outputs, conditions, tables.answers)
         right = np.eye(len(tables.classes), len(tables.outputs))

@@ -14,9 +14,10 @@ from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
 from testifai.locality.compose import Global, Setting, condition_name, read_conditions
-from testifai.locality.local import Local, Rates, Sampled
+from testifai.locality.local import Local, Rates
 from testifai.locality.measure import known_classes, local
-from testifai.locality.spread import Floats, bounded_arms
+from testifai.locality.sampled import Sampled
+from testifai.locality.spread import Floats, bounded_arms, shared_variance
 from testifai.locality.system import SHARES, Combine, Expected, build
 from testifai.space import Space
 from testifai.statistics.intervals import wilson
@@ -29,8 +30,9 @@ Rows = NDArray[np.intp]  # (combination, part): rows of the sampled inputs
 class Measurement(Global):
     """Measured (Eq. 5 of the Bayesian-network framework), with Wilson intervals for new combinations of new inputs.
 
-    Means over tuples have no interval: tuples share inputs. `trials` are combinations per tuple, `variance` that of a
-    combination's mean over the severities, `dropped` how many given combinations held an input that was not sampled.
+    Those of means over tuples allow for tuples that share inputs. `trials` are combinations per tuple, `variance` that
+    of a combination's mean over the severities, `dropped` how many given combinations held an input that was not
+    sampled.
     """
 
     passes: NDArray[np.int64]  # (tuple, condition, severity)
@@ -80,7 +82,7 @@ def composed(
     """
     model, data = models.wrap(model), datasets.wrap(data)
     space = properties if isinstance(properties, Space) else Space(properties)
-    number, given = _read_pairs(pairs, arity)
+    number, given = read_pairs(pairs, arity)
     # What can be refused is refused before the model runs.
     labels, names = known_classes(model, data)
     tested = [names[one] for one in np.unique(labels if given is None else labels[given[given < len(labels)]])]
@@ -114,7 +116,7 @@ def paired(
     chosen = read_conditions(fresh.properties, fresh.severities, conditions, system.arity, share)
     same = all(len(set(one)) == 1 for one in chosen)
     wanted = system.tuples(tuples, interchangeable=same)
-    number, given = _read_pairs(pairs, arity)
+    number, given = read_pairs(pairs, arity)
     usable, dropped = np.flatnonzero(_complete(fresh)), 0
     if given is None:
         groups = {classes: _draw(fresh.sampled, usable, classes, number, seed) for classes in wanted}
@@ -136,12 +138,14 @@ def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measurement:
     answers = sampled.predicted.reshape(len(sampled.ids), -1)
     passes = np.zeros((len(groups), count, width), np.int64)
     mean, variance = np.empty((len(groups), count)), np.empty((len(groups), count))
+    apart = []
     for place, (classes, rows) in enumerate(zip(setting.tuples, groups, strict=True)):
         given = tuple(answers[rows[:, [part]], parts[:, part]] for part in range(len(classes)))
         right = setting.system.codes[given] == setting.system.right[classes]  # (combination, cell)
         passes[place, which, level] = right.sum(axis=0)
         each = right @ share.T
         mean[place], variance[place] = each.mean(axis=0), each.var(axis=0)
+        apart.append((each - mean[place]) / np.sqrt(len(rows) * max(len(rows) - 1, 1)) / len(groups))
     trials = np.array([len(rows) for rows in groups])
     measured = np.zeros((count, width), bool)
     measured[which, level] = True
@@ -149,7 +153,10 @@ def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measurement:
     with np.errstate(invalid="ignore"):
         rate = passes / tried
     low, high = wilson(passes, tried)
-    none = np.full(count, np.nan)
+    by_condition = _over_tuples(mean.mean(axis=0), np.concatenate(groups), np.concatenate(apart))
+    overall = _over_tuples(
+        mean.mean(keepdims=True)[0], np.concatenate(groups), np.concatenate(apart).mean(axis=1, keepdims=True)
+    )
     names = setting.local.classes
     return Measurement(
         tuple(tuple(names[one] for one in classes) for classes in setting.tuples),
@@ -159,8 +166,8 @@ def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measurement:
         low,
         high,
         _means(mean, variance, trials, 0.95),
-        Rates(mean.mean(axis=0), none, none),
-        Rates(float(mean.mean()), float("nan"), float("nan")),
+        by_condition,
+        Rates(*(float(end[0]) for end in (overall.rate, overall.low, overall.high))),
         passes,
         trials,
         variance,
@@ -170,6 +177,13 @@ def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measurement:
 
 def _means(mean: Floats, variance: Floats, trials: NDArray[np.int64], confidence: float) -> Rates:
     down, up = bounded_arms(mean, variance, np.broadcast_to(trials[:, None].astype(float), mean.shape), confidence)
+    return Rates(mean, np.clip(mean - down, 0, 1), np.clip(mean + up, 0, 1))
+
+
+def _over_tuples(mean: Floats, rows: Rows, apart: Floats) -> Rates:
+    """Means (estimate) over all tuples; `apart` is how far each combination moves them, and `rows` its inputs."""
+    independent = np.full(len(mean), len(np.unique(rows)) / rows.shape[1])
+    down, up = bounded_arms(mean, shared_variance(rows, apart) * independent, independent)
     return Rates(mean, np.clip(mean - down, 0, 1), np.clip(mean + up, 0, 1))
 
 
@@ -211,7 +225,7 @@ def _group(sampled: Sampled, rows: Rows, wanted: list[tuple[int, ...]], *, swap:
     return {one: rows[(classes == (sorted(one) if swap else one)).all(axis=1)] for one in wanted}
 
 
-def _read_pairs(pairs: Any, arity: int) -> tuple[int | None, Rows | None]:
+def read_pairs(pairs: Any, arity: int) -> tuple[int | None, Rows | None]:
     """How many combinations of each tuple, or which ones."""
     if pairs is None:
         return None, None

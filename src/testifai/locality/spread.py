@@ -109,6 +109,24 @@ def class_arms(
     return down.sum(axis=-1), up.sum(axis=-1)
 
 
+def shared_variance(rows: NDArray[np.intp], errors: Floats) -> Floats:
+    """The variance (estimate) of sums of errors (combination, estimate) whose combinations share inputs.
+
+    `rows` (combination, part) are the inputs of each. Two combinations hang together where an input is in both
+    (Aronow, Samii and Assenova, Political Analysis 23, 2015, for pairs): the products of their errors are counted once
+    for every input that they share.
+
+    >>> shared_variance(np.array([[0, 1], [0, 2]]), np.array([[0.5], [0.5]])).tolist()
+    [1.0]
+    """
+    sums = np.zeros((int(rows.max()) + 1, errors.shape[1]))
+    for part in rows.T:
+        np.add.at(sums, part, errors)
+    alone = (errors**2).sum(axis=0)
+    # A combination shares all its inputs with itself; chance may make what others add to that negative.
+    return np.asarray(np.maximum((sums**2).sum(axis=0) - (rows.shape[1] - 1) * alone, alone))
+
+
 def together(arms: Sequence[Arms]) -> Arms:
     """The arms of a sum of independent parts."""
     down, up = (np.sqrt(sum(np.square(part) for part in side)) for side in zip(*arms, strict=True))

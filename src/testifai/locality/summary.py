@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from testifai.locality.compose import Prediction
+from testifai.locality.confidence import Confidences, confidences
 from testifai.locality.local import Local, Rates
 from testifai.locality.trends import Mask
 from testifai.locality.wording import count, gain_text, listing
@@ -105,6 +107,11 @@ class Explanation:
     tests: int  # that the correction is for
     alpha: float
 
+    @cached_property
+    def confidences(self) -> Confidences | None:
+        """How sure the model is, by class and property, right and wrong; None where it is not known."""
+        return confidences(self.local)
+
     def lines(self) -> list[str]:
         """The summary for people."""
         return lines(self)
@@ -122,6 +129,7 @@ class Explanation:
             "classes": self.local.classes,
             "properties": dict(zip(self.local.properties, self.local.severities, strict=True)),
             "rates": self.local.by_class_and_property(),
+            "confidence": self.confidences,
         }
         return {name: plain(part) for name, part in found.items()}
 
@@ -136,7 +144,24 @@ def lines(found: Explanation) -> list[str]:
         written.append(no_trend(found))
     for rank, trend in enumerate(found.trends, start=1):
         written += [f"{rank}. {trend.text}", f"   if fixed: {gains(trend)}", f"   try: {trend.advice}"]
-    return [*written, *rest(found)]
+    return [*written, *rest(found), *sureness(found)]
+
+
+def sureness(found: Explanation) -> list[str]:
+    """How sure the model is where it is right and where it is wrong, by property."""
+    known = found.confidences
+    if known is None:
+        return []
+    told = []
+    for place, name in enumerate(known.properties):
+        each = ((kind, known.by_property[kind]) for kind in ("right", "wrong"))
+        means = [
+            f"{_rates(Rates(one.rate[place], one.low[place], one.high[place]))} where {kind}"
+            for kind, one in each
+            if not math.isnan(one.rate[place])
+        ]
+        told.append(f"{name}: mean confidence {', '.join(means)}")
+    return told
 
 
 def no_trend(found: Explanation) -> str:

@@ -18,7 +18,7 @@ BUILT_IN = {
     for suite in ("classic", "cifar_c", "cure", "deeptest", "imagenet_c", "mnist_c", "tabular", "text")
 }
 # Second names of built-in perturbations.
-ALIASES = {"classic.noise": "classic.gaussian_noise"}
+ALIASES = {"classic.noise": "classic.gaussian_noise", "classic.darken": "classic.brightness"}
 # Other packages announce theirs under this entry-point group: the suite's name, and the module that registers it.
 SUITES = Registry("suite", "testifai.perturbations", BUILT_IN)
 

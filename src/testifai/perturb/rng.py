@@ -85,6 +85,17 @@ class Rng:
         made.indices = self.indices[rows]
         return made
 
+    def of_part(self, part: int, parts: int) -> Rng:
+        """Draws for one of several parts that each input is made of, other draws for each of them.
+
+        >>> whole = Rng(0, "fade", 2, np.arange(4))
+        >>> bool((whole.of_part(0, 2).uniform() != whole.of_part(1, 2).uniform()).all())
+        True
+        """
+        made = copy.copy(self)
+        made.indices = self.indices * np.uint64(parts) + np.uint64(part)
+        return made
+
     def field(self, size: Size) -> NDArray[np.uint16]:
         """Uniform 16-bit words, the cheapest field there is: tables turn them into other distributions."""
         shape, count = self._shape(size)

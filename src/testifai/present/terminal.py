@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from testifai.gates.verdicts import Verdict
+from testifai.present.folding import ROWS, folded
 from testifai.scans.environment import notes
 from testifai.space import Space
 from testifai.space import query as queries
@@ -181,7 +182,7 @@ def summary(out: Console, tomogram: Tomogram) -> None:
     out.print(f"{_escape(tomogram.clean_quantity)} [bold]{clean(tomogram)}[/bold]")
     for name, off in distances(tomogram).items():
         out.print(f"{name}: {off}{f', mean of {off.tests:,} tests tried' if off.tests > 1 else ''}")
-    for part in (by_order(tomogram), by_axis(tomogram), by_class(tomogram)):
+    for part in (by_order(tomogram), *folded(out, by_axis(tomogram)), by_class(tomogram, most=ROWS)):
         if part.row_count:
             out.print(part)
     everything = tomogram.query("order >= 0")
@@ -229,12 +230,20 @@ def by_axis(tomogram: Tomogram) -> Table:
     return table
 
 
-def by_class(tomogram: Tomogram) -> Table:
-    """Robustness by class; no rows where inputs have no classes."""
-    rate_of = _escape(tomogram.quantity)
-    table = table_of("by class, over the tests tried", ("class", "left"), rate_of, "95 % interval")
-    for name, found in tomogram.by_class().items():
+def by_class(tomogram: Tomogram, most: int | None = None) -> Table:
+    """Robustness by class, or by the worst so many and a line for the rest; no rows where inputs have no classes."""
+    rate_of, classes = _escape(tomogram.quantity), tomogram.by_class()
+    shown, title = list(classes), "by class, over the tests tried"
+    if most is not None and len(classes) > most + 1:
+        shown = sorted(classes, key=lambda name: classes[name].robustness)[:most]
+        title = f"the worst {most} of {len(classes)} classes, over the tests tried"
+    table = table_of(title, ("class", "left"), rate_of, "95 % interval")
+    for name in shown:
+        found = classes[name]
         table.add_row(_escape(name), rate(found.robustness), interval(found.low, found.high))
+    if rest := [found.robustness for name, found in classes.items() if name not in shown]:
+        between = f"{rate(min(rest))} … {rate(max(rest))}"
+        table.caption = f"{len(rest)} others: {between} (show --by class)"
     return table
 
 
@@ -356,7 +365,10 @@ def signed(value: float) -> str:
 
 
 def table_of(title: str, *columns: Any) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=None, min_width=len(title))
+    table = Table(
+        title=title, title_justify="left", title_style="bold", caption_justify="left", pad_edge=False, box=None,
+        min_width=len(title),
+    )  # fmt: skip
     for column in columns:
         name, justify = column if isinstance(column, tuple) else (column, "right")
         table.add_column(name, justify=justify, header_style="dim")

@@ -101,6 +101,7 @@ MODULES = {
 
 NAMES = {
     "testifai.commands.common": {"facts": "testifai.present.facts:facts"},
+    "testifai.commands.errors": {"MOST_WORDS": "testifai.present.errors_text:MOST_WORDS"},
     "testifai.commands.example": {"Row": "testifai.commands.example:QueryRow"},
     "testifai.commands.select": {"estimate": "testifai.commands.estimate:estimate"},
     "testifai.data.detect": {
