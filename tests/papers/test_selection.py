@@ -8,7 +8,7 @@ import pytest
 from evaluation import selection
 from evaluation.page import Page, without_times
 from evaluation.recording import mnist_ordered
-from evaluation.selection_curves import cells, listed, wins
+from evaluation.selection_curves import against, cells, listed, wins
 from evaluation.selection_sensitive import Swap, intervals, swaps, told
 from evaluation.selection_training import Curve, Selection, orders_of, ours_at, trained
 from evaluation.setting import Setting
@@ -89,6 +89,14 @@ def test_low_orders_alone_say_nothing_of_what_only_high_orders_do():
 
 def selected(ordered, random):
     return Selection(TASKS[0], 3, 27, {2: 0.7}, ordered, random, ordered, ordered, ordered, ordered)
+
+
+def test_where_ours_is_worse_is_said():
+    low, high = Curve((0.5,), np.array([[0.1]])), Curve((0.5,), np.array([[0.2]]))
+    one = Selection(TASKS[0], 3, 27, {2: 0.7}, low, high, low, low, high, high)
+    assert against([one], "ours", "as many") == "with as many in 0 of 1 (worse: MNIST 3D at 50 %)"
+    one = Selection(TASKS[0], 3, 27, {2: 0.7}, high, high, low, low, low, low)
+    assert against([one], "small", "1 %") == "with 1 % in 1 of 1 (worse: none)"
 
 
 def test_repetitions_draw_apart_and_are_the_same_again():
