@@ -32,9 +32,10 @@ def write(page: Page, grids: Mapping[Task, Grid], setting: Setting) -> None:
     )
     page.text(
         f"A forest ({setting.times(TREES, 10)} trees) is trained on a share of the tests with all inputs, and predicts "
-        f"the rest. Ordered takes tests by their order, at random within it; {repetitions} repetitions, mean ± standard "
-        "deviation. At 100 % nothing is left to predict. Both choices leave out as many tests and reproduce those they were trained on, so "
-        "that on *all* tests the errors are these times the share left out, and the winners the same.",
+        f"the rest. Ordered takes tests by their order, at random within it; {repetitions} repetitions, mean ± "
+        "standard deviation. At 100 % nothing is left to predict. Both choices leave out as many tests and reproduce "
+        "those they were trained on, so that on *all* tests the errors are these times the share left out, and the "
+        "winners the same.",
         "Ours is `adaptive` with the process, for as many inferences as the forest's training tests take, and for "
         f"{SMALL_TOLD} of them. The figures show its error on the tests that it measured least, as many as the forest "
         "has to predict; the tables also that on all tests.",
