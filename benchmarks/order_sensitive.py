@@ -7,8 +7,8 @@ Which of two perturbations is applied first moves the rate by an effect of its o
 severities change; or not at all. Runs have so many inferences per test, in a space of ordered configurations, and
 `adaptive` with the process also in the plain space of the same surface where the order makes no difference.
 
-With `--real`, LeNet-5 on MNIST under shot noise, brightness and motion blur: all 916 ordered tests on the first inputs
-are the truth that both are held against, over as many seeds.
+With `--real`, LeNet-5 on MNIST under shot noise, brightness and motion blur: all 916 ordered tests on the first inputs,
+as recorded, are the truth that both are held against, over as many seeds.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from __future__ import annotations
 import argparse
 import functools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import kept
 import numpy as np
-from common import need
+from evaluation.recording import mnist_ordered
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -40,7 +41,7 @@ METHODS: dict[str, tuple[Callable[[], Strategy], str]] = {
     "adaptive, process": (Adaptive, "process"),
     "ordered, forest": (Ordered, "forest"),
 }
-REAL = {"noise": "mnist_c.shot_noise", "bright": "mnist_c.brightness", "blur": "mnist_c.motion_blur"}
+GRIDS = Path(__file__).parent / "grids"
 
 
 def main() -> None:
@@ -175,20 +176,8 @@ def population(rates: Floats, random: np.random.Generator) -> Passed:
 
 @functools.lru_cache(maxsize=1)
 def measured(inputs: int) -> tuple[ta.Space, Passed]:
-    """The outcomes of LeNet-5 on the first images of MNIST, measured once and kept."""
-    space = ta.Space(REAL, order_sensitive=True)
-    path = kept.FOLDER / f"order-mnist-{inputs}.npz"
-    if not path.exists():
-        path.parent.mkdir(exist_ok=True)
-        model, data = need("models/mnist_lenet5.onnx", "data/mnist_test.npz")
-        arrays = np.load(data)
-        tomogram = ta.scan(model, (arrays["x"][:inputs], arrays["y"][:inputs]), space, strategy="full", workers=1)
-        passed = np.zeros((space.size, inputs), bool)
-        for test in tomogram.outcomes:
-            places, outcome = tomogram.outcomes.trials(test)
-            passed[test, tomogram.order[places]] = outcome
-        np.savez_compressed(path, passed=passed)
-    return space, np.load(path)["passed"]
+    """The recorded outcomes of LeNet-5 on the first images of MNIST."""
+    return mnist_ordered.space(), mnist_ordered.read(GRIDS / mnist_ordered.FILE)[:, :inputs]
 
 
 if __name__ == "__main__":

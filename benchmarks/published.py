@@ -3,8 +3,7 @@
     python benchmarks/published.py [--inputs 10000]
 
 Full tomography is the truth. Partial tomography is as published: all tests of order <= 2, early stopping (Algorithm 1),
-forest. Then the choice of training tests: ordered (low orders first) against uniformly random, MSE on the rest.
-Error = estimate - truth; positive = optimistic.
+forest. Error = estimate - truth; positive = optimistic. The choice of training tests is in evaluation/selection.py.
 """
 
 from __future__ import annotations
@@ -16,29 +15,6 @@ from common import need
 
 import testifai as ta
 from testifai.commands.example import AXES, beside, table_2
-from testifai.surrogates import Forest
-
-
-def selection(truth: ta.Tomogram, repetitions: int = 10) -> None:
-    """MSE on the tests left out, by the share of tests the forest is trained on."""
-    space = truth.space
-    features = space.matrix(np.arange(space.size))
-    passes, trials, rates = (array.reshape(-1) for array in (truth.passes, truth.trials, truth.estimate))
-    orders = (features > 0).sum(axis=1)
-    print("\nshare of tests   ordered MSE   random MSE   (mean of 10 repetitions, tests left out)")
-    for share in np.arange(0.1, 1.0, 0.1):
-        errors: dict[str, list[float]] = {"ordered": [], "random": []}
-        for repetition in range(repetitions):
-            generator = np.random.default_rng(repetition)
-            shuffled = generator.permutation(space.size)
-            sequences = {"ordered": shuffled[np.argsort(orders[shuffled], kind="stable")], "random": shuffled}
-            for name, sequence in sequences.items():
-                count = round(share * space.size)
-                used, rest = sequence[:count], sequence[count:]
-                forest = Forest(seed=repetition).fit(features[used], passes[used], trials[used])
-                predicted, _ = forest.predict(features[rest])
-                errors[name].append(float(((predicted - rates[rest]) ** 2).mean()))
-        print(f"{share:14.0%} {np.mean(errors['ordered']):13.5f} {np.mean(errors['random']):12.5f}")
 
 
 def compare(partial: ta.Tomogram, full: ta.Tomogram) -> None:
@@ -72,7 +48,6 @@ def main() -> None:
     full = ta.scan(str(model), data, space, strategy="full")
     partial = ta.scan(str(model), data, space, strategy="ordered", stopping="window")
     compare(partial, full)
-    selection(full)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from common import held, need, report
 from numpy.typing import NDArray
-from published import compare, selection
+from published import compare
 
 import testifai as ta
 from testifai.data import Data, load
@@ -107,7 +107,6 @@ def three_axes(grid: Grid) -> None:
     full = replay(cube, "full", surrogate="none")
     print(f"\n3D ({', '.join(cube.axes)}): partial tomography as published")
     compare(replay(cube, "ordered", stopping="window"), full)
-    selection(full)
 
 
 def four_axes(grid: Grid, seeds: int) -> None:

@@ -12,14 +12,17 @@ from numpy.typing import ArrayLike
 from testifai.errors import InputError
 from testifai.runs.trials import Trials
 from testifai.surrogates.base import Floats, Surrogate, drawn_from
+from testifai.surrogates.classifier import Classifier
 
 
 def adapt(surrogate: Any, known: Iterable[str] = ()) -> Surrogate:
-    """A surrogate as it is; another object with fit and predict by way of an adapter."""
+    """A surrogate as it is; a classifier, or another object with fit and predict, by way of an adapter."""
     if isinstance(surrogate, Surrogate):
         return surrogate
     if isinstance(surrogate, type) or not (hasattr(surrogate, "fit") and hasattr(surrogate, "predict")):
         raise InputError(f"surrogate: expected one of {', '.join(known)} or an object with fit and predict")
+    if hasattr(surrogate, "predict_proba"):
+        return Classifier(surrogate)
     return ForeignSurrogate(surrogate)
 
 
