@@ -90,6 +90,9 @@ bench: $(VENV)/installed-reference
 	$(BIN)/python benchmarks/estimation.py --strategies balanced adaptive ordered --surrogates process pairwise forest --seeds 2
 	$(BIN)/python benchmarks/coverage.py --seeds 20 --surfaces smooth rough --plans "balanced 100" "target .05" --grids
 	$(BIN)/python benchmarks/operational.py
+	$(BIN)/python benchmarks/operational_frontier.py --repetitions 200
+	$(BIN)/python benchmarks/sweep.py --model lenet5 --inputs 200
+	$(BIN)/python benchmarks/qqp.py
 	$(BIN)/python benchmarks/locality.py --splits 5 --no-training
 	$(BIN)/python benchmarks/texts.py
 	$(BIN)/python benchmarks/quality.py
