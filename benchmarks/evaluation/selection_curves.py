@@ -194,7 +194,7 @@ def claims(page: Page, found: Sequence[Selection]) -> None:
     few = {task.title: float(np.mean([one.ordered.mean.mean() for one in ones])) for task, ones in by_task.items()}
     if {"Driving", "QQP", "MNIST", "CIFAR-10"} <= set(few):
         page.claim(
-            "Driving and QQP, with a tenth of the inputs, have lower MSE than MNIST and CIFAR-10",
+            "Driving and QQP, with far fewer inputs, have lower MSE than MNIST and CIFAR-10",
             "“consistently”",
             "mean of ordered choice over shares, 3D and 4D: "
             + ", ".join(f"{title} {mse:.4f}" for title, mse in few.items()),
