@@ -71,7 +71,21 @@ def kept(text: str) -> dict[str, str]:
 def whole(parts: Mapping[str, str]) -> str:
     """The page of some sections, in their order."""
     chosen = [name for name in SECTIONS if name in parts]
-    return "\n".join([HEAD, *("\n".join([marks(name)[0], parts[name], marks(name)[1], ""]) for name in chosen)])
+    listed = [f"- {link(parts[name])}" for name in chosen]
+    return "\n".join(
+        [HEAD, *listed, "", *("\n".join([marks(name)[0], parts[name], marks(name)[1], ""]) for name in chosen)]
+    )
+
+
+def link(section: str) -> str:
+    """To a section's title, as pages of Markdown name their parts.
+
+    >>> link("## ASAP: sweeps, and more\\n\\ntext")
+    '[ASAP: sweeps, and more](#asap-sweeps-and-more)'
+    """
+    title = section.splitlines()[0].removeprefix("## ")
+    place = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+    return f"[{title}](#{place})"
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """The whole page on tiny grids, through its command."""
 
+import doctest
 import os
 import subprocess
 import sys
@@ -55,9 +56,13 @@ def test_the_whole_page_twice_on_tiny_grids_without_other_peoples_data(tmp_path)
     assert all(f"results/{name}" in text for name in figures)
 
 
+def test_examples():
+    assert doctest.testmod(papers).failed == 0
+
+
 def test_other_sections_stay_where_some_are_made_anew():
     text = papers.whole({name: f"## {name}\n\nold" for name in SECTIONS})
     kept = papers.kept(text)
     assert list(kept) == list(SECTIONS)
     assert papers.whole(kept) == text
-    assert papers.kept(papers.whole({**kept, "sweeps": "new"}))["sweeps"] == "new"
+    assert papers.kept(papers.whole({**kept, "sweeps": "## new"}))["sweeps"] == "## new"
