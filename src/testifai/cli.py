@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from testifai.commands.benchmark import benchmark
+from testifai.commands.calibrate import calibrate
 from testifai.commands.check import check
 from testifai.commands.common import Stopped
 from testifai.commands.compare import compare
@@ -74,7 +75,8 @@ def _root(
 # In the order that --help lists them.
 for command in (
     demo, init, run, query, show, export, check, perturbations, plugins, merge, compare, independence, benchmark,
-    report, explore, errors, validity, sweep, select, estimate, hunt, verify,
+    report, explore, errors, validity, sweep, calibrate, select, estimate,
+    hunt, verify,
 ):  # fmt: skip
     app.command()(command)
 

@@ -120,6 +120,21 @@ def test_drops_make_an_axis_for_the_spec(command, folder, spec_text):
     assert accuracies[0] - accuracies[2] >= 0.09
 
 
+def test_calibrate_takes_any_perturbation_and_prints_an_axis_that_a_spec_accepts(command, folder, spec_text):
+    code, out, _ = command("calibrate", "spec.toml", "-p", "classic.rotation", "--drops", "0.05")
+    assert code == 0
+    line = next(line for line in out.splitlines() if line.startswith("rotation = "))
+    spec = parse(tomllib.loads(spec_text.replace('noise = "classic.gaussian_noise"', line)))
+    assert loading.space(spec, folder).shape == (2, 6)
+
+
+def test_calibrate_has_five_drops_of_its_own(command, folder):
+    code, out, _ = command("calibrate", "spec.toml", "-p", "noise", "--json")
+    found = json.loads(out)["sweeps"]["noise"]
+    assert code == 0
+    assert sorted(found["drops"] + found["unreached"]) == [0.01, 0.05, 0.1, 0.2, 0.4]
+
+
 def demo_accuracy(space, severity):
     from testifai.models.onnx import OnnxModel
 

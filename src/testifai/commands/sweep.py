@@ -243,7 +243,10 @@ def _show(found: dict[str, Any], path: Path, drawn: list[Path]) -> None:
         if axis not in swept:
             console.print(terminal.calibrated(axis, result))
             levels = ", ".join(f"{float(level):.6g}" for level in result.severities[1:])
-            console.print(f'{axis} = {{ use = "{result.name}", levels = [{levels}] }}   # for [space]', markup=False)
+            # A name of a suite has a dot, which the name of an axis must not have.
+            own = axis.rpartition(".")[2]
+            line = f'{own} = {{ use = "{result.name}", levels = [{levels}] }}   # for [space]'
+            console.print(line, markup=False, soft_wrap=True)
     for one in drawn:
         console.print(f"Wrote {one}", markup=False)
     console.print(f"Saved in {path}", markup=False, soft_wrap=True)
