@@ -361,6 +361,7 @@ def test_plain_data_and_lines():
     assert sum(plain["verdicts"].values()) == 8
     assert len(plain["worst"]) <= 5
     lines = found.lines()
+    assert repr(found) == "\n".join(lines)
     assert lines[0] == "A = A, B = B: 8 tests measured in both, up to 60 inputs each"
     assert lines[1].startswith("all tests: B − A ")
     assert lines[2].startswith("zoom > 3: B − A ")

@@ -25,6 +25,38 @@ KEEP = ("value", "predicted", "detections")
 LEAST = {"budget": 2, "batch_size": 1, "workers": 1, "seed": 0}  # a budget buys a clean and a perturbed input
 MOST = {"seed": 2**63 - 1, "workers": 1024, "batch_size": 2**31 - 1}
 
+# What each option takes and means, for people: types of parts are open, since they are also given as objects.
+PART = "a name, a table with 'use', or an object"
+MEANINGS = {
+    "strategy": (
+        PART,
+        "which tests get how many inputs: 'adaptive' (default), 'balanced', 'full', 'ordered', 'random'",
+    ),
+    "surrogate": (
+        PART,
+        "what estimates every test from the outcomes of all; default: the strategy's; 'none': raw rates",
+    ),
+    "stopping": (PART, "when a test has had enough inputs: 'interval', 'window' (as published); default: none"),
+    "budget": ("a whole number", "most inferences to spend"),
+    "target": (
+        "above 0, below 1",
+        "wanted half-width of all tests' 95 % intervals; the run ends there or at its budget",
+    ),
+    "population": ("'data' or 'future'", "whether answers are about exactly these inputs or about new ones like them"),
+    "oracle": (PART, "when an input passes: 'label' (default), 'consistency' (needs no labels), 'tolerance', …"),
+    "batch_size": ("a whole number", "inputs handed to the model at once; default: what is quickest"),
+    "seed": ("a whole number", "of all that is drawn; one seed gives one run, whatever the batch size and the workers"),
+    "workers": ("a whole number, 'ray' or 'ray:ADDRESS'", "how many work side by side here, or on whose machines"),
+    "keep": (f"a list of {', '.join(KEEP)}", "what to store of every trial besides whether it passed"),
+    "quality": (PART, "how plausible perturbed inputs are, to be asked for in queries: 'kid', 'ssim', 'bertscore', …"),
+    "score": ("a name", "plan the run for the mean of this score of the oracle, such as 'f1', not for the pass rate"),
+    "executor": (PART, "where trials are run; default: on this machine"),
+    "device": ("'cpu', 'cuda', …", "where torch models run and images are perturbed; default: where the model is"),
+    "precision": (" or ".join(PRECISIONS), "of a torch model on a device; default: float32"),
+    "store": ("a path", "a run file: outcomes are kept as they come, and the same call continues an interrupted run"),
+    "progress": ("True or a function", "show a bar, or call this with every step"),
+}
+
 Keywords = ParamSpec("Keywords")
 Result = TypeVar("Result")
 
@@ -192,6 +224,9 @@ def with_options(
         positional = [one for one in own.parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
         listed = inspect.signature(options).parameters.values()
         function.__signature__ = own.replace(parameters=[*positional, *listed])  # type: ignore[attr-defined]
+        meanings = (f"    {one.name} ({MEANINGS[one.name][0]}): {MEANINGS[one.name][1]}" for one in listed)
+        notes = "Options (testifai plugins lists what can be named):"
+        function.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", notes, *meanings])
         return cast("Callable[Concatenate[Any, Any, Space, Keywords], Result]", function)
 
     return dress

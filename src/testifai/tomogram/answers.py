@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,11 @@ class Answer:
     # Where the query has a limit on quality.
     excluded: Excluded | None = None
     modelled: tuple[float, float, float] | None = None
+
+    def __repr__(self) -> str:
+        ends = "no interval" if math.isnan(self.low) else f"{self.low:.3f} … {self.high:.3f}"
+        found = f"{self.robustness:.3f} ({ends}), drop {self.drop:+.3f}"
+        return f"<Answer {found}, over {self.tests:,} tests: {self.measured:,} measured, {self.inferred:,} predicted>"
 
     def _repr_html_(self) -> str:
         html: str = view("answer in a notebook")(self)

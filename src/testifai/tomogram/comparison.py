@@ -105,6 +105,9 @@ class Comparison:
     regions: tuple[RegionDifference, ...]
     notes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
     @property
     def better(self) -> tuple[Difference, ...]:
         """Tests in which B is better; with 95 % confidence none of `better` and `worse` is there wrongly."""
