@@ -250,10 +250,13 @@ def test_a_large_table_is_quick(tmp_path):
     with io.StringIO(newline="") as file:
         csv.writer(file).writerows(rows)
         path = written(tmp_path, file.getvalue())
-    begin = time.process_time()
-    assert len(data.load("csv", path)) == 20_000
-    # Measured 0.05 s; the machine that runs this may be slow.
-    assert time.process_time() - begin < 0.5
+    took = []
+    for _ in range(3):
+        begin = time.process_time()
+        assert len(data.load("csv", path)) == 20_000
+        took.append(time.process_time() - begin)
+    # Measured 0.05 s; the machine that runs this may be slow, and may collect garbage of others meanwhile.
+    assert min(took) < 0.5
 
 
 def test_exported_inputs_can_be_read_again(tmp_path):

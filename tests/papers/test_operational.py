@@ -57,6 +57,7 @@ def written(setting, folder):
     return page
 
 
+@pytest.mark.slow
 def test_the_whole_section_twice_the_same(setting, tmp_path):
     page = written(setting, tmp_path)
     text = page.markdown()

@@ -75,6 +75,7 @@ def test_alexnet_itself_has_an_mce_of_one():
     assert found.relative_mce.value == pytest.approx(1, abs=0.02)
 
 
+@pytest.mark.slow
 def test_intervals_of_a_part_cover_the_scores_of_the_whole():
     hits, narrow = [], []
     for seed in range(16):

@@ -164,6 +164,7 @@ def test_it_needs_risks():
         estimate("balanced", failed=np.zeros(50, bool), tests=10)
 
 
+@pytest.mark.slow
 def test_inclusion_in_either_round_is_what_the_weights_say():
     """Counted over many draws: an example's weight is one over how often it is drawn."""
     rng = np.random.default_rng(2)

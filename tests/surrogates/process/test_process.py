@@ -298,8 +298,8 @@ def surface(kind, rng, sigmas=SIGMAS):
     ("kind", "sigmas", "each", "seeds"),
     [
         ("smooth", SIGMAS, 60, 24),
-        ("floor", SIGMAS, 60, 24),
-        ("dead", SIGMAS, 60, 24),
+        pytest.param("floor", SIGMAS, 60, 24, marks=pytest.mark.slow),
+        pytest.param("dead", SIGMAS, 60, 24, marks=pytest.mark.slow),
         ("rough", grid(6, 6, 6), 100, 12),
     ],
 )
