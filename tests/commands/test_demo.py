@@ -122,3 +122,13 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
     assert isinstance(found.exception, InputError)
     assert str(found.exception).startswith("--out: ")
     assert str(found.exception).endswith("name another folder")
+
+
+@pytest.mark.parametrize("name", [demo.SPEC, demo.RUN, demo.PAGE])
+def test_files_of_others_are_left_alone(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    found = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+    assert isinstance(found.exception, InputError)
+    assert f"has a {name} that was not written by this command" in str(found.exception)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "mine"

@@ -48,3 +48,12 @@ def test_mistakes_are_one_line(command, folder):
         code, _, err = command("hunt", *arguments)
         assert code == 2
         assert len(err.splitlines()) == 1
+
+
+def test_nothing_is_written_over_the_run_and_nothing_run_for_a_file_that_cannot_be(command, folder):
+    before = (folder / "spec.db").read_bytes()
+    for out in ("spec.db", "none/f.csv"):
+        code, _, err = command("hunt", "spec.db", "--budget", "20", "-o", out)
+        assert code == 2
+        assert f"--out: {out} is not accepted" in err
+    assert (folder / "spec.db").read_bytes() == before

@@ -62,3 +62,15 @@ def test_mistakes_are_one_line(command, folder, arguments, words):
     assert words in err
     assert len(err.splitlines()) == 1
     assert not (folder / "handed").exists()
+
+
+def test_files_of_others_are_not_written_over_and_our_own_are(command, folder):
+    arguments = ["verify", "spec.toml", "--input", "7", "--region", REGION, "-o", "mine"]
+    (folder / "mine").mkdir()
+    (folder / "mine" / "model.onnx").write_bytes(b"a model of my own")
+    code, _, err = command(*arguments)
+    assert code == 2
+    assert "--out: mine has a model.onnx that was not written by this command" in err
+    assert (folder / "mine" / "model.onnx").read_bytes() == b"a model of my own"
+    (folder / "mine" / "model.onnx").unlink()
+    assert [command(*arguments)[0] for _ in range(2)] == [0, 0]

@@ -31,7 +31,7 @@ def demo(
         out.mkdir(parents=True, exist_ok=True)
         with bar() as show:
             result = example.run(out, show)
-        path, page = out / example.RUN, (out / example.RUN).with_suffix(".html")
+        path, page = out / example.RUN, out / example.PAGE
         with status():
             write_bytes(page, render(gather(read_stored(path))).encode())
     except OSError as error:

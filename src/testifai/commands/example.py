@@ -19,6 +19,7 @@ from testifai.scans import loading
 from testifai.scans.session import Session
 from testifai.scans.spec import read
 from testifai.space import Space
+from testifai.support.files import refuse_others, write_bytes
 from testifai.support.progress import Step
 from testifai.tomogram import Answer, Tomogram, trust
 from testifai.tomogram.regions import RegionAnswer, worst_regions
@@ -27,6 +28,7 @@ AXES = {"brightness": "mnist_c.brightness", "zoom": "mnist_c.zoom", "blur": "mni
 BUDGET = 6_480  # 3 % of all
 SPEC = "digits.toml"
 RUN = "digits.db"
+PAGE = "digits.html"
 
 Report = Callable[[Step], None]
 
@@ -143,6 +145,8 @@ def run(folder: Path, progress: Report | None = None) -> Demo:
     def scanned(**options: Any) -> Tomogram:
         return Session(model, data, space, **options).run(progress=progress)
 
+    # First, since this is where a folder may be refused.
+    few = specified(folder, progress)
     full = scanned(strategy="full", surrogate="none")
 
     def way(name: str, tomogram: Tomogram) -> Way:
@@ -150,21 +154,21 @@ def run(folder: Path, progress: Report | None = None) -> Demo:
 
     published = way("as published", scanned(strategy="ordered", stopping="window"))
     equal = way("ours, as many", scanned(budget=published.tomogram.inferences))
-    small = way(f"ours, {BUDGET / full.inferences:.0%} of all", specified(folder, progress))
+    small = way(f"ours, {BUDGET / full.inferences:.0%} of all", few)
     return Demo(full, published, equal, small, worst_regions(small.tomogram, 1).regions[0])
 
 
 def specified(folder: Path, progress: Report | None) -> Tomogram:
-    """The run that a spec describes, with its file, both made anew."""
+    """The run that a spec describes, with its file: gone on with where it was begun before."""
     spec, path = folder / SPEC, folder / RUN
     axes = "\n".join(f'{name} = "{perturbation}"' for name, perturbation in AXES.items())
     model = demo_model_path()
-    spec.write_text(
+    text = (
         f"[model]\nonnx = {_quoted(model)}\n\n[data]\nnpz = {_quoted(model.with_name('digits.npz'))}\n\n"
-        f"[space]\n{axes}\n\n[scan]\nbudget = {BUDGET}\nseed = 0\n",
-        encoding="utf-8",
+        f"[space]\n{axes}\n\n[scan]\nbudget = {BUDGET}\nseed = 0\n"
     )
-    path.unlink(missing_ok=True)
+    refuse_others(folder, (SPEC, RUN, PAGE), SPEC, text.encode())
+    write_bytes(spec, text.encode())
     read_spec = read(spec)
     tomogram = loading.session(read_spec, folder.resolve()).run(path, progress, read_spec.about(folder.resolve()))
     trust.keep(path, tomogram)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from testifai.commands.common import Json, RunFile, print_json, say, say_code
+from testifai.errors import InputError
+
+if TYPE_CHECKING:
+    from testifai.scans.hunting import Hunt
+    from testifai.space import Space
 
 
 def hunt(
@@ -29,24 +35,19 @@ def hunt(
     from testifai.scans.reopen import reopen
     from testifai.scans.spec import read
     from testifai.scans.stored import open_measured
+    from testifai.support.files import write_bytes
     from testifai.support.progress import status
 
+    path = out or run_file.with_name(f"{run_file.stem}-failures.csv")
+    if path.suffix.lower() != ".csv" or not path.parent.is_dir():
+        raise InputError(f"--out: {path} is not accepted; a .csv in a folder that exists is")
     tomogram = open_measured(run_file)
     if spec is not None:
         say_code(read(spec))
     session = reopen(tomogram, spec)
     with status():
         found = hunting.hunted(tomogram, hunting.running(session), budget, region, once=once)
-    path = out or run_file.with_name(f"{run_file.stem}-failures.csv")
-    rows = tomogram.space.matrix(found.tests)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        places = [f"{name}_place" for name in tomogram.space.names] if tomogram.space.order_sensitive else []
-        table.writerow(["input", *tomogram.space.names, *places, "probability"])
-        for number, severities, chance in zip(
-            found.inputs.tolist(), rows.tolist(), found.probability.tolist(), strict=True
-        ):
-            table.writerow([number, *severities, f"{chance:.4f}"])
+    write_bytes(path, _table(tomogram.space, found).encode())
     failing = len(found.failing_inputs)
     if as_json:
         curve = [dict(zip(("inferences", "failures", "inputs"), point, strict=True)) for point in found.curve]
@@ -55,3 +56,15 @@ def hunt(
         return
     say(f"{len(found.tests):,} failures of {failing:,} inputs in {found.inferences:,} inferences; written to {path}")
     say("these inputs were chosen for failing: rates among them say nothing of others, and the run's stay as they are")
+
+
+def _table(space: Space, found: Hunt) -> str:
+    """The failures as .csv, in the order they were found."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    places = [f"{name}_place" for name in space.names] if space.order_sensitive else []
+    writer.writerow(["input", *space.names, *places, "probability"])
+    rows = space.matrix(found.tests).tolist()
+    for number, severities, chance in zip(found.inputs.tolist(), rows, found.probability.tolist(), strict=True):
+        writer.writerow([number, *severities, f"{chance:.4f}"])
+    return buffer.getvalue()

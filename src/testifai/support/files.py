@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,25 @@ def write_bytes(path: Path, content: bytes) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise InputError(f"cannot write {path} ({error.strerror or error})") from error
+
+
+def refuse_others(folder: Path, names: Iterable[str], sign: str, begins: bytes) -> None:
+    """Refuse to write over files of a folder that are not ours: where they are, the file `sign` begins like this.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Path(folder, "model.onnx").touch()
+    ...     refuse_others(Path(folder), ["model.onnx", "README.md"], "README.md", b"# Ours")
+    Traceback (most recent call last):
+    testifai.errors.InputError: --out: ... has a model.onnx that was not written by this command; name another folder
+    """
+    try:
+        ours = (folder / sign).read_bytes().startswith(begins)
+    except OSError:
+        ours = False
+    there = [name for name in names if (folder / name).exists()]
+    if there and not ours:
+        raise InputError(f"--out: {folder} has a {there[0]} that was not written by this command; name another folder")
 
 
 def write_npz(path: Path, arrays: dict[str, NDArray[Any]]) -> None:

@@ -17,12 +17,14 @@ from testifai.models.onnx_session import infer, open_session
 from testifai.scans.session import Session
 from testifai.space import Space
 from testifai.support.checks import whole
+from testifai.support.files import refuse_others, write_bytes
 from testifai.verification.graph import handed
 from testifai.verification.regions import Levels, Region, region_of
 from testifai.verification.vnnlib import property_text
 
 POINTS = 100
 GRAPH, PROPERTY, PROPERTY_2, README = "model.onnx", "property.vnnlib", "property-2.0.vnnlib", "README.md"
+TITLE = "# Does the answer to input"
 
 
 @dataclass(frozen=True)
@@ -77,17 +79,18 @@ class Handover:
         return found
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """The files that a verifier takes, and how to call one, in a folder."""
+        """The files that a verifier takes, and how to call one, in a folder; other files of these names are kept."""
         into = Path(folder)
-        into.mkdir(parents=True, exist_ok=True)
         contents = {
             GRAPH: self.graph,
             PROPERTY: self.property().encode(),
             PROPERTY_2: self.property("2.0").encode(),
             README: self._readme().encode(),
         }
+        refuse_others(into, contents, README, TITLE.encode())
+        into.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
-            (into / name).write_bytes(content)
+            write_bytes(into / name, content)
         return [into / name for name in contents]
 
     def as_dict(self) -> dict[str, Any]:
@@ -101,7 +104,7 @@ class Handover:
 
     def _readme(self) -> str:
         lines = [
-            f"# Does the answer to input {self.index} stay class {self.label}?",
+            f"{TITLE} {self.index} stay class {self.label}?",
             "",
             *(f"- {one}" for one in self.region.ranges),
             *(f"- {note}" for note in self.notes()),
