@@ -69,9 +69,13 @@ narrower than 0.049 of the span
         if not self.unseen:
             return f"within ± {self.bound:.4f}{sure}"
         ruled_out = "" if isinstance(self.curvature, str) else f" (more curved than {self.curvature:g})"
+        # Sweeps that were stored before it was kept do not tell.
+        narrow = (
+            "a dip or peak" if math.isnan(self.unseen) else f"a dip or peak narrower than {self.unseen:.2g} of the span"
+        )
         return (
             f"within ± {self.bound:.4f}{sure}, unless accuracy crosses {self.threshold:g} and comes back between two "
-            f"neighbouring levels: a dip or peak narrower than {self.unseen:.2g} of the span{ruled_out}"
+            f"neighbouring levels: {narrow}{ruled_out}"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -89,7 +93,8 @@ narrower than 0.049 of the span
 
     def __repr__(self) -> str:
         of = f" of {self.name}" if self.name else ""
-        bound = "no bound" if math.isnan(self.bound) else f"± {self.bound:.4f}, dips below {self.unseen:.2g} unseen"
+        bound = "no bound" if math.isnan(self.bound) else f"± {self.bound:.4f}"
+        bound += "" if math.isnan(self.unseen) else f", dips below {self.unseen:.2g} unseen"
         return (
             f"<Sweep{of}: robustness {self.robustness:.4f} ({bound}) at {self.threshold:g}, {self.evaluations} levels>"
         )
