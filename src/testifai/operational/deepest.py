@@ -41,8 +41,8 @@ class DeepEST(ABC):
 
     `share` is r of Eq. 5: that share of the draws goes to suspects, in proportion to their risk, the rest is uniform.
     It is below 1, for an estimate without bias needs a chance for every example; "auto" chooses it from the first fifth
-    of the labels. `threshold` replaces the published
-    rule by a number or by a quantile of the risks ("q0.9": the riskiest tenth is suspicious).
+    of the labels. `threshold` replaces the published rule by a number or by a quantile of the risks ("q0.9": the
+    riskiest tenth is suspicious).
     """
 
     name: str
