@@ -29,7 +29,7 @@ CLIENT = "ray://"
 REACHED_WITHIN = 5.0  # seconds
 START = "start one with: ray start --head"
 TRIES = 3
-# What a client hears where the process that Ray forks for it died at once: gRPC's answer to forks, a race (see docs/scale.md).
+# What a client hears where the process that Ray forked for it died at once, by gRPC's answer to forks (docs/scale.md).
 STILLBORN = ("Starting Ray client server failed", "psutil.ZombieProcess", "psutil.NoSuchProcess")
 SPECIAL = ("auto", "local")  # a cluster that runs on this machine; one of its own for this run
 
@@ -72,7 +72,8 @@ class Cluster:
         """To a cluster that is there; a client asks again where the server that was to serve it died on starting."""
         for left in reversed(range(TRIES)):
             try:
-                return self._init(address)
+                self._init(address)
+                return
             except Exception as error:
                 if not left or not any(sign in str(error) for sign in STILLBORN):
                     raise
