@@ -2,15 +2,17 @@
 
 What a page may say, besides Markdown:
 
-- A `python` block runs, all of a page in one namespace. A `bash` block is a command a line; a backslash continues one, and
-  `# exit code 1` at its end says that it ends so. A `toml` block is a spec or a part of one.
+- A `python` block runs, all of a page in one namespace. A `bash` block is a command a line; a backslash continues one,
+  and `# exit code 1` at its end says that it ends so. A `toml` block is a spec or a part of one.
 - `title="NAME"` after the language: the block is written to that file instead.
 - `text`, `console` and `json` blocks are what was printed, and no code.
-- `*Not run by the tests: REASON.*` before a block; `*Not run by the tests (this section): REASON.*` under a heading, for
-  all blocks until the next heading of its rank.
+- `*Not run by the tests: REASON.*` before a block; `*Not run by the tests (this section): REASON.*` under a heading,
+  for all blocks until the next heading of its rank.
 - `*Run by the tests where NAME is installed.*` before a block: a package or a program.
 - `<!-- needs: model photos -->`: files of the reader's that the page names, by the functions in material*.py.
 - `<!-- slow -->`: the page takes long.
+
+Commands in sentences (`testifai show`) name what there is: commands, options, files and targets of make (mentions.py).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ WHERE = re.compile(r"\*Run by the tests where `?([\w-]+)`? is installed\.\*")
 NEEDS = re.compile(r"<!-- needs: (.+?) -->")
 CONTAINER = re.compile(r"([-*+]|\d+[.)]|!!!|\?\?\?\+?|===) ")  # an indented line after it belongs to it
 EXIT_CODE = re.compile(r"#.*\bexit code (\d+)")
+MENTION = re.compile(r"(?<!`)`((?:testifai|python|make|pip install)\s(?!=)[^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Step:
     """One thing that a page tells its reader to do, at a line of the page."""
 
     line: int
-    kind: str  # python, command, spec, file
+    kind: str  # python, command, spec, file, mention
     text: str
     file: str | None = None  # where a block with a title goes
     reason: str | None = None  # why it is not run
@@ -61,6 +64,7 @@ class Page:
     steps: tuple[Step, ...]
     needs: tuple[str, ...]
     slow: bool
+    mentions: tuple[Step, ...]  # commands in sentences; the reason is that of their section
     problems: tuple[str, ...]  # what no test could make sense of
 
     @property
@@ -91,11 +95,15 @@ class _Reasons:
         elif said := WHERE.fullmatch(line.strip()):
             self.pending = {"where": said.group(1)}
 
+    @property
+    def section(self) -> str | None:
+        return self.sections[-1][1] if self.sections else None
+
     def take(self) -> dict[str, str]:
         """What holds for the block that begins here."""
         taken, self.pending = self.pending, {}
-        if not taken and self.sections:
-            taken = {"reason": self.sections[-1][1]}
+        if not taken and self.section:
+            taken = {"reason": self.section}
         return taken
 
 
@@ -109,7 +117,8 @@ def read(path: Path) -> Page:
     text = path.read_text(encoding="utf-8")
     steps: list[Step] = []
     problems: list[str] = []
-    for line, language, title, block, held in _blocks(text.splitlines()):
+    prose: list[tuple[str, str | None]] = []
+    for line, language, title, block, held in _blocks(text.splitlines(), prose):
         found = _steps(line, language, title, block, held)
         if found is None:
             problems.append(
@@ -119,11 +128,17 @@ def read(path: Path) -> Page:
         else:
             steps += found
     needs = tuple(name for said in NEEDS.findall(text) for name in said.split())
-    return Page(path, tuple(steps), needs, "<!-- slow -->" in text, tuple(problems))
+    return Page(path, tuple(steps), needs, "<!-- slow -->" in text, tuple(_mentions(prose)), tuple(problems))
 
 
-def _blocks(lines: list[str]) -> Iterator[tuple[int, str, str | None, str, dict[str, str]]]:
-    """(line of its first line, language, title, text, reasons) of every block, those by indentation included."""
+Block = tuple[int, str, str | None, str, dict[str, str]]
+
+
+def _blocks(lines: list[str], prose: list[tuple[str, str | None]]) -> Iterator[Block]:
+    """(line of its first line, language, title, text, reasons) of every block, those by indentation included.
+
+    All other lines are left in `prose`, with the reason of their section.
+    """
     reasons = _Reasons()
     container = False  # whether what is indented belongs to a list or a note
     before = ""
@@ -132,19 +147,29 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, str, str | None, str, dict[
         if fence := FENCE.fullmatch(line):
             indent, marks, info = fence.groups()
             block = list(_until(marks, rest))
+            prose += [("", None)] * (len(block) + 2)
             text = "\n".join(one.removeprefix(indent) for one in block)
             language, _, attributes = info.strip().partition(" ")
             title = TITLE.search(attributes)
             yield number + 1, language, title.group(1) if title else None, text, reasons.take()
-        elif line.startswith("    ") and not before and not container and line.strip():
+            continue
+        if line.startswith("    ") and not before and not container and line.strip():
             yield number, "by indentation", None, line, reasons.take()
         elif heading := HEADING.match(line):
             reasons.heading(len(heading.group(1)))
         elif line.strip():
             reasons.prose(line)
+        prose.append((line, reasons.section))
         if line.strip() and not line.startswith(" "):
             container = bool(CONTAINER.match(line))
         before = line.strip()
+
+
+def _mentions(prose: list[tuple[str, str | None]]) -> Iterator[Step]:
+    text = "\n".join(line for line, _ in prose)
+    for found in MENTION.finditer(text):
+        line = text.count("\n", 0, found.start())
+        yield Step(line + 1, "mention", " ".join(found.group(1).split()), reason=prose[line][1])
 
 
 def _until(marks: str, rest: Iterable[tuple[int, str]]) -> Iterator[str]:

@@ -15,15 +15,20 @@ from tests.docs.running import runs
 
 def summary(counted: Iterable[Page]) -> str:
     """One line, with the reasons by how many they hold back."""
-    executed, reasons = 0, Counter()
+    executed, mentioned, reasons = 0, 0, Counter()
     for page in counted:
-        for step in page.steps:
-            if runs(step):
-                executed += 1
+        for step in (*page.steps, *page.mentions):
+            if not runs(step):
+                reasons[_short(step.reason) if step.reason else f"{step.where} is not installed"] += 1
+            elif step.kind == "mention":
+                mentioned += 1
             else:
-                reasons[_short(step.reason) if step.reason else f"{step.where} not installed"] += 1
+                executed += 1
     told = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
-    return f"docs: {executed} blocks and commands executed, {reasons.total()} not" + (f" ({told})" if told else "")
+    return (
+        f"docs: {executed} blocks and commands executed, {reasons.total()} not{f' ({told})' if told else ''}; "
+        f"{mentioned} more commands are named in sentences, and exist"
+    )
 
 
 def _short(reason: str) -> str:
@@ -34,6 +39,6 @@ def _short(reason: str) -> str:
 if __name__ == "__main__":
     read_pages = [read(path) for path in pages()]
     for page in read_pages:
-        if page.steps:
+        if page.steps or page.mentions:
             print(f"{page.name}: {summary([page]).removeprefix('docs: ')}")
     print(summary(read_pages))
