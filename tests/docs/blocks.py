@@ -9,7 +9,7 @@ What a page may say, besides Markdown:
 - `*Not run by the tests: REASON.*` before a block; `*Not run by the tests (this section): REASON.*` under a heading,
   for all blocks until the next heading of its rank.
 - `*Run by the tests where NAME is installed.*` before a block: a package or a program.
-- `<!-- needs: model photos -->`: files of the reader's that the page names, by the functions in material*.py.
+- `<!-- needs: model photos -->`: files of the reader's that the page names from there on, by functions in material*.py.
 - `<!-- slow -->`: the page takes long.
 
 Commands in sentences (`testifai show`) name what there is: commands, options, files and targets of make (mentions.py).
@@ -34,7 +34,7 @@ NOT_RUN = re.compile(r"\*Not run by the tests( \(this section\))?: (.+?)\.?\*")
 WHERE = re.compile(r"\*Run by the tests where `?([\w-]+)`? is installed\.\*")
 NEEDS = re.compile(r"<!-- needs: (.+?) -->")
 CONTAINER = re.compile(r"([-*+]|\d+[.)]|!!!|\?\?\?\+?|===) ")  # an indented line after it belongs to it
-EXIT_CODE = re.compile(r"#.*\bexit code (\d+)")
+EXIT_CODE = re.compile(r"# exit code (\d+)")
 MENTION = re.compile(r"(?<!`)`((?:testifai|python|make|pip install)\s(?!=)[^`]+)`")
 
 
@@ -43,7 +43,7 @@ class Step:
     """One thing that a page tells its reader to do, at a line of the page."""
 
     line: int
-    kind: str  # python, command, spec, file, mention
+    kind: str  # python, command, spec, file, material, mention
     text: str
     file: str | None = None  # where a block with a title goes
     reason: str | None = None  # why it is not run
@@ -62,7 +62,6 @@ class Page:
 
     path: Path
     steps: tuple[Step, ...]
-    needs: tuple[str, ...]
     slow: bool
     mentions: tuple[Step, ...]  # commands in sentences; the reason is that of their section
     problems: tuple[str, ...]  # what no test could make sense of
@@ -127,15 +126,14 @@ def read(path: Path) -> Page:
             )
         else:
             steps += found
-    needs = tuple(name for said in NEEDS.findall(text) for name in said.split())
-    return Page(path, tuple(steps), needs, "<!-- slow -->" in text, tuple(_mentions(prose)), tuple(problems))
+    return Page(path, tuple(steps), "<!-- slow -->" in text, tuple(_mentions(prose)), tuple(problems))
 
 
 Block = tuple[int, str, str | None, str, dict[str, str]]
 
 
 def _blocks(lines: list[str], prose: list[tuple[str, str | None]]) -> Iterator[Block]:
-    """(line of its first line, language, title, text, reasons) of every block, those by indentation included.
+    """(line of its first line, language, title, text, reasons) of every block; also those by indentation, and needs.
 
     All other lines are left in `prose`, with the reason of their section.
     """
@@ -157,6 +155,8 @@ def _blocks(lines: list[str], prose: list[tuple[str, str | None]]) -> Iterator[B
             yield number, "by indentation", None, line, reasons.take()
         elif heading := HEADING.match(line):
             reasons.heading(len(heading.group(1)))
+        elif needs := NEEDS.fullmatch(line.strip()):
+            yield number, "needs", None, needs.group(1), {}
         elif line.strip():
             reasons.prose(line)
         prose.append((line, reasons.section))
@@ -187,6 +187,8 @@ def _steps(line: int, language: str, title: str | None, text: str, held: dict[st
         return [Step(line, "python", text, **held)]
     if language == "bash":
         return [Step(at, "command", command, **held) for at, command in _commands(line, text)]
+    if language == "needs":
+        return [Step(line, "material", name) for name in text.split()]
     if language == "toml":
         return [Step(line, "spec", text, **held)]
     if language in OUTPUT:

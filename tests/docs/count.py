@@ -18,6 +18,8 @@ def summary(counted: Iterable[Page]) -> str:
     executed, mentioned, reasons = 0, 0, Counter()
     for page in counted:
         for step in (*page.steps, *page.mentions):
+            if step.kind == "material":
+                continue
             if not runs(step):
                 reasons[_short(step.reason) if step.reason else f"{step.where} is not installed"] += 1
             elif step.kind == "mention":

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 import traceback
 import types
@@ -50,14 +51,14 @@ def run_page(page: Page, folder: Path) -> None:
     sys.modules["__main__"] = main  # whatever blocks define is found there, as in a script
     os.chdir(folder)
     sys.path[0] = str(folder)
-    for name in page.needs:
-        main.__dict__.update(materials()[name](folder) or {})
     for step in page.steps:
         if runs(step):
+            begin = time.perf_counter()
             try:
                 RUNNERS[step.kind](step, page, main.__dict__)
             except StepFailed as failure:
                 raise StepFailed(f"{page.name}:{step.line}: {failure}") from None
+            print(f"{page.name}:{step.line}: {time.perf_counter() - begin:.1f} s", flush=True)
 
 
 def _run_python(step: Step, page: Page, namespace: dict[str, Any]) -> None:
@@ -115,7 +116,20 @@ def _write_file(step: Step, page: Page, namespace: dict[str, Any]) -> None:
     path.write_text(step.text + "\n", encoding="utf-8")
 
 
-RUNNERS = {"python": _run_python, "command": _run_command, "spec": _read_spec, "file": _write_file}
+def _make_material(step: Step, page: Page, namespace: dict[str, Any]) -> None:
+    make = materials().get(step.text)
+    if make is None:
+        raise StepFailed(f"nothing in tests/docs/material*.py makes {step.text!r}")
+    namespace.update(make(Path.cwd()) or {})
+
+
+RUNNERS = {
+    "material": _make_material,
+    "python": _run_python,
+    "command": _run_command,
+    "spec": _read_spec,
+    "file": _write_file,
+}
 
 
 def failure_of(page: Page, place: Path) -> str | None:
@@ -138,7 +152,7 @@ def failure_of(page: Page, place: Path) -> str | None:
         [sys.executable, "-c", "from tests.docs import running; running.main()", str(page.path), str(folder)],
         cwd=ROOT,
         env=environment,
-        capture_output=True,
+        stderr=subprocess.PIPE,  # what is printed goes to pytest, which shows it with -s and where a page fails
         text=True,
         errors="replace",
     )

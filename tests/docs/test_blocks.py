@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from tests.docs.blocks import Page, pages, read
-from tests.docs.gathering import materials
 from tests.docs.mentions import unknown_in
 from tests.docs.running import failure_of, runs
 
@@ -17,9 +16,8 @@ def _case(page: Page):
 
 @pytest.mark.parametrize("page", [_case(page) for page in PAGES])
 def test_page(page, tmp_path, record_property):
-    unknown = [f"nothing in tests/docs/material*.py makes {name!r}" for name in set(page.needs) - materials().keys()]
     wrong = [f"line {one.line}: `{one.text}`: {said}" for one in page.mentions if (said := unknown_in(one.text))]
-    if problems := [*page.problems, *unknown, *wrong]:
+    if problems := [*page.problems, *wrong]:
         pytest.fail("\n".join(f"{page.name}, {problem}" for problem in problems), pytrace=False)
     if any(runs(step) for step in page.steps) and (failure := failure_of(page, tmp_path)):
         pytest.fail(failure, pytrace=False)
