@@ -69,7 +69,7 @@ class Page:
     @property
     def name(self) -> str:
         """Its path from the root of the repository."""
-        return str(self.path.relative_to(ROOT))
+        return str(self.path.relative_to(ROOT)) if self.path.is_relative_to(ROOT) else self.path.name
 
 
 @dataclass

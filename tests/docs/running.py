@@ -72,7 +72,8 @@ def _run_python(step: Step, page: Page, namespace: dict[str, Any]) -> None:
 
 def _run_command(step: Step, page: Page, namespace: dict[str, Any]) -> None:
     serves = SERVES.search(step.text)
-    text = f"{step.text} --port 0" if serves and "--port" not in step.text and "#" not in step.text else step.text
+    command = step.text.partition(" #")[0]
+    text = f"{command} --port 0" if serves and "--port" not in command else step.text
     process = subprocess.Popen(
         ["bash", "-o", "pipefail", "-c", text],
         stdin=subprocess.DEVNULL,
