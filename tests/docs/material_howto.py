@@ -9,14 +9,6 @@ import cv2
 import numpy as np
 
 
-def digits(folder: Path) -> None:
-    """digits.npz: 1,000 labelled images for model.onnx."""
-    from testifai.data.sample import demo_data
-
-    data = demo_data()
-    np.savez(folder / "digits.npz", x=data.inputs, y=data.labels)
-
-
 def stream(folder: Path) -> None:
     """stream.npz: 600 images without labels, blurred since the model was trained, and truth.json, what people see."""
     from testifai import perturb
