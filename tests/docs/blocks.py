@@ -10,7 +10,7 @@ What a page may say, besides Markdown:
   for all blocks until the next heading of its rank.
 - `*Run by the tests where NAME is installed.*` before a block: a package or a program.
 - `<!-- needs: model photos -->`: files of the reader's that the page names from there on, by functions in material*.py.
-- `<!-- slow -->`: the page takes long.
+- `<!-- slow -->`: the page takes long, as every page with more than five commands does.
 
 Commands in sentences (`testifai show`) name what there is: commands, options, files and targets of make (mentions.py).
 """
@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 RUN = {"python", "bash", "toml"}
 WRITTEN = {"yaml", "ini", "csv", "json"}  # with a title: files that the commands of a page read
 OUTPUT = {"text", "console", "json", "mermaid"}
+QUICK = 5  # commands of a page: each takes about a second to start
 
 FENCE = re.compile(r"( *)(`{3,}|~{3,})(.*)")
 TITLE = re.compile(r'title="([^"]+)"')
@@ -62,7 +63,7 @@ class Page:
 
     path: Path
     steps: tuple[Step, ...]
-    slow: bool
+    marked_slow: bool
     mentions: tuple[Step, ...]  # commands in sentences; the reason is that of their section
     problems: tuple[str, ...]  # what no test could make sense of
 
@@ -70,6 +71,12 @@ class Page:
     def name(self) -> str:
         """Its path from the root of the repository."""
         return str(self.path.relative_to(ROOT)) if self.path.is_relative_to(ROOT) else self.path.name
+
+    @property
+    def slow(self) -> bool:
+        """Whether its test is among the slow ones."""
+        commands = [step for step in self.steps if step.kind == "command" and step.reason is None]
+        return self.marked_slow or len(commands) > QUICK
 
 
 @dataclass
