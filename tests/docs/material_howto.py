@@ -23,11 +23,11 @@ def stream(folder: Path) -> None:
 
 def wine(folder: Path) -> None:
     """wine.csv, a table with the target `grape`, and wine.skops, a pipeline fitted to half of it."""
-    from skops.io import dump
     from sklearn.datasets import load_wine
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
+    from skops.io import dump
 
     frame = load_wine(as_frame=True).frame.rename(columns={"target": "grape"})
     frame.to_csv(folder / "wine.csv", index=False)
