@@ -31,10 +31,15 @@ class TablePart(DataPart):
     """A file of rows; its columns by name."""
 
     table: File
+    """The `.csv`, `.tsv` or `.parquet` file."""
     target: str | None = None
+    """The column that the model is to predict."""
     features: list[str] | None = None
+    """The columns that the model is given; default: all others."""
     categories: list[str] | None = None
+    """Columns whose numbers are names of something."""
     missing: float | str | None = None
+    """What stands for a missing value, besides empty cells and NaN."""
 
     FILES: ClassVar = ("table",)
 

@@ -30,9 +30,13 @@ class ImagePart(ModelPart):
     """What a spec may say of how a model wants to be fed."""
 
     layout: Layout | None = None
+    """The order of the axes of images that the model takes."""
     scale: float | NamedScale | None = None
+    """What 0 … 255 becomes: 0 … 1 (unit), −1 … 1 (signed), itself (raw), or a factor."""
     mean: Numbers | None = None
+    """Taken off after scaling: a number, or one per channel."""
     std: Numbers | None = None
+    """Divided by after that: a number, or one per channel."""
 
 
 @dataclass(frozen=True)

@@ -141,6 +141,12 @@ class ScanOptions(Fields):
         return {"use": "ray", **({"address": address} if address else {})}, None
 
     @classmethod
+    def meanings(cls) -> dict[str, str]:
+        """What each option means, in the words that `help(ta.scan)` has for it."""
+        told = {name: MEANINGS[name][1].rstrip(".") for name in cls.model_fields}
+        return {name: f"{meaning[:1].upper()}{meaning[1:]}." for name, meaning in told.items()}
+
+    @classmethod
     def of(cls, given: Mapping[str, Any]) -> ScanOptions:
         """The options among some keywords, checked; what is wrong is one line.
 
