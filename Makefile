@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow test-oldest test-torch wheel test-wheel lint types coverage bench papers format clean
+.PHONY: demo docs test test-slow test-oldest test-torch wheel test-wheel lint types coverage bench papers format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,6 +16,15 @@ $(VENV)/installed-dev: $(VENV)/installed
 
 demo: $(VENV)/installed
 	$(BIN)/testifai demo
+
+# The documentation as a site in site/, built strictly, without a network; what is built is checked.
+$(VENV)/installed-docs: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+docs: $(VENV)/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python docs/site/check_site.py site
 
 test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m "not slow"
@@ -119,4 +128,4 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .venv-wheel dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) .venv-wheel dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,19 @@ import names_pages
 import outside_pages
 import spec_page
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 REFERENCE = "reference"
+CELLS = re.compile(r"<t[dh][ >].*?</t[dh]>", re.DOTALL)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the generated pages into the sections of the navigation that wait for them."""
-    waiting = {"Reference": _reference_nav(), "Examples": _examples_nav(_root(config))}
-    config.nav = [
-        {title: [*(inside or []), *waiting[title]]} if title in waiting else {title: inside}
-        for section in config.nav or []
-        for title, inside in section.items()
-    ]
+    generated = {"Reference": _reference_nav(), "Examples": _examples_nav(_root(config))}
+    sections: dict[str, Any] = {title: inside for section in config.nav for title, inside in section.items()}
+    config.nav = [{title: generated.get(title, inside)} for title, inside in sections.items()]
     return config
 
 
@@ -47,8 +47,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Show formulas."""
-    return formulas.with_formulas(html)
+    """Show formulas, and bars in the code of tables, which have to be written with a backslash there."""
+    try:
+        shown = formulas.with_formulas(html)
+    except ValueError as error:
+        raise PluginError(f"{page.file.src_uri}: {error}") from None
+    return CELLS.sub(lambda cell: cell[0].replace("\\|", "|"), shown)
 
 
 def _root(config: MkDocsConfig) -> Path:

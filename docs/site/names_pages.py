@@ -97,8 +97,8 @@ def _directive(path: str) -> str:
 
 def _index() -> Iterator[str]:
     yield "# Reference\n"
-    yield "Made from the sources when the site is built: the names below from their docstrings, the [command line](cli.md)"
-    yield "from the commands, the [spec](spec.md) from the schema that specs are checked by.\n"
+    yield "Made from the sources when the site is built: the names below from their docstrings, the"
+    yield "[command line](cli.md) from the commands, the [spec](spec.md) from the schema that specs are checked by.\n"
     yield "All names are used as `ta.NAME` after `import testifai as ta`.\n"
     yield "| name | what it is |\n|---|---|"
     for page, group in GROUPS.items():

@@ -12,8 +12,11 @@ EXAMPLES = "examples"
 LANGUAGES = {
     ".py": "python", ".toml": "toml", ".yml": "yaml", ".yaml": "yaml", ".ini": "ini", ".txt": "text", ".sh": "bash",
 }  # fmt: skip
-LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\[]*)\]\((?P<target>[^)\s]+)\)")
-CODE = re.compile(r"(^ *(?P<fence>```+).*?^ *(?P=fence) *$|`[^`\n]+`(?!\]))", re.MULTILINE | re.DOTALL)
+# Blocks of code, links, and code within a line: what begins first is looked at, and code is left alone.
+PIECES = re.compile(
+    r"^ *(?P<fence>```+).*?^ *(?P=fence) *$|(?<!!)\[(?P<text>[^\]\[]*)\]\((?P<target>[^)\s]+)\)|`[^`\n]+`",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def pages(root: Path) -> dict[str, str]:
@@ -31,31 +34,25 @@ def source(place: str) -> str:
 def relinked(text: str, place: str, root: Path) -> str:
     """A page's Markdown with links to files outside of docs/ turned to where they are on the site.
 
-    A link to what the site does not have becomes the name of the file. Code is left alone.
+    A link to what the site does not have becomes the name of the file.
     """
-    parts = CODE.split(text)
-    # The expression has two groups: between pieces of text come a piece of code and its fence.
-    pieces = [_relinked(piece, place, root) if number % 3 == 0 else piece for number, piece in enumerate(parts)]
-    return "".join(piece or "" for number, piece in enumerate(pieces) if number % 3 != 2)
+    return PIECES.sub(lambda piece: piece[0] if piece["target"] is None else _turned(piece, place, root), text)
 
 
-def _relinked(text: str, place: str, root: Path) -> str:
-    def turned(link: re.Match[str]) -> str:
-        path, hash_, anchor = link["target"].partition("#")
-        if "://" in path or not path or path.startswith("mailto:"):
-            return link[0]
-        file = posixpath.normpath(posixpath.join(posixpath.dirname(source(place)), path))
-        if file.startswith("docs/") and source(place).startswith("docs/"):
-            return link[0]
-        found = _on_site(file, root)
-        if found is None:
-            return link["text"] if link["text"].strip("`") == file else f"{link['text']} (`{file}`)"
-        where, _, within = found.partition("#")
-        relative = posixpath.relpath(where, posixpath.dirname(place) or ".")
-        fragment = within or anchor
-        return f"[{link['text']}]({relative}{'#' + fragment if fragment else ''})"
-
-    return LINK.sub(turned, text)
+def _turned(link: re.Match[str], place: str, root: Path) -> str:
+    path, _, anchor = link["target"].partition("#")
+    if "://" in path or not path or path.startswith("mailto:"):
+        return link[0]
+    file = posixpath.normpath(posixpath.join(posixpath.dirname(source(place)), path))
+    if file.startswith("docs/") and source(place).startswith("docs/"):
+        return link[0]
+    found = _on_site(file, root)
+    if found is None:
+        return f"`{file}`" if link["text"].strip("`") == file else f"{link['text']} (`{file}`)"
+    where, _, within = found.partition("#")
+    relative = posixpath.relpath(where, posixpath.dirname(place) or ".")
+    fragment = within or anchor
+    return f"[{link['text']}]({relative}{'#' + fragment if fragment else ''})"
 
 
 def _on_site(file: str, root: Path) -> str | None:
@@ -87,8 +84,8 @@ def _examples(folder: Path) -> dict[str, str]:
     found = [one for one in sorted(folder.iterdir()) if one.is_dir() or one.suffix == ".py"]
     made = {one.stem: _folder(one) if one.is_dir() else _script(one) for one in found if _files(one)}
     rows = [f"| [{title(one.stem)}]({one.stem}.md) | `{EXAMPLES}/{one.name}` |" for one in found if one.stem in made]
-    listing = "\n".join(["# Examples\n", "Each runs as it is, from a checkout.\n", "| example | file |\n|---|---|", *rows])
-    return {"index": listing, **made}
+    head = ["# Examples\n", "Each runs as it is, from a checkout.\n", "| example | file |\n|---|---|"]
+    return {"index": "\n".join([*head, *rows]), **made}
 
 
 def title(name: str) -> str:

@@ -41,8 +41,8 @@ and name it in the first line of the spec, which is a comment to everybody else:
 #:schema testifai.schema.json
 ```
 
-[Even Better TOML](https://marketplace.visualstudio.com/items?itemName=tamasfe.even-better-toml) (Visual Studio Code) and
-other editors with [Taplo](https://taplo.tamasfe.dev) read that line; the path starts at the spec's folder.
+[Even Better TOML](https://marketplace.visualstudio.com/items?itemName=tamasfe.even-better-toml) (Visual Studio Code)
+and other editors with [Taplo](https://taplo.tamasfe.dev) read that line; the path starts at the spec's folder.
 `taplo lint SPEC.toml` checks the same on a command line. The schema names the perturbations, strategies and other parts
 that are installed where it was printed. That of testifai alone is [here](testifai.schema.json).
 """
@@ -88,7 +88,7 @@ def _table(table: Table, part: str) -> Iterator[str]:
 def _parts() -> Iterator[str]:
     """What can be named in [scan], with the options that a table with `use` may set."""
     yield "## Parts by name { #parts }\n"
-    yield "What `[scan]` names. With options, a part is a table: `strategy = { use = \"ordered\", max_order = 3 }`.\n"
+    yield 'What `[scan]` names. With options, a part is a table: `strategy = { use = "ordered", max_order = 3 }`.\n'
     for field, registry in PARTS.items():
         yield f"### `{field}` {{ #part-{field} }}\n"
         yield "| name | options | what it is |\n|---|---|---|"
