@@ -16,6 +16,14 @@ def test_formulas_become_mathml():
     assert 'display="block"' in made
 
 
+def test_aligned_lines_are_a_table():
+    pytest.importorskip("latex2mathml")
+    from formulas import with_formulas
+
+    made = with_formulas(r'<div class="arithmatex">\[\begin{aligned} a &amp;= b \\ &amp;= c \end{aligned}\]</div>')
+    assert made.count("<mtr>") == 2
+
+
 def test_a_formula_that_cannot_be_shown_is_refused():
     pytest.importorskip("latex2mathml")
     from formulas import with_formulas
