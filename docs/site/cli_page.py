@@ -28,8 +28,12 @@ Parameter = Any
 
 def commands() -> dict[str, Command]:
     """Every command of the program, by name."""
-    group: Any = typer.main.get_command(app)
-    return {name: command for name, command in group.commands.items() if not command.hidden}
+    return {name: command for name, command in program().commands.items() if not command.hidden}
+
+
+def program() -> Command:
+    """The program itself, which has options too."""
+    return typer.main.get_command(app)
 
 
 def page() -> str:
@@ -38,10 +42,14 @@ def page() -> str:
 
 
 def _lines() -> Iterator[str]:
-    found = commands()
+    group, found = program(), commands()
     yield "# Command line\n"
     yield "Every command prints its own help: `testifai COMMAND --help`. A mistake is one line on standard error and"
-    yield "exit code 2; exit code 1 says that a gate did not hold. `-v` before or after any command says more.\n"
+    yield "exit code 2; exit code 1 says that a gate did not hold.\n"
+    yield "| of the program itself | |\n|---|---|"
+    for option in group.params:
+        yield f"| {', '.join(f'`{name}`' for name in option.opts)} | {_cell(option.help or '')} |"
+    yield ""
     for title, names in _grouped(list(found)).items():
         yield f"## {title}\n"
         yield "| command | what it does |\n|---|---|"

@@ -10,7 +10,7 @@ from typing import Any
 import griffe
 
 DOCTEST = re.compile(r"(?:^|(?<=\n))(?P<block>[ ]*>>> .*?)(?=\n[ ]*\n|\Z)", re.DOTALL)
-OPTIONS = re.compile(r"^Options \((?P<note>.*)\):\n(?P<lines>(?:    .*\n?)+)", re.MULTILINE)
+OPTIONS = re.compile(r"^Args:\n(?P<lines>(?:    .*\n?)+)", re.MULTILINE)
 OPTION = re.compile(r"    (?P<name>\w+) \((?P<takes>.*?)\): (?P<meaning>.*)")
 QUOTED = re.compile(r"(?<!\w)'([^']+)'(?!\w)")
 
@@ -46,8 +46,7 @@ def _dress(function: griffe.Function, docstring: griffe.Docstring) -> None:
 def _tabled(options: re.Match[str]) -> str:
     found = [f"| `{one['name']}` | {one['takes']} | {one['meaning']} |" for one in OPTION.finditer(options["lines"])]
     rows = [QUOTED.sub(r"`\1`", row) for row in found]
-    head = [f"Options ({options['note']}):\n", "| option | takes | what it means |\n|---|---|---|"]
-    return "\n".join([*head, *rows, ""])
+    return "\n".join(["| parameter | takes | what it means |\n|---|---|---|", *rows, ""])
 
 
 def _parameter(one: inspect.Parameter) -> griffe.Parameter:

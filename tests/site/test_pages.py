@@ -26,7 +26,7 @@ def test_every_command_and_option_is_on_the_page():
         for parameter in command.params:
             for written in parameter.opts if parameter.param_type_name == "option" else ():
                 assert f"`{written}`" in section, f"{name} {written}"
-            assert " ".join(parameter.help.split()).replace("|", "\\|") in section, f"{name} {parameter.name}"
+            assert " ".join((parameter.help or "").split()).replace("|", "\\|") in section, f"{name} {parameter.name}"
 
 
 def test_a_command_that_no_group_names_is_listed_all_the_same(monkeypatch):

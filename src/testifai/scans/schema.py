@@ -18,7 +18,7 @@ from testifai.support.registry import Registry
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 ADDRESS = "urn:testifai:spec"
 
-# The parts that [scan] names, and those that can also be left away by name.
+# The parts that [scan] names; those that "none" stands for the lack of.
 PARTS: dict[str, Registry] = {
     "strategy": strategies.STRATEGIES,
     "surrogate": surrogates.SURROGATES,
@@ -28,6 +28,7 @@ PARTS: dict[str, Registry] = {
     "executor": EXECUTORS,
 }
 DISPENSABLE = ("surrogate", "stopping")
+OF_YOURS = ("oracle", "quality")  # may be code of the user's, {python = "package.module:name"}
 
 SETTINGS_MEAN = {
     "suite": "A whole suite, each of its perturbations an axis: `imagenet_c` and others.",
@@ -121,11 +122,11 @@ def _scan() -> Schema:
 
 
 def _part(field: str, registry: Registry) -> Schema:
-    """A name, or a table with it and options of its own; a measure may also be code of the user's."""
+    """A name, or a table with it and options of its own, or with code of the user's."""
     names = {"enum": [*registry, *(["none"] if field in DISPENSABLE else [])]}
     table: Schema = {"type": "object", "properties": {"use": names}, "required": ["use"]}
     own = {"type": "object", "properties": {"python": {"type": "string"}}, "required": ["python"]}
-    return {"anyOf": [names, table, *([own] if field == "quality" else [])]}
+    return {"anyOf": [names, table, *([own] if field in OF_YOURS else [])]}
 
 
 def _table(model: type[Fields], more: Mapping[str, Schema] | None = None) -> Schema:
