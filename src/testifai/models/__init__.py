@@ -155,7 +155,7 @@ def kind_of_path(path: Path) -> str:
     if kind is not None:
         return kind
     raise InputError(
-        f"model: {str(path)!r} is not accepted; a path that ends in {', '.join(_SUFFIXES)}, a text model's folder, "
+        f"model: {str(path)!r} is not accepted; a path that ends in {', '.join(_SUFFIXES)}, a folder of transformers, "
         "package.module:name or a callable is"
     )
 
