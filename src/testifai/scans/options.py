@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -76,7 +76,7 @@ class ScanOptions(Fields):
     batch_size: int | None = None
     seed: int = 0
     workers: int | str | None = None  # so many here, or "ray" and an address
-    keep: tuple[str, ...] | None = None
+    keep: Sequence[str] | None = None
     quality: Any = None
     score: str | None = None  # whose mean the run is planned for; None: the pass rate
     executor: Any = None  # None: on this machine
@@ -207,8 +207,9 @@ def choose(options: ScanOptions, space: Space, *, parts: bool = False) -> Method
     # A wanted half-width without a rule asks for the rule that stops at one; like the target, it may come and go.
     # A strategy that looks at the half-widths itself needs none.
     by_target = stopping is None and target is not None and not strategy.uses_target
-    keep = options.keep
-    if keep is None:
+    if options.keep is not None:
+        keep = tuple(options.keep)
+    else:
         keep = ("value",) if resolved is not None and resolved.takes_scores else ()
     rule = stopping_rules.resolve("interval", target) if by_target else told
     return Methods(strategy, surrogate, told, rule, keep)
