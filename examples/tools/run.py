@@ -25,6 +25,7 @@ class Ran:
 
     name: str
     seconds: float
+    processors: float  # seconds of all its processes: on a busy machine they tell more
     code: int
     output: str
 
@@ -36,7 +37,7 @@ class Ran:
         if self.skipped:
             return f"{self.name:<22}       {self._last}"
         failed = f"  failed with exit code {self.code}" if self.code else ""
-        return f"{self.name:<22} {self.seconds:5.1f} s{failed}"
+        return f"{self.name:<22} {self.seconds:5.1f} s  ({self.processors:.1f} s of processors){failed}"
 
     @property
     def _last(self) -> str:
@@ -55,12 +56,18 @@ def scripts(names: list[str]) -> list[Path]:
 def run(script: Path) -> Ran:
     """Run an example where it finds nothing and leaves nothing."""
     with tempfile.TemporaryDirectory(prefix="testifai-example-") as folder:
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), _processors()
         done = subprocess.run(
             [sys.executable, script], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             encoding="utf-8", env={**os.environ, "PYTHONIOENCODING": "utf-8"}, check=False,
         )  # fmt: skip
-        return Ran(script.stem, time.perf_counter() - begin, done.returncode, done.stdout)
+        return Ran(script.stem, time.perf_counter() - begin, _processors() - used, done.returncode, done.stdout)
+
+
+def _processors() -> float:
+    """Seconds of processors of all that was run so far."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ def test_seconds_and_reasons_are_listed(folder, runner, monkeypatch, capsys):
     code, out = call(runner, monkeypatch, capsys)
     first, second, last = out.splitlines()
     assert code == 0
-    assert first.startswith("good") and first.endswith(" s")  # noqa: PT018
+    assert first.startswith("good") and first.endswith(" s of processors)")  # noqa: PT018
     assert second.startswith("lacking") and second.endswith("skipped: needs a library")  # noqa: PT018
     assert last == "1 examples ran, 1 skipped, 0 failed"
     assert sorted(path.name for path in folder.iterdir()) == ["good.py", "lacking.py"]

@@ -28,6 +28,12 @@ MOST = {"seed": 2**63 - 1, "workers": 1024, "batch_size": 2**31 - 1}
 # What each option takes and means, for people: types of parts are open, since they are also given as objects.
 PART = "a name, a table with 'use', or an object"
 MEANINGS = {
+    "model": (
+        "a function, a path or an object",
+        "makes labels or scores of a batch: also an .onnx file, a Hugging Face folder, an estimator, a torch module",
+    ),
+    "data": ("a pair, a path or an object", "inputs with labels (X, y), a data set, a frame, or `ta.data.from_…`"),
+    "space": ("a Space", "the conditions, and how they are combined"),
     "strategy": (
         PART,
         "which tests get how many inputs: 'adaptive' (default), 'balanced', 'full', 'ordered', 'random'",
@@ -223,11 +229,10 @@ def with_options(
     def dress(function: Callable[..., Result]) -> Callable[Concatenate[Any, Any, Space, Keywords], Result]:
         own = inspect.signature(function)
         positional = [one for one in own.parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
-        listed = inspect.signature(options).parameters.values()
-        function.__signature__ = own.replace(parameters=[*positional, *listed])  # type: ignore[attr-defined]
+        listed = [*positional, *inspect.signature(options).parameters.values()]
+        function.__signature__ = own.replace(parameters=listed)  # type: ignore[attr-defined]
         meanings = (f"    {one.name} ({MEANINGS[one.name][0]}): {MEANINGS[one.name][1]}" for one in listed)
-        notes = "Options (testifai plugins lists what can be named):"
-        function.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", notes, *meanings])
+        function.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Args:", *meanings])
         return cast("Callable[Concatenate[Any, Any, Space, Keywords], Result]", function)
 
     return dress
