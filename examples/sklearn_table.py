@@ -10,7 +10,6 @@ from typing import Any
 
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.model_selection import train_test_split
 
 import testifai as ta
 from testifai.tomogram.regions import worst_regions
@@ -22,8 +21,8 @@ from testifai.tomogram.regions import worst_regions
 
 # %%
 table: Any = load_breast_cancer()
-rows, rows_test, target, target_test = train_test_split(table.data, table.target, test_size=0.5, random_state=0)
-model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(rows, target)
+train, test = slice(0, 280), slice(280, None)
+model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(table.data[train], table.target[train])
 
 # %% [markdown]
 # ## The faults
@@ -33,8 +32,8 @@ model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(rows, ta
 # area")`.
 
 # %%
-columns = {str(name): rows_test[:, place] for place, name in enumerate(table.feature_names)}
-data = ta.data.from_columns({**columns, "benign": target_test}, target="benign")
+columns = {str(name): table.data[test, place] for place, name in enumerate(table.feature_names)}
+data = ta.data.from_columns({**columns, "benign": table.target[test]}, target="benign")
 space = ta.Space({"drift": "tabular.drift", "gaps": "tabular.missing", "stale": "tabular.stale"})
 for fault in ("drift", "missing", "stale"):
     print(f"tabular.{fault}: severities 0 … 5 are {ta.perturb.get(f'tabular.{fault}').severities}")
@@ -53,7 +52,7 @@ for axis in space.names:
     answer = tomogram.query(f"{axis} == 5 and {others}")
     print(f"{axis} alone, at its worst: {answer.robustness:.3f} ({answer.low:.3f} … {answer.high:.3f})")
 for order, answer in tomogram.by_order().items():
-    print(f"{order} faults at once, any severity: {answer.robustness:.3f} ({answer.low:.3f} … {answer.high:.3f})")
+    print(f"faults at once: {order}, any severity: {answer.robustness:.3f} ({answer.low:.3f} … {answer.high:.3f})")
 
 # %% [markdown]
 # ## Who is hit?
