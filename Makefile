@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow test-oldest test-torch wheel test-wheel lint types coverage bench papers format clean
+.PHONY: demo examples test test-slow test-oldest test-torch wheel test-wheel lint types coverage bench papers format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,6 +16,11 @@ $(VENV)/installed-dev: $(VENV)/installed
 
 demo: $(VENV)/installed
 	$(BIN)/testifai demo
+
+# Each example in an empty folder, with its seconds; those whose libraries are missing say so.
+examples: $(VENV)/installed-dev
+	$(BIN)/python examples/tools/notebooks.py --check
+	$(BIN)/python examples/tools/run.py
 
 test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m "not slow"
@@ -68,8 +73,11 @@ lint: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
+# The package by itself, then the examples against it as a user's type checkers see it.
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
+	cd examples && ../$(BIN)/mypy *.py
+	$(BIN)/basedpyright --project examples --pythonpath $(BIN)/python
 
 # Whether intervals hold, over many seeds; each is kept, so that an interrupted run goes on. OPTIONS chooses a part.
 SEEDS ?= 200
