@@ -29,6 +29,8 @@ from evaluation.setting import Setting
 HERE = Path(__file__).parent
 HEAD = """# The papers' evaluations, beside ours
 
+*Not run by the tests (this section): needs models and data of others, and minutes to hours.*
+
 Written by `make papers`; never edited by hand. Below each table and figure stand the command and the seeds behind it.
 Error = estimate − truth, so positive is optimistic. Times depend on the machine and are marked by ⏱.
 """

@@ -7,8 +7,14 @@ import re
 from pathlib import Path
 
 # Files that become pages, by where they are in the repository.
-DOCUMENTS = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
+DOCUMENTS = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "examples/README.md": "examples/index.md",
+}
 EXAMPLES = "examples"
+NAMES = {"ci": "CI", "onnx": "ONNX", "pytorch": "PyTorch", "sklearn": "scikit-learn"}
 LANGUAGES = {
     ".py": "python", ".toml": "toml", ".yml": "yaml", ".yaml": "yaml", ".ini": "ini", ".txt": "text", ".sh": "bash",
 }  # fmt: skip
@@ -61,13 +67,13 @@ def _on_site(file: str, root: Path) -> str | None:
         return DOCUMENTS[file]
     if file.startswith("docs/"):
         return file.removeprefix("docs/")
-    parts = file.split("/")
-    if parts[0] != EXAMPLES or not (root / file).exists():
-        return None
-    if len(parts) == 1:
+    if file == EXAMPLES:
         return f"{EXAMPLES}/index.md"
-    page = f"{EXAMPLES}/{Path(parts[1]).stem}.md"
-    return page if len(parts) == 2 else f"{page}#{anchor('/'.join(parts[2:]))}"
+    if not file.startswith(f"{EXAMPLES}/") or not _files(root / file):
+        return None
+    name, *inside = file.split("/")[1:]
+    page = f"{EXAMPLES}/{Path(name).stem}.md"
+    return f"{page}#{anchor('/'.join(inside))}" if inside else page
 
 
 def anchor(name: str) -> str:
@@ -80,12 +86,9 @@ def anchor(name: str) -> str:
 
 
 def _examples(folder: Path) -> dict[str, str]:
-    """One page for each script and for each folder, and one that lists them."""
+    """One page for each script and for each folder."""
     found = [one for one in sorted(folder.iterdir()) if one.is_dir() or one.suffix == ".py"]
-    made = {one.stem: _folder(one) if one.is_dir() else _script(one) for one in found if _files(one)}
-    rows = [f"| [{title(one.stem)}]({one.stem}.md) | `{EXAMPLES}/{one.name}` |" for one in found if one.stem in made]
-    head = ["# Examples\n", "Each runs as it is, from a checkout.\n", "| example | file |\n|---|---|"]
-    return {"index": "\n".join([*head, *rows]), **made}
+    return {one.stem: _folder(one) if one.is_dir() else _script(one) for one in found if _files(one)}
 
 
 def title(name: str) -> str:
@@ -94,13 +97,13 @@ def title(name: str) -> str:
     >>> title("draw_heatmaps")
     'Draw heatmaps'
     """
-    words = name.replace("_", " ").replace("-", " ")
+    words = " ".join(NAMES.get(word, word) for word in re.split("[_-]", name))
     return words[:1].upper() + words[1:]
 
 
 def _files(place: Path) -> list[Path]:
     inside = sorted(place.rglob("*")) if place.is_dir() else [place]
-    return [file for file in inside if file.suffix in LANGUAGES and "__pycache__" not in file.parts]
+    return [file for file in inside if file.suffix in LANGUAGES and file.is_file() and "__pycache__" not in file.parts]
 
 
 def _script(file: Path) -> str:
@@ -108,7 +111,7 @@ def _script(file: Path) -> str:
 
 
 def _folder(folder: Path) -> str:
-    parts = [f"# {'CI' if folder.name == 'ci' else title(folder.name)}\n"]
+    parts = [f"# {title(folder.name)}\n"]
     for file in _files(folder):
         name = file.relative_to(folder).as_posix()
         parts.append(f"## {name} {{ #{anchor(name)} }}\n\n{_code(file, f'{EXAMPLES}/{folder.name}/{name}')}")

@@ -108,6 +108,15 @@ def test_paths_are_relative_to_the_spec(tmp_path):
     assert run(tmp_path / "specs" / "s.toml").base == 1.0
 
 
+def test_a_model_may_be_at_an_address(tmp_path):
+    pytest.importorskip("fsspec")
+    brightness_model(tmp_path / "m.onnx", 125.0)
+    address = (tmp_path / "m.onnx").as_uri()
+    found = write_spec(address, npz(tmp_path / "d.npz", x=IMAGES, y=LABELS), tmp_path / "s.toml")
+    assert found.model["onnx"] == address
+    assert run(tmp_path / "s.toml").base == 1.0
+
+
 def test_data_without_labels_are_judged_by_consistency(tmp_path):
     model = brightness_model(tmp_path / "m.onnx", 0.49)
     found = write_spec(model, npz(tmp_path / "d.npz", x=IMAGES), tmp_path / "s.toml")
@@ -140,6 +149,7 @@ def test_a_python_callable_is_a_model(own_modules):
     assert found.model == {"python": "my_bright_model:bright"}
     assert found.accuracy == 1.0
     assert run(own_modules / "s.toml").base == 1.0
+    assert "layout" not in (own_modules / "s.toml").read_text(encoding="utf-8")  # an option of ONNX files
 
 
 def test_an_accuracy_near_chance_is_warned_about(tmp_path):
@@ -166,6 +176,7 @@ def test_mistakes_are_one_line(tmp_path):
         (model, data, tmp_path / "no" / "s.toml", "folder"),
         (model, str(tmp_path / "nothing.npz"), tmp_path / "s.toml", "nothing.npz"),
         (str(tmp_path / "nothing.onnx"), data, tmp_path / "s.toml", "nothing.onnx"),
+        (str(tmp_path / "no_folder"), data, tmp_path / "s.toml", "no_folder does not exist"),
         (str(tmp_path / "m.pt"), data, tmp_path / "s.toml", "neither an .onnx file nor package.module:name"),
         (model, npz(tmp_path / "f.npz", x=IMAGES / 255, y=LABELS), tmp_path / "s.toml", "images must be uint8"),
         (model, npz(tmp_path / "w.npz", x=IMAGES[:, :4], y=LABELS), tmp_path / "s.toml", "shape"),
@@ -292,7 +303,7 @@ def test_models_of_texts_are_known_by_their_files(tmp_path, monkeypatch, model, 
     [
         ("net", ["net/modules.json"], "is a sentence encoder; put its head beside it as head.npz"),
         ("net/m.onnx", ["net/m.onnx"], "needs a tokenizer for texts; put its tokenizer.json beside it"),
-        ("net", [], "nor a folder of a text model (config.json)"),
+        ("net", [], "nor a folder of transformers (config.json)"),
     ],
 )
 def test_models_of_texts_that_lack_a_file(tmp_path, model, files, words):

@@ -105,6 +105,7 @@ def test_all_code_that_a_spec_imports_is_named_in_one_place():
     spec = parse({**LEAST, "scan": {"quality": quality}})
     assert spec.own_code() == {"scan.quality": "a:e", "scan.quality.extractor.torch": "a:f"}
     assert parse({**LEAST, "scan": {"quality": {"use": "kid", "extractor": {"onnx": "x.onnx"}}}}).own_code() == {}
+    assert parse({**LEAST, "scan": {"oracle": {"python": "a:h"}}}).own_code() == {"scan.oracle": "a:h"}
     # Whatever else is wrong with an extractor, what it would import counts.
     wrong = {"use": "kid", "extractor": {"python": "a:g", "nonsense": 1}}
     assert parse({**LEAST, "scan": {"quality": wrong}}).own_code() == {"scan.quality.extractor.python": "a:g"}

@@ -15,7 +15,7 @@ def init(
     model: Annotated[
         str,
         typer.Argument(
-            help="An .onnx, .skops, XGBoost .json or LightGBM .txt file, a text model's folder, or package.module:name."
+            help="An .onnx, .skops, XGBoost .json or LightGBM .txt file, a transformers folder, or package.module:name."
         ),
     ],
     data: Annotated[

@@ -73,7 +73,12 @@ def sweep(
     }
     if not drops:
         options |= {"threshold": threshold or [0.8], "method": method}
-    subject = _Subject(loading.model(read_spec.model, folder), loading.data(read_spec.data, folder), read_spec.scan)
+    subject = _Subject(
+        loading.model(read_spec.model, folder),
+        loading.data(read_spec.data, folder),
+        read_spec.scan,
+        loading.oracle(read_spec.scan.oracle, folder),
+    )
     if arity or combine:
         chosen = subject.compose(chosen, arity or 2, None if combine is None else own_function(combine, "--combine"))
     path = out or spec.with_suffix(".db")
@@ -92,12 +97,12 @@ def sweep(
 class _Subject:
     """A spec's model and data, loaded once for all sweeps."""
 
-    def __init__(self, model: Any, data: Any, scan: Any) -> None:
+    def __init__(self, model: Any, data: Any, scan: Any, oracle: Any) -> None:
         from testifai import models
 
         self.model, self.data = models.wrap(model, data.schema), data
         self.options = {
-            "oracle": scan.oracle, "batch_size": scan.batch_size, "seed": scan.seed, "workers": scan.workers,
+            "oracle": oracle, "batch_size": scan.batch_size, "seed": scan.seed, "workers": scan.workers,
             "executor": scan.executor,
         }  # fmt: skip
         self.population = scan.population

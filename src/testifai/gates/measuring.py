@@ -77,6 +77,7 @@ def prepare(spec: Spec, folder: Path, *, sharing: int | None = None) -> Session:
     model, data = loading.model(spec.model, folder), loading.data(spec.data, folder)
     options = spec.scan.model_dump()
     options["quality"] = loading.quality(options["quality"], folder, data)
+    options["oracle"] = loading.oracle(options["oracle"], folder)
     if options["strategy"] is None:
         options["strategy"] = strategies.default(surrogate=options["surrogate"], stopping=options["stopping"])
     strategy = strategies.resolve(options["strategy"])

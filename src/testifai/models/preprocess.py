@@ -181,6 +181,11 @@ def guess(input_shape: Shape, dtype: Any, batch_shape: Sequence[int]) -> Guess:
     The layout is a fact or an InputError. The scale of a model of floats cannot be seen in its input: 0 … 1
     is assumed for images, and `why` says so.
 
+    Args:
+        input_shape: of the model, None where it takes any size
+        dtype: of its input
+        batch_shape: of the data's inputs
+
     >>> guess((None, 3, 32, 32), "float32", (100, 32, 32, 3)).layout
     'NCHW'
     """

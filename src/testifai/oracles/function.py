@@ -30,7 +30,10 @@ class Function(Oracle):
         moves: str | None = None,
     ) -> None:
         if not callable(function):
-            raise InputError(f"oracle function: {function!r} cannot be called; f(outputs, expected, clean) is accepted")
+            raise InputError(
+                f"oracle function: {function!r} cannot be called; f(outputs, expected, clean) is accepted, in a spec "
+                "oracle = { python = 'module:name' }"
+            )
         self.function, self.needs_labels, self.moves = function, needs_labels, moves
         self.score = score_of(function) if score is None else score
 

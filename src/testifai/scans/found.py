@@ -96,7 +96,7 @@ def _space_text(found: Found) -> tuple[str, str]:
 def spec_text(found: Found) -> str:
     """The commented spec."""
     model = "\n".join(f"{key} = {_toml(value)}" for key, value in found.model.items())
-    if found.kind == "images" or (found.kind == "table" and not found.data.get("table")):
+    if "onnx" in found.model and (found.kind == "images" or (found.kind == "table" and not found.data.get("table"))):
         model += f"\n{FED_DETECTOR if 'head' in found.model else FED}"
     data = "\n".join(f"{key} = {_toml(value)}" for key, value in found.data.items())
     if found.kind == "pairs":

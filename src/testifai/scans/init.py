@@ -215,7 +215,7 @@ def _columns(kind: str, data: str) -> dict[str, Any]:
 def _entry(model: str, folder: Path, trusted: tuple[str, ...], kind: str) -> dict[str, Any]:
     """The spec's lines for the model: what it is, and the files beside it that it needs."""
     path = Path(model)
-    if ":" in model and not path.exists():
+    if ":" in model and not path.exists() and not remote.is_address(model):
         return {"python": model}
     here = _relative(model, folder)
     if path.is_dir() and (path / "modules.json").is_file():
@@ -228,9 +228,11 @@ def _entry(model: str, folder: Path, trusted: tuple[str, ...], kind: str) -> dic
     of_table = models.kind_of_file(path)
     if of_table not in (None, "onnx"):
         return {of_table: here, **({"trusted": list(trusted)} if trusted else {})}
+    if of_table is None and not path.exists() and not remote.is_address(model):
+        raise InputError(f"model: {model} does not exist")
     if of_table is None:
         raise InputError(
-            f"model: {model} is neither an .onnx file nor package.module:name nor a folder of a text model "
+            f"model: {model} is neither an .onnx file nor package.module:name nor a folder of transformers "
             "(config.json); export it to ONNX, or write a spec with torch = 'package.module:factory' and "
             "weights = 'file.safetensors'"
         )

@@ -24,6 +24,7 @@ def session(spec: Spec, folder: Path, *, part: tuple[int, int] | None = None) ->
     options = spec.scan.model_dump()
     inputs = data(spec.data, folder)
     options["quality"] = quality(options["quality"], folder, inputs)
+    options["oracle"] = oracle(options["oracle"], folder)
     return Session(model(spec.model, folder), inputs, chosen, part=part, ask_twice=True, **options)
 
 
@@ -32,12 +33,29 @@ def quality(setting: str | dict[str, Any] | None, folder: Path, inputs: datasets
     if setting is None:
         return None
     if isinstance(setting, dict) and "python" in setting:
-        if "use" in setting:
-            raise InputError("scan.quality: needs exactly one of use, python, got use and python")
-        named = str(setting["python"])
-        rest = {key: value for key, value in setting.items() if key != "python"}
-        setting = {**rest, "use": import_object(named, folder=folder, field="scan.quality")}
+        found, rest = _own("scan.quality", setting, folder)
+        setting = {**rest, "use": found}
     return plan(setting, folder=folder, side=inputs.side)
+
+
+def oracle(setting: str | dict[str, Any], folder: Path) -> Any:
+    """What the spec judges by: as it is named there, or a function or an object of the user's own (`python`)."""
+    if not (isinstance(setting, dict) and "python" in setting):
+        return setting
+    found, rest = _own("scan.oracle", setting, folder)
+    if not hasattr(found, "judge"):
+        return {**rest, "use": "function", "function": found}
+    if rest:
+        raise InputError(f"scan.oracle: {', '.join(rest)}: an object with judge() takes no options; a function does")
+    return found
+
+
+def _own(field: str, setting: dict[str, Any], folder: Path) -> tuple[Any, dict[str, Any]]:
+    """What `python` of an entry names, and the entry's other options."""
+    if "use" in setting:
+        raise InputError(f"{field}: needs exactly one of use, python, got use and python")
+    rest = {key: value for key, value in setting.items() if key != "python"}
+    return import_object(str(setting["python"]), folder=folder, field=field), rest
 
 
 def space(spec: Spec, folder: Path) -> Space:

@@ -47,6 +47,6 @@ def refuse(measured: BatchOutcome, oracle: Oracle, subject: Subject) -> None:
         at = int(np.argmax(wrong))
         test = subject.space.words(subject.space.configuration(measured.configuration))
         raise InputError(
-            f"oracle {oracle.name}: its score {oracle.score!r} is {values[at]:g} for input "
+            f"oracle {oracle.name}: its score {oracle.score!r} is {values[at]:.9g} for input "
             f"{int(subject.order[measured.places[at]])} under {test}; accepted: 0 to 1"
         )

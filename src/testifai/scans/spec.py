@@ -153,6 +153,8 @@ class Spec(Fields):
         parts = {"model": self.model, "data": self.data}
         found = {f"{table}.{name}": path for table, part in parts.items() for name, path in part.own_code().items()}
         found |= _code_of_quality(self.scan.quality)
+        if isinstance(self.scan.oracle, dict) and "python" in self.scan.oracle:
+            found["scan.oracle"] = str(self.scan.oracle["python"])
         axes = {f"space.{name}": part.python for name, part in self.axes().items()}
         return found | {entry: path for entry, path in axes.items() if path}
 
