@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow test-oldest test-torch wheel test-wheel lint types coverage bench papers format clean
+.PHONY: demo docs examples test test-slow test-oldest test-torch wheel test-wheel lint types coverage bench papers format \
+    clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,6 +17,20 @@ $(VENV)/installed-dev: $(VENV)/installed
 
 demo: $(VENV)/installed
 	$(BIN)/testifai demo
+
+# The documentation as a site in site/, built strictly, without a network; what is built is checked.
+$(VENV)/installed-docs: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+docs: $(VENV)/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python docs/site/check_site.py site
+
+# Each example in an empty folder, with its seconds; those whose libraries are missing say so.
+examples: $(VENV)/installed-dev
+	$(BIN)/python examples/tools/notebooks.py --check
+	$(BIN)/python examples/tools/run.py
 
 test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m "not slow"
@@ -68,8 +83,11 @@ lint: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
+# The package by itself, then the examples against it as a user's type checkers see it.
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
+	cd examples && ../$(BIN)/mypy *.py
+	$(BIN)/basedpyright --project examples --pythonpath $(BIN)/python
 
 # Whether intervals hold, over many seeds; each is kept, so that an interrupted run goes on. OPTIONS chooses a part.
 SEEDS ?= 200
@@ -119,4 +137,4 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .venv-wheel dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) .venv-wheel dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -35,6 +35,7 @@ from testifai.commands.report import report
 from testifai.commands.run import run
 from testifai.commands.select import select
 from testifai.commands.show import show
+from testifai.commands.spec import spec
 from testifai.commands.sweep import sweep
 from testifai.commands.validity import validity
 from testifai.commands.verify import verify
@@ -74,7 +75,7 @@ def _root(
 
 # In the order that --help lists them.
 for command in (
-    demo, init, run, query, show, export, check, perturbations, plugins, merge, compare, independence, benchmark,
+    demo, init, spec, run, query, show, export, check, perturbations, plugins, merge, compare, independence, benchmark,
     report, explore, errors, validity, sweep, calibrate, select, estimate,
     hunt, verify,
 ):  # fmt: skip

@@ -1,6 +1,5 @@
 """A session end to end: in memory, in a file, continued, refused."""
 
-import inspect
 import subprocess
 import sys
 
@@ -397,10 +396,3 @@ def test_a_reader_in_another_process_leaves_the_log_of_a_run_over_files(tmp_path
     assert len(seen) > 2
     assert all(seen)
     assert ta.open(tmp_path / "run.db").inferences == made.inferences
-
-
-def test_help_explains_every_option():
-    told = {line.split(" (")[0].strip() for line in (ta.scan.__doc__ or "").splitlines() if "): " in line}
-    asked = [name for name in inspect.signature(ta.scan).parameters if name not in ("model", "data", "space")]
-    assert len(asked) >= 17
-    assert told == set(asked)

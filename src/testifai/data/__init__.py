@@ -61,12 +61,23 @@ LOADERS = Registry(
 
 
 def load(kind: str, path: str | Path | Sequence[str | Path], *, folder: str | Path = ".", **options: Any) -> Data:
-    """The data set of that kind at a path; relative paths start at `folder`."""
+    """The data set of that kind at a path; relative paths start at `folder`.
+
+    Args:
+        kind: as a spec names it: "npz", "folder", "csv", …
+        path: of the file or folder, or of several files
+        folder: where relative paths start
+        options: those of the kind, as in a spec's [data]
+    """
     return wrap(make_part(LOADERS, kind, path, options).load(Path(folder)))
 
 
 def rows(inputs: Inputs, numbers: NDArray[np.intp]) -> Batch:
     """The inputs of these numbers.
+
+    Args:
+        inputs: of a data set
+        numbers: which of them
 
     >>> rows(["good", "bad"], np.array([1]))
     ['bad']
@@ -82,6 +93,9 @@ def wrap(data: Any) -> Data:
 
     Inputs may be an array, texts, pairs of texts, a frame of pandas or polars (see `from_frame`), a data set of torch,
     torchvision or Hugging Face, or a `DataLoader` (see `from_dataset`).
+
+    Args:
+        data: what was handed over
 
     >>> wrap((["good", "bad"], [1, 0])).labels.tolist()
     [1, 0]

@@ -83,6 +83,13 @@ def from_arrays(
 ) -> Data:
     """A data set from arrays or lists, checked. A list of pairs of strings is a data set of pairs of texts.
 
+    Args:
+        inputs: an array whose first axis is the input, or a list of strings, of pairs of strings or of images
+        labels: for each input a class, a number, a 0/1 row, boxes or a label map; None: there are none
+        classes: names of the classes in their order
+        name: for people
+        side: which text of a pair is perturbed
+
     >>> data = from_arrays(np.zeros((2, 28, 28), np.uint8), ["seven", "two"])
     >>> len(data), data.labels.tolist(), data.classes
     (2, [0, 1], ('seven', 'two'))

@@ -52,9 +52,13 @@ class CifarPart(DataPart):
     """One or several .bin files, or a folder of them."""
 
     cifar: File | list[File]
+    """The `.bin` file, several of them, or a folder."""
     split: Split | None = None
+    """Which files of a folder; default: test."""
     classes: Count | None = None
+    """10 or 100; default: what the files' size tells."""
     coarse: bool | None = None
+    """Whether to take the 20 superclasses of CIFAR-100."""
 
     FILES: ClassVar = ("cifar",)
 

@@ -23,7 +23,9 @@ class CocoPart(DataPart):
     """The .json file (or the folder it lies in) and the folder of its images."""
 
     coco: File
+    """The `.json` file, or the folder it lies in."""
     images: File | None = None
+    """The folder of the images; default: `images` beside the file, else beside the file itself."""
 
     FILES: ClassVar = ("coco", "images")
 

@@ -20,7 +20,11 @@ _ACCEPTED = (
 
 
 def detect(path: str | Path) -> str:
-    """The loader's name for a file or folder; of folders elsewhere, those of images are read."""
+    """The loader's name for a file or folder; of folders elsewhere, those of images are read.
+
+    Args:
+        path: a file or folder, here or at an address
+    """
     found = place(path) if isinstance(path, str) and is_address(path) else Path(path)
     if isinstance(found, RemoteFolder):
         return "folder"

@@ -28,9 +28,13 @@ class FolderPart(DataPart):
     """A folder of images, and how they are read."""
 
     folder: File
+    """The folder; one folder in it per class, or none."""
     size: list[int] | Literal["own"] | None = None
+    """[height, width] that all images are brought to, or `own`: each as it is."""
     color: Color | None = None
+    """Whether images are read in colour or in grey; default: what the first image is."""
     classes: ClassNames | None = None
+    """Names of the classes in the order of the model's outputs, or their numbers by name."""
 
     FILES: ClassVar = ("folder",)
     FOLDERS: ClassVar = ("folder",)

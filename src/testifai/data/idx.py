@@ -28,8 +28,11 @@ class IdxPart(DataPart):
     """A file of images or a folder with one, and the file of their labels."""
 
     idx: File
+    """The file of images, or a folder with one."""
     labels: File | None = None
+    """The file of labels; default: the one beside it that is named alike."""
     classes: ClassNames | None = None
+    """Names of the classes in their order, or their numbers by name."""
 
     FILES: ClassVar = ("idx", "labels")
 

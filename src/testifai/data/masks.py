@@ -23,8 +23,11 @@ class MasksPart(DataPart):
     """The folder of the label maps, and that of the images (by default `images` beside it)."""
 
     masks: File
+    """The folder of the label maps."""
     images: File | None = None
+    """The folder of the images; default: `images` beside it."""
     classes: Words | None = None
+    """Names of the classes in their order."""
 
     FILES: ClassVar = ("masks", "images")
 

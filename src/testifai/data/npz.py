@@ -26,9 +26,13 @@ class NpzPart(DataPart):
     """An npz file, and which of its arrays are meant."""
 
     npz: File
+    """The file."""
     x: str | None = None
+    """The array of inputs; default: `x`, or the one that can be meant."""
     y: str | None = None
+    """The array of labels; default: `y`, or the one that can be meant."""
     classes: ClassNames | None = None
+    """Names of the classes in their order, or their numbers by name."""
 
     FILES: ClassVar = ("npz",)
 

@@ -47,6 +47,13 @@ def from_dataset(
 
     `inputs` and `labels` say which column, or which place in an item, holds them, where that cannot be seen: images and
     one label, one text and one label, and pairs (input, label) can. A DataLoader stands for its data set.
+
+    Args:
+        given: the data set
+        inputs: the column, or the place in an item, of the inputs; None: as it can be seen
+        labels: the same of the labels
+        classes: names of the classes in their order
+        name: for people
     """
     if _is_splits(given):
         raise InputError(

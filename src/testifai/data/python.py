@@ -17,6 +17,7 @@ class PythonDataPart(DataPart):
     """Whatever `data.wrap` accepts, or a function that makes it."""
 
     python: str
+    """Your data set, or a function that makes it, `package.module:name`."""
 
     CODE: ClassVar = ("python",)
 

@@ -26,14 +26,18 @@ class TextsPart(DataPart):
     """Which columns of a table hold texts and labels, and which text of a pair is perturbed."""
 
     text: str | list[str] | None = None
+    """The column of texts, or two columns of a pair."""
     label: str | None = None
+    """The column of labels."""
     side: Side | None = None
+    """Which text of a pair is perturbed."""
 
 
 class CsvPart(TextsPart):
     """Texts in a file with commas."""
 
     csv: File
+    """The file."""
 
     FILES: ClassVar = ("csv",)
 
@@ -46,6 +50,7 @@ class TsvPart(TextsPart):
     """Texts in a file with tabs."""
 
     tsv: File
+    """The file."""
 
     FILES: ClassVar = ("tsv",)
 
@@ -58,6 +63,7 @@ class JsonlPart(TextsPart):
     """Texts in a file with a JSON object on every line."""
 
     jsonl: File
+    """The file."""
 
     FILES: ClassVar = ("jsonl",)
 

@@ -31,10 +31,15 @@ class TablePart(DataPart):
     """A file of rows; its columns by name."""
 
     table: File
+    """The `.csv`, `.tsv` or `.parquet` file."""
     target: str | None = None
+    """The column that the model is to predict."""
     features: list[str] | None = None
+    """The columns that the model is given; default: all others."""
     categories: list[str] | None = None
+    """Columns whose numbers are names of something."""
     missing: float | str | None = None
+    """What stands for a missing value, besides empty cells and NaN."""
 
     FILES: ClassVar = ("table",)
 
@@ -62,10 +67,15 @@ def from_columns(
 ) -> Data:
     """A data set of named columns.
 
-    `target` is the column of labels or values to predict, told from its name where it is not said ("" for none), unless
-    labels are handed over; `features` are the columns the model is given, all others by default; `categories` those
-    whose numbers are names of something. `missing` stands for a missing value in the data and for the model, besides
-    empty cells and NaN. `values` are the categories of columns that have more than occur.
+    Args:
+        columns: values by the name of the column
+        labels: to predict, if they are in no column
+        target: the column of labels or values to predict; None: told from its name; "": there is none
+        features: the columns the model is given; None: all but the target
+        categories: columns whose numbers are names of something
+        missing: what stands for a missing value besides empty cells and NaN, in the data and for the model
+        values: the categories of columns that have more than occur
+        name: for people
 
     >>> data = from_columns({"age": [30, 41.5], "sex": ["f", "m"], "target": [0, 1]})
     >>> [(column.name, column.kind) for column in data.table.columns], data.labels.tolist()
@@ -97,7 +107,10 @@ def from_columns(
 def from_frame(frame: Any, labels: Any = None, **options: Any) -> Data:
     """A data set from a frame of pandas or polars: texts, where its columns hold these, else a table.
 
-    For the options of a table see `from_columns`.
+    Args:
+        frame: of pandas or polars
+        labels: to predict, if they are in no column
+        options: of a table, as for `from_columns`
     """
     if _library(frame) == "polars":
         columns = {name: frame[name].to_list() for name in frame.columns}

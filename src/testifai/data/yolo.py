@@ -26,8 +26,11 @@ class YoloPart(DataPart):
     """The folder that holds images/ and labels/ (or one folder of both), and what the classes are called."""
 
     yolo: File
+    """The folder that holds `images` and `labels`, or one folder of both."""
     classes: Words | None = None
-    background: bool | None = None  # whether there are images with nothing on them
+    """Names of the classes in their order; default: those of `classes.txt`."""
+    background: bool | None = None
+    """Whether an image without boxes is one with nothing on it; default: a mistake."""
 
     FILES: ClassVar = ("yolo",)
 

@@ -83,6 +83,10 @@ class Agreement:
 def agreement(predicted: Prediction, measured: Measurement) -> Agreement:
     """Compare a prediction with a measurement on other inputs, corrected for looking at many tuples and conditions.
 
+    Args:
+        predicted: by `compose`
+        measured: by `composed` or `paired`, on other inputs
+
     >>> from testifai.locality import Local, Sampled, compose
     >>> from testifai.locality.pairs import paired
     >>> right = np.arange(400) % 200 >= 40  # the first 40 of each class fail

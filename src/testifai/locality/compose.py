@@ -131,13 +131,19 @@ def compose(
 ) -> Prediction:
     """The global robustness of a system of `arity` parts that `combine` makes one answer of (None: the sum of digits).
 
-    `combine` gets the parts' labels: whole numbers where all class names are such, else names. `expected`, a function
-    of the true labels or a mapping from tuples of them, says what is right (None: what `combine` makes of the true
-    labels). `conditions` names the property of every part, or a property for each ("noise", ("noise", "rotation"));
-    None: every property of the table on all parts. `tuples` are the combinations of classes, by default all of them;
-    combinations that differ in order alone count as one where the order changes nothing. `share` says what the parts
-    have in common, as in `Network`: "severities", the property and its severity; "context", the property alone, each
-    part at any of its severities; "nothing", where each part has a property of its own as well.
+    Args:
+        local: the table of the parts
+        combine: the system: a function of the parts' labels, whole numbers where all class names are such, else
+            names; None: their sum
+        arity: how many parts the system has
+        expected: what is right: a function of the true labels, or a mapping from tuples of them; None: what
+            `combine` makes of them
+        conditions: the property of every part, or one for each, such as ('noise', 'rotation'); None: every
+            property, on all parts
+        tuples: the combinations of classes; None: all, those that differ in order alone as one where it changes
+            nothing
+        share: what the parts have in common: 'severities' (property and severity), 'context' (the property) or
+            'nothing'
 
     >>> table = Local.from_counts(["0", "1"], ["noise"], [[1]], [[[[90, 10], [20, 80]]]])
     >>> found = compose(table)

@@ -70,8 +70,17 @@ def composite(
 ) -> Composite:
     """The system of `arity` parts, described as for `compose`, and combinations of the data's inputs.
 
-    `pairs` is how many combinations to draw at random (None: as many as there are with every input in one at most), or
-    the combinations themselves, rows of `arity` input numbers.
+    Args:
+        model: what `ta.scan` takes: a function, a path, an estimator, a module
+        data: what `ta.scan` takes: (inputs, labels), a path, a data set, a frame
+        combine: the system: a function of the parts' labels, whole numbers where all class names are such, else
+            names; None: their sum
+        arity: how many parts the system has
+        expected: what is right: a function of the true labels, or a mapping from tuples of them; None: what
+            `combine` makes of them
+        pairs: how many combinations to draw at random (None: every input in one at most), or the combinations, rows
+            of `arity` input numbers
+        seed: of all that is drawn
     """
     model, data = models.wrap(model), datasets.wrap(data)
     labels, names = known_classes(model, data)

@@ -42,6 +42,9 @@ class Confidences:
 def confidences(local: Local) -> Confidences | None:
     """The mean confidences of a table, or None where the model or the table tells none of single inputs.
 
+    Args:
+        local: the table
+
     >>> from testifai.locality.sampled import Sampled
     >>> single = Sampled(np.arange(4), np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1], np.int32)[:, None, None],
     ...                  np.array([0.9, 0.6, 0.8, 1.0], np.float32)[:, None, None])

@@ -38,8 +38,21 @@ def explain(
     """Rank the causes of failures, test which are more than chance, and say what fixing each would give.
 
     The system is described as for `compose`; with arity 1, or class names that are no numbers and no `combine`, it is
-    the model alone. `properties`, as given to `local`, lets the advice name perturbations and their parameters.
-    `alpha` bounds the chance of any false trend at all.
+    the model alone.
+
+    Args:
+        local: the table
+        combine: the system: a function of the parts' labels, whole numbers where all class names are such, else
+            names; None: their sum
+        arity: how many parts the system has
+        expected: what is right: a function of the true labels, or a mapping from tuples of them; None: what
+            `combine` makes of them
+        conditions: the property of every part, or one for each, such as ('noise', 'rotation'); None: every
+            property, on all parts
+        tuples: the combinations of classes; None: all, those that differ in order alone as one where it changes
+            nothing
+        properties: as given to `local`: lets the advice name perturbations and their parameters
+        alpha: bounds the chance of any false trend at all
 
     >>> table = [[[[190, 5, 5], [4, 150, 46], [5, 5, 190]]]]  # of 200 ones under noise, 46 are read as 2
     >>> found = explain(Local.from_counts(["0", "1", "2"], ["noise"], [[1]], table))

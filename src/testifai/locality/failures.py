@@ -30,6 +30,12 @@ def export_failures(found: Explanation | Local, data: Any, properties: Any, path
     the input's number in the data, `property` and `severity` what it was under, and `trend` the rank of the trend it
     belongs to, 0 for none. `data` and `properties` are what the table was measured on.
 
+    Args:
+        found: a table, or its explanation, which tells the trends
+        data: what the table was measured on
+        properties: the same
+        path: of the npz file
+
     >>> import tempfile, testifai as ta
     >>> from testifai.locality import local
     >>> rows = np.linspace(0, 1, 40)[:, None]

@@ -84,6 +84,12 @@ def learn(local: Local, scan: Tomogram | None = None, *, prior: float = 0.5, tog
     `"worst"` that the most harmful alone decides, which is optimistic. Where a scan has trials, what is assumed counts
     as much as the prior. A scan that keeps "predicted" also tells which wrong answers were given.
 
+    Args:
+        local: the table
+        scan: outcomes of combinations; None: none were measured
+        prior: trials right, and as many wrong, that count before any was made
+        together: how properties act together where that was not measured: "product" or "worst"
+
     >>> local = Local.from_counts(["cat", "dog"], ["fog", "snow"], [[1], [1]],
     ...                           [[[[18, 2], [0, 20]]], [[[15, 5], [0, 20]]]])
     >>> tables = learn(local, prior=0)

@@ -48,11 +48,21 @@ def local(
 ) -> Local:
     """The local robustness of every class under every property and severity, with Wilson intervals.
 
-    `properties` are written as the axes of a space. From each class `per_class` inputs (None: all) are drawn at random
-    among those the model gets right (`among="all"`: whether or not it does). `weights` gives the classes shares of
-    the whole sample, and of means over classes: "data" as often as they are in the data, or a mapping from class to
-    weight as in operation, in which a class left out is not tested. `exclude` and `inputs` are numbers of inputs never
-    to draw, and the only ones to draw from.
+    Args:
+        model: what `ta.scan` takes: a function, a path, an estimator, a module
+        data: what `ta.scan` takes: (inputs, labels), a path, a data set, a frame
+        properties: written as the axes of a space
+        per_class: inputs drawn from each class; None: all
+        seed: of all that is drawn
+        store: a run file to keep what is measured in, and to go on from; None: nothing is kept
+        among: inputs that the model gets right, "correct", or "all"
+        weights: shares of the classes in the sample and in means: "data" as they are there, or a mapping from class
+            to weight, in which a class left out is not tested; None: all alike
+        exclude: numbers of inputs never to draw
+        inputs: the only ones to draw from; None: all
+        batch_size: inputs handed to the model at once; None: what is quickest
+        workers: how many work side by side here, or 'ray' and 'ray:ADDRESS'; None: as the model allows
+        progress: True for a bar, or a function that is called with every step
 
     >>> import numpy as np, testifai as ta
     >>> rows = np.linspace(0, 1, 400)[:, None]
@@ -98,6 +108,9 @@ def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
 
     Of a scan, the inputs tried under a single perturbation that passed the clean test are looked at. A run that is
     open already may be given as its tomogram.
+
+    Args:
+        run: a run file, or the tomogram of one that is open
     """
     tomogram = run if isinstance(run, Tomogram) else open_run(run)
     path, notes = tomogram.provenance.get("path", "of this tomogram"), tomogram.provenance.get(keys.LOCALITY)

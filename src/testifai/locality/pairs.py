@@ -67,10 +67,30 @@ def composed(
 ) -> Measurement:
     """Perturb real inputs, combine the model's answers on them, and count how often the system is right.
 
-    `pairs` is how many combinations of inputs each tuple of classes gets (None: as many as there are; no input twice
-    in a tuple), drawn at random; or the combinations themselves, rows of `arity` input numbers that belong together.
-    To check a prediction, `exclude` the inputs behind it: `prediction.setting.local.sampled.ids`. The rest as in
-    `local` and `compose`.
+    Args:
+        model: what `ta.scan` takes: a function, a path, an estimator, a module
+        data: what `ta.scan` takes: (inputs, labels), a path, a data set, a frame
+        properties: written as the axes of a space
+        combine: the system: a function of the parts' labels, whole numbers where all class names are such, else
+            names; None: their sum
+        arity: how many parts the system has
+        expected: what is right: a function of the true labels, or a mapping from tuples of them; None: what
+            `combine` makes of them
+        pairs: how many combinations each tuple of classes gets, drawn at random, no input twice in a tuple; None:
+            as many as there are; or the combinations, rows of `arity` input numbers
+        conditions: the property of every part, or one for each, such as ('noise', 'rotation'); None: every
+            property, on all parts
+        tuples: the combinations of classes; None: all, those that differ in order alone as one where it changes
+            nothing
+        share: what the parts have in common: 'severities' (property and severity), 'context' (the property) or
+            'nothing'
+        among: inputs that the model gets right, "correct", or "all"
+        exclude: numbers of inputs never to draw, such as those behind a prediction
+        seed: of all that is drawn
+        store: a run file to keep what is measured in, and to go on from; None: nothing is kept
+        batch_size: inputs handed to the model at once; None: what is quickest
+        workers: how many work side by side here, or 'ray' and 'ray:ADDRESS'; None: as the model allows
+        progress: True for a bar, or a function that is called with every step
 
     >>> import numpy as np, testifai as ta
     >>> rows = np.linspace(0, 1, 400)[:, None]
@@ -109,7 +129,24 @@ def paired(
     share: str = SHARES[0],
     seed: int = 0,
 ) -> Measurement:
-    """Measure, as `composed` does, on inputs whose answers are known already, one by one, in a table of `local`."""
+    """Measure, as `composed` does, on inputs whose answers are known already, one by one, in a table of `local`.
+
+    Args:
+        fresh: the table with the single answers
+        combine: the system: a function of the parts' labels, whole numbers where all class names are such, else
+            names; None: their sum
+        arity: how many parts the system has
+        expected: what is right: a function of the true labels, or a mapping from tuples of them; None: what
+            `combine` makes of them
+        pairs: as for `composed`
+        conditions: the property of every part, or one for each, such as ('noise', 'rotation'); None: every
+            property, on all parts
+        tuples: the combinations of classes; None: all, those that differ in order alone as one where it changes
+            nothing
+        share: what the parts have in common: 'severities' (property and severity), 'context' (the property) or
+            'nothing'
+        seed: of all that is drawn
+    """
     if fresh.sampled is None:
         raise InputError("local: this table has counts alone; combinations need the single inputs, as local() keeps")
     system = build(fresh.classes, fresh.outputs, combine, arity, expected)

@@ -24,6 +24,9 @@ Expected = Callable[..., Any] | Mapping[tuple[Any, ...], Any]
 def adder(*labels: Any) -> int:
     """The sum of the digits: the system of the Bayesian-network framework (Eq. 4).
 
+    Args:
+        labels: what the parts answered
+
     >>> adder(5, 0)
     5
     """

@@ -61,7 +61,14 @@ _PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
 
 
 def load(kind: str, source: str | Path, *, folder: str | Path = ".", **options: Any) -> Model:
-    """The model a spec names, e.g. load("onnx", "lenet5.onnx"); paths and modules start at `folder`."""
+    """The model a spec names, e.g. load("onnx", "lenet5.onnx"); paths and modules start at `folder`.
+
+    Args:
+        kind: as a spec names it: "onnx", "torch", "transformers", …
+        source: a path or "module:name"
+        folder: where paths and modules start
+        options: those of the kind, as in a spec's [model]
+    """
     return wrap(make_part(ADAPTERS, kind, source, options).load(Path(folder)))
 
 
@@ -80,10 +87,17 @@ def from_torch(
 ) -> Model:
     """A module of torch, and how it wants to be fed.
 
-    `scale` says what the bytes of an image become before `mean` and `std` (a number, or one per channel) are applied:
-    "unit" (0 … 1, the default), "signed", "raw" or a factor; `layout` is "NCHW" (the default), "NHWC" or "flat". A
-    module with a `pretrained_cfg`, as timm's have one, brings its own mean and std. `device` moves it, `outputs` says
-    "labels", "scores" or "values" where that cannot be seen, `version` tells the module apart where its code cannot.
+    Args:
+        module: the network
+        mean: taken off, one number or one per channel; None: that of a `pretrained_cfg`, or 0
+        std: divided by, the same way; None: that of a `pretrained_cfg`, or 1
+        layout: "NCHW" (default), "NHWC" or "flat"
+        scale: what the bytes of an image become first: "unit" (0 … 1, default), "signed", "raw" or a factor
+        device: where to move it; None: where it is
+        threads: of torch; None: as it is set
+        outputs: "labels", "scores" or "values"; None: as it can be seen
+        batch_size: inputs handed to the model at once; None: what is quickest
+        version: tells the module apart where its code cannot
     """
     libraries.load("torch", extra="torch")
     from testifai.models.torch import TorchModel
@@ -99,6 +113,10 @@ def onnx_as_torch(path: str | Path, output: str | None = None) -> Any:
 
     It gives the model's scores, or the output that is named, for tensors as the graph wants them, on the device
     that `.to(device)` takes it to. An InputError names the operators that are not known here, if there are any.
+
+    Args:
+        path: of the .onnx file
+        output: the output to return; None: the scores
     """
     libraries.load("torch", extra="torch")
     from testifai.models import onnx_torch
@@ -113,6 +131,10 @@ def wrap(model: Any, table: Table | None = None) -> Model:
 
     A path is that of an .onnx file, of a model of tables (.skops, XGBoost's .json, LightGBM's .txt) or of the folder of
     a text model (transformers, or sentence-transformers with a head.npz in it).
+
+    Args:
+        model: what was handed over
+        table: the columns, where inputs are rows of a table
     """
     adapter = _adapter(model)
     return adapter if table is None else adapter.reading(table)

@@ -112,7 +112,9 @@ class XgboostPart(ModelPart):
     """A model that XGBoost saved as .json or .ubj."""
 
     xgboost: File
+    """The file."""
     batch_size: Count | None = None
+    """Inputs handed to the model at once; default: what is quickest."""
 
     FILES: ClassVar = ("xgboost",)
 
@@ -133,7 +135,9 @@ class LightgbmPart(ModelPart):
     """A model that LightGBM saved as text."""
 
     lightgbm: File
+    """The file."""
     batch_size: Count | None = None
+    """Inputs handed to the model at once; default: what is quickest."""
 
     FILES: ClassVar = ("lightgbm",)
 

@@ -201,20 +201,35 @@ class OnnxPart(ImagePart):
     """An ONNX file: with the tokenizer of a text model, one that reads texts; with a head, one that finds boxes."""
 
     onnx: File
+    """The model file."""
     output: str | None = None
+    """The output that answers; default: what looks like scores, else like labels."""
     features: str | None = None
+    """The output that describes an input in numbers; default: looked for by name."""
     threads: Count | None = None
+    """Threads of one inference; default: 1."""
     batch_size: Count | None = None
+    """Inputs handed to the model at once; default: what is quickest."""
     tokenizer: File | None = None
+    """Of a text model: its `tokenizer.json`."""
     max_length: Count | None = None
+    """Of a text model: tokens after which a text is cut off."""
     cache_mb: Megabytes | None = None
+    """Of a text model: memory for the scores of texts that come again; default: 256."""
     head: str | None = None
+    """Of a detector: how its outputs are read; default: what their shapes tell."""
     size: list[int] | None = None
+    """Of a detector: [height, width] it was made for, where the graph leaves that open."""
     confidence: float | None = None
+    """Of a detector: the least score of a box that counts; default: 0.01."""
     nms: float | None = None
+    """Of a detector: the overlap from which the less sure of two boxes of a class is left out."""
     fit: Fit | None = None
+    """Of a detector: how an image comes to its size; default: as its head has it."""
     bgr: bool | None = None
+    """Of a detector: whether it takes blue first; default: as its head has it."""
     classes: Words | None = None
+    """Of a detector: what its classes are called, in their order."""
 
     FILES: ClassVar = ("onnx", "tokenizer")
 

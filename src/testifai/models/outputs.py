@@ -24,9 +24,12 @@ def check_outputs(
 ) -> NDArray[Any]:
     """The outputs as an array (n,), (n, d) or (n, boxes, 6) of finite numbers, or an InputError that says why not.
 
-    Boxes may come as a mapping {boxes, labels, scores} for each image.
-    `columns` is the d of an earlier call (0 stands for (n,)); `classes`, where known, bounds what labels (n,)
-    may be.
+    Args:
+        outputs: what the model returned; of boxes also a mapping {boxes, labels, scores} for each image
+        n: how many inputs it was given
+        model_name: for the message
+        columns: the d of an earlier call, 0 for (n,); None: there was none
+        classes: how many there are, which bounds what labels (n,) may be; None: not known
 
     >>> check_outputs([1, 0], 2).tolist()
     [1, 0]
@@ -74,6 +77,11 @@ def align_labels(
     A scikit-learn classifier trained on the digits 3 and 5 scores them in columns 0 and 1, and knows its
     classes as (3, 5): its adapter exposes them as `class_values`. Words are matched by the data's class
     names, whatever their case; whole numbers of data without names are a model's numbers of its named classes.
+
+    Args:
+        labels: of the data
+        names: of the data's classes; None: there are none
+        class_values: the model's classes in the order of its outputs; None: 0, 1, …
 
     >>> align_labels(np.array([5, 3, 5]), None, [3, 5]).tolist()
     [1, 0, 1]

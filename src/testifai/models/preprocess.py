@@ -30,9 +30,13 @@ class ImagePart(ModelPart):
     """What a spec may say of how a model wants to be fed."""
 
     layout: Layout | None = None
+    """The order of the axes of images that the model takes."""
     scale: float | NamedScale | None = None
+    """What 0 … 255 becomes: 0 … 1 (unit), −1 … 1 (signed), itself (raw), or a factor."""
     mean: Numbers | None = None
+    """Taken off after scaling: a number, or one per channel."""
     std: Numbers | None = None
+    """Divided by after that: a number, or one per channel."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,11 @@ def guess(input_shape: Shape, dtype: Any, batch_shape: Sequence[int]) -> Guess:
 
     The layout is a fact or an InputError. The scale of a model of floats cannot be seen in its input: 0 … 1
     is assumed for images, and `why` says so.
+
+    Args:
+        input_shape: of the model, None where it takes any size
+        dtype: of its input
+        batch_shape: of the data's inputs
 
     >>> guess((None, 3, 32, 32), "float32", (100, 32, 32, 3)).layout
     'NCHW'

@@ -88,11 +88,17 @@ class PythonModelPart(ModelPart):
     """A function of the user's own, or an object with predict or predict_proba."""
 
     python: str
+    """Your function or object, `package.module:name`."""
     outputs: Outputs | None = None
+    """What it returns, where that cannot be seen."""
     classes: Count | None = None
+    """How many classes it tells apart; default: as many as its scores."""
     batch_size: Count | None = None
+    """Inputs handed to the model at once; default: what is quickest."""
     name: str | None = None
+    """What reports call it; default: its path."""
     version: str | None = None
+    """A word that tells this model from another where its code cannot."""
 
     CODE: ClassVar = ("python",)
 

@@ -30,8 +30,11 @@ class SkopsPart(ModelPart):
     """A .skops file; `trusted` are types to load besides those that skops trusts by itself."""
 
     skops: File
+    """The file, as `skops.io.dump` writes it."""
     trusted: list[str] | None = None
+    """Types to load besides those that skops trusts by itself."""
     batch_size: Count | None = None
+    """Inputs handed to the model at once; default: what is quickest."""
 
     FILES: ClassVar = ("skops",)
 

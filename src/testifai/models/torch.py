@@ -195,12 +195,19 @@ class TorchPart(ImagePart):
     """A module of torch that a factory of the user's makes, and its weights."""
 
     torch: str
+    """Your factory of the module, `package.module:name`; or the module itself."""
     weights: File | None = None
+    """Its weights, a `.pt` or `.safetensors` file; code in it is never run."""
     device: str | None = None
+    """Where it runs, such as `cuda`; default: where the module is."""
     threads: Count | None = None
+    """Threads that torch uses; default: its own choice."""
     outputs: Outputs | None = None
+    """What its outputs are, where that cannot be seen."""
     batch_size: Count | None = None
+    """Inputs handed to the model at once; default: what is quickest."""
     version: str | None = None
+    """A word that tells this model from another where its code cannot."""
 
     FILES: ClassVar = ("weights",)
     CODE: ClassVar = ("torch",)

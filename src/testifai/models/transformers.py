@@ -17,6 +17,7 @@ class TransformersPart(NetworkPart):
     """A classifier of texts, or of images, in a folder of transformers."""
 
     transformers: File
+    """The folder, as `save_pretrained` writes it."""
 
     FILES: ClassVar = ("transformers",)
 

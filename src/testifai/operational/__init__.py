@@ -58,12 +58,20 @@ def estimate(
 ) -> Estimate:
     """Choose examples, have them labelled, and estimate the accuracy on all examples.
 
-    `failed` says for each example whether the model is wrong on it: an array, or a function that is asked about one
-    example at a time and only about those chosen. `risk` has a value per example, higher where more suspicious:
-    1 - confidence for "confidence" and "css", surprise for "dsa" and "lsa", `combined(...)` for "combined"; "srs" needs
-    none and "ces" needs `features` instead. Where nothing else tells the number of examples, give `size`. The threshold
-    is a risk or a quantile of all risks ("q0.9"), None means the technique's own rule; further options are the
-    technique's.
+    Args:
+        technique: a name ("balanced", "srs", …) or an object
+        failed: whether the model is wrong on each example: an array, or a function that is asked about one example
+            at a time, and only about those chosen
+        risk: a value per example, higher where more suspicious: 1 - confidence for "balanced", "confidence" and
+            "css", surprise for "dsa" and "lsa", `combined(...)` for "combined"; "srs" needs none
+        features: activations of each example, for "ces"
+        predicted: the class the model answered, where a technique uses it
+        size: how many examples there are, where nothing else tells
+        tests: how many labels to ask for
+        threshold: a risk, or a quantile of all risks ("q0.9"), above which an example is suspicious; None: the
+            technique's own rule
+        seed: of all that is drawn
+        options: those of the technique, such as balance=0.3
 
     >>> confidence = np.linspace(0.4, 1, 1000)
     >>> answer = estimate("confidence", risk=1 - confidence, failed=confidence < 0.5, tests=100)
@@ -88,6 +96,10 @@ def estimate(
 def resolve(technique: str | Technique, **options: Any) -> Technique:
     """A technique by name, with its options (None means its default), or as an object.
 
+    Args:
+        technique: a name or an object
+        options: those of the technique
+
     >>> resolve("confidence", threshold=0.5).threshold
     0.5
     """
@@ -109,6 +121,12 @@ def frame(
     size: int | None = None,
 ) -> Frame:
     """What is known of all examples, checked.
+
+    Args:
+        risk: a value per example, higher where more suspicious
+        features: activations, a row per example
+        predicted: the class the model answered
+        size: how many examples, where nothing else tells
 
     >>> frame(risk=[0.1, 0.9]).size
     2

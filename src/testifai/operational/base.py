@@ -142,6 +142,13 @@ def draw(
 ) -> Sample:
     """Run a technique's plan, with `label` answering each batch.
 
+    Args:
+        technique: which chooses
+        frame: what is known of all examples
+        tests: most labels to ask for
+        rng: of all that is drawn
+        label: says of a batch of examples which of them failed
+
     >>> from testifai.operational.srs import SimpleRandom
     >>> sample = draw(SimpleRandom(), Frame(100), 5, np.random.default_rng(0), lambda batch: batch < 50)
     >>> len(sample.selected), bool((sample.failed == (sample.selected < 50)).all())
@@ -163,7 +170,13 @@ def draw(
 
 
 def conclude(technique: Technique, frame: Frame, sample: Sample) -> Estimate:
-    """The estimate from a sample or from the first part of one."""
+    """The estimate from a sample or from the first part of one.
+
+    Args:
+        technique: by which the sample was drawn
+        frame: what is known of all examples
+        sample: with its labels
+    """
     accuracy, low, high = technique.estimate(frame, sample)
     failures = len(np.unique(sample.selected[sample.failed]))
     return Estimate(

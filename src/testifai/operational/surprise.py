@@ -27,6 +27,12 @@ def dsa(train_traces: ArrayLike, train_labels: ArrayLike, traces: ArrayLike, lab
 
     Where a coincides with a trace of another class the value is infinite, or 1 where the input lies there too.
 
+    Args:
+        train_traces: activations of the training inputs, a row each
+        train_labels: their classes
+        traces: activations of the inputs to judge
+        labels: their predicted classes
+
     >>> train, classes = [[0.0], [1.0], [5.0]], [0, 0, 1]
     >>> [float(value) for value in dsa(train, classes, [[2.0], [4.0]], [0, 1])]
     [0.25, 0.25]
@@ -60,6 +66,13 @@ def lsa(
     whose variance is below `variance` in any class is left out for all. Directions in which
     a class does not vary at all, up to rounding, are left out of its kernel.
 
+    Args:
+        train_traces: activations of the training inputs, a row each
+        train_labels: their classes
+        traces: activations of the inputs to judge
+        labels: their predicted classes
+        variance: features that vary less in any class are left out
+
     >>> train, classes = [[0.0], [1.0], [5.0], [6.0]], [0, 0, 1, 1]
     >>> [round(float(value), 3) for value in lsa(train, classes, [[0.5], [9.0]], [0, 1])]
     [0.764, 13.002]
@@ -82,6 +95,10 @@ def lsa(
 
 def combined(confidence: ArrayLike, distances: ArrayLike) -> Floats:
     """Risk from confidence and DSA together: 1 - confidence (1 - DSA / max DSA) (DeepEST, Eq. 4).
+
+    Args:
+        confidence: of each example, 0 … 1
+        distances: DSA of each example
 
     >>> [round(float(value), 2) for value in combined([0.9, 0.5], [1.0, 2.0])]
     [0.55, 1.0]

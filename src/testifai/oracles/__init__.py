@@ -41,6 +41,9 @@ ORACLES = Registry(
 def resolve(oracle: Any) -> Oracle:
     """An oracle from its name, from a mapping with `use` and options, from a function, or itself.
 
+    Args:
+        oracle: what was asked for
+
     >>> resolve({"use": "tolerance", "eps": 0.1}).describe()
     {'use': 'tolerance', 'eps': 0.1}
     """

@@ -12,6 +12,9 @@ from testifai.oracles.base import Array
 def predicted(outputs: Array) -> NDArray[np.int64]:
     """The class a model decides for: labels as they are, else the column of the highest score (or the first).
 
+    Args:
+        outputs: of the model
+
     >>> predicted(np.array([[0.1, 0.9], [0.5, 0.5]])).tolist()
     [1, 0]
     """
@@ -38,6 +41,9 @@ def confidence(outputs: ArrayLike) -> NDArray[np.float64]:
 
     Each row is judged by itself: whatever else is in a batch does not matter.
 
+    Args:
+        outputs: scores, a row per input
+
     >>> confidence([[0.0, np.log(3)], [0.1, 0.9]]).round(3).tolist()
     [0.75, 0.9]
     """
@@ -53,6 +59,10 @@ def confidence(outputs: ArrayLike) -> NDArray[np.float64]:
 
 def margin(outputs: Array, labels: NDArray[np.int64]) -> NDArray[np.float32] | None:
     """Score of the labelled class minus the best other; None where a model gives labels alone.
+
+    Args:
+        outputs: of the model
+        labels: the right classes
 
     >>> margin(np.array([[3.0, 1.0, 2.5]]), np.array([0])).tolist()
     [0.5]

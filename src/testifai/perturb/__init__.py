@@ -41,7 +41,13 @@ def apply(
 ) -> Batch:
     """A composite of perturbations, in the order given, on a batch; the batch handed in stays as it is.
 
-    `side` says which texts are changed where inputs are pairs of texts, `table` what the columns of a table are.
+    Args:
+        composite: severities by perturbation, in the order of application
+        batch: inputs; stays as it is
+        seed: of all that is drawn
+        indices: the inputs' numbers in the data set, which random draws follow; None: 0, 1, 2, …
+        side: which texts are changed where inputs are pairs: 'first', 'second' or 'both', with draws of their own
+        table: what the columns are where inputs are rows of a table, as `testifai.data.wrap(…).table` says
 
     >>> import numpy as np
     >>> images = np.zeros((2, 28, 28), np.uint8)

@@ -43,6 +43,21 @@ class Perturbation:
     `function(batch, parameter, rng)` returns the changed batch; `severities[s]` is the parameter of severity
     s. Severity 0 is "off": its parameter is never handed to the function.
 
+    Args:
+        name: for people, and to be found by where it is registered
+        function: f(batch, parameter, rng) that returns the changed batch
+        severities: the parameter of each severity, the first of them "off"
+        summary: one line for people
+        boxes: f(boxes, parameter, rng, size) that moves bounding boxes with the image; None: they stay
+        growing: whether a higher severity leads further away from the original
+        levels: (off, strongest) of a continuous parameter; None: there are only severities
+        tensors: whether the function takes torch tensors too
+        move: f(outlines, parameter, rng, size) that moves the corners of outlines; None: as `boxes` moves boxes
+        shows: f(parameter, rng, size) that yields the place in the original that each pixel shows, to move label maps
+        table: whether it is for tables: the function then gets `Rows`
+        columns: the columns of a table to change; None: all that fit
+        smooth: a formula of the same without rounding, for formal verifiers; None: there is none
+
     >>> fade = Perturbation("fade", lambda batch, factor, rng: batch * factor, [1.0, 0.8, 0.6])
     >>> fade.apply(np.array([10.0, 20.0]), 2)
     array([ 6., 12.])
@@ -114,7 +129,11 @@ class Perturbation:
         return off, strongest
 
     def check_severity(self, severity: int) -> int:
-        """The severity as a plain int, or an InputError."""
+        """The severity as a plain int, or an InputError.
+
+        Args:
+            severity: what is asked for
+        """
         return whole(f"perturbation '{self.name}': severity", severity, least=0, most=len(self.severities) - 1)
 
     def apply(
@@ -130,10 +149,15 @@ class Perturbation:
     ) -> Batch:
         """The batch at this severity; the batch handed in stays as it is.
 
-        `indices` are the inputs' numbers in the data set (default: 0, 1, 2, …): an input's random draws
-        follow its number. `occurrence` tells apart several uses of one perturbation on the same inputs. `side`
-        says which texts are changed where inputs are pairs of texts; the two of a pair have draws of their own. `table`
-        says what the columns are where inputs are rows of a table, as `testifai.data.wrap(…).table` does.
+        Args:
+            batch: inputs; stays as it is
+            severity: which severity; 0 is off
+            seed: of all that is drawn
+            indices: the inputs' numbers in the data set, which random draws follow; None: 0, 1, 2, …
+            occurrence: tells apart several uses of one perturbation on the same inputs
+            side: which texts are changed where inputs are pairs: 'first', 'second' or 'both', with draws of their
+                own
+            table: what the columns are where inputs are rows of a table, as `testifai.data.wrap(…).table` says
         """
         severity = self.check_severity(severity)
         count = check_batch(batch)
@@ -157,6 +181,16 @@ class Perturbation:
         """The batch at a continuous level of the parameter, between the two ends of `levels`.
 
         An input's draws are the same at every level: what changes between two levels is the level.
+
+        Args:
+            batch: inputs; stays as it is
+            level: a value of the parameter between the two ends of `levels`
+            seed: of all that is drawn
+            indices: the inputs' numbers in the data set, which random draws follow; None: 0, 1, 2, …
+            occurrence: tells apart several uses of one perturbation on the same inputs
+            side: which texts are changed where inputs are pairs: 'first', 'second' or 'both', with draws of their
+                own
+            table: what the columns are where inputs are rows of a table, as `testifai.data.wrap(…).table` says
         """
         if self.levels is None:
             raise InputError(f"perturbation '{self.name}': it has no continuous level; use a severity")
@@ -181,10 +215,17 @@ class Perturbation:
     ) -> list[NDArray[np.float64]]:
         """Where bounding boxes are once `apply` with the same severity, seed and indices has moved the image.
 
-        `boxes` holds an array of (x1, y1, x2, y2) rows per image, in pixels from the outer corner of the first
-        pixel; `size` is the images' (height, width). A box becomes the smallest upright box around its moved
+        A box becomes the smallest upright box around its moved
         self, cut off at the image; one that has left the image has no area. Perturbations without a `boxes`
         function leave boxes alone.
+
+        Args:
+            boxes: for each image an array of rows (x1, y1, x2, y2), in pixels from the outer corner of the first pixel
+            severity: which severity; 0 is off
+            size: (height, width) of the images
+            seed: of all that is drawn
+            indices: the inputs' numbers in the data set, which random draws follow; None: 0, 1, 2, …
+            occurrence: tells apart several uses of one perturbation on the same inputs
         """
         severity, size = self.check_severity(severity), _size(size)
         given = [_box_rows(rows, place) for place, rows in enumerate(boxes)]
@@ -210,6 +251,14 @@ class Perturbation:
         """Where outlines, some for each image, are once `apply` has moved the image, cut off at its edges.
 
         For the steps of a composite one after the other: boxes around boxes around boxes would grow with every turn.
+
+        Args:
+            outlines: for each image its outlines, arrays of points
+            severity: which severity; 0 is off
+            size: (height, width) of the images
+            seed: of all that is drawn
+            indices: the inputs' numbers in the data set, which random draws follow; None: 0, 1, 2, …
+            occurrence: tells apart several uses of one perturbation on the same inputs
         """
         severity, given = self.check_severity(severity), [list(image) for image in outlines]
         if severity == 0 or not given:
@@ -227,7 +276,16 @@ class Perturbation:
         indices: ArrayLike | None = None,
         occurrence: int = 0,
     ) -> list[list[Outline]]:
-        """Where outlines are once `apply_level` has moved the image."""
+        """Where outlines are once `apply_level` has moved the image.
+
+        Args:
+            outlines: for each image its outlines, arrays of points
+            level: a value of the parameter between the two ends of `levels`
+            size: (height, width) of the images
+            seed: of all that is drawn
+            indices: the inputs' numbers in the data set, which random draws follow; None: 0, 1, 2, …
+            occurrence: tells apart several uses of one perturbation on the same inputs
+        """
         given = [list(image) for image in outlines]
         if self.levels is None or level == self.levels[0] or not given:
             return given
@@ -262,7 +320,13 @@ class Perturbation:
     ) -> NDArray[Any]:
         """Label maps (images, height, width) once `apply` has moved the images: the label of the nearest pixel.
 
-        Pixels that show nothing of the image, or only its mirror image, become `void`.
+        Args:
+            masks: label maps, (images, height, width)
+            severity: which severity; 0 is off
+            void: the label of pixels that show nothing of the image, or only its mirror image
+            seed: of all that is drawn
+            indices: the inputs' numbers in the data set, which random draws follow; None: 0, 1, 2, …
+            occurrence: tells apart several uses of one perturbation on the same inputs
         """
         severity, given = self.check_severity(severity), check_masks(masks, void)
         if severity == 0 or not self.moves or not len(given):
@@ -283,7 +347,13 @@ class Perturbation:
     ) -> Iterator[Places]:
         """For images of these numbers, one after the other: the place in the original that each pixel shows.
 
-        With a `level`, once `apply_level` has moved the images.
+        Args:
+            severity: which severity; 0 is off
+            size: (height, width) of the images
+            indices: the images' numbers in the data set
+            seed: of all that is drawn
+            occurrence: tells apart several uses of one perturbation on the same inputs
+            level: a level instead of the severity; None: the severity
         """
         if self.shows is None:
             raise InputError(
@@ -316,6 +386,9 @@ class Perturbation:
     def on(self, *columns: str) -> Perturbation:
         """The same for some columns of a table alone.
 
+        Args:
+            columns: their names
+
         >>> from testifai.perturb import get
         >>> get("tabular.noise").on("age", "income").columns
         ('age', 'income')
@@ -327,7 +400,11 @@ class Perturbation:
         return replace(self, columns=columns)
 
     def check_table(self, table: Table | None) -> None:
-        """Refuse data without columns, or without those it is to change."""
+        """Refuse data without columns, or without those it is to change.
+
+        Args:
+            table: what is known of the columns; None: inputs are no table
+        """
         if self.table and table is None:
             raise InputError(f"perturbation '{self.name}': is for tables; these inputs are none")
         if self.columns is not None and table is not None:

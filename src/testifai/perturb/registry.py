@@ -42,6 +42,19 @@ def perturbation(
 ) -> Callable[[Function], Perturbation]:
     """Register a function f(batch, parameter, rng) as a perturbation; with `table`, f(rows, parameter, rng) of `Rows`.
 
+    Args:
+        name: under which it can be named in a space
+        severities: the parameter of each severity, the first of them "off"
+        summary: one line for people
+        boxes: f(boxes, parameter, rng, size) that moves bounding boxes with the image; None: they stay
+        growing: whether a higher severity leads further away from the original
+        levels: (off, strongest) of a continuous parameter; None: there are only severities
+        tensors: whether the function takes torch tensors too
+        move: f(outlines, parameter, rng, size) that moves the corners of outlines; None: as `boxes` moves boxes
+        shows: f(parameter, rng, size) that yields the place in the original that each pixel shows, to move label maps
+        table: whether it is for tables: the function then gets `Rows`
+        smooth: a formula of the same without rounding, for formal verifiers; None: there is none
+
     >>> @perturbation("doc_fade", severities=[1.0, 0.8, 0.6])
     ... def doc_fade(batch, factor, rng):
     ...     return batch * factor
@@ -69,6 +82,9 @@ def perturbation(
 def get(name: str) -> Perturbation:
     """The perturbation registered under a name.
 
+    Args:
+        name: such as "mnist_c.zoom"
+
     >>> get("mnist_c.zoom").severities
     (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
     """
@@ -84,6 +100,9 @@ def get(name: str) -> Perturbation:
 
 def names(suite: str | None = None) -> list[str]:
     """All registered names, or those of one suite, in alphabetical order.
+
+    Args:
+        suite: its name; None: all
 
     >>> "mnist_c.zoom" in names("mnist_c")
     True
@@ -103,6 +122,9 @@ def names(suite: str | None = None) -> list[str]:
 
 def main_names(suite: str) -> list[str]:
     """Those of a suite as its module lists them, without what it names in EXTRA: held back for tuning by its paper.
+
+    Args:
+        suite: its name
 
     >>> len(names("imagenet_c")), len(main_names("imagenet_c")), main_names("imagenet_c")[0]
     (19, 15, 'imagenet_c.gaussian_noise')
@@ -139,12 +161,19 @@ def suite_problems() -> list[str]:
 
 
 def resolve(given: str | Perturbation) -> Perturbation:
-    """A perturbation from its name or from itself."""
+    """A perturbation from its name or from itself.
+
+    Args:
+        given: what was asked for
+    """
     return given if isinstance(given, Perturbation) else get(given)
 
 
 def describe(given: Perturbation) -> dict[str, Any]:
     """A perturbation as JSON-able data: enough to find it again and to notice that it has changed.
+
+    Args:
+        given: the perturbation
 
     >>> describe(get("mnist_c.rotate"))
     {'name': 'mnist_c.rotate', 'severities': [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]}
@@ -154,7 +183,11 @@ def describe(given: Perturbation) -> dict[str, Any]:
 
 
 def rebuild(description: dict[str, Any]) -> Perturbation:
-    """The registered perturbation that `describe` wrote down; an InputError where its table has changed."""
+    """The registered perturbation that `describe` wrote down; an InputError where its table has changed.
+
+    Args:
+        description: what `describe` made
+    """
     found = get(description["name"])
     stored, current = description.get("severities"), describe(found)["severities"]
     if stored is not None and stored != current:

@@ -37,6 +37,11 @@ def resolve(given: Any, *, folder: str | Path = ".", side: Side = "both") -> Mea
     Such a function returns a value for each input, or one number. Relative paths start at `folder`; `side` says
     which texts of pairs are perturbed.
 
+    Args:
+        given: what was asked for
+        folder: where relative paths start
+        side: which texts of pairs are perturbed
+
     >>> resolve({"use": "kid", "sample": 200}).sample
     200
     """

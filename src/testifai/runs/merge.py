@@ -14,7 +14,12 @@ from testifai.runs.store import Store, identity_changes
 
 
 def merge(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) -> None:
-    """Merge partial runs of the same spec into a new run file."""
+    """Merge partial runs of the same spec into a new run file.
+
+    Args:
+        paths: run files of the parts
+        out: the run file to write, which must not exist
+    """
     sources = [Path(path) for path in paths]
     target = Path(out)
     if target.exists():

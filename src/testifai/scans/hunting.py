@@ -55,8 +55,14 @@ def hunt(
 ) -> Hunt:
     """Spend a budget of inferences on finding failures of the tests that a query selects; the tomogram stays as it is.
 
-    Model, data and oracle are those of the run. With `once`, each input is left alone once it has failed: which inputs
-    fail at all.
+    Args:
+        tomogram: a finished run, which says where failures are likely
+        model: that of the run
+        data: those of the run
+        budget: most inferences to spend
+        query: the tests to look in; None: all
+        once: leave an input alone once it has failed: which inputs fail at all
+        oracle: that of the run; None: as the run says
 
     >>> import numpy as np, testifai as ta
     >>> rows = np.linspace(0, 1, 1000)[:, None]

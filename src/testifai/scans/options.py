@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -28,6 +28,12 @@ MOST = {"seed": 2**63 - 1, "workers": 1024, "batch_size": 2**31 - 1}
 # What each option takes and means, for people: types of parts are open, since they are also given as objects.
 PART = "a name, a table with 'use', or an object"
 MEANINGS = {
+    "model": (
+        "a function, a path or an object",
+        "makes labels or scores of a batch: also an .onnx file, a Hugging Face folder, an estimator, a torch module",
+    ),
+    "data": ("a pair, a path or an object", "inputs with labels (X, y), a data set, a frame, or `ta.data.from_…`"),
+    "space": ("a Space", "the conditions, and how they are combined"),
     "strategy": (
         PART,
         "which tests get how many inputs: 'adaptive' (default), 'balanced', 'full', 'ordered', 'random'",
@@ -76,7 +82,7 @@ class ScanOptions(Fields):
     batch_size: int | None = None
     seed: int = 0
     workers: int | str | None = None  # so many here, or "ray" and an address
-    keep: tuple[str, ...] | None = None
+    keep: Sequence[str] | None = None
     quality: Any = None
     score: str | None = None  # whose mean the run is planned for; None: the pass rate
     executor: Any = None  # None: on this machine
@@ -139,6 +145,12 @@ class ScanOptions(Fields):
             raise InputError(f"workers: {self.workers!r} names an executor, and so does executor; give one of them")
         address = self.workers if self.workers.startswith("ray://") else self.workers.removeprefix("ray").lstrip(":")
         return {"use": "ray", **({"address": address} if address else {})}, None
+
+    @classmethod
+    def meanings(cls) -> dict[str, str]:
+        """What each option means, in the words that `help(ta.scan)` has for it."""
+        told = {name: MEANINGS[name][1].rstrip(".") for name in cls.model_fields}
+        return {name: f"{meaning[:1].upper()}{meaning[1:]}." for name, meaning in told.items()}
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ScanOptions:
@@ -207,8 +219,9 @@ def choose(options: ScanOptions, space: Space, *, parts: bool = False) -> Method
     # A wanted half-width without a rule asks for the rule that stops at one; like the target, it may come and go.
     # A strategy that looks at the half-widths itself needs none.
     by_target = stopping is None and target is not None and not strategy.uses_target
-    keep = options.keep
-    if keep is None:
+    if options.keep is not None:
+        keep = tuple(options.keep)
+    else:
         keep = ("value",) if resolved is not None and resolved.takes_scores else ()
     rule = stopping_rules.resolve("interval", target) if by_target else told
     return Methods(strategy, surrogate, told, rule, keep)
@@ -222,11 +235,10 @@ def with_options(
     def dress(function: Callable[..., Result]) -> Callable[Concatenate[Any, Any, Space, Keywords], Result]:
         own = inspect.signature(function)
         positional = [one for one in own.parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
-        listed = inspect.signature(options).parameters.values()
-        function.__signature__ = own.replace(parameters=[*positional, *listed])  # type: ignore[attr-defined]
+        listed = [*positional, *inspect.signature(options).parameters.values()]
+        function.__signature__ = own.replace(parameters=listed)  # type: ignore[attr-defined]
         meanings = (f"    {one.name} ({MEANINGS[one.name][0]}): {MEANINGS[one.name][1]}" for one in listed)
-        notes = "Options (testifai plugins lists what can be named):"
-        function.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", notes, *meanings])
+        function.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Args:", *meanings])
         return cast("Callable[Concatenate[Any, Any, Space, Keywords], Result]", function)
 
     return dress

@@ -460,9 +460,7 @@ class Session:
 def scan(model: Any, data: Any, space: Space, **keywords: Any) -> Tomogram:
     """Test a model over a space of conditions; the tomogram answers questions about all of them.
 
-    The model is a function from a batch to labels or scores, the path of an .onnx file or of a folder of Hugging Face,
-    a scikit-learn estimator or a torch module. Data are inputs with labels (X, y), a path, a data set of torch or
-    Hugging Face, a frame, or `ta.data.from_…`; docs/supported.md lists both.
+    docs/supported.md lists the models and data that are taken, `testifai plugins` the parts that can be named.
 
     >>> import numpy as np, testifai as ta
     >>> rows = np.linspace(0, 1, 40)[:, None]

@@ -40,10 +40,15 @@ class AxisPart(Fields):
     """
 
     use: str | None = None
+    """A registered perturbation, such as `mnist_c.zoom`."""
     python: str | None = None
+    """A perturbation of yours, `package.module:name`."""
     severities: list[Level] | dict[str, Level] | None = None
+    """Those of its severities to test, or their names and numbers; 0 is off. Default: all."""
     levels: list[float] | None = None
-    columns: list[str] | None = None  # of a table, that a perturbation is to change; None: all
+    """Of a continuous level: the levels of severities 1, 2, …, in the place of its table."""
+    columns: list[str] | None = None
+    """Of a table: the columns to change; default: all."""
 
     @model_validator(mode="after")
     def _one_source(self) -> AxisPart:
@@ -55,21 +60,32 @@ class Gate(Fields):
     """A requirement: the lower bound (or the estimate) of a query's robustness is at least so much."""
 
     query: str
+    """The tests it is about, such as `zoom <= 1 and brightness <= 3`."""
     at_least: Annotated[float, Field(ge=0, le=1)]
+    """The mean robustness that they must have."""
     basis: Literal["bound", "estimate"] = "bound"
+    """What must reach it: the lower bound of the mean, or its estimate."""
     inputs: str | None = None
-    score: str | None = None  # whose mean it is about; None: the pass rate
+    """The inputs it is about, such as `label in {3, 5}`; default: all."""
+    score: str | None = None
+    """The score whose mean it is about; default: the pass rate."""
     name: str | None = None
+    """What reports call it; default: its query."""
 
 
 class Spec(Fields):
     """A whole spec file."""
 
     model: Annotated[SerializeAsAny[models.ModelPart], PlainValidator(validator(models.ADAPTERS, models.ModelPart))]
+    """The model under test; the field that says where it is names its kind, such as `onnx`."""
     data: Annotated[SerializeAsAny[datasets.DataPart], PlainValidator(validator(datasets.LOADERS, datasets.DataPart))]
+    """The inputs and their labels; the field that says where they are names their kind, such as `npz`."""
     space: dict[str, str | AxisPart | StrictBool | StrictInt]
+    """The conditions to combine, one line for each axis, in the order they are applied; or the name of a suite."""
     scan: ScanOptions = ScanOptions()
+    """How the space is measured."""
     gate: list[Gate] = Field(default_factory=list)
+    """What must hold, as often as there is something to require."""
 
     @field_validator("space", mode="before")
     @classmethod

@@ -24,7 +24,11 @@ PROVENANCE = (
 
 
 def open_run(path: str | os.PathLike[str]) -> Tomogram:
-    """Reopen a stored run as a tomogram."""
+    """Reopen a stored run as a tomogram.
+
+    Args:
+        path: a run file
+    """
     with Store.open(path) as store:
         return read_run(store)
 

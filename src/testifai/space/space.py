@@ -27,8 +27,12 @@ class Space:
     """The product of the axes; a configuration is a tuple of severities in axis order.
 
     In an order-sensitive space it is followed by one place per axis: 0 where the axis is off, else 1..t, the
-    position at which it is applied; severities alone then mean "applied in axis order". With `max_order`, the space
-    holds the configurations of at most so many axes at once.
+    position at which it is applied; severities alone then mean "applied in axis order".
+
+    Args:
+        axes: by name: a perturbation (its name or itself), (perturbation, severities) or a table with 'use'
+        order_sensitive: whether every order of application is a test of its own
+        max_order: most perturbations at once; None: as many as there are axes
 
     >>> from testifai.perturb import Perturbation
     >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch * parameter, (1.0, 0.8, 0.6))
@@ -56,8 +60,11 @@ class Space:
     ) -> Space:
         """All perturbations of a suite, an axis each under its own name: single ones, or up to so many at once.
 
-        What a suite's paper holds back for tuning, such as four of the nineteen corruptions of ImageNet-C, comes with
-        `extra` only.
+        Args:
+            name: of a suite, such as "imagenet_c"
+            max_order: most perturbations at once; None: as many as there are axes
+            extra: also those that the suite's paper holds back for tuning
+            order_sensitive: whether every order of application is a test of its own
 
         >>> space = Space.suite("imagenet_c")
         >>> len(space.axes), space.size, Space.suite("imagenet_c", extra=True).size
@@ -134,7 +141,11 @@ class Space:
     # --- one configuration ---
 
     def canonical(self, sigma: Sequence[int]) -> tuple[int, ...]:
-        """The configuration in full, as Python integers; InputError where it is not one of this space."""
+        """The configuration in full, as Python integers; InputError where it is not one of this space.
+
+        Args:
+            sigma: a configuration: severities in axis order, then places where the order of application counts
+        """
         values = [plain(value) for value in sigma] if isinstance(sigma, Iterable) else [sigma]
         k = len(self._axes)
         if len(values) not in {k, self.width}:
@@ -160,11 +171,19 @@ class Space:
         return (*severities, *map(int, places))
 
     def order(self, sigma: Sequence[int]) -> int:
-        """The number of axes that are not off."""
+        """The number of axes that are not off.
+
+        Args:
+            sigma: a configuration: severities in axis order, then places where the order of application counts
+        """
         return len(self.steps(sigma))
 
     def steps(self, sigma: Sequence[int]) -> tuple[tuple[int, int], ...]:
-        """What to apply, in which order: (axis position, severity), axes that are off left out."""
+        """What to apply, in which order: (axis position, severity), axes that are off left out.
+
+        Args:
+            sigma: a configuration: severities in axis order, then places where the order of application counts
+        """
         return self._steps(self.canonical(sigma))
 
     def _steps(self, full: Sequence[int]) -> tuple[tuple[int, int], ...]:
@@ -175,14 +194,22 @@ class Space:
         return tuple((j, full[j]) for j in active)
 
     def index(self, sigma: Sequence[int]) -> tuple[int, ...]:
-        """The configuration's position in an array of `shape`."""
+        """The configuration's position in an array of `shape`.
+
+        Args:
+            sigma: a configuration: severities in axis order, then places where the order of application counts
+        """
         if self.ranked:
             return (self.id(sigma),)
         full = self.canonical(sigma)
         return tuple(axis.severities.index(s) for axis, s in zip(self._axes, full, strict=True))
 
     def id(self, sigma: Sequence[int]) -> int:
-        """The configuration's number: its flat position in an array of `shape`; 0 is the clean one."""
+        """The configuration's number: its flat position in an array of `shape`; 0 is the clean one.
+
+        Args:
+            sigma: a configuration: severities in axis order, then places where the order of application counts
+        """
         if self.ranked:
             return int(self._flat(np.array([self.canonical(sigma)], dtype=np.int64))[0])
         number = 0
@@ -191,7 +218,11 @@ class Space:
         return number
 
     def configuration(self, id: int) -> tuple[int, ...]:  # noqa: A002 - the word for it
-        """The configuration with this number."""
+        """The configuration with this number.
+
+        Args:
+            id: a number of `id`
+        """
         if not is_whole(id) or not 0 <= id < self.size:
             raise InputError(f"id: {plain(id)!r} is not a test of this space; accepted: 0 to {self.size - 1}")
         if self.ranked:
@@ -205,7 +236,11 @@ class Space:
     # --- many configurations ---
 
     def matrix(self, ids: ArrayLike) -> Ints:
-        """The configurations with these numbers, a row each: severities, then places where there are any."""
+        """The configurations with these numbers, a row each: severities, then places where there are any.
+
+        Args:
+            ids: numbers of configurations, flat positions in an array of `shape`
+        """
         numbers = np.asarray(ids)
         if numbers.dtype.kind == "f" and not isinstance(ids, np.ndarray):
             # NumPy makes floats of whole numbers if one fits 64 bits only without a sign and another only with one.
@@ -220,11 +255,19 @@ class Space:
         return self._unflat(numbers.astype(self._whole))
 
     def paths(self, ids: ArrayLike) -> list[tuple[tuple[int, int], ...]]:
-        """The steps of each of the configurations with these numbers."""
+        """The steps of each of the configurations with these numbers.
+
+        Args:
+            ids: numbers of configurations, flat positions in an array of `shape`
+        """
         return [self._steps(row) for row in self.matrix(ids).tolist()]
 
     def ids(self, matrix: ArrayLike) -> Ints:
-        """The numbers of the configurations in the rows of a matrix such as `matrix` makes."""
+        """The numbers of the configurations in the rows of a matrix such as `matrix` makes.
+
+        Args:
+            matrix: a configuration in each row, as `matrix` makes it
+        """
         try:
             rows = np.asarray(matrix)
         except ValueError:
@@ -244,7 +287,11 @@ class Space:
         return self._as_int64(self._flat(rows))
 
     def configurations(self, max_order: int | None = None) -> Iterator[tuple[int, ...]]:
-        """All configurations by order, then by axes, severities and application order, one at a time."""
+        """All configurations by order, then by axes, severities and application order, one at a time.
+
+        Args:
+            max_order: most perturbations at once; None: as many as there are axes
+        """
         return self._generate(self._orders(max_order))
 
     def _generate(self, orders: range) -> Iterator[tuple[int, ...]]:
@@ -260,7 +307,11 @@ class Space:
                         yield severities + _spread(subset, places, k)
 
     def ids_up_to(self, max_order: int | None = None) -> Ints:
-        """The ids of `configurations(max_order)`, in the same sequence."""
+        """The ids of `configurations(max_order)`, in the same sequence.
+
+        Args:
+            max_order: most perturbations at once; None: as many as there are axes
+        """
         orders = self._orders(max_order)
         total = sum(self._counts[t] for t in orders)
         _require_enumerable(total)
@@ -272,7 +323,11 @@ class Space:
         return self._as_int64(mixed_radix(positions, self.shape, self._whole))
 
     def count(self, order: int | None = None) -> int:
-        """The number of tests of this order, or of all."""
+        """The number of tests of this order, or of all.
+
+        Args:
+            order: how many perturbations at once; None: any number
+        """
         if order is None:
             return self.size
         return self._counts[order] if order == self._orders(order)[-1] else 0
@@ -313,6 +368,9 @@ class Space:
     def columns_of(self, matrix: ArrayLike) -> Mapping[str, NDArray[Any]]:
         """What a query may name, of the configurations in the rows of a matrix: an array for each column.
 
+        Args:
+            matrix: a configuration in each row, as `matrix` makes it
+
         >>> from testifai.perturb import Perturbation
         >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch * parameter, (1.0, 0.8, 0.6))
         >>> columns = Space({"a": fade, "b": fade}).columns_of([[0, 2], [1, 2]])
@@ -343,13 +401,21 @@ class Space:
     # --- writing down and reading back ---
 
     def words(self, sigma: tuple[int, ...]) -> str:
-        """A configuration in words, in application order."""
+        """A configuration in words, in application order.
+
+        Args:
+            sigma: a configuration: severities in axis order, then places where the order of application counts
+        """
         steps = [f"{self.axes[axis].name} {severity}" for axis, severity in self.steps(sigma)]
         joint = ", then " if self.order_sensitive else ", "
         return joint.join(steps) or "clean"
 
     def severities(self, name: str) -> NDArray[np.int64]:
-        """The severity of an axis in every test, flat by configuration id."""
+        """The severity of an axis in every test, flat by configuration id.
+
+        Args:
+            name: of the axis
+        """
         column = np.broadcast_to(self.columns()[name], self.shape)
         return column.reshape(-1).astype(np.int64)
 
@@ -373,7 +439,11 @@ class Space:
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Space:
-        """The described space; a perturbation whose code is not loaded (or has changed) cannot be applied."""
+        """The described space; a perturbation whose code is not loaded (or has changed) cannot be applied.
+
+        Args:
+            description: what `describe` made
+        """
         try:
             axes = {}
             for axis in description["axes"]:

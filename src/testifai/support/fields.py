@@ -12,8 +12,16 @@ import numpy as np
 
 from testifai.errors import InputError, suggest
 from testifai.support import checks, remote
+from testifai.support.described import below_fields
 from testifai.support.registry import Registry
-from testifai.support.schema import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
+from testifai.support.schema import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+)
 
 PartType = TypeVar("PartType", bound="Part")
 
@@ -40,10 +48,14 @@ def _as_words(value: Any) -> Any:
 
 # Fields that several parts have. Python also hands over paths and arrays, which a spec file has no words for.
 File = Annotated[str, BeforeValidator(_as_text)]
-Count = Annotated[int, BeforeValidator(_count)]
+Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
 Numbers = Annotated[float | list[float], BeforeValidator(_as_python)]
-Megabytes = Annotated[float, BeforeValidator(_megabytes)]
-Words = Annotated[list[str], BeforeValidator(_as_words)]
+Megabytes = Annotated[float, BeforeValidator(_megabytes), WithJsonSchema({"type": "number", "minimum": 0})]
+Words = Annotated[
+    list[str],
+    BeforeValidator(_as_words),
+    WithJsonSchema({"type": "array", "items": {"type": ["string", "number"]}}),
+]
 
 
 class UnknownKeyError(InputError):
@@ -54,6 +66,12 @@ class Fields(BaseModel):
     """A table of a spec: unknown keys are refused, and nothing changes after it was read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def meanings(cls) -> dict[str, str]:
+        """What each field means: the string below it in the source."""
+        parts = [part for part in reversed(cls.__mro__) if issubclass(part, Fields)]
+        return {name: meaning for part in parts for name, meaning in below_fields(part).items()}
 
 
 class Part(Fields):

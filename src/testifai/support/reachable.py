@@ -35,6 +35,7 @@ from testifai.support.own_code import fingerprint, source_of
 MOST = 200_000  # values looked at
 DEEPEST = 100  # values within each other
 SHALLOW = 4  # how deep version 0.1.0 looked
+INSTALLED = frozenset({"site-packages", "dist-packages"})  # also of another environment that this one is laid upon
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 # Things without content of their own, and those whose state is not what they are: it changes with every use.
@@ -320,7 +321,9 @@ def is_library(module: str | None) -> bool:
     if name in ("testifai", "builtins") or name in sys.stdlib_module_names:
         return True
     file = getattr(sys.modules.get(module or ""), "__file__", None) or getattr(sys.modules.get(name), "__file__", None)
-    return file is not None and any(Path(file).is_relative_to(place) for place in _installed())
+    return file is not None and (
+        not INSTALLED.isdisjoint(Path(file).parts) or any(Path(file).is_relative_to(place) for place in _installed())
+    )
 
 
 @functools.cache

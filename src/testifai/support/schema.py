@@ -20,6 +20,7 @@ __all__ = [
     "ConfigDict",
     "ValidationError",
     "ValidationInfo",
+    "WithJsonSchema",
     "field_validator",
     "model_validator",
 ]
@@ -31,6 +32,7 @@ if TYPE_CHECKING or find_spec("pydantic") is not None:
         ConfigDict,
         ValidationError,
         ValidationInfo,
+        WithJsonSchema,
         field_validator,
         model_validator,
     )
@@ -52,6 +54,12 @@ else:
         """How a field of a spec is read, by the library that is not here."""
 
         function: Callable[..., Any]
+
+    @dataclass(frozen=True)
+    class WithJsonSchema:
+        """What editors are told of a field of a spec, by the library that is not here."""
+
+        json_schema: dict[str, Any]
 
     @dataclass(frozen=True)
     class _Rule:

@@ -74,6 +74,27 @@ def calibrate(
     The clean accuracy is measured on all inputs, the levels by one sweep with a threshold for every drop; where the
     curve crosses one several times, the first crossing counts. Drops that no level reaches are left out of the table.
 
+    Args:
+        model: what `ta.scan` takes: a function, a path, an estimator, a module
+        data: what `ta.scan` takes: (inputs, labels), a path, a data set, a frame
+        perturbation: its name, or the object
+        drops: how far below clean accuracy each severity is to lie
+        curvature: how curved accuracy may be, per level squared; "auto": found from the curve
+        points: how fine: steps of 1 / points of the span at most
+        narrowest: with curvature "auto", the width of the narrowest dip that is sure to be found, as a share of the
+            span; None: 0.05
+        levels: (first, last) of the levels to try; None: from off to strongest, as the perturbation declares
+        integer: whether only whole levels are tried
+        confidence: with which each level's side of a threshold is told; None: all inputs are tried
+        target: the bound wanted; measuring ends there
+        oracle: when an input passes: a name, a table with 'use', an object or a function
+        batch_size: inputs handed to the model at once; None: what is quickest
+        seed: of all that is drawn
+        workers: how many work side by side here, or 'ray' and 'ray:ADDRESS'; None: as the model allows
+        executor: where inputs are run, by name, as a table with 'use' or as an object; None: on this machine
+        recorded: batches of an earlier sweep, as `on_batch` got them: not measured again
+        on_batch: called with every batch that was measured
+
     >>> import numpy as np, testifai as ta
     >>> rows = np.linspace(0, 1, 1001)[:, None]
     >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.5], levels=(0.0, 0.5))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ def sweep(
     accuracy: Accuracy,
     low: float,
     high: float,
-    threshold: Any = 0.8,
+    threshold: float | Sequence[float] = 0.8,
     curvature: float | str = 128,
     points: int = 1024,
     method: str = "asap",
@@ -33,11 +33,23 @@ def sweep(
 ) -> Any:
     """The share of the levels low … high at which accuracy(level) is at least the threshold, with a bound.
 
-    Several thresholds give a result each and share the evaluations. `curvature` is in the level's own units, accuracy
-    per level²; "auto" finds it from the curve, and every dip that is at least `narrowest` (0.05) of the span wide.
-    `points` sets the finest step, (high − low) / points; for `uniform` and `random` (with its seed and repetitions) it
-    is the number of levels, for `quad` the most. With `integer` only whole levels are evaluated. A level is evaluated
-    once. When the curve fails, the SweepError holds what was measured.
+    When the curve fails, the SweepError holds what was measured.
+
+    Args:
+        accuracy: a function from a level to an accuracy; each level is asked for once
+        low: the first level
+        high: the last
+        threshold: the accuracy to reach, or several, which share the measurements and give a result each
+        curvature: in accuracy per level²; "auto": found from the curve
+        points: the finest step is (high − low) / points; for "uniform" and "random" the number of levels, for
+            "quad" the most
+        method: "asap", or "uniform", "random" and "quad", to compare with
+        integer: whether only whole levels are tried
+        narrowest: with curvature "auto", the width of the narrowest dip that is sure to be found, as a share of the
+            span; None: 0.05
+        seed: of "random"
+        repetitions: how many times "random" is repeated
+        name: for people
 
     >>> found = sweep(lambda level: 1 - level / 200, 0, 100, threshold=0.75, curvature="auto")
     >>> round(found.robustness, 2), found.evaluations, [round(level) for level in found.crossings]

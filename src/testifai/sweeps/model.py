@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +29,7 @@ def sweep_model(
     model: Any,
     data: Any,
     perturbation: Given,
-    threshold: Any = 0.8,
+    threshold: float | Sequence[float] = 0.8,
     curvature: float | str = "auto",
     points: int = 1024,
     method: str = "asap",
@@ -51,12 +51,33 @@ def sweep_model(
 ) -> Any:
     """The share of a perturbation's levels at which a model's accuracy is at least the threshold, with a bound.
 
-    Levels run from off to strongest, or over `levels`, and count as 0..1: a curvature means the same for every
-    perturbation; with "auto" every dip is found that is at least `narrowest` (0.05) of the span wide. The accuracy at a
-    level is measured on as many inputs as it takes to tell its side of the threshold with this confidence, until the
-    bound is at most the target or steps of 1/points are reached; with confidence=None, and by the methods other than
-    asap, it is measured on all inputs. Several thresholds share the measurements and give a result each. `on_batch`
-    gets every batch measured; what it was given may be handed back as `recorded`, and is then not measured again.
+    Levels count as 0..1: a curvature means the same for every perturbation. The accuracy at a level is measured on as
+    many inputs as it takes to tell its side of the threshold with this confidence, until the bound is at most the
+    target or steps of 1/points are reached; by the methods other than asap, on all inputs.
+
+    Args:
+        model: what `ta.scan` takes: a function, a path, an estimator, a module
+        data: what `ta.scan` takes: (inputs, labels), a path, a data set, a frame
+        perturbation: its name, or the object
+        threshold: the accuracy to reach, or several, which share the measurements and give a result each
+        curvature: per level², where levels count as 0..1; "auto": found from the curve
+        points: how fine: steps of 1 / points of the span at most
+        method: "asap", or "uniform", "random" and "quad", to compare with
+        levels: (first, last) of the levels to try; None: from off to strongest, as the perturbation declares
+        integer: whether only whole levels are tried
+        narrowest: with curvature "auto", the width of the narrowest dip that is sure to be found, as a share of the
+            span; None: 0.05
+        confidence: with which each level's side of the threshold is told; None: all inputs are tried
+        target: the bound wanted; measuring ends there
+        population: whether the answer is about exactly these inputs, 'data', or about new ones like them, 'future'
+        oracle: when an input passes: a name, a table with 'use', an object or a function
+        batch_size: inputs handed to the model at once; None: what is quickest
+        seed: of all that is drawn
+        repetitions: how many times "random" is repeated
+        workers: how many work side by side here, or 'ray' and 'ray:ADDRESS'; None: as the model allows
+        executor: where inputs are run, by name, as a table with 'use' or as an object; None: on this machine
+        recorded: batches of an earlier sweep, as `on_batch` got them: not measured again
+        on_batch: called with every batch that was measured
 
     >>> import numpy as np, testifai as ta
     >>> rows = np.random.default_rng(0).uniform(size=(2000, 1))

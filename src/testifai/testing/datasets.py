@@ -21,6 +21,9 @@ def check_data(data: Any) -> None:
     and have a class name where there are names; the fingerprint stays the same for two loads and changes with inputs
     and labels. Hand over what `ta.scan` takes as data, or a function that loads it.
 
+    Args:
+        data: what `ta.scan` takes as data, or a function that loads it
+
     >>> check_data(lambda: (np.zeros((5, 2)), [0, 1, 0, 1, 0]))
     """
     make = (lambda: data) if isinstance(data, Data | str | tuple) else maker_of(data, "inputs", "__array__")

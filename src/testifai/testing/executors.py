@@ -37,6 +37,9 @@ def check_executor(make: Callable[..., Executor]) -> None:
     handed over in the caller's thread. What was measured already is not measured again, and an interrupt ends the
     run without spoiling what was handed over. Answers to other inquiries come in the order of their jobs.
 
+    Args:
+        make: make(subject, batch_size=, workers=, interrupted=) makes one
+
     >>> from testifai.engine.local import LocalExecutor
     >>> check_executor(LocalExecutor)
     """

@@ -37,6 +37,12 @@ def check_measure(
     change no argument, and no perturbed inputs may score better than the clean ones. What it hands to the model under
     test is declared and counted. It is tried on images and on darker ones, or on the inputs and the perturbation given.
 
+    Args:
+        measure: by name or as an object
+        clean: inputs to try it on; None: images
+        perturb: makes worse ones of them; None: darker ones
+        model: for a measure that asks the model under test
+
     >>> check_measure("ssim")
     """
     clean = example_photographs(INPUTS, (28, 28)) if clean is None else clean

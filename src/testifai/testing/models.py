@@ -26,6 +26,10 @@ def check_model(model: Any, batch: Batch) -> None:
     changing the batch; say the number of its classes truly; repeat itself in threads if it calls itself thread-safe;
     and have a fingerprint that two loads share. Hand over what `ta.scan` takes as a model, or a class of adapters.
 
+    Args:
+        model: what `ta.scan` takes as a model, or a class of adapters
+        batch: at least four inputs
+
     >>> check_model(lambda rows: rows.sum(axis=1), np.arange(12.0).reshape(6, 2))
     """
     make = maker_of(model) if isinstance(model, type) else lambda: model

@@ -32,6 +32,12 @@ def check_oracle(
     (on boxes or label maps, where they are what it judges), or on the `outputs`, on those for clean inputs and on the
     labels given.
 
+    Args:
+        oracle: by name, as an object or a function
+        outputs: to judge; None: scores of four classes, or what else it judges
+        clean: outputs on clean inputs
+        labels: what is right
+
     >>> check_oracle("label")
     """
     make = maker_of(oracle, "judge") if not isinstance(oracle, str | dict) else lambda: oracle

@@ -46,6 +46,12 @@ def check_perturbation(
     three inputs) it is tried on uint8 images, grey and colour, of several sizes, plain black and plain white; one of
     tables on columns of every kind, or on a batch with the columns that `table` says it has.
 
+    Args:
+        perturbation: by name or as an object
+        batch: at least three inputs; None: images of several kinds
+        growing: whether higher severities lead further away; None: what it says of itself
+        table: the columns of the batch
+
     >>> check_perturbation("mnist_c.zoom")
     """
     subject = resolve(perturbation)
@@ -82,6 +88,11 @@ def check_perturbation(
 def example_images(count: int, form: tuple[int, ...] = (28, 28), seed: int = 0) -> NDArray[np.uint8]:
     """Digit-like images: a light stroke with two bends on black, one tint each where there is colour.
 
+    Args:
+        count: how many
+        form: (height, width) or (height, width, channels)
+        seed: of all that is drawn
+
     >>> example_images(5, (28, 28, 3)).shape
     (5, 28, 28, 3)
     """
@@ -99,6 +110,11 @@ def example_images(count: int, form: tuple[int, ...] = (28, 28), seed: int = 0) 
 
 def example_photographs(count: int, form: tuple[int, ...] = (32, 32, 3), seed: int = 0) -> NDArray[np.uint8]:
     """Images like photographs: variation at all scales, channels that go together, objects with edges.
+
+    Args:
+        count: how many
+        form: (height, width) or (height, width, channels)
+        seed: of all that is drawn
 
     >>> example_photographs(5, (28, 28)).shape
     (5, 28, 28)

@@ -31,6 +31,9 @@ def check_strategy(strategy: Any) -> None:
     a run was interrupted; outcomes are looked at and not changed; a description leads back to it. Hand over a
     strategy, or what makes one.
 
+    Args:
+        strategy: one, or what makes one
+
     >>> from testifai.strategies import Ordered
     >>> check_strategy(Ordered(extra=3))
     """

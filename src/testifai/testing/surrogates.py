@@ -27,6 +27,9 @@ def check_surrogate(surrogate: Any) -> None:
     confidence; those of a region lie within those of its tests. `update` on what was fitted must leave it about the
     same. Hand over one that is not fitted, or what makes one.
 
+    Args:
+        surrogate: one that is not fitted, or what makes one
+
     >>> from testifai.surrogates import Forest
     >>> check_surrogate(Forest(trees=5))
     """

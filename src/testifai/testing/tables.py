@@ -15,6 +15,10 @@ from testifai.support.tables import Column, Table, learn
 def example_table(count: int = 400, seed: int = 0) -> tuple[NDArray[np.float64], Table]:
     """Rows, and what is known of their columns.
 
+    Args:
+        count: how many rows
+        seed: of all that is drawn
+
     >>> rows, table = example_table(5)
     >>> rows.shape, table.names
     ((5, 5), ('level', 'amount', 'count', 'member', 'city'))

@@ -20,6 +20,9 @@ def check_technique(technique: Any) -> None:
     lies in 0..1, also from the first part of a sample; where every example fails it says so, and where none does.
     Hand over a technique, or what makes one.
 
+    Args:
+        technique: one, or what makes one
+
     >>> from testifai.operational.srs import SimpleRandom
     >>> check_technique(SimpleRandom())
     """

@@ -33,7 +33,23 @@ class Excluded:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a query found. An interval bound is NaN where a selected test's estimate has none."""
+    """What a query found. An interval bound is NaN where a selected test's estimate has none.
+
+    Attributes:
+        robustness: the mean over the selected tests
+        low: the lower end of its interval
+        high: the upper end
+        drop: robustness less that on clean inputs
+        tests: how many the query selects
+        measured: those whose estimate rests on their own trials alone
+        inferred: those whose estimate rests on other tests too
+        worst: the lowest five: (configuration, estimate, low, high)
+        model_free: (estimate, low, high) from the tests' own trials alone; None where nothing else is behind the
+            answer
+        disagrees: whether these and the surrogate cannot both be right; the answer is then that of the trials
+        excluded: what a limit on quality leaves out; None: there is no limit
+        modelled: what the surrogate said, where it is not the answer
+    """
 
     robustness: float
     low: float

@@ -205,7 +205,12 @@ def compare(
 ) -> Comparison:
     """How the model of run `b` differs from that of run `a`, both of the same space and data.
 
-    With `score`, such as "f1", differences are those of its mean and not of pass rates.
+    Args:
+        a: a run of the first model
+        b: a run of the second, over the same space and data
+        queries: regions to compare over
+        inputs: a query over `label`, such as "label in {3, 5}", for a part of the inputs; None: all
+        score: the name of a score, such as "f1", to compare the means of; None: pass rates
 
     >>> import numpy as np, testifai as ta
     >>> rows = np.linspace(0, 1, 40)[:, None]

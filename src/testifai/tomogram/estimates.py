@@ -135,7 +135,11 @@ class Estimates:
         return self._whole.high.reshape(self.space.shape)
 
     def predict(self, configurations: Iterable[Sequence[int]]) -> tuple[Floats, Floats, Floats]:
-        """Estimate and bounds of some configurations; for spaces too large to enumerate."""
+        """Estimate and bounds of some configurations; for spaces too large to enumerate.
+
+        Args:
+            configurations: severities in axis order, for each
+        """
         ids = np.array([self.space.id(tuple(sigma)) for sigma in configurations], np.int64)
         view = self.view(ids)
         return view.estimate, view.low, view.high
@@ -146,7 +150,11 @@ class Estimates:
         return ("_whole" if self.space.listed else "sample") in vars(self)
 
     def table(self, ids: Ids) -> RateTable:
-        """What is known of some tests; where all are listed, their estimates are made with those of the others."""
+        """What is known of some tests; where all are listed, their estimates are made with those of the others.
+
+        Args:
+            ids: numbers of tests
+        """
         return self._whole.at(ids) if self.space.listed else self.view(ids)
 
     @cached_property
@@ -164,7 +172,11 @@ class Estimates:
         return ids, self.view(ids)
 
     def predicts(self, among: Bits | None = None) -> bool:
-        """Whether tests without trials have an estimate."""
+        """Whether tests without trials have an estimate.
+
+        Args:
+            among: the inputs to look at, as bits in visiting order; None: all
+        """
         return len(self.measured_ids) > 0 and self._fitted(among) is not None
 
     # -- inside -------------------------------------------------------------------------------------------------
@@ -184,7 +196,12 @@ class Estimates:
     ) -> RateTable:
         """Estimates of some configurations, or of all, on all inputs or on a part of them.
 
-        With `chosen`, only these of the tests without trials are predicted.
+        Args:
+            ids: numbers of tests; None: all
+            among: the inputs to look at, as bits in visiting order; None: all
+            confidence: of the interval, above 0 and below 1
+            anytime: whether bounds hold however often one looks
+            chosen: of the tests without trials, those to predict; None: all
         """
         if ids is None:
             passes, trials = self._counts if among is None else self._counted(among)
@@ -228,6 +245,11 @@ class Estimates:
         """Which of these tests' estimates rest on their own trials alone, if so many were made, on so many inputs.
 
         A pooling surrogate leaves alone what there is nothing more to know about, and the clean test.
+
+        Args:
+            ids: numbers of tests
+            trials: how many each has
+            inputs: how many inputs there are
         """
         if not self.pooled:
             return np.asarray(trials > 0)
@@ -248,7 +270,11 @@ class Estimates:
         return passes, trials
 
     def not_listed(self, what: str) -> InputError:
-        """Why there is no array over all tests, and what there is instead."""
+        """Why there is no array over all tests, and what there is instead.
+
+        Args:
+            what: the array that was asked for
+        """
         return InputError(
             f"{what}: an array over {self.space.size:,} tests would be too large (at most {LISTED:,}); "
             "predict(configurations) gives the estimates of chosen tests, query(expression) the mean over a region"
@@ -263,7 +289,11 @@ class Estimates:
         return self._fits.learned() if len(self.measured_ids) else None
 
     def pooling(self, among: Bits | None = None) -> Surrogate | None:
-        """The fitted surrogate, where it is one that estimates every test from all trials and there is need of it."""
+        """The fitted surrogate, where it is one that estimates every test from all trials and there is need of it.
+
+        Args:
+            among: the inputs to look at, as bits in visiting order; None: all
+        """
         return self._fitted(among) if self.pooled else None
 
     @cached_property

@@ -116,7 +116,11 @@ class _Best:
 def prioritised(tomogram: Tomogram, n: int, query: str | None = None, *, once: bool = False) -> Priorities:
     """The `n` trials not run yet that are likeliest to fail, among the tests that a query selects.
 
-    With `once`, one trial for each input that has not failed any of these tests yet: which inputs fail at all.
+    Args:
+        tomogram: a finished run
+        n: how many trials
+        query: the tests to choose from; None: all
+        once: one trial for each input that has not failed any of these tests yet
     """
     return Prioritiser.of(tomogram, query).next(n, once=once)
 

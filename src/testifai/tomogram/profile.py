@@ -65,6 +65,11 @@ def expected(
     such as {"weather": "rain"}. Of very many tests with a probability some are drawn by it, and the interval allows for
     the draw. Where the order of application counts, axes are applied in their order in the space.
 
+    Args:
+        tomogram: the run
+        profile: how probable severities are: a `Profile`, its statements, or an array of the space's shape
+        given: states that are known, such as {"weather": "rain"}; None: nothing is
+
     >>> from testifai.runs.outcomes import Outcomes
     >>> from testifai.perturb import Perturbation
     >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2))

@@ -37,6 +37,21 @@ class Tomogram(Answering):
 
     The bounds of an answer are the mean bounds of its tests, which is conservative, since tests share inputs; where a
     surrogate knows how their errors hang together, bounds from that.
+
+    Attributes:
+        space: the conditions
+        outcomes: what was tried, and what passed
+        order: in which the inputs were visited
+        labels: of the inputs; None: there are none
+        classes: their names
+        population: whether answers are about exactly these inputs, 'data', or about new ones like them, 'future'
+        stopped_early: whether a stopping rule ended tests
+        surrogate: what estimates every test: a name, an object, or None for raw rates
+        seed: of the run
+        provenance: what else the run file says of it
+        quality: how plausible the inputs of each test are; None: not measured
+        ended_by_width: whether the rule looked at nothing but widths
+        score: the score that this is about; None: pass rates
     """
 
     # What else there is to know of the same trials, by the name of a score.
@@ -59,6 +74,9 @@ class Tomogram(Answering):
         """What there is to know about the mean of a score, in all the words of pass rates; None: these themselves.
 
         Every trial counts by its score. Whatever takes a tomogram takes this one.
+
+        Args:
+            name: of a score of the run's oracle; None: pass rates
         """
         if name == self.score:
             return self
@@ -85,8 +103,11 @@ class Tomogram(Answering):
     ) -> Answer:
         """The mean robustness over the tests an expression selects, for all inputs or a part of them.
 
-        `inputs` is a query over `label`, such as "label in {3, 5}"; with `score`, such as "f1", it is the mean of that
-        and not the pass rate.
+        Args:
+            expression: a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1"
+            inputs: a query over `label`, such as "label in {3, 5}", for a part of the inputs; None: all
+            confidence: of the interval, above 0 and below 1
+            score: the name of a score, such as "f1", whose mean is asked for; None: the pass rate
         """
         if score is not None:
             return self.scored(score).query(expression, inputs, confidence=confidence)
@@ -95,11 +116,20 @@ class Tomogram(Answering):
         return replace(answer, excluded=self._excluded(expression, part, confidence))
 
     def queries(self, expressions: Sequence[str], inputs: str | None = None) -> list[Answer]:
-        """Answers to several queries whose intervals hold together, all at once, at 95 % (Bonferroni)."""
+        """Answers to several queries whose intervals hold together, all at once, at 95 % (Bonferroni).
+
+        Args:
+            expressions: queries, as for `query`
+            inputs: a query over `label`, such as "label in {3, 5}", for a part of the inputs; None: all
+        """
         return [self.query(one, inputs, confidence=confidence_each(len(expressions))) for one in expressions]
 
     def select(self, expression: str) -> NDArray[np.bool_]:
-        """Which tests an expression selects, flat by configuration id; selecting none is an error."""
+        """Which tests an expression selects, flat by configuration id; selecting none is an error.
+
+        Args:
+            expression: a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1"
+        """
         if not self.space.listed:
             raise self.not_listed("select")
         compiled = self._compiled(expression)
@@ -112,6 +142,9 @@ class Tomogram(Answering):
         """What an expression selects, however many tests that are; selecting none is an error.
 
         It knows the number of its tests, draws some of them, and tells whether a test is one of them.
+
+        Args:
+            expression: a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1"
         """
         compiled = self._compiled(expression)
         found = Selection(self.space, compiled)
@@ -120,7 +153,11 @@ class Tomogram(Answering):
         return found
 
     def chosen(self, expression: str) -> Chosen:
-        """The tests that an expression selects, or a sample of them where they are more than are listed."""
+        """The tests that an expression selects, or a sample of them where they are more than are listed.
+
+        Args:
+            expression: a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1"
+        """
         if self.space.listed:
             return Chosen.all_of(np.flatnonzero(self.select(expression)))
         return Chosen.some_of(self.selection(expression), self._standing(DRAWN), self.seed)
@@ -180,6 +217,11 @@ class Tomogram(Answering):
 
         They are those of the surrogate, where one stands behind the answer. Where the tests' own trials contradict it,
         one of the two misleads: the bounds are the outer ones of both.
+
+        Args:
+            expression: a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1"
+            inputs: a query over `label`, such as "label in {3, 5}", for a part of the inputs; None: all
+            looks: how many questions share the 5 % risk
         """
         confidence = confidence_each(looks)
         chosen, part = self.chosen(expression), self._part(inputs)
@@ -197,6 +239,11 @@ class Tomogram(Answering):
 
         It is the mean of the tests' own, at one threshold of overlap `iou` or over the ten from 0.5 to 0.95, with an
         interval for images like these. Needs a run with `keep = ["detections"]`.
+
+        Args:
+            expression: a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1"
+            iou: the least overlap of boxes that belong together; None: the mean over the ten from 0.5 to 0.95
+            confidence: of the interval, above 0 and below 1
         """
         chosen, tried = self.chosen(expression), self.measured_ids
         ids = tried[chosen.contains(tried)]
@@ -218,14 +265,20 @@ class Tomogram(Answering):
         """The robustness to expect in operation, tests weighted by how probable their conditions are.
 
         See `testifai.tomogram.profile.expected`.
+
+        Args:
+            profile: how probable severities are: a `Profile`, its statements, or an array of the space's shape
+            given: states that are known, such as {"weather": "rain"}; None: nothing is
         """
         return expected(self, profile, given)
 
     def benchmark(self, suite: str | None = None, baseline: Any = None) -> Benchmark:
         """What papers report of a suite: mean accuracy over single perturbations, mCE, relative mCE, the worst one.
 
-        Errors are divided by those of `baseline`: another run of the same suite, or a table of errors such as
-        {"fog": 0.82, …, "clean": 0.435}, both taken as exact; for ImageNet-C those published of AlexNet.
+        Args:
+            suite: its name; None: told from the axes
+            baseline: what errors are divided by: another run of the suite, or errors by perturbation,
+                {"fog": 0.82, …, "clean": 0.435}, both taken as exact; None: for ImageNet-C those published of AlexNet
         """
         return benchmark(self, suite, baseline)
 

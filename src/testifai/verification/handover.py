@@ -132,9 +132,15 @@ def hand_over(
 ) -> Handover:
     """The hand-over of a region of a space for one input of the data.
 
-    `region` is a query whose severities are a box, such as "brightness <= 3 and contrast <= 2"; `levels` gives the
-    range of an axis's parameter itself, as {"brightness": (0, 35)}. The answer is to stay the label or, with the
-    oracle "consistency", the answer to the clean input. `rounded` has the graph round pixels as perturbations do.
+    Args:
+        model: an .onnx file, or what `ta.scan` takes
+        data: what `ta.scan` takes: (inputs, labels), a path, a data set, a frame
+        space: its axes
+        index: the number of the input
+        region: a query whose severities are a box, such as "brightness <= 3 and contrast <= 2"
+        levels: the range of an axis's parameter itself, {"brightness": (0, 35)}
+        rounded: whether the graph rounds pixels as perturbations do
+        oracle: "consistency": the answer is to stay that to the clean input; None: the label
     """
     options = {} if oracle is None else {"oracle": oracle}
     session = Session(model, data, space, **options)

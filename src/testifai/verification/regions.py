@@ -56,6 +56,11 @@ class Region:
 def region_of(space: Space, query: str | None = None, levels: Levels | None = None) -> Region:
     """The region of a query's severities, of parameters given by axis, or of both; axes that neither names are off.
 
+    Args:
+        space: its axes
+        query: whose severities are a box; None: none
+        levels: the range of an axis's parameter itself; None: none
+
     >>> space = Space({"bright": "deeptest.brightness", "contrast": "deeptest.contrast"})
     >>> print(*region_of(space, "bright <= 3 and contrast in {1, 2}").ranges, sep="; ")
     bright (deeptest.brightness): 0 to 60; contrast (deeptest.contrast): 1.2 to 1.6

@@ -19,6 +19,13 @@ VERSIONS = ("1.0", "2.0")
 def property_text(ranges: Sequence[Range], label: int, classes: int, *, version: str = "1.0", about: str = "") -> str:
     """One input for each range, one output for each class; a counterexample scores another class at least as high.
 
+    Args:
+        ranges: one input for each
+        label: the right class
+        classes: how many there are
+        version: of VNN-LIB
+        about: a comment for its first lines
+
     >>> from testifai.perturb import get
     >>> print(property_text([Range("light", get("deeptest.brightness"), 0.0, 20.0)], 0, 2))
     ; X_0 = light (deeptest.brightness): 0 to 20

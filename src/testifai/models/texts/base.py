@@ -22,10 +22,15 @@ class NetworkPart(ModelPart):
     """What a spec may say of a network that reads texts."""
 
     max_length: Count | None = None
+    """Tokens after which a text is cut off."""
     device: str | None = None
+    """Where it runs, such as `cuda`; default: `cpu`."""
     threads: Count | None = None
+    """Threads of one inference; default: 1."""
     cache_mb: Megabytes | None = None
+    """Memory for the scores of texts that come again; default: 256."""
     batch_size: Count | None = None
+    """Inputs handed to the model at once; default: what is quickest."""
 
 
 class TextModel(Model):

@@ -133,7 +133,9 @@ class EncoderPart(NetworkPart):
     """A sentence encoder in a folder, and the head on its embeddings."""
 
     encoder: File
+    """The folder, as sentence-transformers writes it."""
     head: File | None = None
+    """An `.npz` file with the head on the embeddings; default: `head.npz` in the folder."""
 
     FILES: ClassVar = ("encoder", "head")
 

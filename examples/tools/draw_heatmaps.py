@@ -1,6 +1,6 @@
 """Draw a three-axis run as heat maps in one SVG file: a panel per severity of the last axis.
 
-python examples/draw_heatmaps.py RUN.db picture.svg
+python examples/tools/draw_heatmaps.py RUN.db picture.svg
 """
 
 from __future__ import annotations

