@@ -27,6 +27,7 @@ from testifai.commands.export import export
 from testifai.commands.hunt import hunt
 from testifai.commands.independence import independence
 from testifai.commands.init import init
+from testifai.commands.label import label
 from testifai.commands.merge import merge
 from testifai.commands.perturbations import perturbations
 from testifai.commands.plugins import plugins
@@ -75,7 +76,7 @@ def _root(
 # In the order that --help lists them.
 for command in (
     demo, init, run, query, show, export, check, perturbations, plugins, merge, compare, independence, benchmark,
-    report, explore, errors, validity, sweep, calibrate, select, estimate,
+    report, explore, errors, validity, sweep, calibrate, select, label, estimate,
     hunt, verify,
 ):  # fmt: skip
     app.command()(command)

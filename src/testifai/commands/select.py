@@ -148,7 +148,7 @@ def _say(written: Written, chosen: Selection, out: Path) -> None:
     )
     if written.sheet is not None:
         say(f"Look at them in {written.sheet}")
-    say(f"Next: fill in the column label from the top, then testifai estimate {out}")
+    say(f"Next: testifai label {written.path} (or fill in its column label from the top), then testifai estimate {out}")
 
 
 @contextmanager
