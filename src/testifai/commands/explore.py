@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import say_code
+from testifai.commands import completion
+from testifai.commands.common import SpecOption, say_code
 from testifai.commands.serving import HostOption, OpenOption, PortOption, address_of, serve
 from testifai.errors import InputError
 from testifai.support.libraries import load
@@ -17,11 +18,14 @@ PORT = 8050
 
 
 def explore(
-    run_files: Annotated[list[Path], typer.Argument(help="Run files made by testifai run.", metavar="RUN.db…")],
+    run_files: Annotated[
+        list[Path],
+        typer.Argument(help="Run files made by testifai run.", metavar="RUN.db…", autocompletion=completion.runs),
+    ],
     host: HostOption = "127.0.0.1",
     port: PortOption = PORT,
     browser: OpenOption = False,
-    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or the run is not yours.")] = None,
+    spec: SpecOption = None,
 ) -> None:
     """Look at one run, or compare several, in the browser. Ctrl-C ends it."""
     if find_spec("dash") is None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from testifai.commands import completion
 from testifai.commands.common import say
 from testifai.commands.serving import HostOption, OpenOption, PortOption, address_of, serve
 from testifai.support.libraries import load
@@ -16,7 +17,14 @@ PORT = 8051
 
 
 def label(
-    file: Annotated[Path, typer.Argument(help="A file to fill in, made by testifai select.", metavar="FILE.csv")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A file to fill in, made by testifai select.",
+            metavar="FILE.csv",
+            autocompletion=completion.files(".csv"),
+        ),
+    ],
     show_prediction: Annotated[
         bool, typer.Option("--show-prediction", help="Show what the model says; people then tend to agree with it.")
     ] = False,
