@@ -8,7 +8,7 @@ import pytest
 
 from testifai.data import Data, from_arrays
 from testifai.errors import InputError
-from testifai.operational.shown import KeptInputs, have_pictures, packed, shown
+from testifai.operational.shown import KeptInputs, cells, have_pictures, packed, shown
 from testifai.support.tables import Column, learn
 
 PICTURES = np.zeros((3, 8, 8), np.uint8)
@@ -23,6 +23,7 @@ def test_rows_of_a_table_have_the_names_of_their_columns():
     rows = np.array([[30.0, 0.0], [np.nan, 1.0]])
     data = Data(rows, schema=learn([Column("age"), Column("sex", "category", ("f", "m"))], rows))
     assert list(shown(data, [1])) == [{"columns": [["age", "missing"], ["sex", "m"]]}]
+    assert cells(data, [1, 0]) == ["age missing; sex m", "age 30; sex f"]  # not the numbers of the categories
     (plain,) = shown(from_arrays(np.array([[1.5, 2.0], [3.0, 4.0]])), [0])
     assert [value for _, value in plain["columns"]] == ["1.5", "2"]
 

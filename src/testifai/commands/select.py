@@ -151,7 +151,7 @@ def _say(written: Written, chosen: Selection, out: Path) -> None:
         f"({chosen.technique.name}, {chosen.tests} labels in all{of_all})"
     )
     if written.sheet is not None:
-        say(f"Look at them in {written.sheet}")
+        say(f"All of them on a sheet, with what the model says: {written.sheet}")
     say(f"Next: testifai label {written.path} (or fill in its column label from the top), then testifai estimate {out}")
 
 

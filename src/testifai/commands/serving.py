@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -33,8 +34,8 @@ def serve(server: Any, what: str, address: str, *, note: str | None = None, brow
     if browser:
         typer.launch(address)
     try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        say("Stopped.")
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
     finally:
         server.server_close()
+    say("Stopped.")

@@ -14,11 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from testifai import models
 from testifai.data import Data
-from testifai.data import rows as rows_of
 from testifai.data.image_files import ImageFiles
 from testifai.errors import InputError
 from testifai.operational import sheet
@@ -34,11 +31,7 @@ from testifai.operational.labelling import (
     write_new,
 )
 from testifai.operational.selection import SUFFIX, Selection, Standing, data_fingerprint, read
-from testifai.operational.shown import have_pictures, inputs_path, packed, pictures
-from testifai.support.batches import are_pairs
-
-_TEXT_LIMIT = 30_000  # characters; a cell of a spreadsheet takes little more
-_TABLE_LIMIT = 64  # columns; wider rows say nothing to a reader
+from testifai.operational.shown import cells, have_pictures, inputs_path, packed, pictures
 
 
 @dataclass(frozen=True)
@@ -266,8 +259,7 @@ def _write_sheet(selection: Selection, data: Data, path: Path, examples: list[in
 def _write_table(selection: Selection, data: Data, path: Path, examples: list[int], known: Mapping[int, int]) -> None:
     """The file to fill in, and before it what `testifai label` shows for its rows."""
     write_new(inputs_path(path), packed(selection.tag, data, examples))
-    places = _places(data, examples)
-    shown = [] if have_pictures(data) else _shown(rows_of(data.inputs, np.array(examples, np.intp)))
+    places, shown = _places(data, examples), cells(data, examples)
     header = [ID, WHERE, *(["input"] if shown else []), "predicted", "confidence", LABEL, SELECTION]
     rows: list[list[object]] = []
     for row, example in enumerate(examples):
@@ -284,13 +276,3 @@ def _places(data: Data, examples: list[int]) -> list[str]:
         return [f"{data.name}[{example}]" for example in examples]
     names = data.inputs.files.names
     return [Path(data.name, names[example]).as_posix() for example in examples]
-
-
-def _shown(inputs: Any) -> list[str]:
-    """Inputs that can be read in a cell: texts, and short rows of numbers."""
-    if isinstance(inputs, list):
-        texts = [" / ".join(pair) for pair in inputs] if are_pairs(inputs) else inputs
-        return [text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + "…" for text in texts]
-    if inputs.ndim <= 2 and inputs[0].size <= _TABLE_LIMIT:
-        return ["[" + ", ".join(f"{value:.6g}" for value in np.ravel(row)) + "]" for row in inputs]
-    return []

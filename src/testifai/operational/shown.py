@@ -10,7 +10,7 @@ import json
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,12 +20,14 @@ from testifai.data.image_files import ImageFiles
 from testifai.errors import InputError
 from testifai.operational import sheet
 from testifai.support import images
-from testifai.support.batches import are_images
+from testifai.support.batches import are_images, are_pairs
 
 SUFFIX = ".inputs.zip"
 LARGEST = 1024  # pixels on the longer side of a picture; larger ones are shrunk
 LOSSLESS = 96  # pixels up to which every one is kept
 MOST_BYTES = 64 << 20  # of one input; more is not ours
+_TEXT_LIMIT = 30_000  # characters; a cell of a spreadsheet takes little more
+_TABLE_LIMIT = 64  # columns; wider rows say nothing to a reader
 _NUMBERS = 256  # of an input that is neither picture, text nor row
 
 Shown = dict[str, Any]
@@ -61,6 +63,21 @@ def shown(data: Data, examples: list[int]) -> Iterator[Shown]:
             numbers = np.ravel(one)
             more = ", …" if numbers.size > _NUMBERS else ""
             yield {"texts": [", ".join(f"{number:.4g}" for number in numbers[:_NUMBERS].tolist()) + more]}
+
+
+def cells(data: Data, examples: list[int]) -> list[str]:
+    """Inputs that can be read in a cell of a table: texts, and short rows; none where they are something else."""
+    if have_pictures(data):
+        return []
+    inputs = rows_of(data.inputs, np.array(examples, np.intp))
+    if isinstance(inputs, list):
+        texts = cast(list[str], [" / ".join(pair) for pair in inputs] if are_pairs(inputs) else inputs)
+        return [text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + "…" for text in texts]
+    if inputs.ndim > 2 or inputs[0].size > _TABLE_LIMIT:
+        return []
+    if data.schema is not None:
+        return ["; ".join(f"{name} {value}" for name, value in one["columns"]) for one in shown(data, examples)]
+    return ["[" + ", ".join(f"{value:.6g}" for value in np.ravel(row)) + "]" for row in inputs]
 
 
 def inputs_path(path: Path) -> Path:
