@@ -115,6 +115,26 @@ def test_label_three_undo_one_reload(opened):
     assert page.labels() == ["dog", "frog", "cat", "cat", "cat"]
 
 
+def test_labels_that_were_just_changed_are_shown_as_they_are(opened):
+    page = opened(["a", "b", "c"], Classes(ANIMALS))
+    pressed = "[...document.querySelectorAll('[aria-pressed=true]')].map(button => button.value)"
+    page.shows(1, "0 of 3 labelled")
+    page.press("1")
+    page.shows(2, "1 of 3 labelled")
+    page.press("ArrowRight")
+    page.shows(3, "1 of 3 labelled")
+    page.press("2")
+    page.shows(2, "2 of 3 labelled")
+    page.press("ArrowRight")
+    page.shows(3, "2 of 3 labelled")
+    assert page.page.evaluate(pressed) == ["dog"]
+    page.press("ArrowLeft")
+    page.shows(2, "2 of 3 labelled")
+    page.press("Backspace")
+    page.shows(3, "1 of 3 labelled")
+    assert page.page.evaluate(pressed) == []
+
+
 def test_many_classes_by_a_part_of_their_name_and_pictures(opened):
     page = opened(np.zeros((3, 28, 28), np.uint8), Classes(MANY), colours="dark")
     page.shows(1, "0 of 3 labelled")

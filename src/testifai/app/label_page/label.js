@@ -7,7 +7,7 @@ let task = null;    // file, classes, how far it is
 let row = null;     // the row that is shown; null: none is left
 let busy = false;   // an answer is on its way: nobody has seen the next input yet
 let first = 0;      // which of the matching classes Enter takes
-const seen = new Map();  // inputs fetched before they are needed
+const ahead = new Map();  // the input that probably comes next, fetched before it is needed
 
 async function ask(path, given) {
     const options = given === undefined ? {} : {
@@ -39,20 +39,20 @@ async function act(work) {
 }
 
 const fetched = number => {
-    if (!seen.has(number)) {
-        const asked = ask(`rows/${number}`);
-        asked.catch(() => seen.delete(number));
-        seen.set(number, asked);
-    }
-    return seen.get(number);
+    const found = ahead.get(number) || ask(`rows/${number}`);
+    ahead.clear();
+    return found;
 };
 
 const answer = label => row !== null && act(async () => move(await ask("answer", {row, label})));
-const undo = () => act(async () => move(await ask("undo", {})));
-const go = by => act(async () => show(Math.max(0, Math.min(task.rows - 1, (row === null ? task.rows : row) + by))));
+const undo = () => task !== null && act(async () => {
+    const standing = await ask("undo", {});
+    ahead.clear();  // it may be what was undone
+    await move(standing);
+});
+const go = by => task !== null && act(async () => show(Math.max(0, Math.min(task.rows - 1, (row === null ? task.rows : row) + by))));
 
 async function move(standing) {
-    for (const changed of [row, standing.next]) if (changed !== task.next + 1) seen.delete(changed);
     Object.assign(task, standing);
     await show(task.next);
 }
@@ -75,7 +75,11 @@ async function show(number) {
     $("box").value = "";
     filter();
     ($("box-label").hidden ? document.querySelector("main") : $("box")).focus({preventScroll: true});
-    if (number !== null && number + 1 < task.rows) fetched(number + 1).catch(() => {});
+    if (number !== null && number + 1 < task.rows) {
+        const asked = ask(`rows/${number + 1}`);
+        asked.catch(() => ahead.clear());
+        ahead.set(number + 1, asked);
+    }
 }
 
 function element(tag, text, attributes = {}) {
@@ -132,10 +136,11 @@ function matching() {
 function filter() {
     if (!task.classes || $("box-label").hidden) return;
     const found = matching(), typed = $("box").value.trim() !== "";
+    const places = new Map(found.map((button, place) => [button, place]));
     first = Math.max(0, Math.min(first, found.length - 1));
     for (const button of $("classes").children) {
-        button.hidden = !found.includes(button);
-        button.style.order = found.indexOf(button);
+        button.hidden = !places.has(button);
+        button.style.order = places.get(button);
         button.classList.toggle("first", typed && button === found[first]);
     }
     if (typed && found.length) found[first].scrollIntoView({block: "nearest"});
@@ -156,6 +161,7 @@ function choose(by) {
 }
 
 function press(event) {
+    if (event.isComposing) return;
     const typing = event.target === $("box") && $("box").value !== "";
     const undoing = event.key === "Backspace" || (event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey));
     if (event.altKey || ((event.ctrlKey || event.metaKey) && !undoing)) return;
