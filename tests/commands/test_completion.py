@@ -90,7 +90,7 @@ def test_nothing_heavy_is_imported_for_it(folder, line):
     made = subprocess.run(
         [sys.executable, "-c", script], env={**os.environ, **asking(line)}, capture_output=True, text=True, timeout=120
     )
-    assert (made.returncode, made.stderr) == (0, "[]\n")
+    assert (made.returncode, made.stderr.splitlines()[-1]) == (0, "[]")
     assert made.stdout
 
 
