@@ -22,8 +22,8 @@ def summary(counted: Iterable[Page]) -> str:
     told = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
     return (
         f"docs: {len(steps) - reasons.total()} blocks and commands executed, "
-        f"{reasons.total()} not{f' ({told})' if told else ''}; {len(mentions)} more commands are named in sentences, and "
-        f"exist, {sum(step.reason is not None for step in mentions)} where the page says why they are not run"
+        f"{reasons.total()} not{f' ({told})' if told else ''}; {len(mentions)} more commands are named in sentences, "
+        f"and exist, {sum(step.reason is not None for step in mentions)} where the page says why they are not run"
     )
 
 
