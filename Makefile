@@ -137,4 +137,4 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .venv-wheel dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) .venv-wheel dist site .mypy_cache examples/.mypy_cache .pytest_cache .ruff_cache .hypothesis

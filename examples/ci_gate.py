@@ -63,14 +63,13 @@ at_least = 0.80
 
 # %%
 def pytest() -> int:
-    """Run the project's tests, as CI would."""
-    print("$ pytest", flush=True)
+    """Run the project's tests, as CI would, and show what is said."""
     # Whatever other plugins this environment has are left out, so that the output is the same everywhere.
     alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "testifai.pytest_plugin", "--rootdir=.", "tests"]
-    code = subprocess.run(command, env=alone, check=False).returncode
-    print(f"exit code {code}\n", flush=True)
-    return code
+    done = subprocess.run(command, env=alone, capture_output=True, text=True, check=False)
+    print(f"$ pytest\n{done.stdout}{done.stderr}exit code {done.returncode}\n")
+    return done.returncode
 
 
 assert pytest() == 1

@@ -25,10 +25,10 @@ for name in ("lenet5.onnx", "digits.npz"):
 
 
 def testifai(*words: str) -> None:
-    """Type a command."""
-    print(f"$ testifai {shlex.join(words)}", flush=True)
-    subprocess.run([sys.executable, "-m", "testifai", *words], check=True)
-    print(flush=True)
+    """Type a command, and show what it says."""
+    done = subprocess.run([sys.executable, "-m", "testifai", *words], capture_output=True, text=True, check=False)
+    print(f"$ testifai {shlex.join(words)}\n{done.stdout}{done.stderr}")
+    done.check_returncode()
 
 
 # %% [markdown]

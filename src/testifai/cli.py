@@ -27,6 +27,7 @@ from testifai.commands.export import export
 from testifai.commands.hunt import hunt
 from testifai.commands.independence import independence
 from testifai.commands.init import init
+from testifai.commands.label import label
 from testifai.commands.merge import merge
 from testifai.commands.perturbations import perturbations
 from testifai.commands.plugins import plugins
@@ -43,10 +44,13 @@ from testifai.errors import InputError
 from testifai.support import streams
 from testifai.support.printable import printable
 
+NAME = "testifai"
+COMPLETE = "_TESTIFAI_COMPLETE"  # set by a shell that asks what may come next
+COMPLETION = {"--install-completion", "--show-completion"}
+
 app = typer.Typer(
-    name="testifai",
+    name=NAME,
     help="How a trained model behaves under every combination of real-world conditions.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -76,7 +80,7 @@ def _root(
 # In the order that --help lists them.
 for command in (
     demo, init, spec, run, query, show, export, check, perturbations, plugins, merge, compare, independence, benchmark,
-    report, explore, errors, validity, sweep, calibrate, select, estimate,
+    report, explore, errors, validity, sweep, calibrate, select, label, estimate,
     hunt, verify,
 ):  # fmt: skip
     app.command()(command)
@@ -88,6 +92,8 @@ def main() -> None:
     verbose = any(flag in arguments for flag in ("-v", "--verbose"))
     # -v is welcome anywhere on the line, not only before the command.
     arguments = [flag for flag in arguments if flag not in {"-v", "--verbose"}] or ["--help"]
+    if os.environ.get(COMPLETE) or COMPLETION.intersection(arguments[:1]):
+        app(arguments, prog_name=NAME)  # typer answers the shell, and ends
     streams.degrade()
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr

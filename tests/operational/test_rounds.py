@@ -89,7 +89,7 @@ def test_what_is_written(tmp_path):
     page = (tmp_path / "to_label.html").read_text()
     assert page.count("<img") == 30
     assert sorted(file.name for file in tmp_path.iterdir()) == [
-        "to_label.csv", "to_label.html", "to_label.selection.npz",
+        "to_label.csv", "to_label.html", "to_label.inputs.zip", "to_label.selection.npz",
     ]  # fmt: skip
 
 

@@ -1,7 +1,8 @@
-"""Who may ask the explorer what: this machine only, or whoever holds the token; small requests; no other site."""
+"""Who may ask a page of ours what: this machine only, or whoever holds the token; small requests; no other site."""
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import ipaddress
 import logging
@@ -11,7 +12,7 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 LARGEST_REQUEST = 1_000_000  # bytes
-COOKIE = "testifai_token"
+COOKIE = "testifai_token_"
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
 # Plotly compiles shaders' wrappers at run time, and Dash starts from a script inside the page.
 POLICY = (
@@ -40,11 +41,17 @@ def new_token() -> str:
     return secrets.token_urlsafe(24)
 
 
+def cookie_of(token: str) -> str:
+    """The cookie that holds a token; browsers have one set of cookies for all ports, and several pages may be open."""
+    return COOKIE + hashlib.sha256(token.encode()).hexdigest()[:8]
+
+
 def protect(server: Any, token: str | None) -> None:
     """Guard a Flask server. Without a token it answers to this machine's own names only."""
     import flask
     from werkzeug.exceptions import HTTPException
 
+    cookie = cookie_of(token or "")
     server.config["MAX_CONTENT_LENGTH"] = LARGEST_REQUEST
 
     @server.before_request  # type: ignore[untyped-decorator]
@@ -56,9 +63,9 @@ def protect(server: Any, token: str | None) -> None:
         given = flask.request.args.get("token")
         if given is not None and _same(given, token):
             return None
-        if _same(flask.request.cookies.get(COOKIE, ""), token):
+        if _same(flask.request.cookies.get(cookie, ""), token):
             return None
-        return _refused(401, "a token is needed: open the address that testifai explore printed")
+        return _refused(401, "a token is needed: open the address that testifai printed")
 
     @server.after_request  # type: ignore[untyped-decorator]
     def dress(response: Any) -> Any:
@@ -66,7 +73,7 @@ def protect(server: Any, token: str | None) -> None:
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Referrer-Policy"] = "no-referrer"
         if token is not None and _same(flask.request.args.get("token", ""), token):
-            response.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
+            response.set_cookie(cookie, token, httponly=True, samesite="Strict")
         return response
 
     @server.errorhandler(Exception)  # type: ignore[untyped-decorator]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from typing import Any
 
-from testifai.app import callbacks, layout, scripts, security, sketch
+from testifai.app import callbacks, layout, listening, scripts, security, sketch
 from testifai.app.state import Runs
-from testifai.errors import InputError
 from testifai.support.libraries import load
 
 
@@ -33,19 +31,4 @@ def build(runs: Runs, token: str | None = None) -> Any:
 
 def listen(app: Any, host: str, port: int) -> Any:
     """A server that has its port, ready for `serve_forever`; port 0 takes any that is free."""
-    from werkzeug.serving import WSGIRequestHandler, make_server
-
-    class Quiet(WSGIRequestHandler):
-        def log_request(self, *_: Any) -> None:
-            """Requests are not listed: an address may hold the token."""
-
-    try:
-        socket.getaddrinfo(host, port)
-    except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or "not a name"
-        raise InputError(f"--host: {host!r} is not an address of this machine ({why}); leave it out") from None
-    try:
-        return make_server(host, port, app.server, threaded=True, request_handler=Quiet)
-    except (OSError, SystemExit) as error:  # werkzeug itself ends the process when a port is taken
-        why = error.strerror if isinstance(error, OSError) and error.strerror else "the port is taken"
-        raise InputError(f"--port: cannot listen on {host}:{port}: {why}; try --port 0 for any free one") from None
+    return listening.listen(app.server, host, port)

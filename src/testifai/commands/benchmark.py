@@ -7,12 +7,16 @@ from typing import Annotated
 
 import typer
 
+from testifai.commands import completion
 from testifai.commands.common import Json, RunFile, print_json
 
 
 def benchmark(
     run_file: RunFile,
-    suite: Annotated[str | None, typer.Option(help="Which suite, where the run has axes of several.")] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(help="Which suite, where the run has axes of several.", autocompletion=completion.suites),
+    ] = None,
     baseline: Annotated[
         Path | None, typer.Option(help="A run of the model to divide errors by (ImageNet-C: AlexNet, published).")
     ] = None,

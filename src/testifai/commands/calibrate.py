@@ -7,16 +7,13 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, SpecFile, WorkersOption
+from testifai.commands.common import Json, PerturbationOption, SpecFile, WorkersOption
 from testifai.commands.sweep import sweep
 
 
 def calibrate(
     spec: SpecFile,
-    perturbation: Annotated[
-        list[str] | None,
-        typer.Option("--perturbation", "-p", help="An axis of the spec or a name; default: all axes with a level."),
-    ] = None,
+    perturbation: PerturbationOption = None,
     drops: Annotated[
         list[float] | None,
         typer.Option(help="By how much accuracy has fallen at each severity; default: 0.01, 0.05, 0.1, 0.2, 0.4."),

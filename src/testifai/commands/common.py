@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from testifai.commands import completion
 from testifai.errors import InputError
 from testifai.support.printable import printable, printable_json
 
@@ -19,15 +20,37 @@ if TYPE_CHECKING:
     from testifai.scans.spec import Spec
 
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
-RunFile = Annotated[Path, typer.Argument(help="A run file made by testifai run.", metavar="RUN.db")]
+RunFile = Annotated[
+    Path, typer.Argument(help="A run file made by testifai run.", metavar="RUN.db", autocompletion=completion.runs)
+]
 Score = Annotated[str | None, typer.Option(help="The mean of this score, such as f1, and not the pass rate.")]
-SpecFile = Annotated[Path, typer.Argument(help="A spec file; testifai init writes one.", metavar="SPEC.toml")]
+SpecFile = Annotated[
+    Path,
+    typer.Argument(help="A spec file; testifai init writes one.", metavar="SPEC.toml", autocompletion=completion.specs),
+]
+SpecOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--spec",
+        help="The spec, if it was moved since or the run is not yours.",
+        autocompletion=completion.specs,
+    ),
+]
 ArityOption = Annotated[
     int | None, typer.Option("--arity", min=1, help="Parts of a system built on the model, such as an adder of 2.")
 ]
 CombineOption = Annotated[
     str | None,
     typer.Option("--combine", help="What a system makes of its parts' labels: MODULE:FUNCTION of yours; default: sum."),
+]
+PerturbationOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--perturbation",
+        "-p",
+        help="An axis of the spec or a name; default: all axes with a level.",
+        autocompletion=completion.perturbations,
+    ),
 ]
 WorkersOption = Annotated[
     str | None,

@@ -7,12 +7,20 @@ from typing import Annotated
 
 import typer
 
+from testifai.commands import completion
 from testifai.commands.common import Json, Score, print_json, say
 
 
 def compare(
-    run_a: Annotated[Path, typer.Argument(help="The run to compare with.", metavar="A.db")],
-    run_b: Annotated[Path, typer.Argument(help="A run of another model in the same space.", metavar="B.db")],
+    run_a: Annotated[
+        Path, typer.Argument(help="The run to compare with.", metavar="A.db", autocompletion=completion.runs)
+    ],
+    run_b: Annotated[
+        Path,
+        typer.Argument(
+            help="A run of another model in the same space.", metavar="B.db", autocompletion=completion.runs
+        ),
+    ],
     queries: Annotated[
         list[str] | None, typer.Option("--query", "-q", help="Also over these tests; may be given several times.")
     ] = None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from testifai.commands import completion
 from testifai.commands.common import (
     ArityOption,
     CombineOption,
@@ -36,7 +37,11 @@ NO_SYSTEM = "--measured: there is no system to measure; give --arity or --combin
 def errors(
     source: Annotated[
         Path,
-        typer.Argument(help="A run file with predicted classes, or a spec to measure.", metavar="RUN.db|SPEC.toml"),
+        typer.Argument(
+            help="A run file with predicted classes, or a spec to measure.",
+            metavar="RUN.db|SPEC.toml",
+            autocompletion=completion.files(".db", ".toml"),
+        ),
     ],
     arity: ArityOption = None,
     combine: CombineOption = None,

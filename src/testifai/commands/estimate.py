@@ -7,12 +7,18 @@ from typing import Annotated
 
 import typer
 
+from testifai.commands import completion
 from testifai.commands.common import Json, print_json, say
 
 
 def estimate(
     files: Annotated[
-        list[Path], typer.Argument(help="Filled in; further rounds beside it are found.", metavar="FILE.csv")
+        list[Path],
+        typer.Argument(
+            help="Filled in; further rounds beside it are found.",
+            metavar="FILE.csv",
+            autocompletion=completion.files(".csv"),
+        ),
     ],
     require: Annotated[
         float | None,

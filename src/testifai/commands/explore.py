@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import say, say_code
+from testifai.commands import completion
+from testifai.commands.common import SpecOption, say_code
+from testifai.commands.serving import HostOption, OpenOption, PortOption, address_of, serve
 from testifai.errors import InputError
 from testifai.support.libraries import load
 
@@ -16,13 +18,14 @@ PORT = 8050
 
 
 def explore(
-    run_files: Annotated[list[Path], typer.Argument(help="Run files made by testifai run.", metavar="RUN.db…")],
-    host: Annotated[str, typer.Option(help="Address to serve on; any but this machine's own needs a token.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")] = PORT,
-    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
-    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or the run is not yours.")] = None,
+    run_files: Annotated[
+        list[Path],
+        typer.Argument(help="Run files made by testifai run.", metavar="RUN.db…", autocompletion=completion.runs),
+    ],
+    host: HostOption = "127.0.0.1",
+    port: PortOption = PORT,
+    browser: OpenOption = False,
+    spec: SpecOption = None,
 ) -> None:
     """Look at one run, or compare several, in the browser. Ctrl-C ends it."""
     if find_spec("dash") is None:
@@ -43,16 +46,6 @@ def explore(
     server = listen(build(runs, token), host, port)
     # Not before: the page, and a first picture on it, need no estimates.
     runs.warm()
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{server.port}/" + ("" if token is None else f"?token={token}")
-    say(f"Exploring {', '.join(runs.names)} at {address} (Ctrl-C ends it)")
-    if token is not None:
-        say("note: other machines can reach this; whoever has the token sees the runs' inputs", err=True)
-    if browser:
-        typer.launch(address)
-    try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        say("Stopped.")
-    finally:
-        server.server_close()
+    note = None if token is None else "other machines can reach this; whoever has the token sees the runs' inputs"
+    address = address_of(host, server.port, token)
+    serve(server, f"Exploring {', '.join(runs.names)}", address, note=note, browser=browser)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testifai.commands.common import Json, RunFile, print_json, say, say_code
+from testifai.commands.common import Json, RunFile, SpecOption, print_json, say, say_code
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def hunt(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The failures as .csv; default: the run's name-failures.csv.")
     ] = None,
-    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or the run is not yours.")] = None,
+    spec: SpecOption = None,
     as_json: Json = False,
 ) -> None:
     """Run the trials that are likeliest to fail by what the run knows; its file and its estimates stay as they are."""

@@ -7,11 +7,15 @@ from typing import Annotated
 
 import typer
 
+from testifai.commands import completion
 from testifai.commands.common import Json, print_json, say
 
 
 def merge(
-    run_files: Annotated[list[Path], typer.Argument(help="Partial runs of the same spec.", metavar="RUN.db …")],
+    run_files: Annotated[
+        list[Path],
+        typer.Argument(help="Partial runs of the same spec.", metavar="RUN.db …", autocompletion=completion.runs),
+    ],
     out: Annotated[Path, typer.Option("-o", "--out", help="The merged run, a new file.")],
     as_json: Json = False,
 ) -> None:

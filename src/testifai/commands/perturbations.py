@@ -7,12 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
+from testifai.commands import completion
 from testifai.commands.common import Json, print_json, say
 from testifai.errors import InputError
 
 
 def perturbations(
-    suite: Annotated[str | None, typer.Argument(help="Only this suite, such as imagenet_c.")] = None,
+    suite: Annotated[
+        str | None, typer.Argument(help="Only this suite, such as imagenet_c.", autocompletion=completion.suites)
+    ] = None,
     preview: Annotated[
         Path | None, typer.Option(help="Draw every perturbation at every severity, .png or .jpg.")
     ] = None,

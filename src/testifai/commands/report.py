@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testifai.commands.common import Json, RunFile, Score, print_json, say
+from testifai.commands.common import Json, RunFile, Score, SpecOption, print_json, say
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def report(
     junit: Annotated[Path | None, typer.Option(help="Also the gates as JUnit .xml, for CI.")] = None,
     pdf: Annotated[Path | None, typer.Option(help="Also as .pdf, printed by an installed Chromium.")] = None,
     examples: Annotated[int, typer.Option(min=0, max=12, help="Failing inputs to show of each test; 0: none.")] = 6,
-    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or the run is not yours.")] = None,
+    spec: SpecOption = None,
     score: Score = None,
     as_json: Json = False,
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from testifai.commands import completion
 from testifai.commands.common import Json, SpecFile, WorkersOption, print_json, say, say_code, with_workers
 from testifai.errors import InputError
 
@@ -21,7 +22,10 @@ def select(
     spec: SpecFile,
     tests: Annotated[int, typer.Option("--tests", "-n", help="How many labels can be paid for.")] = 200,
     technique: Annotated[
-        str, typer.Option(help="balanced, srs, css, ces, confidence, dsa, lsa or combined.")
+        str,
+        typer.Option(
+            help="balanced, srs, css, ces, confidence, dsa, lsa or combined.", autocompletion=completion.techniques
+        ),
     ] = "balanced",
     out: Annotated[Path, typer.Option("-o", "--out", help="The file to fill in; never overwritten.")] = Path(
         "to_label.csv"
@@ -147,8 +151,8 @@ def _say(written: Written, chosen: Selection, out: Path) -> None:
         f"({chosen.technique.name}, {chosen.tests} labels in all{of_all})"
     )
     if written.sheet is not None:
-        say(f"Look at them in {written.sheet}")
-    say(f"Next: fill in the column label from the top, then testifai estimate {out}")
+        say(f"All of them on a sheet, with what the model says: {written.sheet}")
+    say(f"Next: testifai label {written.path} (or fill in its column label from the top), then testifai estimate {out}")
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from testifai.commands import completion
 from testifai.commands.common import Json, RunFile, Score, composed, print_json
 from testifai.errors import InputError
 
@@ -13,7 +14,11 @@ from testifai.errors import InputError
 def show(
     run_file: RunFile,
     by: Annotated[
-        str | None, typer.Option(help="Only one table, by: order, axis, severity (their sum), class.")
+        str | None,
+        typer.Option(
+            help="Only one table, by: order, axis, severity (their sum), class.",
+            autocompletion=completion.among("order", "axis", "severity", "class"),
+        ),
     ] = None,
     score: Score = None,
     as_json: Json = False,

@@ -9,10 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from testifai.commands import completion
 from testifai.commands.common import (
     ArityOption,
     CombineOption,
     Json,
+    PerturbationOption,
     SpecFile,
     Stopped,
     WorkersOption,
@@ -27,10 +29,7 @@ from testifai.errors import InputError
 
 def sweep(
     spec: SpecFile,
-    perturbation: Annotated[
-        list[str] | None,
-        typer.Option("--perturbation", "-p", help="An axis of the spec or a name; default: all axes with a level."),
-    ] = None,
+    perturbation: PerturbationOption = None,
     threshold: Annotated[
         list[float] | None, typer.Option("--threshold", "-t", help="Accuracy to hold; may be given several times.")
     ] = None,
@@ -43,7 +42,12 @@ def sweep(
         float | None, typer.Option(help='Find every dip so wide, as a share of the span ("auto" only).')
     ] = None,
     points: Annotated[int, typer.Option(help="The span over this is the smallest distance of levels.")] = 1024,
-    method: Annotated[str, typer.Option(help="asap, uniform, quad or random.")] = "asap",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="asap, uniform, quad or random.", autocompletion=completion.among("asap", "uniform", "quad", "random")
+        ),
+    ] = "asap",
     arity: ArityOption = None,
     combine: CombineOption = None,
     plot: Annotated[Path | None, typer.Option(help="Draw each curve, .png or .jpg.")] = None,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, RunFile, print_json, say, say_code
+from testifai.commands.common import Json, RunFile, SpecOption, print_json, say, say_code
 from testifai.errors import InputError
 
 
@@ -23,7 +23,7 @@ def validity(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="The sheet: .png or .jpg, for texts .md or .txt.")
     ] = None,
-    spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or the run is not yours.")] = None,
+    spec: SpecOption = None,
     as_json: Json = False,
 ) -> None:
     """Robustness among plausible inputs and among the others, for several limits on quality."""

@@ -31,8 +31,8 @@ class Findings:
     """An estimate from filled files.
 
     `used` of the `labels` are without a gap in drawing order and carry the estimate; `planned` will be there in the
-    end, `waiting` are empty in the files. Accuracy and bounds are NaN before the first usable label. The interval
-    `assumes` what the technique says.
+    end, `waiting` are empty in the files, the first of them in `waiting_in`. Accuracy and bounds are NaN before the
+    first usable label. The interval `assumes` what the technique says.
     """
 
     technique: str
@@ -49,6 +49,7 @@ class Findings:
     more_rounds: bool
     verdict: Release | None = None
     assumes: str = ""
+    waiting_in: Path | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -106,6 +107,7 @@ class Findings:
                     f"{self.labels - self.used} labels after it in drawing order count once it is filled: leaving out "
                     "what is hard to label would flatter the model."
                 )
+            lines.append(f"Next: testifai label {self.waiting_in or path}")
         elif self.more_rounds:
             lines.append(
                 f"This round is filled; the same testifai select command as before (-o {path}) writes the next."
@@ -140,6 +142,7 @@ def answer(collected: Collected, require: float | None = None) -> Findings:
     failing = _failing(collected)
     written = standing.batches[: collected.rounds]
     asked = dict.fromkeys(int(example) for batch in written for example in batch)
+    waiting = tuple(example for example in asked if example not in collected.labels)
     verdict = None
     if require is not None:
         verdict = judge(
@@ -154,7 +157,8 @@ def answer(collected: Collected, require: float | None = None) -> Findings:
         labels=len(collected.labels),
         used=used,
         planned=standing.draws,
-        waiting=tuple(example for example in asked if example not in collected.labels),
+        waiting=waiting,
+        waiting_in=collected.files.get(waiting[0]) if waiting else None,
         failing=failing,
         confusions=_confusions(failing),
         more_rounds=not standing.complete and len(standing.batches) > collected.rounds,

@@ -9,14 +9,15 @@ from __future__ import annotations
 import csv
 import difflib
 import io
-import itertools
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from testifai.errors import InputError
-from testifai.support.printable import as_written, harmless, printable
+from testifai.operational import csv_file
+from testifai.operational.csv_file import CsvFile
+from testifai.support.printable import harmless, printable
 
 ID, LABEL, SELECTION, WHERE = "id", "label", "selection", "where"
 _DIGITS = 18
@@ -72,12 +73,13 @@ class Classes:
 
 @dataclass(frozen=True)
 class Filled:
-    """What a file holds: labels by example, examples still without one, where the examples are."""
+    """What a file holds: labels by example, examples still without one, where the examples are, their order."""
 
     path: Path
     labels: dict[int, int] = field(default_factory=dict)
     empty: tuple[int, ...] = ()
     where: dict[int, str] = field(default_factory=dict)
+    rows: tuple[int, ...] = ()
 
     @property
     def examples(self) -> set[int]:
@@ -90,7 +92,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows([_harmless(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    writer.writerows([harmless_text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     text = buffer.getvalue()
     # Excel takes a file for UTF-8 only if it begins with a mark; other readers are better off without one.
     return text.encode("utf-8" if text.isascii() else "utf-8-sig", "replace")
@@ -126,99 +128,46 @@ def _rename_new(old: Path, new: Path) -> None:
 
 def read_filled(path: Path, classes: Classes) -> Filled:
     """The labels in a file; a mistake names the line."""
-    rows = _rows(path)
-    header = _header(rows)
-    id_column, label_column = _column(path, header, ID), _column(path, header, LABEL)
+    return filled(csv_file.read(path), classes)
+
+
+def filled(file: CsvFile, classes: Classes) -> Filled:
+    """The labels in a table; a mistake names the line."""
+    path = file.path
+    for name in (ID, LABEL):
+        file.column(name)
     labels: dict[int, int] = {}
     lines: dict[int, int] = {}
     where: dict[int, str] = {}
-    for line, row in rows[1:]:
-        example = _example(path, line, _cell(row, id_column))
+    cells = zip(file.rows, file.cells(ID), file.cells(LABEL), file.cells(WHERE), strict=True)
+    for (line, _), number, text, place in cells:
+        example = _example(path, line, number)
         if example in lines:
             raise InputError(
                 f"{path.name} line {line}: id {example} is in line {lines[example]} already; keep one of them"
             )
         lines[example] = line
-        if WHERE in header:
-            where[example] = _cell(row, header.index(WHERE))
-        text = _cell(row, label_column)
+        if WHERE in file.header:
+            where[example] = place
         if text:
             try:
                 labels[example] = classes.number(text)
             except InputError as error:
                 raise InputError(f"{path.name} line {line} (id {example}): {error}") from None
     empty = tuple(example for example in lines if example not in labels)
-    return Filled(path, labels, empty, where)
+    return Filled(path, labels, empty, where, tuple(lines))
 
 
 def selection_of(path: Path) -> str | None:
     """Which selection a file says it belongs to; None where that column was dropped."""
-    rows = _rows(path)
-    header = _header(rows)
-    if SELECTION not in header:
+    file = csv_file.read(path)
+    if SELECTION not in file.header:
         return None
-    found = {_cell(row, header.index(SELECTION)) for _, row in rows[1:]} - {""}
+    found = {*file.cells(SELECTION)} - {""}
     if len(found) > 1:
         listed = ", ".join(printable(one)[:40] for one in sorted(found)[:5])
         raise InputError(f"{path.name}: has rows of different selections ({listed}); keep them apart")
     return next(iter(found), None)
-
-
-def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    """Rows that hold something, with the lines they start in; the first is the header."""
-    stream = io.StringIO(_text(path), newline="")
-    head, skipped = stream.readline(), 0
-    if head.lower().startswith("sep="):  # Excel's own way to name the delimiter
-        head, skipped = stream.readline(), 1
-    delimiter = max(",;\t", key=head.count)
-    reader = csv.reader(itertools.chain([head], stream), delimiter=delimiter)
-    rows = []
-    line = 1
-    try:
-        for row in reader:
-            if any(cell.strip() for cell in row):
-                rows.append((line + skipped, row))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"{path.name} line {line + skipped}: not a CSV table ({error})") from None
-    if not rows:
-        raise InputError(f"{path}: is empty; a table with the columns id and label is expected")
-    return rows
-
-
-def _header(rows: list[tuple[int, list[str]]]) -> list[str]:
-    return [cell.strip().casefold() for cell in rows[0][1]]
-
-
-def _cell(row: list[str], column: int) -> str:
-    text = row[column] if column < len(row) else ""
-    return as_written(text).strip()
-
-
-def _text(path: Path) -> str:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist; testifai select writes such a file") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path} ({error.strerror or error})") from None
-    if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        raise InputError(f"{path.name}: is a workbook; save the sheet as CSV first")
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return content.decode("utf-16", "replace")
-    if b"\0" in content:
-        raise InputError(f"{path.name}: is not a text file; a table with the columns id and label is expected")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("cp1252", "replace")  # what spreadsheets on Windows write
-
-
-def _column(path: Path, header: list[str], name: str) -> int:
-    if header.count(name) != 1:
-        problem = "no column" if name not in header else "several columns"
-        raise InputError(f"{path.name}: has {problem} {name!r}; found: {', '.join(header) or 'none'}")
-    return header.index(name)
 
 
 def _example(path: Path, line: int, text: str) -> int:
@@ -241,7 +190,8 @@ def _whole(text: str) -> int | None:
     return int(head[:1].strip("0123456789") + (digits.lstrip("0") or "0")) if known else None
 
 
-def _harmless(text: str) -> str:
+def harmless_text(text: str) -> str:
+    """Text as a cell that no spreadsheet runs and every reader brings back."""
     # Lone carriage returns and zero bytes would not come back: readers take them for ends of rows and of files.
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
     return str(harmless(text))

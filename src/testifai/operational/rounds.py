@@ -1,8 +1,8 @@
 """The files of a selection: written a round at a time, found again when they come back.
 
-`to_label.csv` goes out to be filled in, with `to_label.html` to look at; `to_label.selection.npz` stays and knows the
-rest. A technique that looks at labels before it asks for more gets `to_label.2.csv` and so on. Nothing that exists is
-ever overwritten.
+`to_label.csv` goes out to be filled in, with `to_label.inputs.zip` for `testifai label` and, of images,
+`to_label.html` to look at; `to_label.selection.npz` stays and knows the rest. A technique that looks at labels
+before it asks for more gets `to_label.2.csv` and so on. Nothing that exists is ever overwritten.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from testifai import models
 from testifai.data import Data
-from testifai.data import rows as rows_of
 from testifai.data.image_files import ImageFiles
 from testifai.errors import InputError
 from testifai.operational import sheet
@@ -34,11 +31,7 @@ from testifai.operational.labelling import (
     write_new,
 )
 from testifai.operational.selection import SUFFIX, Selection, Standing, data_fingerprint, read
-from testifai.support.batches import are_pairs
-from testifai.support.images import read_image
-
-_TEXT_LIMIT = 30_000  # characters; a cell of a spreadsheet takes little more
-_TABLE_LIMIT = 64  # columns; wider rows say nothing to a reader
+from testifai.operational.shown import cells, have_pictures, inputs_path, packed, pictures
 
 
 @dataclass(frozen=True)
@@ -53,12 +46,16 @@ class Written:
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """What came back: the selection, its labels from all files, all examples that have a row, where they are."""
+    """What came back: the selection, its labels from all files, all examples that have a row, where they are.
+
+    `files` are those that hold their rows.
+    """
 
     selection: Selection
     labels: dict[int, int]
     examples: frozenset[int]
     where: dict[int, str] = field(default_factory=dict)
+    files: Mapping[int, Path] = field(default_factory=dict)
 
     def failed(self) -> dict[int, bool]:
         """Whether the model was wrong, for every labelled example."""
@@ -100,9 +97,9 @@ def check_out(out: Path) -> None:
         raise InputError(f"out: {out.name!r} is not accepted; a name that ends in .csv is")
     if not out.parent.is_dir():
         raise InputError(f"out: the folder {out.parent} does not exist")
-    pictures = sheet_path(out)
-    if pictures.exists() and not selection_path(out).exists():
-        raise InputError(f"out: {pictures} exists and is never overwritten; choose another name with -o")
+    for place in (sheet_path(out), inputs_path(out)):
+        if place.exists() and not selection_path(out).exists():
+            raise InputError(f"out: {place} exists and is never overwritten; choose another name with -o")
 
 
 def write_first(selection: Selection, data: Data, out: Path, known: Mapping[int, int] | None = None) -> Written:
@@ -134,7 +131,7 @@ def write_next(collected: Collected, data: Data, out: Path, known: Mapping[int, 
         empty = [example for batch in standing.batches for example in batch.tolist() if example not in collected.labels]
         raise InputError(
             f"out: {out} exists and waits for labels: {len(set(empty))} are empty, the first is id {empty[0]}; "
-            "fill it in, or choose another name with -o"
+            f"fill it in (testifai label {collected.files[empty[0]]}), or choose another name with -o"
         )
     path, examples = round_path(out, number), standing.new_in(number - 1)
     pictures = _write_sheet(collected.selection, data, path, examples)
@@ -185,19 +182,24 @@ def collect(paths: Sequence[Path], selection_file: Path | None = None) -> Collec
             holder[example] = one.path
         labels |= one.labels
         where |= one.where
-    collected = Collected(selection, labels, frozenset(holder), where)
+    collected = Collected(selection, labels, frozenset(holder), where, holder)
     _check_examples(collected, files)
     return collected
 
 
 def _read(path: Path, selection: Selection, place: Path) -> Filled:
+    _check_tag(path, selection, place)
+    return read_filled(path, selection.classes)
+
+
+def _check_tag(path: Path, selection: Selection, place: Path) -> None:
+    """Refuse a file that says it is of another selection."""
     tag = selection_of(path)
     if tag is not None and tag != selection.tag:
         raise InputError(
             f"{path.name}: belongs to selection {tag!r}, but {place.name} is {selection.tag!r}; "
             "name its own with --selection"
         )
-    return read_filled(path, selection.classes)
 
 
 def _check_examples(collected: Collected, files: Sequence[Filled]) -> None:
@@ -210,6 +212,14 @@ def _check_examples(collected: Collected, files: Sequence[Filled]) -> None:
                 f"{one.path.name}: id {strange[0]} ({len(strange)} in all) is not among the examples of the selection; "
                 "leave the ids as they are"
             )
+
+
+def selection_for(path: Path, place: Path | None = None) -> Selection:
+    """The selection that a file to fill in belongs to, found beside it unless its place is named."""
+    place = place or _find_selection(path)
+    selection = read(place)
+    _check_tag(path, selection, place)
+    return selection
 
 
 def _find_selection(path: Path) -> Path:
@@ -235,11 +245,11 @@ def _rounds_beside(out: Path) -> list[Path]:
 
 def _write_sheet(selection: Selection, data: Data, path: Path, examples: list[int]) -> Path | None:
     """The images of a round, where the inputs are images."""
-    if not sheet.is_image(data.inputs):
+    if not have_pictures(data):
         return None
     cards = [
-        sheet.Card(example, picture, *selection.opinion(example), place)
-        for example, picture, place in zip(examples, _pictures(data, examples), _places(data, examples), strict=True)
+        sheet.Card(example, sheet.thumbnail(picture), *selection.opinion(example), place)
+        for example, picture, place in zip(examples, pictures(data, examples), _places(data, examples), strict=True)
     ]
     title = f"{len(examples)} examples of {data.name} to label"
     write_new(sheet_path(path), sheet.page(title, path.name, cards, selection.classes.names or ()))
@@ -247,8 +257,9 @@ def _write_sheet(selection: Selection, data: Data, path: Path, examples: list[in
 
 
 def _write_table(selection: Selection, data: Data, path: Path, examples: list[int], known: Mapping[int, int]) -> None:
-    """The file to fill in."""
-    places, shown = _places(data, examples), _shown(_taken(data, examples))
+    """The file to fill in, and before it what `testifai label` shows for its rows."""
+    write_new(inputs_path(path), packed(selection.tag, data, examples))
+    places, shown = _places(data, examples), cells(data, examples)
     header = [ID, WHERE, *(["input"] if shown else []), "predicted", "confidence", LABEL, SELECTION]
     rows: list[list[object]] = []
     for row, example in enumerate(examples):
@@ -259,30 +270,9 @@ def _write_table(selection: Selection, data: Data, path: Path, examples: list[in
     write_new(path, table(header, rows))
 
 
-def _taken(data: Data, examples: list[int]) -> Any:
-    return rows_of(data.inputs, np.array(examples, np.intp))
-
-
-def _pictures(data: Data, examples: list[int]) -> list[Any]:
-    """The images as people should see them: files as they are, not in the size that the model takes."""
-    if not isinstance(data.inputs, ImageFiles):
-        return list(_taken(data, examples))
-    return [read_image(data.inputs.files[example]) for example in examples]
-
-
 def _places(data: Data, examples: list[int]) -> list[str]:
     """Where each example is found: its file, or its row in the data's file."""
     if not isinstance(data.inputs, ImageFiles):
         return [f"{data.name}[{example}]" for example in examples]
     names = data.inputs.files.names
     return [Path(data.name, names[example]).as_posix() for example in examples]
-
-
-def _shown(inputs: Any) -> list[str]:
-    """Inputs that can be read in a cell: texts, and short rows of numbers."""
-    if isinstance(inputs, list):
-        texts = [" / ".join(pair) for pair in inputs] if are_pairs(inputs) else inputs
-        return [text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + "…" for text in texts]
-    if inputs.ndim <= 2 and inputs[0].size <= _TABLE_LIMIT:
-        return ["[" + ", ".join(f"{value:.6g}" for value in np.ravel(row)) + "]" for row in inputs]
-    return []

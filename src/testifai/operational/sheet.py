@@ -69,7 +69,17 @@ def is_image(inputs: Any) -> bool:
 
 def data_uri(image: NDArray[Any]) -> str:
     """A thumbnail as text that can stand in an HTML file."""
-    return images.data_uri(_eight_bits(_channels_last(image)), LARGEST, _JPEG_ABOVE)
+    return images.data_uri(drawable(image), LARGEST, _JPEG_ABOVE)
+
+
+def drawable(image: NDArray[Any]) -> NDArray[np.uint8]:
+    """An image of any kind of numbers, channels first or last, as grey or RGB bytes."""
+    return _eight_bits(_channels_last(image))
+
+
+def thumbnail(image: NDArray[Any]) -> NDArray[np.uint8]:
+    """An image no larger than it is shown: all photographs of a round would not fit into memory."""
+    return images.shrunk(drawable(image), LARGEST)
 
 
 def _figure(row: int, card: Card) -> str:

@@ -1,4 +1,4 @@
-"""One writer at a time for a run file."""
+"""One writer at a time for a file."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from testifai.errors import InputError
 
 
 class Lock:
-    """Keeps two writers apart, and is gone with the process that held it, however it ended."""
+    """Keeps two writers apart, and is gone with the process that held it, however it ended.
 
-    def __init__(self, path: Path) -> None:
+    `what` is how messages call the file, `instead` what to do where it cannot be written.
+    """
+
+    def __init__(self, path: Path, what: str = "run file", instead: str = "choose another place with --out") -> None:
         # A link to the file is the same file.
         self._file: int | None = None
         self.path = Path(os.path.realpath(path) + "-lock")
@@ -19,12 +22,10 @@ class Lock:
             try:
                 handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
             except OSError as error:
-                raise InputError(
-                    f"run file: cannot write in {path.parent} ({error.strerror}); choose another place with --out"
-                ) from error
+                raise InputError(f"{what}: cannot write in {path.parent} ({error.strerror}); {instead}") from error
             if not _try_lock(handle):
                 os.close(handle)
-                raise InputError(f"run file: {path} is being written by another testifai; wait for it to end")
+                raise InputError(f"{what}: {path} is being written by another testifai; wait for it to end")
             if _is_named(handle, self.path):
                 self._file = handle
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,10 +17,12 @@ from testifai.errors import InputError
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a whole file or none."""
+    """Write a whole file or none; who may read one that is there already stays as it is."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         temporary.write_bytes(content)
+        if path.exists():
+            shutil.copymode(path, temporary)
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)

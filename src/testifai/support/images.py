@@ -48,6 +48,15 @@ def as_image(array: NDArray[Any]) -> NDArray[np.uint8] | None:
     return np.clip(np.rint(array * scale), 0, 255).astype(np.uint8)
 
 
+def shrunk(image: Image, largest: int) -> Image:
+    """An image of at most so many pixels on its longer side."""
+    scale = largest / max(image.shape[:2])
+    if scale >= 1:
+        return image
+    height, width = (max(1, round(side * scale)) for side in image.shape[:2])
+    return np.asarray(cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
+
+
 def data_uri(image: Image, largest: int, lossless: int) -> str:
     """A thumbnail, grey or RGB, as the address of its own data: text that can stand in an HTML file.
 
@@ -57,10 +66,7 @@ def data_uri(image: Image, largest: int, lossless: int) -> str:
     >>> data_uri(np.zeros((28, 28), np.uint8), 192, 96)[:22]
     'data:image/png;base64,'
     """
-    scale = largest / max(image.shape[:2])
-    if scale < 1:
-        height, width = (max(1, round(side * scale)) for side in image.shape[:2])
-        image = np.asarray(cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
+    image = shrunk(image, largest)
     kind = "png" if max(image.shape[:2]) <= lossless else "jpeg"
     blue_first = image[..., ::-1] if image.ndim == 3 else image  # as OpenCV has it
     _, encoded = cv2.imencode(f".{kind}", np.ascontiguousarray(blue_first))

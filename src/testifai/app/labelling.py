@@ -1,0 +1,129 @@
+"""Labelling one input after the other: which comes next, what was answered, and the way back."""
+
+from __future__ import annotations
+
+import string
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from testifai.errors import InputError
+from testifai.operational.filling import Filling
+from testifai.operational.labelling import WHERE, Classes
+from testifai.operational.shown import KeptInputs
+
+KEYS = "1234567890" + string.ascii_lowercase
+
+
+class Labelling:
+    """A file that somebody labels, from the top; what they do not know is asked again at the end.
+
+    The prediction and the place of an input are told only where that was asked for: they anchor whoever labels, and
+    the name of a folder often is the answer.
+    """
+
+    def __init__(
+        self, file: Filling, inputs: KeptInputs, *, show_prediction: bool = False, show_path: bool = False
+    ) -> None:
+        self._file, self._inputs = file, inputs
+        self._show_prediction, self._show_path = show_prediction, show_path
+        self._turn = threading.Lock()
+        self._waiting: list[int] = []  # rows without a label, in the order in which they are asked for
+        self._put_off: set[int] = set()
+        self._history: list[tuple[int, str]] = []  # rows that were answered, and what they held before
+        self._start()
+
+    def task(self) -> dict[str, Any]:
+        """What does not change while one labels, and how far it is; the file is read again if it was changed."""
+        with self._turn:
+            if self._file.refresh():
+                self._start()
+            return {"file": self._file.path.name, "classes": classes_of(self._file.classes), **self._standing()}
+
+    def row(self, row: int) -> dict[str, Any]:
+        """One input to look at."""
+        with self._turn:
+            self._check(row)
+            found: dict[str, Any] = {"label": self._file.labels[row], "input": self._inputs[self._file.examples[row]]}
+            if self._show_prediction:
+                found["predicted"] = self._file.cell(row, "predicted")
+                found["confidence"] = self._file.cell(row, "confidence")
+            if self._show_path:
+                found["path"] = self._file.cell(row, WHERE)
+            return found
+
+    def answer(self, row: int, label: str) -> dict[str, Any]:
+        """Write a label; an empty one says that it is not known, leaves the cell empty and asks again at the end."""
+        with self._turn:
+            self._check(row)
+            before = self._file.labels[row]
+            self._file.put(row, label)
+            self._history.append((row, before))
+            self._waiting = [one for one in self._waiting if one != row] + ([] if label else [row])
+            self._put_off = self._put_off - {row} if label else self._put_off | {row}
+            return self._standing()
+
+    def undo(self) -> dict[str, Any]:
+        """Take the last answer back, and ask for it again."""
+        with self._turn:
+            if not self._history:
+                raise InputError("there is nothing to undo; the arrow keys go back to earlier inputs")
+            row, before = self._history[-1]
+            self._file.put(row, before)
+            self._history.pop()
+            self._put_off -= {row}
+            self._waiting = ([] if before else [row]) + [one for one in self._waiting if one != row]
+            return {**self._standing(), "next": row}
+
+    @property
+    def labelled(self) -> int:
+        """How many rows have a label."""
+        return sum(label != "" for label in self._file.labels)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self._file.labels)
+
+    def _start(self) -> None:
+        self._inputs.check(self._file.examples)
+        self._waiting = [row for row, label in enumerate(self._file.labels) if not label]
+        self._put_off, self._history = set(), []
+
+    def _standing(self) -> dict[str, Any]:
+        return {
+            "next": self._waiting[0] if self._waiting else None,
+            "rows": self.rows,
+            "labelled": self.labelled,
+            "put_off": len(self._put_off),
+        }
+
+    def _check(self, row: int) -> None:
+        if not 0 <= row < self.rows:
+            raise InputError(f"row {row}: there are {self.rows}")
+
+
+def classes_of(classes: Classes) -> list[dict[str, str]] | None:
+    """The classes with the keys that stand for them; None where any whole number may be a label.
+
+    >>> classes_of(Classes(("cat", "dog")))
+    [{'name': 'cat', 'key': '1'}, {'name': 'dog', 'key': '2'}]
+    """
+    names = classes.names or (None if classes.count is None else tuple(map(str, range(classes.count))))
+    if names is None:
+        return None
+    return [{"name": name, "key": key} for name, key in zip(names, keys_of(names), strict=True)]
+
+
+def keys_of(names: Sequence[str]) -> list[str]:
+    """A key for each class: its own name where that is a key, else the next that is free; none where there are too few.
+
+    >>> keys_of(["0", "1", "2"]), keys_of(["cat", "a"]), keys_of(["x"] * 43)[0]
+    (['0', '1', '2'], ['1', 'a'], '')
+    """
+    if len(names) > len(KEYS):
+        return [""] * len(names)
+    own = [name.casefold() if len(name) == 1 and name.casefold() in KEYS else "" for name in names]
+    own = [key if own.index(key) == place else "" for place, key in enumerate(own)]
+    free = iter([key for key in KEYS if key not in own])
+    return [key or next(free) for key in own]
