@@ -11,6 +11,7 @@ REMEDIES = {
     ("torch", "triton", "transformers", "tokenizers", "torchmetrics", "sacrebleu", "safetensors", "datasets", "PIL"):
         "PyTorch and text: make test-torch",
     ("Chromium",): "a browser: apt-get install chromium",
+    ("latex2mathml", "griffe"): "the site's tools: make docs",
     ("mlflow",): "MLflow: pip install mlflow-skinny",
 }  # fmt: skip
 DATA = "data that are not in the project: set TESTIFAI_DATA"

@@ -14,7 +14,7 @@ DOCUMENTS = {
     "examples/README.md": "examples/index.md",
 }
 EXAMPLES = "examples"
-NAMES = {"ci": "CI", "onnx": "ONNX", "pytorch": "PyTorch", "sklearn": "scikit-learn"}
+NAMES = {"ci": "CI", "face": "Face", "onnx": "ONNX", "pytorch": "PyTorch", "sklearn": "scikit-learn"}
 LANGUAGES = {
     ".py": "python", ".toml": "toml", ".yml": "yaml", ".yaml": "yaml", ".ini": "ini", ".txt": "text", ".sh": "bash",
 }  # fmt: skip

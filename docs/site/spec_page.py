@@ -62,11 +62,11 @@ def page() -> str:
 
 def _lines() -> Iterator[str]:
     yield HEAD
-    meanings = Spec.meanings()
+    meanings, all_tables = Spec.meanings(), tables()
     for part, title in TITLES.items():
         yield f"## `{title}` {{ #{part} }}\n"
         yield f"{meanings[part]}\n"
-        found = tables(part)
+        found = [table for table in all_tables if table.name.partition(".")[0] == part]
         if part in ("model", "data"):
             listed = ", ".join(f"[`{_last(one)}`](#{_anchor(one)})" for one in found)
             yield f"Kinds: {listed}.\n"

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from collections.abc import Mapping
+from functools import cache
 from itertools import pairwise
 
 
-def below_fields(kind: type) -> dict[str, str]:
+@cache
+def below_fields(kind: type) -> Mapping[str, str]:
     """The strings below the fields that a class itself declares; nothing of a class whose source is not there.
 
     >>> from testifai.data.npz import NpzPart
