@@ -124,7 +124,8 @@ class Explanation:
         overall = self.local.overall() if self.composed is None else self.composed.overall
         found = estimate_text(overall.rate, overall.low, overall.high)
         first = f", first: {self.trends[0].text}" if self.trends else ""
-        return f"<Explanation: robustness {found}, {len(self.trends):,} trends of failures{first}>"
+        what = "robustness" if self.composed is None else "robustness of the composed system"
+        return f"<Explanation: {what} {found}, {len(self.trends):,} trends of failures{first}>"
 
     def plot(self, *, dark: bool = False) -> Figure:
         """What is confused with what, and under which property, as a plotly figure; `local.plot()` shows the rates."""

@@ -54,6 +54,8 @@ def of_tomogram(
         raise InputError(f"plot: {kind!r} takes no query; accepted with one: {', '.join(WITH_QUERY)}")
     if axes is not None and kind not in WITH_AXES:
         raise InputError(f"plot: {kind!r} takes no axes; accepted with them: {', '.join(WITH_AXES)}")
+    if axes is not None and (isinstance(axes, str) or not len(axes) or len(set(axes)) < len(axes)):
+        raise InputError(f"axes: {axes!r}; accepted: a list of different ones of {', '.join(space.names)}")
     if not len(tomogram.outcomes):
         raise InputError("plot: the run has no outcome yet; run it first")
     return _fitting(KINDS[kind](tomogram, query, axes, dark))

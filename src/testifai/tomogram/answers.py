@@ -120,9 +120,9 @@ class Answers(dict[Key, Answer], Generic[Key]):
     """Answers by the value of something, such as the order: a dictionary that shows itself as a table.
 
     >>> Answers({0: Answer(0.9, 0.8, 0.95, 0, 1, 1, 0, ()), 1: Answer(0.5, 0.4, 0.6, -0.4, 3, 0, 3, ())}, "order")
-    order  robustness  95 % interval    tests  measured
-        0       0.900  0.800 … 0.950        1         1
-        1       0.500  0.400 … 0.600        3         0
+    order  robustness  95 % interval  tests  measured
+        0       0.900  0.800 … 0.950      1         1
+        1       0.500  0.400 … 0.600      3         0
     """
 
     def __init__(self, answers: Mapping[Key, Answer], by: str = "", quantity: str = "robustness") -> None:

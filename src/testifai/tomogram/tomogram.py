@@ -46,7 +46,7 @@ class Tomogram(Selecting):
 
     def __repr__(self) -> str:
         return (
-            f"<Tomogram of {self.space.size:,} tests over {', '.join(self.space.names)}: "
+            f"<Tomogram of {self.space.size:,} tests over {_listing(np.array(self.space.names))}: "
             f"{len(self.outcomes):,} tried, {self.inferences:,} inferences, {self.clean_quantity} {self.base:.3f}>"
         )
 

@@ -37,7 +37,7 @@ def differences(found: Comparison, *, dark: bool = False) -> Figure:
     counted = ", ".join(f"{verdict} in {count:,}" for verdict, count in found.counts.items() if count)
     return one_to_a_line(
         lines,
-        theme.plain(f"B − A: {found.names[1]} less {found.names[0]}"),
+        "B − A" if found.names == ("A", "B") else theme.plain(f"B − A: {found.names[1]} less {found.names[0]}"),
         theme.plain(f"test by test B is {counted}; largest losses and gains, with 95 % intervals"),
         axis={"title": {"text": "B − A"}, "range": [-reach, reach], "zeroline": False},
         mark=0.0,

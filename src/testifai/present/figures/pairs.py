@@ -11,7 +11,7 @@ import numpy as np
 
 from testifai.present import theme
 from testifai.present.figures.curves import band
-from testifai.present.figures.projection import Floats, Mask, Projection, axis_number, others_text, project
+from testifai.present.figures.projection import Floats, Mask, Projection, project
 from testifai.tomogram import Answer, Tomogram
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def pairs(
     ['scatter', 'scatter', 'heatmap', 'heatmap', 'scatter', 'scatter']
     """
     by_axis = tomogram.by_severity(query)
-    names = steepest(by_axis) if axes is None else [_known(tomogram, name) for name in axes]
+    names = steepest(by_axis) if axes is None else [tomogram.space[name].name for name in axes]
     matrix = _Matrix(tomogram, names)
     traces: list[dict[str, Any]] = []
     widest = 0.0
@@ -62,13 +62,12 @@ def pairs(
             half = (seen.high - seen.low) / 2
             widest = max(widest, float(np.nanmax(half, initial=0.0)))
             traces += [matrix.cells(row, column, seen, seen.estimate), matrix.cells(column, row, seen, half)]
-    left_out = [name for name in tomogram.space.names if name not in names]
     return theme.figure(
         traces,
         dark=dark,
         title={
             "text": f"{theme.plain(tomogram.quantity)} over pairs of axes",
-            "subtitle": {"text": _subtitle(tomogram, names, left_out, whole=chosen is None)},
+            "subtitle": {"text": _subtitle(tomogram, names, chose=axes is None, whole=chosen is None)},
         },
         showlegend=False,
         height=matrix.height,
@@ -88,20 +87,23 @@ def steepest(by_axis: dict[str, Any], most: int = MOST_AXES) -> list[str]:
     return [name for name in by_axis if name in shown]
 
 
-def _known(tomogram: Tomogram, name: str) -> str:
-    return tomogram.space.names[axis_number(tomogram.space, name)]
-
-
-def _subtitle(tomogram: Tomogram, names: Sequence[str], left_out: Sequence[str], *, whole: bool) -> str:
-    parts = ["each axis with its 95 % interval"]
+def _subtitle(tomogram: Tomogram, names: Sequence[str], *, chose: bool, whole: bool) -> str:
+    space = tomogram.space
+    parts = ["the mean over all other axes, with its 95 % interval"]
     if len(names) > 1:
-        parts = ["below the diagonal: the mean", "above it: half the width of its 95 % interval", "on it: each axis"]
-    if len(left_out) and len(names) == MOST_AXES:
-        parts.append(f"the {MOST_AXES} of {len(names) + len(left_out)} axes that matter most")
-    if tomogram.space.order_sensitive:
+        parts = [
+            "below the diagonal: the mean over all other axes", "above it: half the width of its 95 % interval",
+            "on it: each axis",
+        ]  # fmt: skip
+    if chose and len(names) < len(space.names):
+        parts.append(f"the {len(names)} of {len(space.names)} axes that matter most")
+    if space.order_sensitive:
         parts.append("mean over the orders of application")
-    others = others_text(tomogram.space, names, None, whole=whole)
-    return "; ".join([*parts, *([others] if others and len(left_out) < MOST_AXES else [])])
+    if not whole:
+        parts.append("selected tests only")
+    if not space.listed:
+        parts.append("from a sample of the tests")
+    return "; ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,7 @@ class _Matrix:
         return HEIGHT.get(self.count, TALLEST)
 
     def levels(self, place: int) -> tuple[int, ...]:
-        space = self.tomogram.space
-        return space.axes[space.names.index(self.names[place])].severities
+        return self.tomogram.space[self.names[place]].severities
 
     def suffix(self, row: int, column: int) -> str:
         """Of the panel's own two axes, as plotly numbers them."""
