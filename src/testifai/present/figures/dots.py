@@ -19,6 +19,7 @@ from testifai.tomogram.rates import RateTable
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+SYMBOLS = {MEASURED: "circle", PART: "diamond", PREDICTED: "circle-open"}
 PIXELS = 26  # a line's height
 LONGEST = 46  # letters of a name, which would else leave no room for the estimates
 
@@ -32,11 +33,7 @@ class Style:
     colour: str
 
 
-STYLES = {
-    MEASURED: Style(SOURCES[MEASURED], "circle", COLOURS[MEASURED]),
-    PART: Style(SOURCES[PART], "diamond", COLOURS[PART]),
-    PREDICTED: Style(SOURCES[PREDICTED], "circle-open", COLOURS[PREDICTED]),
-}
+STYLES = {kind: Style(SOURCES[kind], symbol, COLOURS[kind]) for kind, symbol in SYMBOLS.items()}
 
 
 @dataclass(frozen=True)

@@ -74,8 +74,8 @@ def project(
     ([0.9, 0.6, 0.3], [0.8, 0.5, 0.2])
     """
     space, fixed = tomogram.space, dict(at or {})
-    levels = tuple(space[name].severities for name in axes)
-    numbers = [space.names.index(name) for name in axes]
+    numbers = [axis_number(space, name) for name in axes]
+    levels = tuple(space.axes[number].severities for number in numbers)
     for name, severity in fixed.items():
         allowed = space[name].severities
         if severity not in allowed:
@@ -136,6 +136,11 @@ def sources(found: RateTable) -> NDArray[np.int64]:
     """Where the estimates of tests come from: an index into `SOURCES` for each."""
     source = np.where(found.alone, MEASURED, np.where(found.trials > 0, PART, PREDICTED))
     return np.where(np.isnan(found.estimate), UNKNOWN, source)
+
+
+def axis_number(space: Space, name: str) -> int:
+    """Which axis has this name."""
+    return space.names.index(space[name].name)
 
 
 def others_text(space: Space, axes: Sequence[str], at: Mapping[str, int] | None, *, whole: bool) -> str:
