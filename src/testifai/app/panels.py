@@ -58,6 +58,15 @@ def _bounds(found: Answer) -> str:
     return f" {words}" if words in ("exact", "no interval") else f" 95 %: {words}"
 
 
+def watched(found: Answer) -> Any:
+    """The bounds of an answer for whoever looks again and again while a run grows."""
+    return html.Div(
+        f"The interval above is right for one look. However often you look while the run grows, 95 %: "
+        f"{interval(found.low, found.high)}; gates decide by such bounds.",
+        className="facts",
+    )
+
+
 def guarded(make: Any) -> Any:
     """A part of the page, or the one line that says what is wrong."""
     try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from testifai.app import callbacks, layout, scripts, security, sketch
+from testifai.app.following import Follower
 from testifai.app.state import Runs
 from testifai.errors import InputError
 from testifai.support.libraries import load
@@ -26,7 +28,10 @@ def build(runs: Runs, token: str | None = None) -> Any:
         suppress_callback_exceptions=True,
     )
     security.protect(app.server, token)
-    app.layout = layout.page(runs, drawn)
+    session = uuid4().hex  # by which a page tells that it was made by another server than that which now answers
+    follower = Follower(runs)
+    app.server.add_url_rule("/following", "following", lambda: {"session": session, **follower.told()})
+    app.layout = layout.page(runs, drawn, session)
     callbacks.connect(app, runs)
     return app
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from testifai.commands.common import say, say_code
 from testifai.errors import InputError
 from testifai.support.libraries import load
+
+if TYPE_CHECKING:
+    from testifai.app.beside import Beside
 
 PORT = 8050
 
@@ -25,8 +28,7 @@ def explore(
     spec: Annotated[Path | None, typer.Option(help="The spec, if it was moved since or the run is not yours.")] = None,
 ) -> None:
     """Look at one run, or compare several, in the browser. Ctrl-C ends it."""
-    if find_spec("dash") is None:
-        load("dash", extra="app")  # which says how to get it
+    need_dash()
     if len({path.resolve() for path in run_files}) < len(run_files):
         raise InputError("run files: the same file is named twice")
     if spec is not None:
@@ -56,3 +58,23 @@ def explore(
         say("Stopped.")
     finally:
         server.server_close()
+
+
+def need_dash() -> None:
+    """Refuse where the explorer cannot be."""
+    if find_spec("dash") is None:
+        load("dash", extra="app")  # which says how to get it
+
+
+def page_beside(run_file: Path) -> Beside:
+    """The page of a run that is being made, which opens by itself."""
+    from testifai.app.beside import Beside
+
+    def told(address: str) -> None:
+        say(
+            f"Exploring {run_file.name} as it grows at {address} (it stays when the run is done; Ctrl-C ends both)",
+            err=True,
+        )
+        typer.launch(address)
+
+    return Beside(run_file, PORT, told)
