@@ -404,3 +404,15 @@ def test_help_explains_every_option():
     asked = [name for name in inspect.signature(ta.scan).parameters if name not in ("model", "data", "space")]
     assert len(asked) >= 17
     assert told == set(asked)
+
+
+def test_a_run_file_says_when_there_was_nothing_left_to_do(tmp_path):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    store = tmp_path / "run.db"
+    with pytest.raises(KeyboardInterrupt):
+        ta.scan(decide, DATA, space(), store=store, strategy="full", progress=interrupted)
+    assert ta.open(store).provenance["finished"] is None
+    done = ta.scan(decide, DATA, space(), store=store, strategy="full")
+    assert ta.open(store).provenance["finished"] == done.outcomes.total()

@@ -23,10 +23,10 @@ WAIT = 0.25  # seconds until it is looked for a first outcome again
 
 
 class Beside:
-    """The page of one run file, for the process that makes the run; `told` is given its address."""
+    """The page of one run file, for the process that makes the run; `say` tells the user where it is."""
 
-    def __init__(self, path: Path, port: int, told: Callable[[str], None]) -> None:
-        self.path, self.port, self._told = path, port, told
+    def __init__(self, path: Path, port: int, say: Callable[[str], None]) -> None:
+        self.path, self.port, self._say = path, port, say
         self._process: subprocess.Popen[str] | None = None
         self._listener: threading.Thread | None = None
 
@@ -66,14 +66,20 @@ class Beside:
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
-        if line := process.stdout.readline().strip():
-            self._told(line)
+        if address := process.stdout.readline().strip():
+            self._say(f"Exploring {self.path.name} as it grows at {address} (Ctrl-C stops the run and the page)")
+        elif process.poll():
+            self._say(f"note: there is no page of this run; testifai explore {self.path} says why")
 
     def stay(self) -> None:
-        """Wait until the user has seen enough."""
+        """Wait until the user has seen enough of a run that is done."""
         self.begin()
         assert self._process is not None
+        assert self._listener is not None
         with contextlib.suppress(KeyboardInterrupt):
+            self._listener.join()
+            if self._process.poll() is None:
+                self._say("The run is done. Its page stays until Ctrl-C.")
             self._process.wait()
 
 

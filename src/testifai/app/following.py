@@ -12,9 +12,10 @@ from typing import Any
 from testifai.app.state import FINISHED, GROWING, LOST, STILL, Runs, Standing
 from testifai.errors import InputError
 from testifai.runs import keys
-from testifai.runs.growing import Loaded, signature
+from testifai.runs.growing import Loaded, Signature
+from testifai.runs.store import Store
 from testifai.scans.identity import changes
-from testifai.scans.stored import open_measured
+from testifai.scans.stored import measured, read_run
 
 log = logging.getLogger(__name__)
 
@@ -71,11 +72,13 @@ class Follower:
                 self._lost(file, f"{path.name} could not be read again ({type(error).__name__})")
 
     def _look_at(self, file: int, path: Path) -> None:
-        now, before = signature(path), self._signatures[file]
+        now, before = Signature.of(path), self._signatures[file]
         self._signatures[file] = now
         if now is None:
             raise InputError(f"{path.name} is gone: this is what it held")
         if now != before:
+            if before is None or now.file != before.file:
+                self.runs.loaded[file] = Loaded()  # another file
             self._read(file, path)
         elif self.runs.standing[file].kind == LOST:
             return  # until it changes
@@ -86,12 +89,13 @@ class Follower:
 
     def _read(self, file: int, path: Path) -> None:
         last = self._last[file]
-        found = open_measured(path, self.runs.loaded[file])
-        if changes(last.provenance[keys.IDENTITY], found.provenance[keys.IDENTITY]):
-            raise InputError(f"{path.name} holds another run now: start testifai explore again to look at that")
-        if found.provenance[keys.ID] != last.provenance[keys.ID]:  # begun anew: nothing of the old file is in it
-            self.runs.loaded[file] = Loaded()
-            found = open_measured(path, self.runs.loaded[file])
+        with Store.open(path) as store:
+            identity = store.get(keys.IDENTITY)
+            if identity is not None and changes(last.provenance[keys.IDENTITY], identity):
+                raise InputError(f"{path.name} holds another run now: start testifai explore again to look at that")
+            if store.get(keys.ID) != last.provenance[keys.ID]:
+                self.runs.loaded[file] = Loaded()  # begun anew: of the file that was here, nothing counts
+            found = measured(read_run(store, self.runs.loaded[file]))
         if found.outcomes.total() != last.outcomes.total():
             self.runs.take_up(file, found)
         self._last[file] = found

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 
 from testifai.errors import InputError
 from testifai.runs import keys
-from testifai.runs.growing import Loaded, signature
+from testifai.runs.growing import Loaded, Signature
 from testifai.runs.lock import is_held
 from testifai.scans.session import Session
 from testifai.scans.stored import open_measured
@@ -98,7 +98,7 @@ class Runs:
         self.files = tuple(files)
         self.spec = spec
         self.file_names = _short_names(self.files)
-        self.signatures = tuple(map(signature, self.files))  # before what they are the signatures of is read
+        self.signatures = tuple(map(Signature.of, self.files))  # before what they are the signatures of is read
         self.loaded = [Loaded() for _ in self.files]
         opened = [open_measured(path, loaded) for path, loaded in zip(self.files, self.loaded, strict=True)]
         # A run with a score is there twice, by its pass rates and by the score's means: either may be chosen.

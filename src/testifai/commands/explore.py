@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -67,14 +68,7 @@ def need_dash() -> None:
 
 
 def page_beside(run_file: Path) -> Beside:
-    """The page of a run that is being made, which opens by itself."""
+    """The page of a run that is being made; what it says is not for standard output, which may be JSON."""
     from testifai.app.beside import Beside
 
-    def told(address: str) -> None:
-        say(
-            f"Exploring {run_file.name} as it grows at {address} (it stays when the run is done; Ctrl-C ends both)",
-            err=True,
-        )
-        typer.launch(address)
-
-    return Beside(run_file, PORT, told)
+    return Beside(run_file, PORT, partial(say, err=True))

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 from testifai.runs.outcomes import Outcomes
 
-Signature: TypeAlias = tuple[
-    tuple[int, int, int] | None, ...
-]  # of a file and its log: number, bytes, when it was written
 
+@dataclass(frozen=True)
+class Signature:
+    """What changes with every outcome that is saved in a run file."""
 
-def signature(path: Path) -> Signature | None:
-    """What changes with every outcome that is saved in a run file; None where there is no file."""
-    found = tuple(map(_about, (path, path.with_name(path.name + "-wal"))))
-    return None if found[0] is None else found
+    file: tuple[int, int]  # which file it is
+    written: tuple[tuple[int, int], ...]  # bytes, and when they were written, of the file and of its log
 
-
-def _about(path: Path) -> tuple[int, int, int] | None:
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_ino, about.st_size, about.st_mtime_ns
+    @classmethod
+    def of(cls, path: Path) -> Signature | None:
+        """That of a run file now; None where there is none."""
+        try:
+            about = [path.stat()]
+        except OSError:
+            return None
+        with suppress(OSError):
+            about.append(path.with_name(path.name + "-wal").stat())
+        return cls((about[0].st_dev, about[0].st_ino), tuple((one.st_size, one.st_mtime_ns) for one in about))
 
 
 class Loaded:
