@@ -74,10 +74,10 @@
 
     function csv(plot) {
         const rows = plot._fullData.filter(trace => trace.visible === true && trace.hoverinfo !== "skip").flatMap(
-            trace => points(trace, plot._fullLayout));
+            trace => points(trace, plot.layout));
         const used = COLUMNS.filter(name => rows.some(row => row[name] !== undefined && row[name] !== ""));
         const first = plot._fullData[0] || {};
-        const lines = [used.map(name => title(name, first, plot._fullLayout)), ...rows.map(row => used.map(name => row[name]))];
+        const lines = [used.map(name => title(name, first, plot.layout)), ...rows.map(row => used.map(name => row[name]))];
         return lines.map(cells => cells.map(quoted).join(",")).join("\r\n") + "\r\n";
     }
 
@@ -113,16 +113,17 @@
         return layout[side + "axis" + number] || {};
     }
 
-    // Places on an axis stand for severities or names where it says so.
+    // Places on an axis stand for severities or names where it says so, and where it counts in whole steps, points lie
+    // beside their place so that they do not cover each other.
     function level(axis, value) {
-        const found = axis.tickmode === "array" ? Array.from(axis.tickvals).indexOf(value) : -1;
-        return found < 0 ? value : plain(axis.ticktext[found]);
+        const found = axis.ticktext ? Array.from(axis.tickvals).indexOf(value) : -1;
+        if (found >= 0) return plain(axis.ticktext[found]);
+        return axis.dtick === 1 ? Math.round(value) : value;
     }
 
     function title(name, trace, layout) {
         if (name === "value") return plain(layout.coloraxis?.colorbar?.title?.text || name);
-        if (!"xyz".includes(name) || !(trace.scene || trace.xaxis || name === "z")) return name;
-        return plain(axis(name, trace, layout).title?.text || "") || name;
+        return "xyz".includes(name) ? plain(axis(name, trace, layout).title?.text || name) : name;
     }
 
     // Bounds are in the words that the mouse shows, to three places.
