@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from testifai.app.state import FINISHED, GROWING, LOST, STILL, Runs, Standing
+from testifai.app.standing import FINISHED, GROWING, LOST, STILL, Standing, clock
+from testifai.app.state import Runs
 from testifai.errors import InputError
 from testifai.runs import keys
 from testifai.runs.growing import Loaded, Signature
@@ -72,20 +73,19 @@ class Follower:
                 self._lost(file, f"{path.name} could not be read again ({type(error).__name__})")
 
     def _look_at(self, file: int, path: Path) -> None:
-        now, before = Signature.of(path), self._signatures[file]
+        now, before, shown = Signature.of(path), self._signatures[file], self.runs.standing[file]
         self._signatures[file] = now
+        at = shown.at
         if now is None:
             raise InputError(f"{path.name} is gone: this is what it held")
         if now != before:
             if before is None or now.file != before.file:
                 self.runs.loaded[file] = Loaded()  # another file
+            at = clock()
             self._read(file, path)
-        elif self.runs.standing[file].kind == LOST:
+        elif shown.kind == LOST:
             return  # until it changes
-        standing, shown = Standing.of(path, self._last[file]), self.runs.standing[file]
-        # What did not change is as of when it was read, not of the last look at it.
-        same = standing.inferences == shown.inferences
-        self.runs.standing[file] = replace(standing, at=shown.at) if same else standing
+        self.runs.standing[file] = replace(Standing.of(path, self._last[file]), at=at)
 
     def _read(self, file: int, path: Path) -> None:
         last = self._last[file]

@@ -6,18 +6,16 @@ import contextlib
 import ctypes
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+from testifai.app.standing import GROWING, Standing
 from testifai.errors import InputError
-from testifai.runs import keys
 from testifai.runs.growing import Loaded, Signature
-from testifai.runs.lock import is_held
 from testifai.scans.session import Session
 from testifai.scans.stored import open_measured
 from testifai.space import Space
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
 EVERYTHING = "order >= 0"
 VIEWS = ("space", "pairs", "curves", "tests", "errors", "compare")
-GROWING, FINISHED, STILL, LOST = "growing", "finished", "still", "lost"  # how a run file stands
 MOST_CLASSES = 60  # up to which a table of classes can be read
 MOST_ANSWERS = 500  # that are remembered
 MOST_ASKED = 2  # of the last questions are answered anew when a run has grown, before a page asks them again
@@ -60,35 +57,6 @@ class Memory:
         """Forget everything but what is given."""
         with self.lock:
             self.kept = known
-
-
-@dataclass(frozen=True)
-class Standing:
-    """How a run file stands, and of when that is known."""
-
-    kind: str  # growing, finished, still or lost
-    inferences: int
-    at: str = field(default_factory=lambda: time.strftime("%H:%M:%S"))
-    problem: str = ""
-
-    @classmethod
-    def of(cls, path: Path, run: Tomogram) -> Self:
-        """That of a run file of which this much was read."""
-        if run.provenance.get(keys.FINISHED) == run.outcomes.total():
-            return cls(FINISHED, run.inferences)
-        return cls(GROWING if is_held(path) else STILL, run.inferences)
-
-    @property
-    def words(self) -> str:
-        """For people.
-
-        >>> Standing("growing", 12345, at="10:32:05").words
-        '12,345 inferences so far, as of 10:32:05 · following'
-        """
-        if self.kind == FINISHED:
-            return f"{self.inferences:,} inferences · finished"
-        so_far, ends = (" so far", "following") if self.kind == GROWING else ("", self.problem or "it no longer grows")
-        return f"{self.inferences:,} inferences{so_far}, as of {self.at} · {ends}"
 
 
 class Runs:

@@ -1,4 +1,4 @@
-/* Buttons that need nothing of the server: the link to what is shown, and figures as PNG, SVG and CSV. */
+/* What needs nothing of the server: the link to what is shown, and figures as PNG, SVG and CSV. */
 (function () {
     "use strict";
 
@@ -8,6 +8,12 @@
         if (button.id === "share") share(button);
         if (button.dataset.export) save(button);
     });
+
+    // A figure that was drawn while the page changed around it may have missed that.
+    setInterval(() => document.querySelectorAll(".figure .js-plotly-plot").forEach(plot => {
+        const drawn = plot.querySelector(".main-svg"), room = plot.closest(".figure").clientWidth;
+        if (drawn && room && Math.abs(drawn.clientWidth - room) > 2) window.Plotly.Plots.resize(plot).catch(() => {});
+    }), 2000);
 
     function say(button, words) {
         button.dataset.words = button.dataset.words || button.textContent;
