@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from testifai.commands.common import (
     say_code,
     with_workers,
 )
+from testifai.commands.explore import need_dash, page_beside
 from testifai.errors import InputError
 
 
@@ -26,6 +28,9 @@ def run(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run file; default: the spec's name.db.")] = None,
     part: Annotated[str | None, typer.Option(help="I/N: run only the I-th of N parts; see testifai merge.")] = None,
     workers: WorkersOption = None,
+    explore: Annotated[
+        bool, typer.Option("--explore", help="Watch it in the browser as it grows; the page stays until Ctrl-C.")
+    ] = False,
     mlflow: Annotated[bool, typer.Option("--mlflow", help="Log parameters, metrics and run file in MLflow.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -39,6 +44,8 @@ def run(
     from testifai.support.progress import bar, status
     from testifai.tomogram import trust
 
+    if explore:
+        need_dash()
     read_spec = read(spec)
     say_code(read_spec)
     session = loading.session(with_workers(read_spec, workers), spec.resolve().parent, part=_part(part))
@@ -46,31 +53,34 @@ def run(
     recall_files(session.data, path)
     check_gates(read_spec, session)
     extra = read_spec.about(spec.resolve().parent)
-    try:
-        with bar() as show:
-            tomogram = session.run(path, show, extra)
-    except KeyboardInterrupt:
-        done, most = session.outcomes.total(), session.strategy.expected(session.progress())
-        raise Stopped(
-            f"stopped: {done:,} of at most {most:,} inferences are in {path}; the same command continues"
-        ) from None
-    with status():
-        if part is None:
-            trust.keep(path, tomogram)
-        verdicts = judge(read_spec.gate, tomogram)
-    if mlflow:
-        from testifai.integrations.mlflow import log
+    with page_beside(path) if explore else nullcontext() as page:
+        try:
+            with bar() as show:
+                tomogram = session.run(path, show if page is None else page.shown_with(show), extra)
+        except KeyboardInterrupt:
+            done, most = session.outcomes.total(), session.strategy.expected(session.progress())
+            raise Stopped(
+                f"stopped: {done:,} of at most {most:,} inferences are in {path}; the same command continues"
+            ) from None
+        with status():
+            if part is None:
+                trust.keep(path, tomogram)
+            verdicts = judge(read_spec.gate, tomogram)
+        if mlflow:
+            from testifai.integrations.mlflow import log
 
-        log(tomogram, name=spec.stem, verdicts=verdicts, run_file=path)
-    if as_json:
-        print_json({**facts(tomogram), "run": str(path), "gates": [verdict.as_dict() for verdict in verdicts]})
-    else:
-        with composed() as console:
-            terminal.summary(console, tomogram)
-            terminal.verdicts(console, verdicts)
-            console.print(
-                f'Saved in {path}. Next: testifai query {path} "{_example(tomogram)}"', markup=False, soft_wrap=True
-            )
+            log(tomogram, name=spec.stem, verdicts=verdicts, run_file=path)
+        if as_json:
+            print_json({**facts(tomogram), "run": str(path), "gates": [verdict.as_dict() for verdict in verdicts]})
+        else:
+            with composed() as console:
+                terminal.summary(console, tomogram)
+                terminal.verdicts(console, verdicts)
+                console.print(
+                    f'Saved in {path}. Next: testifai query {path} "{_example(tomogram)}"', markup=False, soft_wrap=True
+                )
+        if page is not None:
+            page.stay()
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)
 

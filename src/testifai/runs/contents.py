@@ -167,6 +167,7 @@ _CHECKS: dict[str, Check] = {
     keys.PARTLY: maybe(flag),
     keys.CLASSES: each(text),
     keys.STOPPED_EARLY: flag,
+    keys.FINISHED: whole(0),
     keys.SPEC: table(),
     keys.FOLDER: text,
     keys.GATES: each(table(query=text), 100_000),

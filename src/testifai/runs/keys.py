@@ -21,6 +21,7 @@ TRUST = "trust"  # how far predictions can be trusted, and of which outcomes tha
 FIT = "fit"  # what the surrogate learned, and of what: readers take it instead of learning it again
 LOCALITY = "locality"  # how inputs were drawn per class
 AGAIN = "again"  # the word under which a cached run was made anew
+FINISHED = "finished"  # how many trials there were when nothing was left to do; more: it was continued since
 ENDED = "ended"  # under which terms a cached run ended, and its verdicts
 
 # -- arrays -----------------------------------------------------------------------------------------------------------
