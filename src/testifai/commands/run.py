@@ -26,6 +26,9 @@ def run(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run file; default: the spec's name.db.")] = None,
     part: Annotated[str | None, typer.Option(help="I/N: run only the I-th of N parts; see testifai merge.")] = None,
     workers: WorkersOption = None,
+    run_by: Annotated[
+        str | None, typer.Option(help="Who runs it: with the times of start and end in the run file and its report.")
+    ] = None,
     mlflow: Annotated[bool, typer.Option("--mlflow", help="Log parameters, metrics and run file in MLflow.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -34,7 +37,9 @@ def run(
     from testifai.present import terminal
     from testifai.present.facts import facts
     from testifai.scans import loading
+    from testifai.scans.hashed import about
     from testifai.scans.identity import recall_files
+    from testifai.scans.ran import noted
     from testifai.scans.spec import read
     from testifai.support.progress import bar, status
     from testifai.tomogram import trust
@@ -45,9 +50,9 @@ def run(
     path = out or spec.with_suffix(".db")
     recall_files(session.data, path)
     check_gates(read_spec, session)
-    extra = read_spec.about(spec.resolve().parent)
+    extra = about(read_spec, spec.resolve().parent, session.data)
     try:
-        with bar() as show:
+        with noted(run_by, session, path), bar() as show:
             tomogram = session.run(path, show, extra)
     except KeyboardInterrupt:
         done, most = session.outcomes.total(), session.strategy.expected(session.progress())

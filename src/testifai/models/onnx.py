@@ -19,6 +19,7 @@ from testifai.models.onnx_session import (
     DTYPES,
     NoUsableOutputError,
     draws,
+    external_files,
     file_fingerprint,
     find_features,
     find_output,
@@ -35,7 +36,7 @@ from testifai.models.traces import as_rows
 from testifai.support import libraries
 from testifai.support.batches import Batch, are_images, several_sizes
 from testifai.support.fields import Count, File, Megabytes, Words
-from testifai.support.remote import Elsewhere, opened, portable
+from testifai.support.remote import Elsewhere, RemoteFolder, opened, portable
 from testifai.support.schema import model_validator
 
 DETECTION = ("size", "confidence", "nms", "fit", "bgr", "classes")  # options of detectors alone
@@ -230,6 +231,10 @@ class OnnxPart(ImagePart):
                 wanted = "with" if self.head is None else "without"
                 raise ValueError(f"onnx takes {name} {wanted} a head only ({', '.join(HEADS)})")
         return self
+
+    def files(self, folder: Path) -> list[Path | RemoteFolder]:
+        graph = self.told(folder)["onnx"]
+        return [*super().files(folder), *external_files(graph).values()]
 
     def load(self, folder: Path) -> Model:
         options = self.told(folder)

@@ -60,6 +60,7 @@ class Gate(Fields):
     inputs: str | None = None
     score: str | None = None  # whose mean it is about; None: the pass rate
     name: str | None = None
+    because: str | None = None  # why it is required, in the words of who requires it
 
 
 class Spec(Fields):
@@ -125,7 +126,7 @@ class Spec(Fields):
         """What a run file says of the spec it was made from."""
         return {
             keys.SPEC: self.model_dump(mode="json", exclude_none=True),
-            keys.GATES: [gate.model_dump(mode="json") for gate in self.gate],
+            keys.GATES: [gate.model_dump(mode="json", exclude_none=True) for gate in self.gate],
             keys.FOLDER: str(folder),
         }
 
