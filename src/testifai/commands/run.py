@@ -63,6 +63,7 @@ def run(
         if part is None:
             trust.keep(path, tomogram)
         verdicts = judge(read_spec.gate, tomogram)
+    hold = all(verdict.holds for verdict in verdicts)
     if mlflow:
         from testifai.integrations.mlflow import log
 
@@ -73,10 +74,8 @@ def run(
         with composed() as console:
             terminal.summary(console, tomogram)
             terminal.verdicts(console, verdicts)
-            console.print(
-                f'Saved in {path}. Next: testifai query {path} "{_example(tomogram)}"', markup=False, soft_wrap=True
-            )
-    if not all(verdict.holds for verdict in verdicts):
+            console.print(f"Saved in {path}. Next: {_next(path, tomogram, hold)}", markup=False, soft_wrap=True)
+    if not hold:
         raise typer.Exit(1)
 
 
@@ -89,6 +88,9 @@ def _part(text: str | None) -> tuple[int, int] | None:
     return int(own), int(parts)
 
 
-def _example(tomogram: Any) -> str:
+def _next(path: Path, tomogram: Any, hold: bool) -> str:
+    """The command to go on with: a question, or the report that shows why a gate does not hold."""
+    if not hold:
+        return f"testifai report {path} --open"
     axis = tomogram.space.axes[0]
-    return f"{axis.name} >= {axis.severities[len(axis.severities) // 2]}"
+    return f'testifai query {path} "{axis.name} >= {axis.severities[len(axis.severities) // 2]}"'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -233,8 +234,10 @@ class OnnxPart(ImagePart):
         return self
 
     def files(self, folder: Path) -> list[Path | RemoteFolder]:
-        graph = self.told(folder)["onnx"]
-        return [*super().files(folder), *external_files(graph).values()]
+        found = super().files(folder)
+        with suppress(InputError, OSError):  # one that cannot be read names none; whoever loads it is told why
+            found += external_files(self.told(folder)["onnx"]).values()
+        return found
 
     def load(self, folder: Path) -> Model:
         options = self.told(folder)

@@ -17,8 +17,8 @@ SHA256, DATA, PARTLY, MODEL = "SHA-256", "fingerprint", "fingerprint in part", "
 MEANS = {
     SHA256: "of the whole file, as sha256sum prints it",
     DATA: "BLAKE2b over all inputs and labels in their order, with their types and shapes",
-    PARTLY: "BLAKE2b over the names and sizes of the files and over some contents; what each measured input held is told "
-    "by a hash of its own in the run file",
+    PARTLY: "BLAKE2b over the names and sizes of the files and over some contents; what each measured input held is "
+    "told by a hash of its own in the run file",
     MODEL: "what the run tells its model by; the SHA-256 of its files is not recorded",
 }
 

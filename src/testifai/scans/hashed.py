@@ -40,7 +40,9 @@ def hashes(spec: Spec, folder: Path, data: Data) -> Hashes:
 
 def changed(tomogram: Tomogram, spec: Path | None = None) -> list[str]:
     """A line for each file that is there and is another one than was run; none where it may not be looked for."""
-    recorded: Mapping[str, Any] = tomogram.provenance.get(keys.HASHES) or {}
+    recorded: Mapping[str, Any] | None = tomogram.provenance.get(keys.HASHES)
+    if recorded is None:
+        return []
     try:
         found = source(tomogram, spec)
         parts = {"model": found.spec.model, "data": found.spec.data}

@@ -17,7 +17,7 @@
   // Paper is narrow, and nothing may be higher than a sheet of it.
   const sheet = 900;
   const onPaper = (layout) => {
-    const subtitle = Object.assign({}, layout.title && layout.title.subtitle, { font: { size: 10 } });
+    const subtitle = Object.assign({}, layout.title && layout.title.subtitle, { font: { size: 9 } });
     const title = Object.assign({}, layout.title, { font: { size: 13 }, subtitle });
     return Object.assign({}, layout, { title }, layout.height ? { height: Math.min(layout.height, sheet) } : {});
   };
