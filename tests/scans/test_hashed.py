@@ -10,7 +10,7 @@ import pytest
 from testifai.data import from_arrays
 from testifai.data.sample import demo_model_path
 from testifai.scans.hashed import changed, hashes
-from testifai.scans.spec import parse
+from testifai.scans.spec import parse, read
 from testifai.scans.stored import open_run
 
 DATA = from_arrays(np.zeros((4, 2)), np.zeros(4, int))
@@ -70,3 +70,19 @@ def test_nothing_is_looked_at_for_a_strangers_run(run_copy, monkeypatch, tmp_pat
     monkeypatch.setenv("TESTIFAI_STATE", str(tmp_path / "another account"))
     (run_copy / "digits.npz").write_bytes(b"another")
     assert changed(open_run(run_copy / "spec.db")) == []
+
+
+def test_files_of_one_name_are_told_apart_by_what_is_in_them(run_copy, tmp_path):
+    """As those of CIFAR may be, in folders of their own."""
+    for number in "12":
+        (tmp_path / number).mkdir()
+        (tmp_path / number / "batch.bin").write_bytes(number.encode())
+    spec = tmp_path / "two.toml"
+    files = '["1/batch.bin", "2/batch.bin"]'
+    spec.write_text(f'[model]\npython = "net:make"\n[data]\ncifar = {files}\n[space]\nx = "classic.gaussian_noise"\n')
+    run = open_run(run_copy / "spec.db")
+    run.provenance["hashes"] = hashes(read(spec), tmp_path, DATA)
+    assert changed(run, spec) == []
+    (tmp_path / "2" / "batch.bin").write_bytes(b"3")
+    (line,) = changed(run, spec)
+    assert line.startswith("batch.bin is not the file that was run")

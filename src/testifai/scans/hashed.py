@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,21 +41,25 @@ def hashes(spec: Spec, folder: Path, data: Data) -> Hashes:
 
 def changed(tomogram: Tomogram, spec: Path | None = None) -> list[str]:
     """A line for each file that is there and is another one than was run; none where it may not be looked for."""
-    recorded: Mapping[str, Any] | None = tomogram.provenance.get(keys.HASHES)
-    if recorded is None:
-        return []
-    try:
-        found = source(tomogram, spec)
-        parts = {"model": found.spec.model, "data": found.spec.data}
-        there = {part: dict(_files(parts[part], found.folder, folders=True)) for part in recorded if part in parts}
-    except InputError:
-        return []
-    return [
-        f"{one['name']} is not the file that was run: its SHA-256 was {one['sha256'][:12]}…, and is {now[:12]}… now"
-        for part, files in there.items()
-        for one in recorded[part] or ()
-        if (file := files.get(one["name"])) is not None and (now := sha256(file)) != one["sha256"]
-    ]
+    recorded: Mapping[str, Any] = tomogram.provenance.get(keys.HASHES) or {}
+    lines = []
+    with suppress(InputError):  # of what cannot be looked at, whoever shows failing inputs says why
+        for part in (part for part in ("model", "data") if recorded.get(part)):
+            found = source(tomogram, spec)
+            there: dict[str, list[Path]] = {}
+            for name, file in _files(getattr(found.spec, part), found.folder, folders=part == "model"):
+                there.setdefault(name, []).append(file)
+            lines += [line for one in recorded[part] if (line := _another(one, there.get(one["name"], [])))]
+    return lines
+
+
+def _another(known: Mapping[str, Any], there: Sequence[Path]) -> str | None:
+    """What is to be said of the files that now have a name, where none of them is the one that was run."""
+    now = [sha256(file) for file in there]
+    if not now or known["sha256"] in now:
+        return None
+    was = known["sha256"][:12]
+    return f"{known['name']} is not the file that was run: its SHA-256 was {was}…, and is {now[0][:12]}… now"
 
 
 def _files(part: Part, folder: Path, *, folders: bool) -> Iterator[tuple[str, Path]]:
