@@ -20,7 +20,7 @@ demo: $(VENV)/installed
 test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m "not slow"
 
-# Seeded fuzz and many kills: under five minutes on two cores.
+# Seeded fuzz, simulations, many kills and clusters: about a quarter of an hour on two cores.
 test-slow: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m slow tests
 

@@ -18,7 +18,16 @@ from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.tomogram import Tomogram
 
+from .skips import summary
+
 FLAGS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say in one line what was skipped, and what to install or set for it."""
+    reports = terminalreporter.stats.get("skipped", [])
+    if reports:
+        terminalreporter.write_line(summary(str(report.longrepr[-1]) for report in reports))
 
 
 @pytest.fixture(autouse=True)

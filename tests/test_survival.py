@@ -165,17 +165,17 @@ QUERIES = ["shift > 1", "noise == 3 or scale <= 1", "order == 3", "severity >= 5
 
 RUNS = {
     "full": ('strategy = "full"\nbatch_size = 8\nkeep = ["value", "predicted"]', 17),
-    "stopped early": (
-        'strategy = "ordered"\nbatch_size = 5\nstopping = { use = "window", batch = 40, delta = 0.15 }',
-        16,
-    ),
     "consistency": ('strategy = "full"\nbatch_size = 16\noracle = "consistency"\nworkers = 2\nbudget = 20000', 17),
 }
 
 
-# With more to lose than outcomes: scores of quality, kept values, and plans that are made from what was measured.
+# With more to lose than outcomes: where to stop, scores of quality, kept values, and plans made from what was measured.
 QUALITY = 'quality = { python = "perturbations_NUMBER:near", orders = 1, extra = 3 }'
 MANY_RUNS = {
+    "stopped early": (
+        'strategy = "ordered"\nbatch_size = 5\nstopping = { use = "window", batch = 40, delta = 0.15 }',
+        16,
+    ),
     "quality": (f'strategy = "full"\nbatch_size = 8\nkeep = ["value", "predicted"]\n{QUALITY}', 17),
     "adaptive": ('strategy = "adaptive"\nbudget = 20000\nbatch_size = 8\nkeep = ["value"]', 17),
     "adaptive with quality": (

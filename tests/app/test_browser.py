@@ -240,6 +240,7 @@ def test_saving_a_query_and_exporting_gates(opened):
     assert opened.problems() == []
 
 
+@pytest.mark.slow
 def test_random_clicks(opened, runs):
     """Half a minute of whatever is pressed in whatever order: nothing complains and the page still answers."""
     page, draw = opened.page, random.Random(3)

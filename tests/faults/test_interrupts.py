@@ -119,6 +119,7 @@ def interrupt_twice(rounds: int, seed: int, store: Path) -> None:
     assert open_run(f"{store}.0").inferences > 0
 
 
+@pytest.mark.slow
 def test_thirty_double_interrupts_end_thirty_runs(tmp_path):
     interrupt_twice(30, 0, tmp_path / "run.db")
 

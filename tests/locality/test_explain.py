@@ -169,7 +169,9 @@ def test_mistakes_are_one_line(options, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.skipif(not (SHARED / "models/mnist_lenet5.onnx").is_file(), reason="needs the shared models and data")
+@pytest.mark.skipif(
+    not (SHARED / "models/mnist_lenet5.onnx").is_file(), reason="no models and data (set TESTIFAI_DATA)"
+)
 def test_digits_in_noise_look_like_eights_to_lenet():
     from testifai.data import load
     from testifai.models.onnx import OnnxModel

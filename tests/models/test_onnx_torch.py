@@ -283,7 +283,7 @@ def test_the_demo_model(output):
 def test_shared_models(name):
     path = SHARED / "models" / f"{name}.onnx"
     if not path.is_file():
-        pytest.skip(f"{path} is not here")
+        pytest.skip(f"no {path} (set TESTIFAI_DATA)")
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     shape = [32 if isinstance(size, str) else size for size in session.get_inputs()[0].shape]
     inputs = np.random.default_rng(1).random(shape, dtype=np.float32)

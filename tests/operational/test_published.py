@@ -13,7 +13,7 @@ import pytest
 from testifai.operational import conclude, draw, frame, resolve
 
 FOLDER = Path(os.environ.get("TESTIFAI_DATA", "../shared")) / "reference" / "deepest"
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the five tables are not here")
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no tables of DeepEST (set TESTIFAI_DATA)")
 
 SUBJECTS = ["CN5_MNIST", "LN5_MNIST", "CN12_CIFAR10", "VGG16_CIFAR10", "VGG16_CIFAR100"]
 # As used in the reference implementation; the paper's rule for the others.

@@ -88,7 +88,7 @@ def test_memory_does_not_grow_with_the_number_of_pairs():
     assert peak < 90e6
 
 
-@pytest.mark.skipif(not REFERENCE.is_dir(), reason="reference vectors are not here")
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason="no reference vectors (set TESTIFAI_DATA)")
 def test_reference_vectors():
     load = lambda name: np.load(REFERENCE / f"{name}.npy")  # noqa: E731
     given = [load("original_mnist_train_activation_3_ats"), load("original_mnist_train_pred")]

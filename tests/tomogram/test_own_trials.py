@@ -171,7 +171,7 @@ def test_the_finite_correction_is_not_wasteful():
     assert 0.9 < np.mean(widths) / (2 * 1.96 * np.std(errors)) < 1.25
 
 
-@pytest.mark.skipif(not GRID.exists(), reason="no recorded grid")
+@pytest.mark.skipif(not GRID.exists(), reason="no recorded grid (set TESTIFAI_DATA)")
 def test_regions_of_a_recorded_grid_are_covered():
     with np.load(GRID) as grid:
         passed = np.unpackbits(grid["passes"].reshape(1296, -1), axis=1, count=10_000).astype(bool)

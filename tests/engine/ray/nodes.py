@@ -35,7 +35,8 @@ class Nodes:
         self.cache = self.folder / "copies"
         self._of_nodes = {
             "TEST_PAUSE": str(pause), "RAY_health_check_failure_threshold": "2", "TESTIFAI_CACHE": str(self.cache),
-            "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "120",
+            # gRPC's answer to forks kills some of the servers that Ray starts for clients.
+            "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "120", "GRPC_ENABLE_FORK_SUPPORT": "0",
         }  # fmt: skip
         self._started: list[subprocess.Popen[bytes]] = []
         head = ("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={self.folder}")

@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+from contextlib import nullcontext
 
 import pytest
 
@@ -61,6 +62,32 @@ def test_what_is_no_address_is_refused(address):
     pytest.importorskip("ray")
     with pytest.raises(InputError, match="is not an address of Ray; HOST:6379, ray://HOST:10001 and auto are"):
         Cluster(address)
+
+
+@pytest.mark.parametrize(
+    ("answers", "heard"),
+    [
+        (["Starting Ray client server failed. See x.err", "psutil.ZombieProcess: PID still exists", None], None),
+        (["Starting Ray client server failed. See x.err"] * 4, "Starting Ray client server failed"),
+        (["Version mismatch: 2.9"], "Version mismatch"),
+    ],
+)
+def test_a_client_whose_server_died_on_starting_asks_again(monkeypatch, answers, heard):
+    pytest.importorskip("ray")
+    asked = []
+
+    def init(self, address):
+        asked.append(address)
+        answer = answers[len(asked) - 1]
+        if answer is not None:
+            raise RuntimeError(answer)
+
+    monkeypatch.setattr(Cluster, "_init", init)
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        address = f"ray://127.0.0.1:{door.getsockname()[1]}"
+        with nullcontext() if heard is None else pytest.raises(InputError, match=heard):
+            Cluster(address)
+    assert asked == [address] * min(3, len(answers))
 
 
 def test_of_a_servers_traceback_the_end_is_told():

@@ -238,7 +238,7 @@ def test_first_chances_add_up_in_every_fold():
     assert deal.opening.sum() + deal.closing.sum() == 200
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="the five tables are not here")
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="no tables of DeepEST (set TESTIFAI_DATA)")
 @pytest.mark.parametrize(
     ("subject", "failures"),
     # 0.9 (MNIST) or 0.65 of the mean failures of the best variant of DeepEST with 200 labels.

@@ -297,7 +297,7 @@ def surface(kind, rng, sigmas=SIGMAS):
 @pytest.mark.parametrize(
     ("kind", "sigmas", "each", "seeds"),
     [
-        ("smooth", SIGMAS, 60, 24),
+        pytest.param("smooth", SIGMAS, 60, 24, marks=pytest.mark.slow),
         pytest.param("floor", SIGMAS, 60, 24, marks=pytest.mark.slow),
         pytest.param("dead", SIGMAS, 60, 24, marks=pytest.mark.slow),
         ("rough", grid(6, 6, 6), 100, 12),

@@ -28,6 +28,9 @@ from testifai.support import libraries
 CLIENT = "ray://"
 REACHED_WITHIN = 5.0  # seconds
 START = "start one with: ray start --head"
+TRIES = 3
+# What a client hears where the process that Ray forked for it died at once, by gRPC's answer to forks (docs/scale.md).
+STILLBORN = ("Starting Ray client server failed", "psutil.ZombieProcess", "psutil.NoSuchProcess")
 SPECIAL = ("auto", "local")  # a cluster that runs on this machine; one of its own for this run
 
 log = logging.getLogger(__name__)
@@ -49,7 +52,7 @@ class Cluster:
         try:
             if address is not None:
                 _reach(address)
-                self._init(address)
+                self._join(address)
                 return
             try:
                 self._init("auto")
@@ -64,6 +67,17 @@ class Cluster:
             raise InputError(
                 f"workers: no Ray cluster at {address or 'this machine'} ({_reason(error)}); {hint}"
             ) from None
+
+    def _join(self, address: str) -> None:
+        """To a cluster that is there; a client asks again where the server that was to serve it died on starting."""
+        for left in reversed(range(TRIES)):
+            try:
+                self._init(address)
+                return
+            except Exception as error:
+                if not left or not any(sign in str(error) for sign in STILLBORN):
+                    raise
+                log.debug("the server for this client died on starting", exc_info=True)
 
     def _init(self, address: str) -> None:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
