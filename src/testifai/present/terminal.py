@@ -315,6 +315,8 @@ def verdicts(out: Console, listed: Iterable[Verdict]) -> None:
             f"[{colours[verdict.status]}]{verdict.status}[/]  {name}{scored_words(gate)}{_escape(gate.query)}{part} "
             f">= {gate.at_least:g} ({_escape(verdict.reason)})"
         )
+        if gate.because:
+            out.print(f"       because: {_escape(gate.because)}")
 
 
 def scored_words(gate: Gate) -> str:

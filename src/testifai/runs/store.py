@@ -540,6 +540,8 @@ def _plain_errors(path: Path, watch: guard.Watch | None = None) -> Iterator[None
             if watch is None or not watch.overdue:
                 raise KeyboardInterrupt from None
             raise damaged(path, "reading it does not end") from None
+        if getattr(error, "sqlite_errorname", None) == "SQLITE_IOERR_SHORT_READ":  # of SQLite 3.46; earlier: malformed
+            raise damaged(path, "it is cut short") from error
         if "full" in text or "disk I/O" in text:
             raise InputError(
                 f"run file: could not write {path} ({text}); what was saved before is intact: "

@@ -20,7 +20,7 @@ from testifai.tomogram import Tomogram
 # What a run file says of its run besides the outcomes, for whoever has the tomogram alone.
 PROVENANCE = (
     keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.ENVIRONMENTS, keys.ASKED_TWICE, keys.SPEC, keys.FOLDER, keys.GATES,
-    keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED,
+    keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED, keys.ENDED, keys.HASHES, keys.RAN, keys.PARTLY,
 )  # fmt: skip
 
 
