@@ -22,6 +22,9 @@ class Verdict:
     status: str  # "holds" | "fails" | "undecided"
     reason: str
 
+    def __repr__(self) -> str:
+        return f"<Verdict: {self.gate.name} {self.status}, {self.reason}>"
+
     @property
     def holds(self) -> bool:
         return self.status == "holds"

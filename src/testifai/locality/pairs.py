@@ -26,7 +26,7 @@ from testifai.support.progress import Step
 Rows = NDArray[np.intp]  # (combination, part): rows of the sampled inputs
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Measurement(Global):
     """Measured (Eq. 5 of the Bayesian-network framework), with Wilson intervals for new combinations of new inputs.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.errors import InputError, suggest
+from testifai.errors import InputError
 from testifai.present.theme import estimate_text
 from testifai.runs.outcomes import Ids
 from testifai.space import Selection, Space
@@ -74,10 +74,10 @@ def project(
     ([0.9, 0.6, 0.3], [0.8, 0.5, 0.2])
     """
     space, fixed = tomogram.space, dict(at or {})
-    numbers = [axis_number(space, name) for name in axes]
-    levels = tuple(space.axes[number].severities for number in numbers)
+    levels = tuple(space[name].severities for name in axes)
+    numbers = [space.names.index(name) for name in axes]
     for name, severity in fixed.items():
-        allowed = space.axes[axis_number(space, name)].severities
+        allowed = space[name].severities
         if severity not in allowed:
             raise InputError(f"at: {name} = {severity!r} is not a severity; accepted: {', '.join(map(str, allowed))}")
     ids, found = looked_at(tomogram, fixed, chosen)
@@ -136,13 +136,6 @@ def sources(found: RateTable) -> NDArray[np.int64]:
     """Where the estimates of tests come from: an index into `SOURCES` for each."""
     source = np.where(found.alone, MEASURED, np.where(found.trials > 0, PART, PREDICTED))
     return np.where(np.isnan(found.estimate), UNKNOWN, source)
-
-
-def axis_number(space: Space, name: str) -> int:
-    """Which axis has this name."""
-    if name not in space.names:
-        raise InputError(f"axis: {name!r} is not an axis of this space; {suggest(name, space.names)}")
-    return space.names.index(name)
 
 
 def others_text(space: Space, axes: Sequence[str], at: Mapping[str, int] | None, *, whole: bool) -> str:
