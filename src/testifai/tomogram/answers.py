@@ -68,6 +68,7 @@ class Answer:
         disagrees: whether these and the surrogate cannot both be right; the answer is then that of the trials
         excluded: what a limit on quality leaves out; None: there is no limit
         modelled: what the surrogate said, where it is not the answer
+        asked: what it answers, for pictures and tables; None: nobody knows
     """
 
     robustness: float
@@ -108,6 +109,9 @@ class Answer:
 
     def plot(self, *, dark: bool = False) -> Figure:
         """The answer, what else was found beside it, and its worst tests, each with its interval, as a plotly figure.
+
+        Args:
+            dark: whether for a dark page
 
         >>> Answer(0.5, 0.4, 0.6, -0.1, 1, 1, 0, (((2,), 0.5, 0.4, 0.6),)).plot().layout.title.text
         'robustness 0.500 (0.400 … 0.600)'
