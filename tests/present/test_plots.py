@@ -5,6 +5,7 @@ import pytest
 
 import testifai as ta
 from testifai import locality
+from testifai.oracles import Outcome
 from testifai.present.figures.pairs import MOST_AXES
 from testifai.runs.outcomes import Outcomes
 from testifai.sweeps import sweep
@@ -218,3 +219,23 @@ def test_errors_of_a_model_draw_themselves():
     assert local.plot().data[0].z.tolist() == [[0.85], [0.995]]
     found = locality.explain(local)
     assert found.plot().layout.title.text == "what is confused with what"
+
+
+def test_the_mean_of_a_score_is_drawn_in_its_own_words():
+    def closeness(outputs, expected, clean):
+        near = 1 / (1 + np.abs(outputs - clean))
+        return Outcome(near >= 0.7, near.astype(np.float32))
+
+    closeness.score = "closeness"
+    run = ta.scan(lambda x: x[:, 0], (ROWS, None), SPACE, oracle=closeness, strategy="full")
+    figure = run.plot(score="closeness")
+    assert figure.layout.title.text == "mean closeness over pairs of axes"
+    np.testing.assert_allclose(panels(figure, "heatmap")[0].z, run.scored("closeness").estimate.T)
+    assert run.scored("closeness").plot().layout.title.text == figure.layout.title.text
+    assert run.query("shift >= 2", score="closeness").plot().layout.xaxis.title.text == "mean closeness"
+
+
+def test_a_single_axis_has_a_panel_of_its_own():
+    run = ta.scan(above(0), DATA, ta.Space({"shift": SHIFT}), strategy="full")
+    assert run.plot().layout.title.text == "robustness along an axis"
+    assert [trace.type for trace in run.plot("pairs").data] == ["scatter", "scatter"]

@@ -208,8 +208,8 @@ class Tomogram(Selecting):
         >>> model = lambda x: (x[:, 0] > 0.5).astype(int)
         >>> space = ta.Space({"up": shift, "on": shift})
         >>> run = ta.scan(model, (rows, model(rows)), space, strategy="full")
-        >>> run.plot("region", "up >= 1").layout.title.text
-        'robustness 0.500 (exact) for up >= 1'
+        >>> run.plot("orders").layout.title.text
+        'robustness by order'
         """
         shown = self if score is None else self.scored(score)
         figure: Figure = view("tomogram as a figure")(shown, kind, query, axes=axes, dark=dark)
