@@ -17,7 +17,7 @@ from testifai.strategies import Balanced, Ordered, Progress
 from testifai.surrogates import Forest
 from testifai.tomogram import Tomogram
 from testifai.tomogram.trust import Trust, assess, keep, recall
-from testifai.tomogram.trust.compare import Predicted, beta_binomial_edges, cover
+from testifai.tomogram.trust.compare import Predicted, beta_binomial_edges, cover, square_variance, total_variance
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2, 3, 4, 5])
 CUBE = Space({"a": KEEP, "b": KEEP, "c": KEEP})
@@ -235,6 +235,16 @@ def test_intervals_that_are_too_narrow_are_called_so():
     # The same from tests that were all tried on the same inputs may be one accident.
     assert replace(found, spread=2.0).too_narrow
     assert not replace(found, spread=2.0, inputs=found.trials // found.tests).too_narrow
+
+
+def test_a_test_foretold_to_pass_always_is_not_held_to_a_certainty_that_was_not_claimed():
+    """The clean test fails now and then; foretold on the inputs held back, its rate is cut off at 1."""
+    sure = Predicted(np.array([1.0]), np.array([1e-4]), np.array([197]), np.array([200]), np.array([200]))
+    assert (sure.difference**2 / total_variance(sure)).item() == pytest.approx(2.25)
+    few = Predicted(np.array([0.99]), np.array([1e-6]), np.array([3]), np.array([4]), np.array([200]))
+    assert square_variance(few).item() > 20  # one failure of four is no proof against 1 in 100
+    many = Predicted(np.array([0.5]), np.array([1e-2]), np.array([60]), np.array([100]), np.array([1000]))
+    assert square_variance(many).item() == pytest.approx(2, abs=0.01)
 
 
 def test_many_tests_are_left_out_in_a_quick_fit_that_says_the_same(monkeypatch):

@@ -76,10 +76,27 @@ def _moments(found: Predicted) -> tuple[Floats, Floats]:
 
 
 def total_variance(found: Predicted) -> Floats:
-    """Of a measured rate around its prediction: E[p(1 - p)] / n without replacement, and the variance of p itself."""
+    """Of a measured rate around its prediction: E[p(1 - p)] / n without replacement, and the variance of p itself.
+
+    That variance counts whole also where the mean is at an end, and no beta distribution would have it.
+    """
+    assert found.variance is not None
+    return np.asarray(np.maximum(found.variance, 1e-9) + _binomial(found))
+
+
+def square_variance(found: Predicted) -> Floats:
+    """Of the squares of the differences in standard deviations: 2 for normal numbers, more for few and rare failures."""
+    mean, _ = _moments(found)
+    binomial = _binomial(found)
+    excess = np.maximum(1 / (mean * (1 - mean)) - 6, 0) / found.trials
+    return np.asarray(2 + (binomial / total_variance(found)) ** 2 * excess)
+
+
+def _binomial(found: Predicted) -> Floats:
+    """The part of a measured rate's variance that comes from drawing trials."""
     mean, variance = _moments(found)
-    binomial = np.maximum(mean * (1 - mean) - variance, 0) / found.trials * (1 - found.trials / found.population)
-    return np.asarray(variance + binomial)
+    drawn = np.maximum(mean * (1 - mean) - variance, 0) / found.trials
+    return np.asarray(drawn * (1 - found.trials / found.population))
 
 
 def cover(found: Predicted) -> Floats:

@@ -23,6 +23,7 @@ from testifai.tomogram.trust.compare import (
     cover,
     mean_interval,
     noise_alone,
+    square_variance,
     total_variance,
     without_noise,
 )
@@ -200,6 +201,7 @@ def _hold_back(refit: _Refit, seed: int) -> HeldBack | None:
         bias=float(found.difference.mean()),
         spread=float((found.difference**2 / total_variance(found)).mean()),
         coverage=float(cover(found).mean()),
+        scatter=float(square_variance(found).mean()),
     )
 
 

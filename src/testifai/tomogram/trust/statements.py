@@ -49,6 +49,7 @@ class HeldBack:
     """Trials on inputs that the surrogate did not see: passes against their prediction.
 
     `spread` is the mean square of the differences, each in standard deviations: 1 where the intervals are right.
+    `scatter` is the variance of such a square by chance alone: 2 for normal numbers, more for rare failures.
     """
 
     tests: int
@@ -57,15 +58,16 @@ class HeldBack:
     bias: float
     spread: float
     coverage: float
+    scatter: float = 2.0
 
     @property
     def too_narrow(self) -> bool:
-        """More than chance: the mean of n squared standard normal numbers has standard deviation sqrt(2 / n).
+        """More than chance: the mean of n such squares has standard deviation sqrt(scatter / n).
 
         Tests on the same inputs err together: at worst, as many as an input was used for count as one.
         """
         independent = max(1.0, self.tests * self.inputs / self.trials)
-        return self.spread > max(TOO_NARROW, 1 + 3 * math.sqrt(2 / independent))
+        return self.spread > max(TOO_NARROW, 1 + 3 * math.sqrt(self.scatter / independent))
 
     def line(self) -> str:
         text = (
