@@ -21,6 +21,8 @@ from typing import Any
 from tests.docs.blocks import ROOT, Page, Step, read
 from tests.docs.gathering import materials
 
+import testifai
+
 SECONDS = 300  # of one command: a page takes less than twenty in all, on an idle machine
 SERVES = re.compile(r"testifai (explore|label)\b|testifai .*--explore\b")  # until interrupted
 ENDED = (0, -signal.SIGINT, 128 + signal.SIGINT)
@@ -142,7 +144,9 @@ def failure_of(page: Page, place: Path) -> str | None:
         (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
         (programs / name).chmod(0o755)
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "TESTIFAI_", "PYTEST_"))}
+    ours = Path(testifai.__file__).parents[1]  # wherever a command is run
     environment = kept | {
+        "PYTHONPATH": os.pathsep.join([str(ours), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "HOME": str(home),
         "TESTIFAI_STATE": str(home / "state"),
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",

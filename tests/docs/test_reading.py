@@ -7,6 +7,8 @@ from tests.docs import blocks, count
 from tests.docs.mentions import unknown_in
 from tests.docs.running import failure_of, runs
 
+SAME = """python -c 'import testifai as ta; assert ta.__file__ == open("p").read()'"""
+
 
 @pytest.fixture
 def page(tmp_path):
@@ -115,6 +117,10 @@ def test_commands_in_sentences_are_looked_up(command, said):
             None,
         ),
         ("~~~python\nx = 1\n~~~\n\n~~~python\n\nassert x == 2\n~~~\n", "page.md:6: a block raised AssertionError"),
+        (
+            "~~~python\nimport testifai as ta\nopen('p', 'w').write(ta.__file__)\n~~~\n~~~bash\n" + SAME + "\n~~~\n",
+            None,
+        ),
         ("~~~bash\nfalse  # exit code 1\npython -c 'exit(3)'\n~~~\n", "ended with exit code 3, not 0"),
         ("~~~toml\n[scan]\nbudgte = 3\n~~~\n", "page.md:2: no part of a spec: "),
         ("<!-- needs: nonsense -->\n", "page.md:1: nothing in tests/docs/material*.py makes 'nonsense'"),
