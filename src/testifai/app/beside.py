@@ -68,7 +68,7 @@ class Beside:
         assert process.stdout is not None
         if address := process.stdout.readline().strip():
             self._say(f"Exploring {self.path.name} as it grows at {address} (Ctrl-C stops the run and the page)")
-        elif process.poll():
+        elif process.wait():
             self._say(f"note: there is no page of this run; testifai explore {self.path} says why")
 
     def stay(self) -> None:
