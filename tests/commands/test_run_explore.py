@@ -136,9 +136,10 @@ def test_a_killed_run_takes_its_page_along(started):
     until(lambda: is_gone(standing))
 
 
-def test_a_page_that_cannot_be_is_one_line_and_the_run_goes_on(tmp_path, monkeypatch):
+@pytest.mark.parametrize("python", [shutil.which("false"), "/no/such/program"])
+def test_a_page_that_cannot_be_is_one_line_and_the_run_goes_on(python, tmp_path, monkeypatch):
     said = []
-    monkeypatch.setattr(sys, "executable", shutil.which("false") or pytest.skip("no program that only fails"))
+    monkeypatch.setattr(sys, "executable", python or pytest.skip("no program that only fails"))
     with Beside(tmp_path / "run.db", 0, said.append) as page:
         page.shown_with(lambda _: None)(Step(1, 2, 3))
         page.stay()  # for nothing
