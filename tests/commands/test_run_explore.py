@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,10 +15,12 @@ import urllib.request
 import numpy as np
 import pytest
 
+from testifai.app.beside import Beside
 from testifai.commands import explore
 from testifai.errors import InputError
 from testifai.runs import keys
 from testifai.scans.stored import open_run
+from testifai.support.progress import Step
 
 pytest.importorskip("dash")
 
@@ -131,6 +134,16 @@ def test_a_killed_run_takes_its_page_along(started):
     process, standing = started
     process.kill()
     until(lambda: is_gone(standing))
+
+
+@pytest.mark.parametrize("python", [shutil.which("false"), "/no/such/program"])
+def test_a_page_that_cannot_be_is_one_line_and_the_run_goes_on(python, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(sys, "executable", python or pytest.skip("no program that only fails"))
+    with Beside(tmp_path / "run.db", 0, said.append) as page:
+        page.shown_with(lambda _: None)(Step(1, 2, 3))
+        page.stay()  # for nothing
+    assert said == [f"note: there is no page of this run; testifai explore {tmp_path / 'run.db'} says why"]
 
 
 def test_without_dash_nothing_is_begun(monkeypatch):

@@ -27,8 +27,9 @@ class Beside:
 
     def __init__(self, path: Path, port: int, say: Callable[[str], None]) -> None:
         self.path, self.port, self._say = path, port, say
-        self._process: subprocess.Popen[str] | None = None
-        self._listener: threading.Thread | None = None
+        self._begun = False
+        self._process: subprocess.Popen[str] | None = None  # none where it could not be started
+        self._listener = threading.Thread(target=self._listen, daemon=True)
 
     def __enter__(self) -> Self:
         return self
@@ -42,17 +43,18 @@ class Beside:
 
     def begin(self) -> None:
         """Start it, unless that was done."""
-        if self._process is not None:
+        if self._begun:
             return
+        self._begun = True
         # A group of its own: a Ctrl-C is for the run alone.
         group: dict[str, Any] = {"start_new_session": True}
         if sys.platform == "win32":
             group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", __name__, str(self.path.resolve()), str(self.port)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **group,
-        )  # fmt: skip
-        self._listener = threading.Thread(target=self._listen, args=(self._process,), daemon=True)
+        with contextlib.suppress(OSError):  # the run goes on without it
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", __name__, str(self.path.resolve()), str(self.port)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **group,
+            )  # fmt: skip
         self._listener.start()
 
     def shown_with(self, show: Callable[[Step], None]) -> Callable[[Step], None]:
@@ -64,23 +66,21 @@ class Beside:
 
         return step
 
-    def _listen(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        if address := process.stdout.readline().strip():
+    def _listen(self) -> None:
+        process = self._process
+        if process is not None and process.stdout is not None and (address := process.stdout.readline().strip()):
             self._say(f"Exploring {self.path.name} as it grows at {address} (Ctrl-C stops the run and the page)")
-        elif process.poll():
+        elif process is None or process.wait():
             self._say(f"note: there is no page of this run; testifai explore {self.path} says why")
 
     def stay(self) -> None:
         """Wait until the user has seen enough of a run that is done."""
         self.begin()
-        assert self._process is not None
-        assert self._listener is not None
         with contextlib.suppress(KeyboardInterrupt):
             self._listener.join()
-            if self._process.poll() is None:
+            if self._process is not None and self._process.poll() is None:
                 self._say("The run is done. Its page stays until Ctrl-C.")
-            self._process.wait()
+                self._process.wait()
 
 
 def main() -> None:
