@@ -42,6 +42,7 @@ images = np.kron(digits.images * (255 / 16), np.ones((1, 4, 4))).astype(np.uint8
 train, test = slice(0, 600), slice(600, None)
 
 torch.manual_seed(0)
+torch.set_num_threads(1)  # for so small a network more would wait for each other
 config = ResNetConfig(
     num_channels=3, embedding_size=8, hidden_sizes=[16, 32], depths=[1, 1], layer_type="basic",
     id2label=dict(enumerate(NAMES)), label2id={name: number for number, name in enumerate(NAMES)},
@@ -86,6 +87,8 @@ for question in ("severity <= 2", "blur >= 4", "noise >= 3 and glare >= 3"):
 
 # %% [markdown]
 # ## Where it breaks, and for whom
+#
+# A class that never fails while the others do is no good sign: it may be what the model answers when it cannot tell.
 
 # %%
 worst = worst_regions(tomogram, count=1).regions[0]

@@ -64,6 +64,9 @@ at_least = 0.90
 #
 # `check` measures nothing: it says how many tests and inferences there are to come, and how long they take. `run`
 # ends with exit code 1 if a gate fails, so a script can stop there. An interrupted run goes on where it was.
+#
+# Before its verdict `run` says how far to trust the run: how well tests that were left out, and inputs that were
+# held back, are foretold. A warning there is a reason to measure more before anybody signs.
 
 # %%
 testifai("check", "digits.toml")

@@ -36,6 +36,7 @@ images = np.kron(digits.images * (255 / 16), np.ones((1, 3, 3))).astype(np.uint8
 train, test = slice(0, 1000), slice(1000, None)
 
 torch.manual_seed(0)
+torch.set_num_threads(1)  # for so small a network more would wait for each other
 network = nn.Sequential(
     nn.Conv2d(1, 16, 5, stride=2, padding=2), nn.ReLU(),
     nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.ReLU(),

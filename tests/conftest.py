@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from testifai import cli
 from testifai.data.sample import demo_data, demo_model_path
@@ -21,6 +22,11 @@ from testifai.tomogram import Tomogram
 from .skips import summary
 
 FLAGS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("patient", settings(), deadline=None)
+settings.load_profile("patient")
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -7,13 +7,14 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 # https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax, as far as they are used here
-KEYS = {"name", "on", "permissions", "jobs"}
+KEYS = {"name", "on", "permissions", "env", "jobs"}
 JOB_KEYS = {"runs-on", "timeout-minutes", "steps"}
 STEP_KEYS = {"if", "uses", "with", "run"}
 
@@ -51,12 +52,23 @@ def test_what_is_measured_is_kept_and_uploaded(steps):
     (command,) = (step["run"] for step in steps if step.get("run", "").startswith("pytest"))
     assert f"testifai_cache={folder}" in command
     report = re.search(r"--junit-xml=(\S+)", command).group(1)
-    assert by_name["actions/upload-artifact"]["path"].split() == [report, f"{folder}/*.db"]
+    assert by_name["actions/upload-artifact"]["path"].split() == [report, "reports", f"{folder}/*.db"]
     # What happens whether gates hold or not.
-    assert [step["uses"] for step in steps if step.get("if") == "always()"] == [
+    assert [step.get("uses") or step["run"].split()[0] for step in steps if step.get("if") == "always()"] == [
         "actions/cache/save@v4",
+        "cat",
         "actions/upload-artifact@v4",
     ]
+
+
+def test_what_it_installs_is_a_checkout_and_no_package_that_does_not_exist(workflow, steps):
+    (install,) = (step["run"] for step in steps if step.get("run", "").startswith("pip"))
+    assert shlex.split(install) == ["pip", "install", "$TESTIFAI", "pytest"]
+    assert workflow["env"]["TESTIFAI"] == "./testifai"
+    project = tomllib.loads((EXAMPLES.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["name"] == "testifai"
+    (checkout,) = (step for step in steps if step.get("uses", "").startswith("actions/checkout"))
+    assert checkout["with"]["submodules"] is True
 
 
 def test_its_pytest_command_runs_and_leaves_what_is_uploaded(steps, tmp_path):
@@ -85,3 +97,9 @@ def test_its_pytest_command_runs_and_leaves_what_is_uploaded(steps, tmp_path):
     assert "1 failed, 1 passed" in done.stdout
     assert (tmp_path / "robustness.xml").is_file()
     assert len(list((tmp_path / "testifai-runs").glob("*.db"))) == 1
+    (summary,) = (step["run"] for step in steps if step.get("run", "").startswith("cat"))
+    told = tmp_path / "summary.md"
+    shell = subprocess.run(["sh", "-c", summary], cwd=tmp_path, env={**plain, "GITHUB_STEP_SUMMARY": str(told)})
+    assert shell.returncode == 0
+    assert "❌ fails" in told.read_text(encoding="utf-8")
+    assert len(list((tmp_path / "reports").glob("*.html"))) == 1

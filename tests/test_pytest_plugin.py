@@ -119,9 +119,28 @@ def test_a_failure_says_what_was_asked_and_found_and_shows_no_traceback(project)
         assert re.search(r"interval +(exact|0\.\d{3} … 0\.\d{3}) at 98\.33 %, 95 % shared among the 3 gates", part)
         assert re.search(rf"verdict +{verdict}", part)
         assert re.search(r"worst tests\n +shift [23]  0\.\d{3}", part)
+        (run,) = re.findall(r"run file +(\S+)\n", part)
+        assert f"  report     testifai report {run} --open\n" in part
     assert re.search(r"would decide it: set budget = \d+ in \[scan\]", undecided)
     assert "Traceback" not in text
     assert "pytest_plugin.py" not in text
+
+
+def test_a_failure_says_why_the_gate_is_there(project):
+    project.spec(FAILS + 'because = "hazard H-12"\n')
+    assert re.search(r"required .*\n  because    hazard H-12\n", project.test().stdout.str())
+
+
+def test_reports_are_written_where_they_are_asked_for(project):
+    project.spec(HOLDS, FAILS)
+    written = project.test("--testifai-report", "reports")
+    written.stdout.re_match_lines([r"report: reports/robust-[0-9a-f]+\.html"])
+    (page,) = (project.path / "reports").glob("*.html")
+    (short,) = (project.path / "reports").glob("*.md")
+    assert "strong" in page.read_text(encoding="utf-8")
+    assert "fails" in short.read_text(encoding="utf-8")
+    (project.path / "file").touch()
+    project.test("--testifai-report", "file").stdout.re_match_lines([r"no report of .*: cannot make file .*"])
 
 
 def test_the_summary_states_cost_and_correction(project):
@@ -290,7 +309,7 @@ def comparable(text):
 
     Of the worst tests only the rates count: which of two that are nearly as bad comes first is a matter of rounding.
     """
-    text = re.sub(r" +run file .*|in \d+\.\d+s.*| +$", "", text, flags=re.MULTILINE)
+    text = re.sub(r" +(run file|report  ) .*|in \d+\.\d+s.*| +$", "", text, flags=re.MULTILINE)
     text = re.sub(r"^    \w.*?(?=  0\.)", "    test", text, flags=re.MULTILINE)
     numbers = [float(found.group().replace(",", "")) for found in NUMBER.finditer(text)]
     return re.sub(r"[ =_-]+", " ", NUMBER.sub("#", text)).split("\n"), numbers

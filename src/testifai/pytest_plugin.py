@@ -33,6 +33,8 @@ MARK = re.compile(r"^\s*\[\[\s*gate\s*\]\]", re.MULTILINE)
 
 # What has been measured in this process, or why it could not be
 _RESULTS = pytest.StashKey[dict[Path, "GatedRun | InputError"]]()
+# What became of the reports, a line each
+_WRITTEN = pytest.StashKey[list[str]]()
 # How many gates the project has, where it was asked for
 _GATES = pytest.StashKey[int]()
 
@@ -52,6 +54,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("testifai", "robustness gates (files *.testifai.toml)")
     group.addoption(
         "--testifai-update", action="store_true", help="Measure again what the gates and the fixture ask for."
+    )
+    group.addoption(
+        "--testifai-report",
+        metavar="FOLDER",
+        help="Write a report of every run that was looked at into this folder: a page and Markdown.",
     )
     parser.addini(
         "testifai_correction",
@@ -150,6 +157,22 @@ def testifai(request: pytest.FixtureRequest) -> Callable[[str | Path], Tomogram]
             pytest.fail(f"testifai: {error}", pytrace=False)
 
     return tomogram
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the reports that were asked for; one that cannot be written is a line, and no failure of a gate."""
+    folder = session.config.getoption("testifai_report")
+    measured = [found for found in session.config.stash[_RESULTS].values() if not isinstance(found, InputError)]
+    if folder is None or not measured:
+        return
+    from testifai.report.written import write_report
+
+    lines = session.config.stash.setdefault(_WRITTEN, [])
+    for found in measured:
+        try:
+            lines.append(f"report: {write_report(found.path, Path(folder))}")
+        except InputError as error:
+            lines.append(f"no report of {found.path}: {error}")
 
 
 # -- collecting -------------------------------------------------------------------------------------------------------
@@ -280,6 +303,8 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     terminalreporter.section("testifai")
     for name, listed in sorted(files.items()):
         terminalreporter.line(_file_line(name, listed))
+    for line in terminalreporter.config.stash.get(_WRITTEN, []):
+        terminalreporter.line(line)
 
 
 def _file_line(name: str, listed: list[dict[str, Any]]) -> str:

@@ -21,6 +21,9 @@ def client(runs):
     return build(runs).server.test_client()
 
 
+LATEST = ("revision", "data", 0)
+
+
 def ask(client, output, inputs, state=(), changed=None):
     """Call a callback as the page does."""
     body = {
@@ -40,7 +43,7 @@ def ask(client, output, inputs, state=(), changed=None):
 
 def test_the_answer(client, runs):
     output = "..answer.children...answered.data.."
-    reply = ask(client, output, [("asked", "data", "zoom >= 2"), ("run", "value", 1)])
+    reply = ask(client, output, [("asked", "data", "zoom >= 2"), ("run", "value", 1), LATEST])
     assert reply.status_code == 200
     assert f"{runs.answer(1, 'zoom >= 2').robustness:.3f}" in reply.text
     assert "b.db" in reply.text
@@ -48,7 +51,8 @@ def test_the_answer(client, runs):
 
 @pytest.mark.parametrize("run", ["../../etc/passwd", 7, -1, None, True, 0.5])
 def test_only_runs_of_the_command_line(client, run):
-    reply = ask(client, "..answer.children...answered.data..", [("asked", "data", "zoom >= 2"), ("run", "value", run)])
+    inputs = [("asked", "data", "zoom >= 2"), ("run", "value", run), LATEST]
+    reply = ask(client, "..answer.children...answered.data..", inputs)
     assert reply.status_code == 200
     assert "is not one of those given on the command line" in reply.text
 

@@ -244,3 +244,37 @@ def test_a_report_opens_and_checks_the_run_file_once(command, tmp_path, monkeypa
     assert found["errors"] is not None
     assert found["trust"]["lines"]
     assert opened == loaded == [folder / "run.db"]
+
+
+def test_another_file_than_was_run_is_a_warning_and_in_the_page(command, folder):
+    (folder / "lenet5.onnx").write_bytes(b"another")
+    code, _, err = command("report", "spec.db")
+    assert code == 1
+    assert err.splitlines()[0].startswith("warning: lenet5.onnx is not the file that was run: its SHA-256 was ")
+    assert "Warning: lenet5.onnx is not the file that was run" in (folder / "spec.html").read_text(encoding="utf-8")
+
+
+def test_who_ran_it_is_written_where_it_is_asked_for(command, folder):
+    assert command("run", "spec.toml", "--run-by", " ")[0] == 2
+    for name in ("Ada", "Grace"):
+        assert command("run", "spec.toml", "--run-by", name)[0] == 1  # nothing is left to run, and the gate fails
+    code, out, _ = command("report", "spec.db", "--json", "--examples", 0)
+    assert code == 1
+    ran = json.loads(out)["ran"]
+    assert [(one["by"], one["inferences"]) for one in ran] == [("Ada", 450), ("Grace", 450)]
+    assert all(one["started"] <= one["ended"] for one in ran)
+
+
+def test_a_run_whose_gate_fails_names_the_command_that_shows_why(command, folder):
+    code, out, _ = command("run", "spec.toml")
+    assert code == 1
+    assert "Next: testifai report spec.db --open" in out
+
+
+def test_the_page_is_opened_where_that_is_asked_for(command, folder, monkeypatch):
+    seen = []
+    monkeypatch.setattr("webbrowser.open", lambda address: bool(seen.append(address)))
+    code, _, err = command("report", "spec.db", "--open", "--examples", 0)
+    assert code == 1
+    assert seen == [(folder / "spec.html").as_uri()]
+    assert "no browser could be opened; open spec.html in one" in err

@@ -199,3 +199,17 @@ def test_a_composed_system_is_swept_beside_the_model(command, folder):
     code, _, err = command("sweep", "spec.toml", "--arity", "2", "--drops", "0.1")
     assert code == 2
     assert "--drops: severities are placed for a model alone" in err
+
+
+def test_an_oracle_of_the_users_judges(command, folder):
+    """Here nothing passes, at whichever level."""
+    (folder / "strict_judge.py").write_text(
+        "def never(outputs, expected, clean):\n    return outputs[:, 0] != outputs[:, 0]\n"
+    )
+    spec = (folder / "spec.toml").read_text()
+    (folder / "strict.toml").write_text(f'{spec}\n[scan]\noracle = {{ python = "strict_judge:never" }}\n')
+    code, out, err = command("sweep", "strict.toml", "-p", "noise", "--json")
+    assert code == 0
+    assert "runs your own code, named by scan.oracle" in err
+    [found] = json.loads(out)["sweeps"]["noise"]
+    assert found["robustness"] == 0

@@ -9,33 +9,29 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from tests.docs.blocks import Page, pages, read
+from tests.docs.blocks import Page, Step, pages, read
 from tests.docs.running import runs
 
 
 def summary(counted: Iterable[Page]) -> str:
     """One line, with the reasons by how many they hold back."""
-    executed, mentioned, reasons = 0, 0, Counter()
-    for page in counted:
-        for step in (*page.steps, *page.mentions):
-            if step.kind == "material":
-                continue
-            if not runs(step):
-                reasons[_short(step.reason) if step.reason else f"{step.where} is not installed"] += 1
-            elif step.kind == "mention":
-                mentioned += 1
-            else:
-                executed += 1
+    counted = list(counted)
+    steps = [step for page in counted for step in page.steps if step.kind != "material"]
+    mentions = [step for page in counted for step in page.mentions]
+    reasons = Counter(_short(step) for step in steps if not runs(step))
     told = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
     return (
-        f"docs: {executed} blocks and commands executed, {reasons.total()} not{f' ({told})' if told else ''}; "
-        f"{mentioned} more commands are named in sentences, and exist"
+        f"docs: {len(steps) - reasons.total()} blocks and commands executed, "
+        f"{reasons.total()} not{f' ({told})' if told else ''}; {len(mentions)} more commands are named in sentences, "
+        f"and exist, {sum(step.reason is not None for step in mentions)} where the page says why they are not run"
     )
 
 
-def _short(reason: str) -> str:
+def _short(step: Step) -> str:
     """'needs a GPU, of any kind' → 'GPU'."""
-    return re.split(r"[,;:(]", re.sub(r"^(it )?needs (an? |the )?", "", reason))[0].strip()
+    if step.reason is None:
+        return f"{step.where} is not installed"
+    return re.split(r"[,;:(]", re.sub(r"^(it )?needs (an? |the )?", "", step.reason))[0].strip()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from tests.docs.blocks import ROOT, Page, Step, read
 from tests.docs.gathering import materials
 
 SECONDS = 300  # of one command: a page takes less than twenty in all, on an idle machine
-SERVES = re.compile(r"testifai (explore|label)\b|testifai .*--explore\b")
+SERVES = re.compile(r"testifai (explore|label)\b|testifai .*--explore\b")  # until interrupted
 ENDED = (0, -signal.SIGINT, 128 + signal.SIGINT)
 WHOLE = {"model": {"onnx": "model.onnx"}, "data": {"npz": "data.npz"}, "space": {"zoom": "mnist_c.zoom"}}
 
@@ -65,7 +65,7 @@ def _run_python(step: Step, page: Page, namespace: dict[str, Any]) -> None:
     try:
         tree = ast.increment_lineno(ast.parse(step.text, page.name), step.line - 1)
         exec(compile(tree, str(page.path), "exec"), namespace)
-    except BaseException as problem:  # SystemExit, too: a page goes on after a block
+    except BaseException as problem:  # SystemExit, too, which would end the page in silence
         told = traceback.format_exc(limit=-3)
         raise StepFailed(f"a block raised {type(problem).__name__}\n{step.text}\n\n{told}") from None
 
@@ -73,7 +73,8 @@ def _run_python(step: Step, page: Page, namespace: dict[str, Any]) -> None:
 def _run_command(step: Step, page: Page, namespace: dict[str, Any]) -> None:
     serves = SERVES.search(step.text)
     command = step.text.partition(" #")[0]
-    text = f"{command} --port 0" if serves and "--port" not in command else step.text
+    free_port = serves and serves.group(1) and "--port" not in command
+    text = f"{command} --port 0" if free_port else step.text
     process = subprocess.Popen(
         ["bash", "-o", "pipefail", "-c", text],
         stdin=subprocess.DEVNULL,
@@ -85,14 +86,13 @@ def _run_command(step: Step, page: Page, namespace: dict[str, Any]) -> None:
     )
     late = threading.Timer(SECONDS, os.killpg, (process.pid, signal.SIGKILL))
     late.start()
-    printed = []
+    said = ""
     for line in process.stdout:
-        printed.append(line)
-        if serves and "http://" in line:
+        if serves and "http://" in line and "http://" not in said:
             os.killpg(process.pid, signal.SIGINT)
+        said += line
     code = process.wait()
     late.cancel()
-    said = "".join(printed)
     sys.stdout.write(f"$ {step.text}\n{said}")
     if serves and "http://" in said and code in ENDED:
         return

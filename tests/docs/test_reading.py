@@ -85,7 +85,8 @@ def test_the_count_names_reasons_in_short(page):
         "`make test`, `pip install 'testifai[app]'`"
     )
     assert count.summary([found]) == (
-        "docs: 1 blocks and commands executed, 2 not (GPU 2); 2 more commands are named in sentences, and exist"
+        "docs: 1 blocks and commands executed, 2 not (GPU 2); 2 more commands are named in sentences, and exist, "
+        "0 where the page says why they are not run"
     )
 
 

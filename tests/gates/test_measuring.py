@@ -9,9 +9,12 @@ from testifai.errors import InputError
 from testifai.gates import measuring
 from testifai.gates.measuring import GatedRun, cache_key, measure, prepare
 from testifai.gates.towards import TowardsGates
+from testifai.gates.verdicts import stored_gates, stored_sharing
 from testifai.present.gate_page import page
 from testifai.runs.store import Store
+from testifai.scans.reopen import source
 from testifai.scans.spec import parse
+from testifai.scans.stored import open_run
 
 CODE = """
 import numpy as np
@@ -259,3 +262,23 @@ def test_a_gate_about_a_score_that_there_is_not_is_refused_before_anything_is_me
     gates = [{"query": "shift >= 1", "at_least": 0.7, "score": "f1", "name": "mild"}]
     with pytest.raises(InputError, match="gate mild: score: this run has no 'f1'"):
         prepare(project(gates), project.folder)
+
+
+def test_a_report_is_about_the_gates_as_they_are_now(project):
+    """Though nothing is measured again for another name, reason or requirement."""
+    stored = open_run(project.measure(project(), sharing=7).path)
+    assert (stored_sharing(stored), len(stored_gates(stored))) == (7, 1)
+    gates = [{"query": "shift >= 1", "at_least": 0.5, "name": "mild", "because": "hazard H-12"}]
+    again = project.measure(project(gates), sharing=7)
+    assert again.new == 0
+    (gate,) = stored_gates(open_run(again.path))
+    assert (gate.name, gate.because) == ("mild", "hazard H-12")
+
+
+def test_a_cache_from_elsewhere_is_followed_by_the_spec_at_hand(project, monkeypatch, tmp_path):
+    run = project.measure(project()).path
+    monkeypatch.setenv("TESTIFAI_STATE", str(tmp_path / "another machine"))
+    with pytest.raises(InputError, match="was not made on this machine"):
+        source(run)
+    project.measure(project())
+    assert source(run).folder == project.folder

@@ -1,5 +1,6 @@
 """HTML for notebooks: well-formed, complete, escaped."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -57,10 +58,11 @@ def test_what_a_limit_on_quality_leaves_out_is_said():
     assert "7 tests excluded as implausible: 0.250  (0.200 … 0.300)  on them; with 2 it is not sure" in html
 
 
-def test_an_answer_with_and_without_its_space(run):
+def test_an_answer_of_a_tomogram_names_its_tests_and_says_what_was_asked(run):
     answer = run.query("shift == 2")
-    (named,), (plain,) = tables(answer_html(answer, run.space)), tables(answer_html(answer))
+    (named,), (plain,) = tables(answer_html(answer)), tables(answer_html(replace(answer, asked=None)))
     assert (named[1][0], plain[1][0]) == ("shift 2, push 1", "(2, 1)")
+    assert "for shift == 2" in answer_html(answer)
     assert named[1][1:] == plain[1][1:]
     assert f"<b>{answer.robustness:.3f}</b> (exact)" in answer_html(answer)
 

@@ -143,3 +143,20 @@ def test_a_page_of_sweeps_alone(browser, tmp_path):
     assert alone.drawn() == {"figure-sweeps-0": True}
     assert alone.problems() == []
     assert alone.page.locator("table").first.inner_text().count("classic.noise") == 1
+
+
+def test_paper_shows_all_that_is_folded_and_the_page_is_as_before_afterwards(opened):
+    page, folded = opened.page, "document.querySelectorAll('details:not([open])').length"
+    before = page.evaluate(folded)
+    assert before > 0
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert page.evaluate(folded) == 0
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 210 / 25.4 * 96
+    assert page.is_visible(".signature")
+    assert page.is_hidden("nav")
+    page.emulate_media(media="screen")
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(folded) == before
+    assert page.is_hidden(".signature")

@@ -8,12 +8,13 @@ import time
 import pytest
 
 from testifai.errors import InputError
-from testifai.runs.lock import Lock
+from testifai.runs import lock as lock_module
+from testifai.runs.lock import Lock, is_held
 from testifai.runs.store import Store
 
 HOLD = """
 import sys, time
-from testifai.runs.lock import Lock
+from testifai.runs.lock import Lock, is_held
 from pathlib import Path
 lock = Lock(Path(sys.argv[1]))
 print("held", flush=True)
@@ -97,7 +98,7 @@ def test_many_processes_never_hold_it_together(tmp_path):
 import sys, time
 from pathlib import Path
 from testifai.errors import InputError
-from testifai.runs.lock import Lock
+from testifai.runs.lock import Lock, is_held
 folder = Path(sys.argv[1])
 done = 0
 while done < 25:
@@ -123,3 +124,21 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"cannot write in .*file \(.*\); choose another place with --out"):
         Lock(tmp_path / "file" / "run.db")
+
+
+def test_whether_it_is_held_is_seen_without_taking_it(tmp_path, holder):
+    assert is_held(tmp_path / "run.db")
+    holder.kill()
+    holder.wait()
+    assert not is_held(tmp_path / "run.db")
+    assert not is_held(tmp_path / "other.db")
+
+
+def test_who_looks_whether_it_is_held_keeps_no_writer_out(tmp_path, monkeypatch):
+    """Even one who is slow about it: a writer waits a little."""
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(lock_module, "MOMENT", 60)
+    with (tmp_path / "run.db-lock").open("w") as looked_at:
+        fcntl.flock(looked_at, fcntl.LOCK_SH)
+        monkeypatch.setattr(lock_module.time, "sleep", lambda _: fcntl.flock(looked_at, fcntl.LOCK_UN))
+        Lock(tmp_path / "run.db").release()

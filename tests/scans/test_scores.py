@@ -154,7 +154,7 @@ def test_a_score_that_the_oracle_does_not_have_is_refused():
         Session(model, INPUTS, SPACE, oracle="consistency", score="f1")
 
 
-@pytest.mark.parametrize(("value", "shown"), [(-0.25, "-0.25"), (1.5, "1.5"), (np.nan, "nan")])
+@pytest.mark.parametrize(("value", "shown"), [(-0.25, "-0.25"), (1.0000002, "1.00000024"), (np.nan, "nan")])
 def test_values_that_are_no_scores_are_one_line(value, shown):
     def wrong(outputs, expected, clean):
         values = np.where(np.abs(outputs - clean).max(axis=1) > 0.5, value, 0.5)

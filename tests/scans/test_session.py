@@ -396,3 +396,15 @@ def test_a_reader_in_another_process_leaves_the_log_of_a_run_over_files(tmp_path
     assert len(seen) > 2
     assert all(seen)
     assert ta.open(tmp_path / "run.db").inferences == made.inferences
+
+
+def test_a_run_file_says_when_there_was_nothing_left_to_do(tmp_path):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    store = tmp_path / "run.db"
+    with pytest.raises(KeyboardInterrupt):
+        ta.scan(decide, DATA, space(), store=store, strategy="full", progress=interrupted)
+    assert ta.open(store).provenance["finished"] is None
+    done = ta.scan(decide, DATA, space(), store=store, strategy="full")
+    assert ta.open(store).provenance["finished"] == done.outcomes.total()

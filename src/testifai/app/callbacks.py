@@ -76,13 +76,26 @@ def _connect_query(app: Any, runs: Runs) -> None:
         return shown, sliders, marks, wanted if wanted != asked else dash.no_update, None
 
     @app.callback(  # type: ignore[untyped-decorator]
-        Output("answer", "children"), Output("answered", "data"), Input("asked", "data"), Input("run", "value")
+        Output("answer", "children"),
+        Output("answered", "data"),
+        Input("asked", "data"),
+        Input("run", "value"),
+        Input("revision", "data"),
     )
-    def answer(asked: str | None, run: Any) -> Any:
+    def answer(asked: str | None, run: Any, _revision: Any) -> Any:
         if not isinstance(asked, str):
             raise dash.exceptions.PreventUpdate
         # Figures wait for this: they would compete with it for the processor.
         return guarded(lambda: _answer(runs, number(runs, run), asked)), asked
+
+    @app.callback(  # type: ignore[untyped-decorator]
+        Output("watched", "children"), Input("answered", "data"), Input("run", "value")
+    )
+    def watch(asked: str | None, run: Any) -> Any:
+        """Nobody waits for this: it takes as long as the answer."""
+        if not isinstance(asked, str):
+            raise dash.exceptions.PreventUpdate
+        return guarded(lambda: _watched(runs, number(runs, run), asked))
 
     @app.callback(  # type: ignore[untyped-decorator]
         Output("difference", "children"),
@@ -101,6 +114,10 @@ def _answer(runs: Runs, run: int, asked: str) -> Any:
     tomogram = runs.tomogram(run)
     clean = f"{tomogram.clean_quantity} {terminal.clean(tomogram)}"
     return panels.answer(runs.answer(run, asked), asked, runs.names[run], clean)
+
+
+def _watched(runs: Runs, run: int, asked: str) -> Any:
+    return panels.watched(runs.bound(run, asked)) if runs.growing(run) else None
 
 
 def checked(runs: Runs, text: Any) -> dict[str, ranges.Range]:

@@ -54,7 +54,7 @@ class Wanted:
 def of_view(runs: Runs, wanted: Wanted, *, dark: bool) -> Drawn:
     """All figures of a view, each with a name of its own. The cubes of a region are a view by themselves."""
     found = runs.views.get(
-        wanted.key,
+        (runs.revision, *wanted.key),
         lambda: [(name, plain(drawn)) for name, drawn in MAKERS[wanted.view](runs, wanted).items() if drawn],
     )
     return [(name, _dressed(figure, dark)) for name, figure in found]
@@ -134,8 +134,8 @@ def _tests(runs: Runs, wanted: Wanted) -> dict[str, Any]:
     run, tomogram = wanted.run, runs.tomogram(wanted.run)
     return {
         "worst": dots.worst_tests(tomogram, chosen=_chosen(runs, wanted)),
-        "classes": runs.answers.get(("classes", run), lambda: dots.classes(tomogram)),
-        "class and axis": runs.answers.get(("class and axis", run), lambda: classes.heatmap(tomogram)),
+        "classes": runs.answers.get(("classes", runs.revision, run), lambda: dots.classes(tomogram)),
+        "class and axis": runs.answers.get(("class and axis", runs.revision, run), lambda: classes.heatmap(tomogram)),
     }
 
 

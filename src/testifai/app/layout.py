@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from testifai.app.following import PERIOD
 from testifai.app.ranges import Track
 from testifai.app.state import EVERYTHING, Runs
 from testifai.present.theme import CONFIG
@@ -27,10 +28,11 @@ TITLES = {
 }
 MOST_NAME = 80
 WIDE = ("voxels", "worst", "confusions", "local")
+EXPORTS = ("PNG", "SVG", "CSV")
 MEAN = -1  # an axis that is not shown stands for the mean over it
 
 
-def page(runs: Runs, sketch: str | None = None) -> Any:
+def page(runs: Runs, sketch: str | None = None, session: str = "") -> Any:
     """The whole page, still without anything in it: callbacks fill it from its address."""
     return html.Div(
         [
@@ -40,6 +42,9 @@ def page(runs: Runs, sketch: str | None = None) -> Any:
             dcc.Store(id="drawn"),
             dcc.Store(id="seen"),
             dcc.Store(id="test"),
+            dcc.Store(id="session", data=session),
+            dcc.Store(id="revision", data=runs.revision),
+            dcc.Interval(id="tick", interval=1000 * PERIOD),
             dcc.Store(id="saved", storage_type="local", data=[]),
             dcc.Download(id="download"),
             html.Div(id="address", hidden=True),
@@ -68,7 +73,14 @@ def _header(runs: Runs) -> Any:
                 dcc.Dropdown(choices, runs.against, id="against", clearable=False, searchable=False),
                 shown=len(runs.files) > 1,
             ),
-            dcc.Checklist([{"label": "dark", "value": "dark"}], [], id="dark", className="choice"),
+            html.Span(id="following"),
+            html.Div(
+                [
+                    html.Button("copy link", id="share", type="button", title="the address of what is shown now"),
+                    dcc.Checklist([{"label": "dark", "value": "dark"}], [], id="dark", className="choice"),
+                ],
+                className="tools",
+            ),
         ]
     )
 
@@ -87,6 +99,7 @@ def _controls(runs: Runs) -> Any:
             html.Datalist([html.Option(value=word) for word in words], id="words"),
             html.Div(id="message", **{"aria-live": "polite"}),
             html.Div(id="answer", **{"aria-live": "polite"}),
+            html.Div(id="watched"),
             html.Div(id="difference", **{"aria-live": "polite"}),
             html.H2("severities"),
             *[_slider(axis) for axis in space.axes],
@@ -230,13 +243,28 @@ def _slice(axis: Axis) -> Any:
 def graph(name: str, figure: dict[str, Any]) -> Any:
     """A figure in its place."""
     height = figure["layout"].get("height") or (560 if name == "voxels" else 430)
-    return dcc.Graph(
+    drawn = dcc.Graph(
         id={"type": "figure", "name": name},
         figure=figure,
-        config=CONFIG,
+        # An image of a page's colours without its ground could not be read elsewhere: ours has it.
+        config={**CONFIG, "modeBarButtonsToRemove": ["toImage"]},
         style={"height": f"{height}px"},
-        className=f"figure {'wide' if name in WIDE else ''}",
     )
+    return html.Div([drawn, _exports(name)], className=f"figure {'wide' if name in WIDE else ''}")
+
+
+def _exports(name: str) -> Any:
+    """What a figure can be saved as; the browser does it from what it shows (assets/explorer.js)."""
+    buttons = [
+        html.Button(
+            words,
+            type="button",
+            title=f"save this figure as {words}",
+            **{"data-export": words.lower(), "data-name": name},
+        )
+        for words in EXPORTS
+    ]
+    return html.Div(buttons, className="exports")
 
 
 def _labelled(words: str, part: Any, *, shown: bool) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,17 @@ def answer(found: Answer, query: str, name: str, clean: str | None = None) -> An
 def _bounds(found: Answer) -> str:
     words = interval(found.low, found.high)
     return f" {words}" if words in ("exact", "no interval") else f" 95 %: {words}"
+
+
+def watched(found: Answer) -> Any:
+    """The bounds of an answer for whoever looks again and again; nothing where it has none, or is exact."""
+    if math.isnan(found.low) or found.low == found.high:
+        return None
+    return html.Div(
+        f"The interval above is right for one look. However often you look while the run grows, 95 %: "
+        f"{interval(found.low, found.high)}; gates decide by such bounds.",
+        className="facts",
+    )
 
 
 def guarded(make: Any) -> Any:

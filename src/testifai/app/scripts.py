@@ -76,6 +76,17 @@ function (data) {
 }
 """
 
+# How the runs stand. A page of a server that was started anew begins again, with the view that its address holds.
+FOLLOW = """
+function (ticks, revision, session) {
+    const same = dash_clientside.no_update;
+    return fetch("following").then(reply => reply.ok ? reply.json() : Promise.reject()).then(now => {
+        if (now.session !== session) window.location.reload();
+        return [now.revision === revision ? same : now.revision, now.words, now.kind];
+    }).catch(() => [same, "testifai explore has ended: what is shown stays, and nothing more can be asked", "lost"]);
+}
+"""
+
 # The address is changed without telling dcc.Location, which would start all over.
 KEEP_ADDRESS = """
 function (query, run, against, view, axes, at, dark, test) {

@@ -21,6 +21,13 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
+# Followed from elsewhere, such as a message, a link comes without the cookie, which is for this site's own pages alone:
+# followed once more from this page, it comes with it.
+NO_TOKEN = (
+    "<!DOCTYPE html><title>testifai</title><p>a token is needed: open the address that testifai printed, "
+    'then <a href="">this one again</a>\n'
+)
+
 
 def is_loopback(host: str) -> bool:
     """Whether an address is reached from this machine alone.
@@ -65,7 +72,7 @@ def protect(server: Any, token: str | None) -> None:
             return None
         if _same(flask.request.cookies.get(cookie, ""), token):
             return None
-        return _refused(401, "a token is needed: open the address that testifai printed")
+        return flask.Response(NO_TOKEN, 401)
 
     @server.after_request  # type: ignore[untyped-decorator]
     def dress(response: Any) -> Any:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from testifai.app import callbacks, layout, listening, scripts, security, sketch
+from testifai.app.following import Follower
 from testifai.app.state import Runs
 from testifai.support.libraries import load
 
@@ -24,7 +26,10 @@ def build(runs: Runs, token: str | None = None) -> Any:
         suppress_callback_exceptions=True,
     )
     security.protect(app.server, token)
-    app.layout = layout.page(runs, drawn)
+    session = uuid4().hex  # by which a page tells that it was made by another server than that which now answers
+    follower = Follower(runs)
+    app.server.add_url_rule("/following", "following", lambda: {"session": session, **follower.told()})
+    app.layout = layout.page(runs, drawn, session)
     callbacks.connect(app, runs)
     return app
 

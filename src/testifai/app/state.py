@@ -6,13 +6,16 @@ import contextlib
 import ctypes
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+from testifai.app.standing import GROWING, Standing
 from testifai.errors import InputError
+from testifai.runs.growing import Loaded, Signature
 from testifai.scans.session import Session
 from testifai.scans.stored import open_measured
 from testifai.space import Space
@@ -26,6 +29,7 @@ EVERYTHING = "order >= 0"
 VIEWS = ("space", "pairs", "curves", "tests", "errors", "compare")
 MOST_CLASSES = 60  # up to which a table of classes can be read
 MOST_ANSWERS = 500  # that are remembered
+MOST_ASKED = 2  # of the last questions are answered anew when a run has grown, before a page asks them again
 MOST_VIEWS = 8  # the figures of a view can take some megabytes
 
 
@@ -49,6 +53,11 @@ class Memory:
             self.kept[key] = made
         return made
 
+    def begin_anew(self, known: dict[Any, Any]) -> None:
+        """Forget everything but what is given."""
+        with self.lock:
+            self.kept = known
+
 
 class Runs:
     """The runs named on the command line: the only files that are ever read, chosen by their number."""
@@ -56,15 +65,23 @@ class Runs:
     def __init__(self, files: Sequence[Path], spec: Path | None = None) -> None:
         self.files = tuple(files)
         self.spec = spec
-        opened = [open_measured(path) for path in self.files]
+        self.file_names = _short_names(self.files)
+        self.signatures = tuple(map(Signature.of, self.files))  # before what they are the signatures of is read
+        self.loaded = [Loaded() for _ in self.files]
+        opened = [open_measured(path, loaded) for path, loaded in zip(self.files, self.loaded, strict=True)]
         # A run with a score is there twice, by its pass rates and by the score's means: either may be chosen.
-        short = zip(_short_names(self.files), opened, strict=True)
-        listed = [(name, run, score) for name, run in short for score in (None, *run.scores)]
+        listed = [(file, score) for file, run in enumerate(opened) for score in (None, *run.scores)]
         self.against = 0 if len(opened) < 2 else 1 + len(opened[0].scores)  # the second run's pass rates
-        self.names = tuple(name if score is None else f"{name}: mean {score}" for name, _, score in listed)
-        self.tomograms: tuple[Tomogram, ...] = tuple(run.scored(score) for _, run, score in listed)
+        self.file_of = tuple(file for file, _ in listed)
+        self.names = tuple(
+            self.file_names[file] + ("" if score is None else f": mean {score}") for file, score in listed
+        )
+        self.tomograms: tuple[Tomogram, ...] = tuple(opened[file].scored(score) for file, score in listed)
+        self.revision = 0  # how often more of a run was taken up
+        self.standing = [Standing.of(path, run) for path, run in zip(self.files, opened, strict=True)]
         self.answers = Memory(MOST_ANSWERS)
         self.views = Memory(MOST_VIEWS)
+        self._asked: deque[tuple[int, str]] = deque(maxlen=MOST_ASKED)
         absent = {"compare": len(self.files) < 2, "errors": not any(map(has_errors, self.tomograms))}
         self.available = tuple(view for view in VIEWS if not absent.get(view))  # what there is something to show in
         self._subjects: dict[int, Session | InputError] = {}
@@ -88,10 +105,27 @@ class Runs:
         for run in range(len(self.tomograms)):
             with contextlib.suppress(Exception):  # whoever asks for the estimates is told
                 self.tomogram(run)
-        # Fitting leaves room for a dozen large arrays behind, which glibc would keep.
-        if sys.platform == "linux":
-            with contextlib.suppress(OSError, AttributeError):  # other C libraries have nothing like it
-                ctypes.CDLL(None).malloc_trim(0)
+        _give_back_memory()
+
+    def take_up(self, file: int, run: Tomogram) -> None:
+        """Show what a run file holds now instead of what it held before; estimates are made first."""
+        new = tuple(
+            run.scored(old.score) if of == file else old for of, old in zip(self.file_of, self.tomograms, strict=True)
+        )
+        for tomogram in new:
+            _ = tomogram.sample
+        asked = [(one, query) for one, query in list(self._asked) if self.file_of[one] == file]
+        known = {("answer", self.revision + 1, one, query): new[one].query(query) for one, query in asked}
+        self.answers.begin_anew(known)
+        self.views.begin_anew({})
+        # What is remembered belongs to a revision. It is changed last, and whoever asks reads it first.
+        self.tomograms = new
+        self.revision += 1
+        _give_back_memory()
+
+    def growing(self, run: int) -> bool:
+        """Whether more of a run is still being measured."""
+        return self.standing[self.file_of[run]].kind == GROWING
 
     def ready(self, run: int) -> bool:
         """Whether a run's estimates are made."""
@@ -106,7 +140,15 @@ class Runs:
 
     def answer(self, run: int, query: str) -> Answer:
         """A query's answer."""
-        found: Answer = self.answers.get(("answer", run, query), lambda: self.tomogram(run).query(query))
+        key = ("answer", self.revision, run, query)
+        found: Answer = self.answers.get(key, lambda: self.tomogram(run).query(query))
+        self._asked.append((run, query))
+        return found
+
+    def bound(self, run: int, query: str) -> Answer:
+        """A query's answer with bounds that hold however often one looks."""
+        key = ("bound", self.revision, run, query)
+        found: Answer = self.answers.get(key, lambda: self.tomogram(run).bound(query))
         return found
 
     def comparison(self, run: int, against: int, query: str) -> Comparison:
@@ -114,7 +156,7 @@ class Runs:
         from testifai.tomogram.comparison import compare
 
         found: Comparison = self.answers.get(
-            ("compare", run, against, query),
+            ("compare", self.revision, run, against, query),
             lambda: compare(self.tomogram(run), self.tomogram(against), [query]),
         )
         return found
@@ -125,7 +167,8 @@ class Runs:
         from testifai.locality.measure import from_run
 
         found: Explanation = self.answers.get(
-            ("errors", run), lambda: explain(from_run(self.tomograms[run]), arity=1, properties=self.space)
+            ("errors", self.revision, run),
+            lambda: explain(from_run(self.tomograms[run]), arity=1, properties=self.space),
         )
         return found
 
@@ -193,6 +236,13 @@ def fixed(space: Space, wanted: Any) -> dict[str, int]:
         for name, severity in (wanted if isinstance(wanted, dict) else {}).items()
         if name in levels and type(severity) is int and severity in levels[name]
     }
+
+
+def _give_back_memory() -> None:
+    """Fitting leaves room for a dozen large arrays behind, which glibc would keep."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # other C libraries have nothing like it
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def has_errors(tomogram: Tomogram) -> bool:

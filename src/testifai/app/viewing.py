@@ -80,6 +80,7 @@ def _connect_figures(app: Any, runs: Runs) -> None:
             "axes": picked,
             "at": dict(zip(runs.space.names, slices, strict=False)),
             "dark": bool(dark),
+            "revision": runs.revision,
         }
         if isinstance(drawn, dict) and looks(runs, drawn) == looks(runs, data):
             raise dash.exceptions.PreventUpdate  # such as curves, when the query changes
@@ -127,7 +128,7 @@ def wish(runs: Runs, data: dict[str, Any]) -> Wanted:
 def looks(runs: Runs, data: dict[str, Any]) -> Any:
     """What a wish looks like, equal for wishes that look alike; what cannot be drawn looks like nothing else."""
     try:
-        return wish(runs, data).key, data.get("dark")
+        return wish(runs, data).key, data.get("dark"), data.get("revision")
     except InputError:
         return object()
 
@@ -136,6 +137,15 @@ def _connect_page(app: Any) -> None:
     """What the browser does by itself."""
     axes = Input({"type": "axis", "place": ALL}, "value")
     slices = Input({"type": "slice", "axis": ALL}, "value")
+    app.clientside_callback(
+        scripts.FOLLOW,
+        Output("revision", "data"),
+        Output("following", "children"),
+        Output("following", "className"),
+        Input("tick", "n_intervals"),
+        State("revision", "data"),
+        State("session", "data"),
+    )
     app.clientside_callback(scripts.CHOOSE_DARK, Output("dark", "value"), Input("url", "search"))
     app.clientside_callback(scripts.DRESS, Output("root", "className"), Input("dark", "value"))
     app.clientside_callback(

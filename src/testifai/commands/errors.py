@@ -145,18 +145,20 @@ class _Subject:
     @classmethod
     def of(cls, spec: Path) -> _Subject:
         from testifai.scans import loading
+        from testifai.scans.hashed import about
         from testifai.scans.spec import read
 
         loaded = read(spec)
         say_code(loaded)
         folder = spec.resolve().parent
+        data = loading.data(loaded.data, folder)
         return cls(
             loading.model(loaded.model, folder),
-            loading.data(loaded.data, folder),
+            data,
             _each_alone(loading.space(loaded, folder)),
             loaded.scan.seed,
             {"batch_size": loaded.scan.batch_size, "workers": loaded.scan.workers},
-            loaded.about(folder),
+            about(loaded, folder, data),
         )
 
     def local(self, run_file: Path, per_class: int) -> Local:

@@ -16,6 +16,7 @@ from testifai.models.onnx import OnnxModel
 from testifai.present import terminal
 from testifai.present.blocks import SHADES, blocks
 from testifai.scans import loading
+from testifai.scans.hashed import about
 from testifai.scans.session import Session
 from testifai.scans.spec import read
 from testifai.space import Space
@@ -170,7 +171,8 @@ def specified(folder: Path, progress: Report | None) -> Tomogram:
     refuse_others(folder, (SPEC, RUN, PAGE), SPEC, text.encode())
     write_bytes(spec, text.encode())
     read_spec = read(spec)
-    tomogram = loading.session(read_spec, folder.resolve()).run(path, progress, read_spec.about(folder.resolve()))
+    session = loading.session(read_spec, folder.resolve())
+    tomogram = session.run(path, progress, about(read_spec, folder.resolve(), session.data))
     trust.keep(path, tomogram)
     return tomogram
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from testifai.commands import completion
-from testifai.commands.common import SpecOption, say_code
+from testifai.commands.common import SpecOption, say, say_code
 from testifai.commands.serving import HostOption, OpenOption, PortOption, address_of, serve
 from testifai.errors import InputError
 from testifai.support.libraries import load
+
+if TYPE_CHECKING:
+    from testifai.app.beside import Beside
 
 PORT = 8050
 
@@ -28,8 +32,7 @@ def explore(
     spec: SpecOption = None,
 ) -> None:
     """Look at one run, or compare several, in the browser. Ctrl-C ends it."""
-    if find_spec("dash") is None:
-        load("dash", extra="app")  # which says how to get it
+    need_dash()
     if len({path.resolve() for path in run_files}) < len(run_files):
         raise InputError("run files: the same file is named twice")
     if spec is not None:
@@ -49,3 +52,16 @@ def explore(
     note = None if token is None else "other machines can reach this; whoever has the token sees the runs' inputs"
     address = address_of(host, server.port, token)
     serve(server, f"Exploring {', '.join(runs.names)}", address, note=note, browser=browser)
+
+
+def need_dash() -> None:
+    """Refuse where the explorer cannot be."""
+    if find_spec("dash") is None:
+        load("dash", extra="app")  # which says how to get it
+
+
+def page_beside(run_file: Path) -> Beside:
+    """The page of a run that is being made; what it says is not for standard output, which may be JSON."""
+    from testifai.app.beside import Beside
+
+    return Beside(run_file, PORT, partial(say, err=True))

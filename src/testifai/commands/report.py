@@ -30,6 +30,7 @@ def report(
     examples: Annotated[int, typer.Option(min=0, max=12, help="Failing inputs to show of each test; 0: none.")] = 6,
     spec: SpecOption = None,
     score: Score = None,
+    opened: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
     as_json: Json = False,
 ) -> None:
     """Write a run as one self-contained page; also as Markdown, JUnit XML, PDF. Exit code 1 if a gate does not hold."""
@@ -56,6 +57,7 @@ def report(
 
         written = _write(outputs, {"--out": sweeps.render(swept), "--md": sweeps.markdown(swept)})
         _say(written, swept.as_dict(), (), as_json=as_json)
+        _open(page, opened)
         return
 
     from testifai.report.contents import gather
@@ -69,10 +71,23 @@ def report(
         note("drawing figures")
         texts = {"--out": render(contents), "--md": as_markdown(contents), "--junit": as_junit(contents)}
     _say(_write(outputs, texts), contents.as_dict(), contents.verdicts, as_json=as_json)
+    for line in contents.changed:
+        say(f"warning: {line}", err=True)
     if contents.failures_note and examples and not as_json:
         say(f"note: failing inputs are not shown: {contents.failures_note}", err=True)
+    _open(page, opened)
     if not contents.holds:
         raise typer.Exit(1)
+
+
+def _open(page: Path, wanted: bool) -> None:
+    """Show the page, where somebody wants to see it and there is a browser."""
+    if not wanted:
+        return
+    import webbrowser
+
+    if not webbrowser.open(page.resolve().as_uri()):
+        say(f"note: no browser could be opened; open {page} in one", err=True)
 
 
 def _write(outputs: dict[str, Path | None], texts: dict[str, str]) -> list[Path]:

@@ -20,11 +20,12 @@ from testifai.errors import InputError
 from testifai.gates.towards import TowardsGates, settled
 from testifai.gates.verdicts import RULE, Verdict, judge
 from testifai.models.python import PythonModel
-from testifai.runs import keys
+from testifai.runs import keys, own
 from testifai.runs.lock import Lock
 from testifai.runs.store import Store
 from testifai.scans import loading
 from testifai.scans.environment import environment
+from testifai.scans.hashed import about
 from testifai.scans.session import Session
 from testifai.scans.spec import Gate, Spec
 from testifai.scans.stored import open_run
@@ -168,11 +169,12 @@ def measure(
                 or not stored.has_ended_with(terms["quality"])
                 or not _enough(session, judge(spec.gate, tomogram, sharing))
             ):
-                session.run(path, extra={**spec.about(folder), keys.AGAIN: again or stored.again})
+                session.run(path, extra={**about(spec, folder, session.data), keys.AGAIN: again or stored.again})
                 tomogram = open_run(path)
             verdicts = judge(spec.gate, tomogram, sharing)
             with Store.create_or_open(path) as store:
                 store.put(**{keys.ENDED: _ended(terms, tomogram, verdicts)})
+        _tell(path, spec, folder, tomogram)
     return GatedRun(
         tomogram,
         tuple(verdicts),
@@ -190,7 +192,10 @@ def measure(
 def _terms(spec: Spec, session: Session, sharing: int | None) -> dict[str, Any]:
     """What decides how far a run goes and what its verdicts are, besides the outcomes."""
     # What a gate about pass rates is told by was told before there were scores.
-    gates = [gate.model_dump(mode="json", exclude={"name"} | ({"score"} - gate.model_fields_set)) for gate in spec.gate]
+    gates = [
+        gate.model_dump(mode="json", exclude={"name", "because"} | ({"score"} - gate.model_fields_set))
+        for gate in spec.gate
+    ]
     quality = None if session.assessment is None else json.loads(json.dumps(session.assessment.describe(), default=str))
     limits = {"budget": session.budget, "target": session.target, "sharing": sharing or len(gates)}
     return {**limits, "gates": gates, "quality": quality, "rule": RULE}
@@ -199,6 +204,20 @@ def _terms(spec: Spec, session: Session, sharing: int | None) -> dict[str, Any]:
 def _ended(terms: dict[str, Any], tomogram: Tomogram, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     found = [{"status": one.status, "reason": one.reason, "answer": asdict(one.answer)} for one in verdicts]
     return {"terms": terms, "inferences": tomogram.inferences, "verdicts": found}
+
+
+def _tell(path: Path, spec: Spec, folder: Path, tomogram: Tomogram) -> None:
+    """Have a run file of earlier name this spec and its gates, so that a report of it is about these.
+
+    It may have been measured for other gates, or on another machine whose cache was restored here.
+    """
+    told, known = spec.about(folder), tomogram.provenance
+    same = all(known.get(key) == value for key, value in told.items())
+    if same and own.made_here(known.get(keys.ID), told[keys.SPEC], told[keys.FOLDER]):
+        return
+    with Store.create_or_open(path) as store:
+        store.put(**told)
+        own.remember(store)
 
 
 def _enough(session: Session, verdicts: Sequence[Verdict]) -> bool:

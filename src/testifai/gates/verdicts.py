@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from testifai.runs import keys
 from testifai.scans.spec import Gate
 from testifai.tomogram import Answer, Tomogram
 
@@ -22,6 +23,9 @@ class Verdict:
     status: str  # "holds" | "fails" | "undecided"
     reason: str
 
+    def __repr__(self) -> str:
+        return f"<Verdict: {self.gate.name} {self.status}, {self.reason}>"
+
     @property
     def holds(self) -> bool:
         return self.status == "holds"
@@ -36,6 +40,7 @@ class Verdict:
             **({} if self.gate.score is None else {"score": self.gate.score}),
             "status": self.status,
             "reason": self.reason,
+            **({} if self.gate.because is None else {"because": self.gate.because}),
             **{key: self.answer.as_dict()[key] for key in ("robustness", "low", "high")},
         }
 
@@ -47,6 +52,17 @@ def judge(gates: Iterable[Gate], tomogram: Tomogram, sharing: int | None = None)
     """
     listed = list(gates)
     return [_judge(gate, tomogram, sharing or len(listed)) for gate in listed]
+
+
+def stored_gates(tomogram: Tomogram) -> list[Gate]:
+    """The gates that a run file holds."""
+    return [Gate(**gate) for gate in tomogram.provenance.get(keys.GATES) or ()]
+
+
+def stored_sharing(tomogram: Tomogram) -> int:
+    """How many gates share the risk of a wrong decision: those of the run, unless a test suite decided otherwise."""
+    ended = tomogram.provenance.get(keys.ENDED) or {"terms": {}}
+    return ended["terms"].get("sharing") or max(1, len(stored_gates(tomogram)))
 
 
 def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:

@@ -38,6 +38,12 @@ class Agreement:
     told: Prediction = field(repr=False)
     seen: Measurement = field(repr=False)
 
+    def __repr__(self) -> str:
+        return (
+            f"<Agreement: measured less predicted {self.mean_difference:+.3f} on average, {self.inside.mean():.0%} "
+            f"inside their intervals, {int(self.disagrees.sum()):,} of {self.disagrees.size:,} disagree>"
+        )
+
     @property
     def mean_difference(self) -> float:
         """Over all tuples and conditions; `told.overall` and `seen.overall` are the two with their intervals."""

@@ -28,6 +28,7 @@ from testifai.locality.system import SHARES, Combine, Expected, System, build
 from testifai.statistics.intervals import wilson
 from testifai.support.checks import choice
 from testifai.support.plain import plain
+from testifai.support.wording import estimate_text
 from testifai.tomogram.statements import MOST_CELLS
 
 
@@ -49,6 +50,11 @@ class Global:
     by_condition: Rates
     overall: Rates
 
+    def __repr__(self) -> str:
+        found = estimate_text(self.overall.rate, self.overall.low, self.overall.high)
+        under = ", ".join(self.conditions)
+        return f"<{type(self).__name__} of {len(self.tuples):,} combinations of classes under {under}: {found}>"
+
     def as_dict(self) -> dict[str, Any]:
         """Everything as JSON values, null where there is no number."""
         return {
@@ -59,7 +65,7 @@ class Global:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prediction(Global):
     """Predicted from local tables; the intervals allow for their finite trials (95 %, or as `at` was asked)."""
 

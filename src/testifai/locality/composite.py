@@ -47,6 +47,9 @@ class Composite:
     data: datasets.Data
     arity: int
 
+    def __repr__(self) -> str:
+        return f"<Composite of {self.arity} parts: {len(self.data):,} combinations>"
+
     def under(self, perturbation: str | Perturbation) -> Perturbation:
         """A perturbation of every part, at the same severity or level."""
         one = resolve(perturbation)

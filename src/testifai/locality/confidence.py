@@ -33,6 +33,10 @@ class Confidences:
     by_property: Mapping[str, Rates]
     answers: Mapping[str, NDArray[np.int64]]  # (class, property)
 
+    def __repr__(self) -> str:
+        means = ", ".join(f"{kind} {np.nanmean(self.by_property[kind].rate):.3f}" for kind in ("right", "wrong"))
+        return f"<Confidences of {len(self.classes):,} classes under {', '.join(self.properties)}: mean when {means}>"
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, null where there is no number."""
         names = ("classes", "properties", "cells", "by_property", "answers")

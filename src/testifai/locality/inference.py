@@ -15,8 +15,10 @@ import numpy as np
 from testifai.errors import InputError, suggest
 from testifai.locality.local import Rates
 from testifai.support.plain import plain
+from testifai.support.wording import estimate_text
 from testifai.tomogram.statements import MOST_CELLS, Floats
 
+SHOWN = 3  # states, the most probable
 MOST_LISTED = 12  # states in an error
 
 
@@ -45,6 +47,10 @@ class Posterior:
     states: tuple[tuple[Any, ...], ...]
     probabilities: Floats
 
+    def __repr__(self) -> str:
+        first = "; ".join(f"{words}: {p:.3f}" for words, p in self.ranked(SHOWN))
+        return f"<Posterior of {', '.join(self.names)}: {first}>"
+
     def ranked(self, most: int | None = None) -> list[tuple[dict[str, Any], float]]:
         """The combinations that can be, most probable first."""
         flat = self.probabilities.reshape(-1)
@@ -69,6 +75,10 @@ class Belief:
     name: str
     states: tuple[Any, ...]
     rates: Rates  # arrays (state)
+
+    def __repr__(self) -> str:
+        first = "; ".join(f"{state}: {estimate_text(p, low, high)}" for state, p, low, high in self.ranked(SHOWN))
+        return f"<Belief in {self.name}: {first}>"
 
     def ranked(self, most: int | None = None) -> list[tuple[Any, float, float, float]]:
         """States that can be, with probability and interval, most probable first."""

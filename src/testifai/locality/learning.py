@@ -37,6 +37,11 @@ class Tables:
     notes: tuple[str, ...] = ()
     weights: Floats | None = field(default=None, repr=False)  # of the classes; None: all alike
 
+    def __repr__(self) -> str:
+        sizes = " × ".join(map(str, self.trials.shape))
+        measured = f"{np.count_nonzero(self.trials):,} of {self.trials.size:,} measured"
+        return f"<Tables of class × {' × '.join(self.properties)}, {sizes}: {measured}>"
+
     def __post_init__(self) -> None:
         shape = (len(self.classes), *map(len, self.severities), len(self.outputs))
         if self.answers.shape != shape or self.trials.shape != shape[:-1]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,11 @@ from testifai.errors import InputError
 from testifai.locality.sampled import Sampled, class_means, count_answers
 from testifai.locality.spread import Floats, class_arms, together
 from testifai.statistics.intervals import wilson
+from testifai.support.views import view
+from testifai.support.wording import estimate_text
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 Counts = NDArray[Any]  # whole numbers, or expected counts of a table that is given and not measured
 
@@ -30,6 +35,13 @@ class Rates:
     rate: Any
     low: Any
     high: Any
+
+    def __repr__(self) -> str:
+        if np.ndim(self.rate) == 0:
+            return f"<Rates {estimate_text(self.rate, self.low, self.high)}>"
+        known = self.rate[~np.isnan(self.rate)]
+        ends = f"from {known.min():.3f} to {known.max():.3f}" if known.size else "unknown"
+        return f"<Rates of shape {self.rate.shape}, {ends}, with intervals>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +66,18 @@ class Local:
     among: str = "correct"  # sampled from the inputs the model gets right, or from "all"
     seed: int | None = None
     sampled: Sampled | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        found = self.overall()
+        return (
+            f"<Local of {len(self.classes):,} classes under {', '.join(self.properties)}: robustness "
+            f"{estimate_text(found.rate, found.low, found.high)}, {int(self.trials.sum()):,} trials>"
+        )
+
+    def plot(self, *, dark: bool = False) -> Figure:
+        """The robustness of every class under every property with its interval, as a plotly figure."""
+        figure: Figure = view("local robustness as a figure")(self, dark=dark)
+        return figure
 
     # -- every class, property and severity by itself: arrays (class, property, severity) -----------------------------
 

@@ -226,6 +226,10 @@ class Network:
         """What a part's variable is called: shared ones have one name for all."""
         return f"{name}_{part}" if self.composed and name not in self._shared else name
 
+    def __repr__(self) -> str:
+        names = [node.name for node in self._nodes]
+        return f"<Network of {len(names)} variables: {', '.join(names)}>"
+
     def _common(self, known: Known, share: str) -> frozenset[str]:
         choice("share", share, SHARES)
         if not self.composed:

@@ -26,7 +26,7 @@ from testifai.support.progress import Step
 Rows = NDArray[np.intp]  # (combination, part): rows of the sampled inputs
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Measurement(Global):
     """Measured (Eq. 5 of the Bayesian-network framework), with Wilson intervals for new combinations of new inputs.
 
@@ -85,7 +85,7 @@ def composed(
         share: what the parts have in common: 'severities' (property and severity), 'context' (the property) or
             'nothing'
         among: inputs that the model gets right, "correct", or "all"
-        exclude: numbers of inputs never to draw, such as those behind a prediction
+        exclude: numbers of inputs never to draw, such as those behind a prediction (`local.sampled.ids`)
         seed: of all that is drawn
         store: a run file to keep what is measured in, and to go on from; None: nothing is kept
         batch_size: inputs handed to the model at once; None: what is quickest

@@ -25,6 +25,9 @@ class Sampled:
     predicted: NDArray[np.int32]
     confidence: NDArray[np.float32] | None = None
 
+    def __repr__(self) -> str:
+        return f"<Sampled: {len(self.ids):,} inputs of {len(np.unique(self.classes)):,} classes>"
+
     def part(self, rows: NDArray[Any]) -> Sampled:
         """Some of the inputs, by row or mask."""
         sure = None if self.confidence is None else self.confidence[rows]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from testifai.locality.compose import Prediction
 from testifai.locality.confidence import Confidences, confidences
@@ -14,6 +14,11 @@ from testifai.locality.local import Local, Rates
 from testifai.locality.trends import Mask
 from testifai.locality.wording import count, gain_text, listing
 from testifai.support.plain import plain
+from testifai.support.views import view
+from testifai.support.wording import estimate_text
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 MOST_TRACES = 50  # listed as plain data
 MOST_NAMED = 3  # answers, where there are several
@@ -60,6 +65,9 @@ class Trend:
     def advice(self) -> str:
         """What to train with."""
         return advice(self)
+
+    def __repr__(self) -> str:
+        return f"<Trend: {self.text}>"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -111,6 +119,18 @@ class Explanation:
     def confidences(self) -> Confidences | None:
         """How sure the model is, by class and property, right and wrong; None where it is not known."""
         return confidences(self.local)
+
+    def __repr__(self) -> str:
+        overall = self.local.overall() if self.composed is None else self.composed.overall
+        found = estimate_text(overall.rate, overall.low, overall.high)
+        first = f", first: {self.trends[0].text}" if self.trends else ""
+        what = "robustness" if self.composed is None else "robustness of the composed system"
+        return f"<Explanation: {what} {found}, {len(self.trends):,} trends of failures{first}>"
+
+    def plot(self, *, dark: bool = False) -> Figure:
+        """What is confused with what, and under which property, as a plotly figure; `local.plot()` shows the rates."""
+        figure: Figure = view("explanation as a figure")(self, dark=dark)
+        return figure
 
     def lines(self) -> list[str]:
         """The summary for people."""

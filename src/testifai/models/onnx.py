@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from testifai.models.onnx_session import (
     DTYPES,
     NoUsableOutputError,
     draws,
+    external_files,
     file_fingerprint,
     find_features,
     find_output,
@@ -35,7 +37,7 @@ from testifai.models.traces import as_rows
 from testifai.support import libraries
 from testifai.support.batches import Batch, are_images, several_sizes
 from testifai.support.fields import Count, File, Megabytes, Words
-from testifai.support.remote import Elsewhere, opened, portable
+from testifai.support.remote import Elsewhere, RemoteFolder, opened, portable
 from testifai.support.schema import model_validator
 
 DETECTION = ("size", "confidence", "nms", "fit", "bgr", "classes")  # options of detectors alone
@@ -245,6 +247,12 @@ class OnnxPart(ImagePart):
                 wanted = "with" if self.head is None else "without"
                 raise ValueError(f"onnx takes {name} {wanted} a head only ({', '.join(HEADS)})")
         return self
+
+    def files(self, folder: Path) -> list[Path | RemoteFolder]:
+        found = super().files(folder)
+        with suppress(InputError, OSError):  # one that cannot be read names none; whoever loads it is told why
+            found += external_files(self.told(folder)["onnx"]).values()
+        return found
 
     def load(self, folder: Path) -> Model:
         options = self.told(folder)

@@ -12,6 +12,7 @@ from testifai.operational.base import assumed_by, conclude
 from testifai.operational.release import Release, check_require, judge
 from testifai.operational.rounds import Collected
 from testifai.support.plain import plain
+from testifai.support.wording import estimate_text
 
 SHOWN = 10  # failing examples and confusions in the lines for people; JSON has all
 
@@ -50,6 +51,12 @@ class Findings:
     verdict: Release | None = None
     assumes: str = ""
     waiting_in: Path | None = None
+
+    def __repr__(self) -> str:
+        found = estimate_text(self.accuracy, self.low, self.high)
+        labels = f"{self.used:,} of {self.planned:,} labels, {len(self.failing):,} failures"
+        verdict = "" if self.verdict is None else f", {self.verdict.status}"
+        return f"<Findings {found} by {self.technique}: {labels}{verdict}>"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.support.checks import choice
+from testifai.support.wording import estimate_text
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +77,10 @@ class Estimate:
     technique: str
     size: int
     assumes: str = ""  # what the interval takes for granted
+
+    def __repr__(self) -> str:
+        found = estimate_text(self.accuracy, self.low, self.high)
+        return f"<Estimate {found} by {self.technique}: {self.failures:,} failures in {self.labels:,} of {self.size:,}>"
 
     @property
     def labels(self) -> int:

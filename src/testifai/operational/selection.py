@@ -64,6 +64,10 @@ class Selection:
     data: str = ""
     first: Indices | None = None  # what was asked first, to notice when a plan can no longer be repeated
 
+    def __repr__(self) -> str:
+        drawn = f"{self.tests:,} of {self.frame.size:,} examples"
+        return f"<Selection of {drawn} by {self.described['use']}, seed {self.seed}: {self.tag}>"
+
     @cached_property
     def technique(self) -> Technique:
         return make_technique(self.described)

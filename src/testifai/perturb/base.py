@@ -34,6 +34,7 @@ Boxes = Callable[[list[NDArray[np.float64]], Any, Rng, tuple[int, int]], list[ND
 Move = Callable[[list[list[Corners]], Any, Rng, tuple[int, int]], list[list[Corners]]]
 # What the pixels show, of one image after the other: f(parameter, rng, size), given the draws that moved the images.
 Shows = Callable[[Any, Rng, tuple[int, int]], Iterator[Places]]
+SHOWN = 5  # parameters, in few words
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +117,11 @@ class Perturbation:
             object.__setattr__(self, "boxes", _boxes_by(self.move))
         if self.levels is not None:
             object.__setattr__(self, "levels", self._checked_levels(self.levels))
+
+    def __repr__(self) -> str:
+        parameters = self.severities[1:]
+        shown = ", ".join(map(str, parameters[:SHOWN])) + (", …" if len(parameters) > SHOWN else "")
+        return f"<Perturbation {self.name}: severities 1 to {len(parameters)} ({shown})>"
 
     def _checked_levels(self, levels: Any) -> tuple[float, float]:
         try:

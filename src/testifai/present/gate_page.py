@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 
 from testifai.gates.measuring import GatedRun
 from testifai.gates.verdicts import Verdict
@@ -26,6 +27,7 @@ def page(measured: GatedRun, verdict: Verdict) -> str:
     rows = [
         ("query", _asked(verdict)),
         ("required", f"{wanted} is at least {gate.at_least:g}"),
+        *([("because", gate.because)] if gate.because else []),
         ("estimate", f"{rate(answer.robustness)} ({clean} {rate(answer.robustness - answer.drop)})"),
         ("interval", f"{interval(answer.low, answer.high)} at {_confidence(measured)}"),
         ("verdict", f"{verdict.status}: {_why(measured, verdict)}"),
@@ -34,7 +36,11 @@ def page(measured: GatedRun, verdict: Verdict) -> str:
     ]
     head = [f"gate {gate.name!r}"] if gate.name else []
     table = [f"  {name:<10} {text}" for name, text in rows]
-    return "\n".join([*head, *table, *_worst(measured, verdict), f"  run file   {measured.path}"])
+    return "\n".join([*head, *table, *_worst(measured, verdict), *_where(measured)])
+
+
+def _where(measured: GatedRun) -> list[str]:
+    return [f"  run file   {measured.path}", f"  report     testifai report {shlex.quote(str(measured.path))} --open"]
 
 
 def _asked(verdict: Verdict) -> str:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Any
 
 from testifai.present.terminal import clean, excluded, extent, interval, rate, second_opinion, signed, spent
-from testifai.space import Space
 from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram.answers import Answers, AnswersByAxis
 
 BAR = 6.0  # em, the width of a robustness of 1
 
 
 def tomogram_html(tomogram: Tomogram) -> str:
     """A run in a page: what it covers, robustness by order and by axis, the worst tests."""
-    space = tomogram.space
     head = f"Tomogram of {extent(tomogram)}; {spent(tomogram)}"
     if not len(tomogram.outcomes):
         return f"<div>{escape(head)}</div>"
@@ -22,60 +22,66 @@ def tomogram_html(tomogram: Tomogram) -> str:
     parts = [
         f"<div><b>{escape(head)}</b>; {escape(tomogram.quantity)} {_rate_in_words(everything)}</div>",
         f"<div>{escape(tomogram.clean_quantity)} {escape(clean(tomogram))}</div>",
-        _table(
-            ("order", "tests", escape(tomogram.quantity), "95 % interval"),
-            (
-                (str(order), f"{found.tests:,}", _bar(found.robustness), escape(interval(found.low, found.high)))
-                for order, found in tomogram.by_order().items()
-            ),
-        ),
-        _by_axis(tomogram),
-        _worst(everything, space, tomogram.quantity),
+        answers_html(tomogram.by_order()),
+        by_axis_html(tomogram.by_severity()),
+        _worst(everything),
     ]
     return "".join(parts)
 
 
-def answer_html(answer: Answer, space: Space | None = None) -> str:
-    """An answer: the number, its interval, how it was come by and, where the space is known, its worst tests in words.
+def answers_html(answers: Answers[Any]) -> str:
+    """Answers by the value of something, a row each."""
+    return _table(
+        (answers.by, "tests", answers.quantity, "95 % interval"),
+        (
+            (escape(str(value)), f"{found.tests:,}", _bar(found.robustness), escape(interval(found.low, found.high)))
+            for value, found in answers.items()
+        ),
+    )
+
+
+def by_axis_html(by_axis: AnswersByAxis) -> str:
+    """Answers for each severity of each axis, a row for an axis; hovering over a number shows its interval."""
+    levels = sorted({level for found in by_axis.values() for level in found})
+    rows = [
+        [escape(name), *(_hovered(found[level]) if level in found else "" for level in levels)]
+        for name, found in by_axis.items()
+    ]
+    return _table(["axis", *map(str, levels)], rows)
+
+
+def _hovered(answer: Answer) -> str:
+    return f'<span title="{escape(interval(answer.low, answer.high))}">{rate(answer.robustness)}</span>'
+
+
+def answer_html(answer: Answer) -> str:
+    """An answer: the number, its interval, how it was come by, and its worst tests.
 
     >>> answer_html(Answer(0.5, 0.4, 0.6, -0.1, 1, 1, 0, (((2,), 0.5, 0.4, 0.6),)))[:57]
     '<div><b>0.500</b> (0.400 … 0.600), -0.100 against clean i'
     """
+    asked = "" if answer.asked is None else f" for {escape(answer.asked.query)}"
     parts = [
-        f"<div>{_rate_in_words(answer)}, {escape(signed(answer.drop))} against clean inputs; {answer.tests:,} tests: "
-        f"{answer.measured:,} measured, {answer.inferred:,} predicted</div>"
+        f"<div>{_rate_in_words(answer)}{asked}, {escape(signed(answer.drop))} against clean inputs; "
+        f"{answer.tests:,} tests: {answer.measured:,} measured, {answer.inferred:,} predicted</div>"
     ]
     if answer.excluded is not None:
         parts.append(f"<div>{escape(excluded(answer.excluded))}</div>")
     if answer.model_free is not None:
         parts.append(f"<div>{escape(second_opinion(answer))}</div>")
-    return "".join([*parts, _worst(answer, space)])
+    return "".join([*parts, _worst(answer)])
 
 
 def _rate_in_words(answer: Answer) -> str:
     return f"<b>{rate(answer.robustness)}</b> ({escape(interval(answer.low, answer.high))})"
 
 
-def _by_axis(tomogram: Tomogram) -> str:
-    by_axis = tomogram.by_severity()
-    levels = sorted({level for found in by_axis.values() for level in found})
+def _worst(answer: Answer) -> str:
     rows = [
-        [escape(name), *(rate(found[level].robustness) if level in found else "" for level in levels)]
-        for name, found in by_axis.items()
+        (escape(name), _bar(estimate), escape(interval(low, high)))
+        for name, (_, estimate, low, high) in zip(answer.worst_names, answer.worst, strict=True)
     ]
-    return _table(["axis", *map(str, levels)], rows)
-
-
-def _worst(answer: Answer, space: Space | None, quantity: str = "robustness") -> str:
-    rows = [
-        (
-            escape(str(sigma) if space is None else space.words(sigma)),
-            _bar(estimate),
-            escape(interval(low, high)),
-        )
-        for sigma, estimate, low, high in answer.worst
-    ]
-    return _table(("worst tests", escape(quantity), "interval"), rows) if rows else ""
+    return _table(("worst tests", answer.quantity, "interval"), rows) if rows else ""
 
 
 def _bar(value: float) -> str:

@@ -19,6 +19,8 @@ from testifai.scans.environment import notes
 from testifai.space import Space
 from testifai.space import query as queries
 from testifai.support.printable import printable
+from testifai.support.wording import interval as interval
+from testifai.support.wording import rate as rate
 from testifai.tomogram import Answer, Excluded, Tomogram
 from testifai.tomogram.distances import distances
 from testifai.tomogram.precedence import precedences
@@ -55,17 +57,6 @@ def console() -> Console:
     """Standard output, never narrower than a table needs when it is not a terminal."""
     plain = CleanConsole(highlight=False, emoji=False)
     return plain if plain.is_terminal else CleanConsole(highlight=False, emoji=False, width=120)
-
-
-def rate(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.3f}"
-
-
-def interval(low: float, high: float) -> str:
-    """Bounds, or that there are none."""
-    if math.isnan(low):
-        return "no interval"
-    return "exact" if low == high else f"{low:.3f} … {high:.3f}"
 
 
 def clean(tomogram: Tomogram) -> str:
@@ -324,6 +315,8 @@ def verdicts(out: Console, listed: Iterable[Verdict]) -> None:
             f"[{colours[verdict.status]}]{verdict.status}[/]  {name}{scored_words(gate)}{_escape(gate.query)}{part} "
             f">= {gate.at_least:g} ({_escape(verdict.reason)})"
         )
+        if gate.because:
+            out.print(f"       because: {_escape(gate.because)}")
 
 
 def scored_words(gate: Gate) -> str:

@@ -6,12 +6,12 @@ can switch a drawn figure from one to the other by its layout alone.
 
 from __future__ import annotations
 
-import math
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from testifai.present.terminal import interval, rate
+from testifai.support.wording import estimate_text as estimate_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -98,6 +98,16 @@ def robustness_colours(title: str = "robustness") -> dict[str, Any]:
     }
 
 
+def uncertainty_colours(largest: float) -> dict[str, Any]:
+    """The colour axis of half widths of intervals, from the ground to violet: none of the colours of robustness."""
+    return {
+        "colorscale": [[0.0, "rgba(138,111,201,0.06)"], [1.0, "#5b3fa0"]],
+        "cmin": 0,
+        "cmax": largest,
+        "colorbar": {"thickness": 12, "outlinewidth": 0},
+    }
+
+
 def rate_axis(title: str = "robustness") -> dict[str, Any]:
     """An axis from 0 to 1."""
     return {"title": {"text": plain(title)}, "range": [-0.02, 1.02], "tickformat": ".1f", "zeroline": False}
@@ -122,10 +132,12 @@ def plain(text: object) -> str:
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def estimate_text(estimate: float, low: float, high: float) -> str:
-    """An estimate with its interval, for hovering.
+def folded(text: str, width: int = 66) -> str:
+    """A title on as many lines as it needs: plotly breaks none by itself.
 
-    >>> estimate_text(0.8, 0.75, 0.85)
-    '0.800 (0.750 … 0.850)'
+    >>> folded("as many lines as it needs", 12)
+    'as many<br>lines as it<br>needs'
     """
-    return "unknown" if math.isnan(estimate) else f"{rate(estimate)} ({interval(low, high)})"
+    return "<br>".join(
+        line for part in text.split("<br>") for line in textwrap.wrap(part, width, break_long_words=False)
+    )

@@ -13,10 +13,11 @@ from testifai.present.examples import Failures, failures
 from testifai.present.facts import facts
 from testifai.present.figures.dots import lowest
 from testifai.report.stored import Stored, read_stored
-from testifai.scans.environment import notes
+from testifai.runs import keys
+from testifai.scans.environment import notes, recorded
+from testifai.scans.hashed import changed
 from testifai.scans.reopen import reopen
 from testifai.scans.sources import Made, sources
-from testifai.scans.spec import Gate
 from testifai.scans.stored import measured
 from testifai.sweeps.storage import finished
 from testifai.tomogram import Answer, Tomogram
@@ -62,6 +63,8 @@ class Contents:
     failures_note: str | None  # why there are no failures to see
     errors: Explanation | None = None  # where the run kept what was predicted
     benchmark: Benchmark | None = None  # where the space holds the whole of a suite
+    sharing: int = 1  # gates that share the 5 % risk of a wrong decision
+    changed: tuple[str, ...] = ()  # files that are other ones now than were run, a line each
 
     @property
     def holds(self) -> bool:
@@ -76,6 +79,11 @@ class Contents:
             **{part: made.as_dict() for part, made in self.made_of.items()},
             **facts(tomogram),
             "notes": notes(tomogram.provenance),
+            "hashes": tomogram.provenance.get(keys.HASHES),
+            "changed": list(self.changed),
+            "ran": tomogram.provenance.get(keys.RAN) or [],
+            "environments": recorded(tomogram.provenance),
+            "spec": tomogram.provenance.get(keys.SPEC),
             "quality": None if tomogram.quality is None else tomogram.quality.name,
             "everything": self.everything.as_dict(),
             "by_order": {str(order): found.as_dict() for order, found in self.by_order.items()},
@@ -103,6 +111,7 @@ def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6, s
         raise InputError(f"run file: {stored.path} holds no run yet; start it with: testifai run SPEC.toml")
     tomogram = measured(stored.tomogram).scored(score)
     everything = tomogram.query("order >= 0")
+    required, sharing = gates.stored_gates(tomogram), gates.stored_sharing(tomogram)
     queries = standard_queries(tomogram.space)
     asked = tomogram.queries(list(queries.values()))
     shown, note = _failures(spec, tomogram, examples)
@@ -116,13 +125,15 @@ def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6, s
         standard={name: RegionAnswer(queries[name], answer) for name, answer in zip(queries, asked, strict=True)},
         search=worst_regions(tomogram),
         worst=_worst(tomogram),
-        verdicts=tuple(gates.judge([Gate(**gate) for gate in tomogram.provenance.get("gates") or ()], tomogram)),
+        verdicts=tuple(gates.judge(required, tomogram, sharing)),
         trust=recall(tomogram) if everything.inferred else Trust(),
         sweeps=finished(stored.sweeps),
         failures=shown,
         failures_note=note,
         errors=_errors(tomogram),
         benchmark=None if (suite := whole_suite(tomogram.space)) is None else tomogram.benchmark(suite),
+        sharing=sharing,
+        changed=tuple(changed(tomogram, spec)),
     )
 
 

@@ -63,9 +63,21 @@ def fill_plain(template: str, **what: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(rate=rate, signed=signed, zip=zip)
+    environment.filters.update(rate=rate, signed=signed, zip=zip, css_text=css_text)
     shared = {"interval": interval, "css": _asset("page.css"), "plotly": get_plotlyjs()}
     return environment.get_template(template).render(**shared, **what)
+
+
+def css_text(text: str) -> Any:
+    """Text as a string of CSS that may stand in a style element: whatever could end either is escaped.
+
+    >>> print(css_text('a "b"</style>'))
+    "a \\22 b\\22 \\3c \\2f style\\3e "
+    """
+    from markupsafe import Markup
+
+    plain = "".join(one if one in " ._-" or one.isalnum() else f"\\{ord(one):x} " for one in text)
+    return Markup(f'"{plain}"')
 
 
 def _drawings(views: list[Drawing]) -> str:

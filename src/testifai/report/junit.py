@@ -63,6 +63,7 @@ def _case(suite: ElementTree.Element, contents: Contents, number: int, verdict: 
     lines = [
         f"query      {asked}",
         f"required   {gate.at_least:g} by the {'lower bound' if gate.basis == 'bound' else 'estimate'}",
+        *([f"because    {gate.because}"] if gate.because else []),
         f"estimate   {rate(answer.robustness)} ({interval(answer.low, answer.high)})",
         "worst tests",
         *(

@@ -31,7 +31,7 @@ def markdown(contents: Contents) -> str:
             ),
             f"{verdict.gate.at_least:g}",
             rate(verdict.answer.robustness),
-            escape(verdict.reason),
+            escape(verdict.reason + (f"; required because: {verdict.gate.because}" if verdict.gate.because else "")),
         )
         for verdict in sorted(contents.verdicts, key=lambda verdict: verdict.holds)[:MOST_GATES]
     ]

@@ -13,7 +13,7 @@ import numpy as np
 from testifai.locality import summary, wording
 from testifai.present.figures import curves, distribution, dots, heatmaps, quality, sweeps, voxels
 from testifai.present.figures.projection import Mask
-from testifai.report import words
+from testifai.report import sign_off, words
 from testifai.report.contents import Contents
 from testifai.report.html import Drawing, fill, named
 
@@ -35,6 +35,7 @@ def render(contents: Contents) -> str:
         contents=contents,
         tomogram=contents.tomogram,
         words=words,
+        sign_off=sign_off,
         regions=[("", region) for region in contents.search.regions],
         facts=provenance(contents),
         sweep_text=sweeps.sweep_text,

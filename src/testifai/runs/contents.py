@@ -145,6 +145,8 @@ def _sweep(value: Any) -> str | None:
     return found
 
 
+_file = table(name=text, bytes=whole(0), sha256=text)
+
 _axis = table(
     name=text, perturbation=text, severities=each(whole(0), 100_001), levels=maybe(table()), parameters=each(anything)
 )
@@ -167,9 +169,12 @@ _CHECKS: dict[str, Check] = {
     keys.PARTLY: maybe(flag),
     keys.CLASSES: each(text),
     keys.STOPPED_EARLY: flag,
+    keys.FINISHED: whole(0),
     keys.SPEC: table(),
     keys.FOLDER: text,
     keys.GATES: each(table(query=text), 100_000),
+    keys.HASHES: table(model=maybe(each(_file, 100_000)), data=maybe(each(_file, 100_000))),
+    keys.RAN: each(table(by=text, started=text, ended=text, inferences=whole(0)), 100_000),
     keys.QUALITY: table(key=text, name=text, higher_is_better=flag, predictor=text, measure=maybe(table())),
     keys.TRUST: table(of=text),
     keys.FIT: table(of=text, learned=table()),
@@ -183,6 +188,8 @@ _CHECKS: dict[str, Check] = {
     ),
     keys.AGAIN: text,
     keys.ENDED: table(
-        terms=table(), inferences=whole(0), verdicts=each(table(status=text, reason=text, answer=table()))
+        terms=table(sharing=maybe(whole(0))),
+        inferences=whole(0),
+        verdicts=each(table(status=text, reason=text, answer=table())),
     ),
 }

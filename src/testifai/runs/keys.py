@@ -16,11 +16,14 @@ STOPPED_EARLY = "stopped_early"  # whether a rule may have ended tests, which wi
 SPEC = "spec"  # the spec it was made from, as plain data
 FOLDER = "folder"  # where that spec was
 GATES = "gates"  # its requirements
+HASHES = "hashes"  # of the files that model and data were read from: names, sizes, SHA-256
+RAN = "ran"  # who ran it when, one entry each time that this was asked for
 QUALITY = "quality"  # which measure of input quality the run has, and the key of its scores
 TRUST = "trust"  # how far predictions can be trusted, and of which outcomes that was found
 FIT = "fit"  # what the surrogate learned, and of what: readers take it instead of learning it again
 LOCALITY = "locality"  # how inputs were drawn per class
 AGAIN = "again"  # the word under which a cached run was made anew
+FINISHED = "finished"  # how many trials there were when nothing was left to do; more: it was continued since
 ENDED = "ended"  # under which terms a cached run ended, and its verdicts
 
 # -- arrays -----------------------------------------------------------------------------------------------------------
@@ -34,7 +37,7 @@ SCORES = "quality/"  # and a digest of the measure: scores in blocks of one test
 SWEEPS = "sweep/"  # and a perturbation's name and /: batches by level, and as plain data what was found
 
 # What parts of one run have in common: a merged run takes it from the first of them.
-SHARED = (IDENTITY, ENVIRONMENT, SPEC, GATES, INPUTS, PARTLY, CLASSES, FOLDER, STOPPED_EARLY)
+SHARED = (IDENTITY, ENVIRONMENT, SPEC, GATES, INPUTS, PARTLY, CLASSES, FOLDER, STOPPED_EARLY, HASHES)
 
 
 def scores(digest: str) -> str:

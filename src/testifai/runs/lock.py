@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 from testifai.errors import InputError
+
+MOMENT = 0.5  # seconds for which somebody may look whether a file is being written
 
 
 class Lock:
@@ -18,6 +21,7 @@ class Lock:
         # A link to the file is the same file.
         self._file: int | None = None
         self.path = Path(os.path.realpath(path) + "-lock")
+        patient = time.monotonic() + MOMENT
         while self._file is None:
             try:
                 handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -25,6 +29,9 @@ class Lock:
                 raise InputError(f"{what}: cannot write in {path.parent} ({error.strerror}); {instead}") from error
             if not _try_lock(handle):
                 os.close(handle)
+                if time.monotonic() < patient:
+                    time.sleep(MOMENT / 20)
+                    continue
                 raise InputError(f"{what}: {path} is being written by another testifai; wait for it to end")
             if _is_named(handle, self.path):
                 self._file = handle
@@ -43,6 +50,20 @@ class Lock:
             os.close(held)
 
 
+def is_held(path: Path) -> bool:
+    """Whether some process is writing a run file now."""
+    try:
+        handle = os.open(os.path.realpath(path) + "-lock", os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # it is there, and not for us to try
+    try:
+        return not _try_lock(handle, shared=True)
+    finally:
+        os.close(handle)
+
+
 def _is_named(handle: int, path: Path) -> bool:
     """False when the holder before us removed the name between our open and our lock."""
     try:
@@ -51,7 +72,7 @@ def _is_named(handle: int, path: Path) -> bool:
         return False
 
 
-def _try_lock(handle: int) -> bool:
+def _try_lock(handle: int, *, shared: bool = False) -> bool:
     try:
         import fcntl
     except ImportError:  # Windows
@@ -63,7 +84,7 @@ def _try_lock(handle: int) -> bool:
             return False
         return True
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

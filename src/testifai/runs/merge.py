@@ -62,14 +62,18 @@ def _about_parts(sources: Sequence[Path]) -> dict[str, Any]:
     """What each part says of how it was made: every version of a library, and the worst of the answers asked twice."""
     environments: list[Any] = []
     asked: list[dict[str, int]] = []
+    ran: list[Any] = []
     for path in sources:
         with Store.open(path) as source:
             environments += source.get(keys.ENVIRONMENTS) or [source.get(keys.ENVIRONMENT)]
             asked += filter(None, [source.get(keys.ASKED_TWICE)])
+            ran += source.get(keys.RAN) or []
     distinct = [one for place, one in enumerate(environments) if one not in environments[:place]]
     about: dict[str, Any] = {keys.ENVIRONMENTS: distinct} if len(distinct) > 1 else {}
     if asked:
         about[keys.ASKED_TWICE] = max(asked, key=lambda one: one.get("differ", 0))
+    if ran:
+        about[keys.RAN] = ran
     return about
 
 

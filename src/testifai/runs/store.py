@@ -25,6 +25,7 @@ from testifai.errors import InputError
 from testifai.runs import contents, guard, keys, listed
 from testifai.runs.blocks import BLOCK, all_of, as_bits, checksum, is_of, joined, sealed, span
 from testifai.runs.connection import connect_to_read, size
+from testifai.runs.growing import Loaded
 from testifai.runs.kinds import APPLICATION_ID, is_ours, refuse_others
 from testifai.runs.lock import Lock
 from testifai.runs.outcomes import Outcomes, Places
@@ -296,13 +297,20 @@ class Store:
         self._dirty.clear()
         self._dirty_arrays.clear()
 
-    def load(self, inputs: int, tests: int | None = None) -> Outcomes:
-        """All outcomes of the run; `tests`, where it is known, says how many there can be."""
-        outcomes = Outcomes(inputs)
+    def load(self, inputs: int, tests: int | None = None, before: Loaded | None = None) -> Outcomes:
+        """All outcomes of the run; `tests`, where it is known, says how many there can be.
+
+        Of rows that were read `before` only the checksum is looked at: most of a run that grows is as it was.
+        """
+        known = before or Loaded()
         with self._plain_errors(), self._one_state():
+            # Boxes that are there already would be there twice.
+            outcomes = known.onto(inputs, anew=bool(self.array_names(keys.BOXES)))
             for configuration, block, attempted, passed, crc in self._connection.execute(
                 "SELECT configuration, block, attempted, passed, crc FROM outcomes"
             ):
+                if not known.is_new(configuration, block, crc):
+                    continue
                 if checksum(configuration, block, attempted, passed) != crc:
                     raise self._wrong("outcomes", configuration, "do not match their checksum")
                 whole = self._whole_block("outcomes", configuration, block, inputs, tests)
@@ -311,6 +319,8 @@ class Store:
                     raise self._wrong("outcomes", configuration, f"are not of {inputs} inputs")
                 outcomes.load(configuration, block * BLOCK, as_bits(tried), as_bits(passed))
             for configuration, block, name, data, crc in self._connection.execute("SELECT * FROM kept"):
+                if not known.is_new(configuration, block, name, crc):
+                    continue
                 if checksum(configuration, block, name, data) != crc:
                     raise self._wrong("values", configuration, "do not match their checksum")
                 self._whole_block("values", configuration, block, inputs, tests)
@@ -530,6 +540,8 @@ def _plain_errors(path: Path, watch: guard.Watch | None = None) -> Iterator[None
             if watch is None or not watch.overdue:
                 raise KeyboardInterrupt from None
             raise damaged(path, "reading it does not end") from None
+        if getattr(error, "sqlite_errorname", None) == "SQLITE_IOERR_SHORT_READ":  # of SQLite 3.46; earlier: malformed
+            raise damaged(path, "it is cut short") from error
         if "full" in text or "disk I/O" in text:
             raise InputError(
                 f"run file: could not write {path} ({text}); what was saved before is intact: "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,12 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.scans.session import Session
 from testifai.support.checks import whole
+from testifai.support.views import view
 from testifai.tomogram import Tomogram
 from testifai.tomogram.priorities import Priorities, Prioritiser
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 ROUNDS = 20
 # Runs the work and records it: f(work, outcomes of the hunt so far).
@@ -41,6 +45,15 @@ class Hunt:
     def failing_inputs(self) -> NDArray[np.intp]:
         """The inputs that failed, in the order they were found."""
         return self.inputs[np.sort(np.unique(self.inputs, return_index=True)[1])]
+
+    def __repr__(self) -> str:
+        inputs = len(self.failing_inputs)
+        return f"<Hunt: {len(self.tests):,} failures on {inputs:,} inputs in {self.inferences:,} inferences>"
+
+    def plot(self, *, dark: bool = False) -> Figure:
+        """Failures found against inferences spent, as a plotly figure."""
+        figure: Figure = view("hunt as a figure")(self, dark=dark)
+        return figure
 
 
 def hunt(

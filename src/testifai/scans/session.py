@@ -190,6 +190,7 @@ class Session:
                 self._assess(opened, progress)
                 self._run(opened, progress)
             keep_files(self.data, opened)
+            opened.put(**{keys.FINISHED: self.outcomes.total()})
         made = self.tomogram()
         return replace(made, provenance={**made.provenance, "path": str(store)})
 

@@ -71,6 +71,8 @@ class Gate(Fields):
     """The score whose mean it is about; default: the pass rate."""
     name: str | None = None
     """What reports call it; default: its query."""
+    because: str | None = None
+    """Why it is required, in the words of who requires it; reports and failures say it."""
 
 
 class Spec(Fields):
@@ -141,7 +143,7 @@ class Spec(Fields):
         """What a run file says of the spec it was made from."""
         return {
             keys.SPEC: self.model_dump(mode="json", exclude_none=True),
-            keys.GATES: [gate.model_dump(mode="json") for gate in self.gate],
+            keys.GATES: [gate.model_dump(mode="json", exclude_none=True) for gate in self.gate],
             keys.FOLDER: str(folder),
         }
 

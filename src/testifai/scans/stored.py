@@ -11,6 +11,7 @@ from testifai.engine.stopping import by_width_alone
 from testifai.errors import InputError
 from testifai.quality.assessment import stored_scores
 from testifai.runs import keys
+from testifai.runs.growing import Loaded
 from testifai.runs.outcomes import visiting_order
 from testifai.runs.store import Store, damaged
 from testifai.space import Space
@@ -19,21 +20,22 @@ from testifai.tomogram import Tomogram
 # What a run file says of its run besides the outcomes, for whoever has the tomogram alone.
 PROVENANCE = (
     keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.ENVIRONMENTS, keys.ASKED_TWICE, keys.SPEC, keys.FOLDER, keys.GATES,
-    keys.TRUST, keys.FIT, keys.LOCALITY,
+    keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED, keys.ENDED, keys.HASHES, keys.RAN, keys.PARTLY,
 )  # fmt: skip
 
 
-def open_run(path: str | os.PathLike[str]) -> Tomogram:
+def open_run(path: str | os.PathLike[str], before: Loaded | None = None) -> Tomogram:
     """Reopen a stored run as a tomogram.
 
     Args:
         path: a run file
+        before: what was loaded of it before, which is not read again; None: nothing
     """
     with Store.open(path) as store:
-        return read_run(store)
+        return read_run(store, before)
 
 
-def read_run(store: Store) -> Tomogram:
+def read_run(store: Store, before: Loaded | None = None) -> Tomogram:
     """The tomogram of an open run file, its provenance whatever else the file says of the run."""
     identity = store.get(keys.IDENTITY)
     if identity is None:
@@ -52,7 +54,7 @@ def read_run(store: Store) -> Tomogram:
         _check_gates(provenance[keys.GATES])
     return Tomogram(
         space,
-        store.load(inputs, space.size),
+        store.load(inputs, space.size, before),
         visiting_order(inputs, identity["seed"]),
         labels=labels,
         classes=None if classes is None else tuple(classes),
@@ -86,9 +88,9 @@ def reading(path: str | os.PathLike[str], what: str) -> Iterator[None]:
         raise damaged(path, f"{what}: {type(error).__name__}: {error}") from None
 
 
-def open_measured(path: str | os.PathLike[str]) -> Tomogram:
+def open_measured(path: str | os.PathLike[str], before: Loaded | None = None) -> Tomogram:
     """Reopen a stored run, or refuse where nothing was measured yet."""
-    return measured(open_run(path))
+    return measured(open_run(path, before))
 
 
 def measured(tomogram: Tomogram) -> Tomogram:

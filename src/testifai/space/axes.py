@@ -28,6 +28,9 @@ class Axis:
     severities: tuple[int, ...]
     levels: Mapping[str, int] = field(default_factory=dict, hash=False)
 
+    def __repr__(self) -> str:
+        return f"<Axis {self.name}: {self.perturbation.name} {list(self.severities)}>"
+
 
 def is_whole(value: object) -> bool:
     """Whether this is a whole number, of Python's or NumPy's."""

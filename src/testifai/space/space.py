@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.errors import InputError
+from testifai.errors import InputError, suggest
 from testifai.perturb import main_names, names
 from testifai.space.axes import Axis, described, is_whole, parameters_of, read_axis
 from testifai.space.numbering import Ints, Numbering, Whole, first_ranks, mixed_radix, rank_places, unrank_places
@@ -41,6 +41,8 @@ class Space:
     ((3, 2), 6, [(0, 0), (1, 0), (2, 0), (0, 1)])
     >>> space.id((2, 1)), space.configuration(5), space.order((2, 1))
     (5, (2, 1), 2)
+    >>> space["dim"]
+    <Axis dim: fade [0, 1]>
     """
 
     def __init__(self, axes: Mapping[str, Any], *, order_sensitive: bool = False, max_order: int | None = None) -> None:
@@ -126,6 +128,17 @@ class Space:
 
     def __bool__(self) -> bool:
         return True  # len() of a very large space overflows
+
+    def __getitem__(self, name: str) -> Axis:
+        """An axis by its name."""
+        if name not in self.names:
+            raise InputError(f"axis: {name!r} is not an axis of this space; {suggest(name, self.names)}")
+        return self._axes[self.names.index(name)]
+
+    __iter__ = None  # neither its tests, which may be very many, nor its axes
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.names)
 
     def __eq__(self, other: object) -> bool:
         return self.describe() == other.describe() if isinstance(other, Space) else NotImplemented

@@ -104,6 +104,10 @@ class Part(Fields):
         """The files it names that do not exist."""
         return [file for file in _values(self.told(folder), self.FILES) if not file.exists()]
 
+    def files(self, folder: Path) -> list[Path | remote.RemoteFolder]:
+        """The files and folders that it is read from; they exist."""
+        return _values(self.told(folder), self.FILES)
+
     def named(self) -> list[str]:
         """The code, files and folders it names, as they were told."""
         return _values(self.told(), (*self.CODE, *self.FILES))

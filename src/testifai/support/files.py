@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import shutil
@@ -27,6 +28,15 @@ def write_bytes(path: Path, content: bytes) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise InputError(f"cannot write {path} ({error.strerror or error})") from error
+
+
+def sha256(path: Path) -> str:
+    """What `sha256sum` says of a file, which is read a little at a time; one line where it cannot be."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot read {path} ({error.strerror or error})") from error
 
 
 def refuse_others(folder: Path, names: Iterable[str], sign: str, begins: bytes) -> None:

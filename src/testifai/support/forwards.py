@@ -223,7 +223,7 @@ NAMES = {
         "Record": "testifai.sweeps.storage:SweepRecord",
     },
     "testifai.tomogram": {
-        "Floats": "testifai.tomogram.tomogram:Floats",
+        "Floats": "testifai.tomogram.rates:Floats",
         "MOST_SINGLE": "testifai.surrogates.fitting:MOST_SINGLE",
         "WORST": "testifai.tomogram.answering:WORST",
     },

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import timedelta
+
+from testifai.support import notebook_bar
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
 
@@ -60,9 +65,64 @@ def status() -> Iterator[None]:
         yield
 
 
+class Pace:
+    """How fast a session is and how long it will take, from its steps.
+
+    What an earlier run left is done, but it says nothing about this one's speed.
+    """
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._first: int | None = None
+
+    def words(self, step: Step) -> str:
+        """The speed and where the work is done; of quality, how many tests have one."""
+        if step.scored is not None:
+            return "quality of {:,} of {:,} tests".format(*step.scored)
+        speed = self._speed(step)
+        return ", ".join(filter(None, [f"{speed:,.0f}/s" if speed else "", step.where]))
+
+    def left(self, step: Step) -> str:
+        """The time left, as far as it can be told."""
+        speed = self._speed(step)
+        return f"{timedelta(seconds=math.ceil((step.most - step.done) / speed))} left" if speed else ""
+
+    def _speed(self, step: Step) -> float:
+        """Inferences a second; 0 as long as there is little to tell it by."""
+        if self._first is None:
+            self._first = step.done
+        elapsed = time.monotonic() - self._begun
+        return (step.done - self._first) / elapsed if elapsed > 0.5 else 0.0
+
+
 @contextmanager
 def bar() -> Iterator[Callable[[Step], None]]:
-    """A bar on standard error; what it yields takes a session's steps."""
+    """A bar in the notebook that runs this, or on standard error; what it yields takes a session's steps."""
+    with _in_notebook() if notebook_bar.shell() is not None else _on_terminal() as show:
+        yield show
+
+
+@contextmanager
+def _in_notebook() -> Iterator[Callable[[Step], None]]:
+    shown, pace = notebook_bar.NotebookBar(), Pace()
+    reached = Step(0, 1, 0)
+
+    def draw(doing: str, *, last: bool = False) -> None:
+        count = f"{reached.tests:,} tests, {reached.done:,} of {reached.most:,} inferences"
+        shown.show(reached.done, reached.most, ", ".join(filter(None, [count, doing])), last=last)
+
+    def show(step: Step) -> None:
+        nonlocal reached
+        reached = step
+        draw(", ".join(filter(None, [pace.words(step), pace.left(step)])))
+
+    with heard(draw):
+        yield show
+    draw("done", last=True)
+
+
+@contextmanager
+def _on_terminal() -> Iterator[Callable[[Step], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -73,21 +133,12 @@ def bar() -> Iterator[Callable[[Step], None]]:
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True)
+    console, pace = Console(stderr=True), Pace()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("scan", total=1, tests=0, rate="")
-        first: list[int] = []
 
         def show(step: Step) -> None:
-            # What an earlier run left is done, but it says nothing about this one's speed.
-            if not first:
-                first.append(step.done)
-            elapsed = progress.tasks[0].elapsed or 0
-            rate = f"{(step.done - first[0]) / elapsed:,.0f}/s" if elapsed > 0.5 else ""
-            rate = ", ".join(filter(None, [rate, step.where]))
-            if step.scored is not None:
-                rate = "quality of {:,} of {:,} tests".format(*step.scored)
-            progress.update(task, completed=step.done, total=step.most, tests=step.tests, rate=rate)
+            progress.update(task, completed=step.done, total=step.most, tests=step.tests, rate=pace.words(step))
 
         with heard(lambda doing: progress.update(task, rate=doing)):
             yield show

@@ -11,10 +11,21 @@ from collections.abc import Callable
 from typing import Any
 
 VIEWS = {
+    "answer as a figure": "testifai.present.plots:of_answer",
     "answer in a notebook": "testifai.present.notebook:answer_html",
+    "answers by axis in a notebook": "testifai.present.notebook:by_axis_html",
+    "answers in a notebook": "testifai.present.notebook:answers_html",
+    "benchmark as a figure": "testifai.present.plots:of_benchmark",
+    "calibrated perturbation as a figure": "testifai.present.plots:of_calibrated",
+    "comparison as a figure": "testifai.present.plots:of_comparison",
+    "explanation as a figure": "testifai.present.plots:of_explanation",
+    "hunt as a figure": "testifai.present.plots:of_hunt",
+    "local robustness as a figure": "testifai.present.plots:of_local",
+    "sweep as a figure": "testifai.present.plots:of_sweep",
     "sweep as a picture": "testifai.present.figures.sweep_plot:draw",
     "tomogram as a data frame": "testifai.present.dataframes:to_pandas",
     "tomogram as a dataset": "testifai.present.dataframes:to_xarray",
+    "tomogram as a figure": "testifai.present.plots:of_tomogram",
     "tomogram in a notebook": "testifai.present.notebook:tomogram_html",
 }
 

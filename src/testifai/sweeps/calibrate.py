@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.perturb.registry import resolve
 from testifai.support.checks import number, whole
+from testifai.support.views import view
 from testifai.sweeps import checks
 from testifai.sweeps.model import TARGET, Given, Task
 from testifai.sweeps.probe import SweepBatch
 from testifai.sweeps.result import Sweep
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 DROPS = (0.01, 0.05, 0.1, 0.2, 0.4)
 
@@ -34,6 +38,20 @@ class Calibrated(Perturbation):
     unreached: tuple[float, ...] = ()
     sweeps: tuple[Sweep, ...] = ()
     inferences: int = 0
+
+    def __repr__(self) -> str:
+        steps = ", ".join(f"{level:.4g} (−{drop:g})" for level, drop in self.falls)
+        return f"<Calibrated {self.name}: accuracy {self.accuracy:.3f}, levels {steps or 'none'}>"
+
+    @property
+    def falls(self) -> tuple[tuple[float, float], ...]:
+        """The levels of the table, each with how far accuracy has fallen there."""
+        return tuple(zip(map(float, self.severities[1:]), self.drops, strict=True))
+
+    def plot(self, *, dark: bool = False) -> Figure:
+        """Accuracy over the level with its intervals and the drops that were asked for, as a plotly figure."""
+        figure: Figure = view("calibrated perturbation as a figure")(self, dark=dark)
+        return figure
 
     def as_dict(self) -> dict[str, Any]:
         """The table as plain data for JSON."""

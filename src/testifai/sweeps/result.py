@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.support.plain import plain
 from testifai.support.views import view
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 Floats = NDArray[np.float64]
 
@@ -87,9 +90,22 @@ narrower than 0.049 of the span
         """
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
-    def plot(self, path: str | PathLike[str]) -> None:
-        """Draw the curve, the threshold, the levels measured and the uncertain stretches as .png or .jpg."""
-        view("sweep as a picture")(self, path)
+    @overload
+    def plot(self, path: None = None, *, dark: bool = False) -> Figure: ...
+
+    @overload
+    def plot(self, path: str | PathLike[str], *, dark: bool = False) -> None: ...
+
+    def plot(self, path: str | PathLike[str] | None = None, *, dark: bool = False) -> Figure | None:
+        """The curve, the threshold, the levels measured and the uncertain stretches, as a plotly figure.
+
+        With a path they are written there as .png or .jpg instead.
+        """
+        if path is not None:
+            view("sweep as a picture")(self, path)
+            return None
+        figure: Figure = view("sweep as a figure")(self, dark=dark)
+        return figure
 
     def __repr__(self) -> str:
         of = f" of {self.name}" if self.name else ""

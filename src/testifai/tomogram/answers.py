@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from testifai.support.plain import plain
+from testifai.support.printable import printable
 from testifai.support.views import view
+from testifai.support.wording import aligned, estimate_text, interval, rate
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+Key = TypeVar("Key")
 
 Sigma = tuple[int, ...]
 
@@ -32,6 +40,17 @@ class Excluded:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What an answer is about, in words."""
+
+    query: str
+    worst: tuple[str, ...]  # the names of the worst tests
+    quantity: str = "robustness"
+    inputs: str | None = None  # which part of the inputs; None: all
+    confidence: float = 0.95
+
+
+@dataclass(frozen=True)
 class Answer:
     """What a query found. An interval bound is NaN where a selected test's estimate has none.
 
@@ -49,6 +68,7 @@ class Answer:
         disagrees: whether these and the surrogate cannot both be right; the answer is then that of the trials
         excluded: what a limit on quality leaves out; None: there is no limit
         modelled: what the surrogate said, where it is not the answer
+        asked: what it answers, for pictures and tables; None: nobody knows
     """
 
     robustness: float
@@ -66,15 +86,38 @@ class Answer:
     # Where the query has a limit on quality.
     excluded: Excluded | None = None
     modelled: tuple[float, float, float] | None = None
+    # Where a tomogram gave the answer.
+    asked: Asked | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
-        ends = "no interval" if math.isnan(self.low) else f"{self.low:.3f} … {self.high:.3f}"
-        found = f"{self.robustness:.3f} ({ends}), drop {self.drop:+.3f}"
+        found = f"{estimate_text(self.robustness, self.low, self.high)}, drop {self.drop:+.3f}"
         return f"<Answer {found}, over {self.tests:,} tests: {self.measured:,} measured, {self.inferred:,} predicted>"
 
     def _repr_html_(self) -> str:
         html: str = view("answer in a notebook")(self)
         return html
+
+    @property
+    def worst_names(self) -> tuple[str, ...]:
+        """The worst tests in words; their severities alone where no tomogram gave the answer."""
+        return tuple(str(sigma) for sigma, *_ in self.worst) if self.asked is None else self.asked.worst
+
+    @property
+    def quantity(self) -> str:
+        """What the numbers are of, in words."""
+        return "robustness" if self.asked is None else self.asked.quantity
+
+    def plot(self, *, dark: bool = False) -> Figure:
+        """The answer, what else was found beside it, and its worst tests, each with its interval, as a plotly figure.
+
+        Args:
+            dark: whether for a dark page
+
+        >>> Answer(0.5, 0.4, 0.6, -0.1, 1, 1, 0, (((2,), 0.5, 0.4, 0.6),)).plot().layout.title.text
+        'robustness 0.500 (0.400 … 0.600)'
+        """
+        figure: Figure = view("answer as a figure")(self, dark=dark)
+        return figure
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, None for what does not exist."""
@@ -91,3 +134,56 @@ class Answer:
         if self.excluded is not None:
             found["excluded"] = self.excluded
         return {name: plain(value) for name, value in found.items()}
+
+
+class Answers(dict[Key, Answer], Generic[Key]):
+    """Answers by the value of something, such as the order: a dictionary that shows itself as a table.
+
+    >>> Answers({0: Answer(0.9, 0.8, 0.95, 0, 1, 1, 0, ()), 1: Answer(0.5, 0.4, 0.6, -0.4, 3, 0, 3, ())}, "order")
+    order  robustness  95 % interval  tests  measured
+        0       0.900  0.800 … 0.950      1         1
+        1       0.500  0.400 … 0.600      3         0
+    """
+
+    def __init__(self, answers: Mapping[Key, Answer], by: str = "", quantity: str = "robustness") -> None:
+        super().__init__(answers)
+        self.by = by
+        self.quantity = quantity
+
+    def __repr__(self) -> str:
+        rows = [
+            (printable(value), rate(one.robustness), interval(one.low, one.high), f"{one.tests:,}", f"{one.measured:,}")
+            for value, one in self.items()
+        ]
+        return aligned([(self.by, self.quantity, "95 % interval", "tests", "measured"), *rows])
+
+    def _repr_html_(self) -> str:
+        html: str = view("answers in a notebook")(self)
+        return html
+
+
+class AnswersByAxis(dict[str, Answers[int]]):
+    """Answers for each severity of each axis: a dictionary that shows itself as a table."""
+
+    def __repr__(self) -> str:
+        levels = sorted({level for answers in self.values() for level in answers})
+        rows = [
+            (name, *(_between(answers[level]) if level in answers else "" for level in levels))
+            for name, answers in self.items()
+        ]
+        return aligned([("severity", *map(str, levels)), *rows])
+
+    def _repr_html_(self) -> str:
+        html: str = view("answers by axis in a notebook")(self)
+        return html
+
+
+def _between(answer: Answer) -> str:
+    """An estimate and how far the interval reaches from it.
+
+    >>> _between(Answer(0.5, 0.4, 0.58, 0, 1, 1, 0, ()))
+    '0.500 ± 0.100'
+    """
+    if math.isnan(answer.low):
+        return rate(answer.robustness)
+    return f"{answer.robustness:.3f} ± {max(answer.robustness - answer.low, answer.high - answer.robustness):.3f}"

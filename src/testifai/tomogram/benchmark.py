@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,13 @@ from testifai.errors import InputError, suggest
 from testifai.perturb.registry import SUITES, get, main_names, names, suite_of
 from testifai.space import Axis, Space
 from testifai.statistics.corrections import confidence_each
+from testifai.support.views import view
+from testifai.support.wording import estimate_text
 from testifai.tomogram.estimates import Estimates
 from testifai.tomogram.weighted import Floats, Ids, rates_of, weighted_sum
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,9 @@ class Score:
     low: float
     high: float
 
+    def __repr__(self) -> str:
+        return f"<Score {estimate_text(self.value, self.low, self.high)}>"
+
     def as_dict(self) -> dict[str, float | None]:
         """Plain data for JSON, None for what does not exist."""
         found = {"value": self.value, "low": self.low, "high": self.high}
@@ -78,6 +86,15 @@ class Benchmark:
     mce: Score | None
     relative_mce: Score | None
     missing: tuple[str, ...] = field(default=())  # perturbations of the suite that the space has not in full
+
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{name} {score.value:.3f}" for name, score in self.headline().items())
+        return f"<Benchmark {self.suite}: {scores}>"
+
+    def plot(self, *, dark: bool = False) -> Figure:
+        """The mean accuracy under each perturbation with its interval, lowest first, as a plotly figure."""
+        figure: Figure = view("benchmark as a figure")(self, dark=dark)
+        return figure
 
     def headline(self) -> dict[str, Score]:
         """The scores of one number each, in words."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,12 @@ from testifai.statistics.differences import (
 from testifai.statistics.normal import half_widths
 from testifai.support.bits import unpack
 from testifai.support.plain import plain
+from testifai.support.views import view
 from testifai.tomogram.answers import Sigma
 from testifai.tomogram.tomogram import Tomogram
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 VERDICTS = ("better", "worse", "equal", "undecided")
 EXTREMES = 5  # so many best and worst tests are shown
@@ -56,6 +60,10 @@ class Difference:
     p_adjusted: float
     verdict: str  # of B: "better" | "worse" | "equal" (known exactly) | "undecided"
 
+    def __repr__(self) -> str:
+        found = f"B − A {_signed(self.difference)} ({_bounds(self.low, self.high)}), {self.verdict}"
+        return f"<Difference of {self.configuration}: {found}>"
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {name: plain(value) for name, value in vars(self).items()}
@@ -71,6 +79,9 @@ class RegionDifference:
     high: float
     tests: int
     compared: int
+
+    def __repr__(self) -> str:
+        return f"<{_region_line(self)}>"
 
     @property
     def left_out(self) -> int:
@@ -107,6 +118,11 @@ class Comparison:
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
+
+    def plot(self, *, dark: bool = False) -> Figure:
+        """B − A over all tests, the regions asked for, and the tests that lose and gain most, with intervals."""
+        figure: Figure = view("comparison as a figure")(self, dark=dark)
+        return figure
 
     @property
     def better(self) -> tuple[Difference, ...]:

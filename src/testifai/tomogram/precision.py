@@ -15,6 +15,7 @@ from testifai.runs.outcomes import Ids, Outcomes
 from testifai.statistics.average_precision import THRESHOLDS, matches, mean_average_precision, weighted
 from testifai.support.checks import number, whole
 from testifai.support.plain import plain
+from testifai.support.wording import estimate_text
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,10 @@ class AveragePrecision:
     tests: int  # tests with boxes: the estimate is of these
     left_out: int  # tests without any
     inputs: int  # different images used
+
+    def __repr__(self) -> str:
+        found = estimate_text(self.estimate, self.low, self.high)
+        return f"<AveragePrecision {found}, over {self.tests:,} tests, {self.inputs:,} images>"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, None for what does not exist."""

@@ -35,6 +35,10 @@ class Priorities:
     def __len__(self) -> int:
         return len(self.tests)
 
+    def __repr__(self) -> str:
+        ends = f", probability of failing {self.probability[0]:.2f} to {self.probability[-1]:.2f}" if len(self) else ""
+        return f"<Priorities: {len(self):,} trials of {len(np.unique(self.tests)):,} tests{ends}>"
+
 
 @dataclass(frozen=True)
 class Prioritiser:

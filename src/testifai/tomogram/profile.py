@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.space import Space
 from testifai.statistics.normal import half_widths
+from testifai.support.wording import estimate_text
 from testifai.tomogram.answers import Sigma
 from testifai.tomogram.context import Known, Profile
 from testifai.tomogram.estimates import Estimates
@@ -41,6 +42,10 @@ class Expected:
     costliest: tuple[tuple[Sigma, float, float, float], ...]
     ids: NDArray[np.int64] = field(repr=False)  # the tests, and how probable each is
     weights: Floats = field(repr=False)
+
+    def __repr__(self) -> str:
+        found = estimate_text(self.robustness, self.low, self.high)
+        return f"<Expected {found}, drop {self.drop:+.3f}, over {self.tests:,} tests: {self.measured:,} measured>"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, None for what does not exist."""

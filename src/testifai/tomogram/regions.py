@@ -15,6 +15,7 @@ from testifai.space import Axis, Selection, Space
 from testifai.space import query as queries
 from testifai.statistics.corrections import confidence_each
 from testifai.support.progress import note
+from testifai.support.wording import estimate_text
 from testifai.tomogram.answers import Answer
 from testifai.tomogram.tomogram import Tomogram
 
@@ -32,6 +33,9 @@ class RegionAnswer:
     query: str
     answer: Answer
 
+    def __repr__(self) -> str:
+        return f"<{self.query}: {estimate_text(self.answer.robustness, self.answer.low, self.answer.high)}>"
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {"query": self.query, **self.answer.as_dict()}
@@ -44,6 +48,9 @@ class RegionSearch:
     regions: tuple[RegionAnswer, ...]
     searched: int
     most_axes: int = MOST_AXES
+
+    def __repr__(self) -> str:
+        return "\n".join([f"<{len(self.regions)} of {self.searched:,} regions searched>", *map(repr, self.regions)])
 
     @property
     def axes(self) -> str:

@@ -5,34 +5,34 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.quality.scores import no_quality_in
 from testifai.runs.scored import ScoredOutcomes
 from testifai.space import Selection
 from testifai.space import query as queries
-from testifai.space.query import Query
 from testifai.space.selection import values_of
 from testifai.statistics.corrections import confidence_each
 from testifai.support.bits import Bits, pack
 from testifai.support.progress import note
 from testifai.support.views import view
 from testifai.tomogram import own_trials
-from testifai.tomogram.answering import Answering
-from testifai.tomogram.answers import Answer, Excluded
+from testifai.tomogram.answers import Answer, Answers, AnswersByAxis, Asked, Excluded
 from testifai.tomogram.benchmark import Benchmark, benchmark
-from testifai.tomogram.chosen import DRAWN, DRAWN_EACH, IN_A_TABLE, Chosen
+from testifai.tomogram.chosen import DRAWN_EACH, IN_A_TABLE, Chosen
 from testifai.tomogram.precision import AveragePrecision, average_precision
 from testifai.tomogram.profile import Expected, expected
-from testifai.tomogram.rates import Floats
+from testifai.tomogram.selecting import Selecting
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 
 @dataclass(frozen=True, eq=False)
-class Tomogram(Answering):
+class Tomogram(Selecting):
     """Everything that is known about a model in a space of conditions.
 
     The bounds of an answer are the mean bounds of its tests, which is conservative, since tests share inputs; where a
@@ -56,10 +56,12 @@ class Tomogram(Answering):
 
     # What else there is to know of the same trials, by the name of a score.
     _views: dict[str | None, Tomogram] = field(default_factory=dict, init=False, repr=False)
+    # Tables of answers that were asked for already, by the column and the query they are about.
+    _tables: dict[tuple[str, str | None], Answers[int]] = field(default_factory=dict, init=False, repr=False)
 
     def __repr__(self) -> str:
         return (
-            f"<Tomogram of {self.space.size:,} tests over {', '.join(self.space.names)}: "
+            f"<Tomogram of {self.space.size:,} tests over {_listing(np.array(self.space.names))}: "
             f"{len(self.outcomes):,} tried, {self.inferences:,} inferences, {self.clean_quantity} {self.base:.3f}>"
         )
 
@@ -113,7 +115,8 @@ class Tomogram(Answering):
             return self.scored(score).query(expression, inputs, confidence=confidence)
         chosen, part = self.chosen(expression), self._part(inputs)
         answer = self._checked(self._answer(chosen, part, confidence), chosen, part, confidence)
-        return replace(answer, excluded=self._excluded(expression, part, confidence))
+        answer = replace(answer, excluded=self._excluded(expression, part, confidence))
+        return self._about(answer, expression, inputs, confidence)
 
     def queries(self, expressions: Sequence[str], inputs: str | None = None) -> list[Answer]:
         """Answers to several queries whose intervals hold together, all at once, at 95 % (Bonferroni).
@@ -123,77 +126,6 @@ class Tomogram(Answering):
             inputs: a query over `label`, such as "label in {3, 5}", for a part of the inputs; None: all
         """
         return [self.query(one, inputs, confidence=confidence_each(len(expressions))) for one in expressions]
-
-    def select(self, expression: str) -> NDArray[np.bool_]:
-        """Which tests an expression selects, flat by configuration id; selecting none is an error.
-
-        Args:
-            expression: a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1"
-        """
-        if not self.space.listed:
-            raise self.not_listed("select")
-        compiled = self._compiled(expression)
-        chosen = self._holds(compiled, None if self.quality is None else self.quality.estimate)
-        if not chosen.any():
-            raise self._selects_none(compiled)
-        return chosen
-
-    def selection(self, expression: str) -> Selection:
-        """What an expression selects, however many tests that are; selecting none is an error.
-
-        It knows the number of its tests, draws some of them, and tells whether a test is one of them.
-
-        Args:
-            expression: a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1"
-        """
-        compiled = self._compiled(expression)
-        found = Selection(self.space, compiled)
-        if not found.count:
-            raise self._selects_none(compiled)
-        return found
-
-    def chosen(self, expression: str) -> Chosen:
-        """The tests that an expression selects, or a sample of them where they are more than are listed.
-
-        Args:
-            expression: a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1"
-        """
-        if self.space.listed:
-            return Chosen.all_of(np.flatnonzero(self.select(expression)))
-        return Chosen.some_of(self.selection(expression), self._standing(DRAWN), self.seed)
-
-    def _selects_none(self, compiled: Query) -> InputError:
-        ranges = "; ".join(f"{a.name}: {', '.join(map(str, a.severities))}" for a in self.space.axes)
-        if self.quality is not None and "quality" in compiled.names:
-            ranges += f"; quality: {np.nanmin(self.quality.estimate):.3g} to {np.nanmax(self.quality.estimate):.3g}"
-        asked, most = queries.printable(compiled.text, 200), self.space.max_order
-        cap = f"of at most {most} at once, " if most < len(self.space.axes) else ""
-        return InputError(f'query: "{asked}" selects no test ({cap}severities are {ranges})')
-
-    def _compiled(self, expression: str) -> Query:
-        compiled = queries.compile(
-            expression, [*self.space.column_names, "quality"], self.space.levels, self.space.sequenced
-        )
-        if "quality" in compiled.names and not self.space.listed:
-            raise no_quality_in(self.space, f"accepted in its queries: {', '.join(self.space.column_names)}")
-        if "quality" in compiled.names and self.quality is None:
-            asked = queries.printable(expression, 200)
-            raise InputError(
-                f'query: "{asked}" asks for quality, which this run did not measure; add quality = "kid" '
-                '(texts: "edit_similarity") to the spec\'s [scan], and run it again'
-            )
-        return compiled
-
-    def _holds(self, compiled: Query, quality: Floats | None) -> NDArray[np.bool_]:
-        """Where a query holds, flat by configuration id, if the tests' quality were this."""
-        asked: Query | None = compiled
-        columns: Mapping[str, NDArray[Any]] = self.space.columns()
-        if quality is not None and "quality" in compiled.names:
-            columns = {**{name: columns[name] for name in compiled.names - {"quality"}}, "quality": quality}
-            if np.isnan(quality).all():
-                asked = compiled.without("quality")  # before a run has begun it excludes nothing
-        holds = np.array(True) if asked is None else asked.evaluate(columns)
-        return np.broadcast_to(holds, self.space.shape).reshape(-1)
 
     def _excluded(self, expression: str, among: Bits | None, confidence: float) -> Excluded | None:
         """What a query's limit on quality leaves out; None where it has no such limit."""
@@ -227,6 +159,7 @@ class Tomogram(Answering):
         chosen, part = self.chosen(expression), self._part(inputs)
         answer = self._answer(chosen, part, confidence, anytime=True)
         answer = self._checked(answer, chosen, part, self._looked(confidence))
+        answer = self._about(answer, expression, inputs, confidence)
         if answer.modelled is None:
             return answer
         _, low, high = answer.modelled
@@ -248,6 +181,39 @@ class Tomogram(Answering):
         chosen, tried = self.chosen(expression), self.measured_ids
         ids = tried[chosen.contains(tried)]
         return average_precision(self.outcomes, ids, chosen.tests, iou=iou, confidence=confidence, seed=self.seed)
+
+    def plot(
+        self,
+        kind: str | None = None,
+        query: str | None = None,
+        *,
+        axes: Sequence[str] | None = None,
+        score: str | None = None,
+        dark: bool = False,
+    ) -> Figure:
+        """A plotly figure: "pairs" of axes, a "region" (with its query), "orders", "severities", "worst", …
+
+        Another kind is an InputError that lists all of them.
+
+        Args:
+            kind: what to draw; None: pairs of axes or, where no two act at once, severities
+            query: the region, for the kinds that take one
+            axes: those to show; None: all, or as many as fit
+            score: the name of a score whose mean is drawn; None: pass rates
+            dark: whether for a dark page
+
+        >>> import testifai as ta
+        >>> rows = np.linspace(0, 1, 40)[:, None]
+        >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1, 0.5])
+        >>> model = lambda x: (x[:, 0] > 0.5).astype(int)
+        >>> space = ta.Space({"up": shift, "on": shift})
+        >>> run = ta.scan(model, (rows, model(rows)), space, strategy="full")
+        >>> run.plot("region", "up >= 1").layout.title.text
+        'robustness 0.500 (exact) for up >= 1'
+        """
+        shown = self if score is None else self.scored(score)
+        figure: Figure = view("tomogram as a figure")(shown, kind, query, axes=axes, dark=dark)
+        return figure
 
     def to_pandas(self) -> Any:
         """A DataFrame with a row for every test (extra `pandas`)."""
@@ -282,17 +248,16 @@ class Tomogram(Answering):
         """
         return benchmark(self, suite, baseline)
 
-    def by_class(self) -> dict[str, Answer]:
+    def by_class(self) -> Answers[str]:
         """For each class, the mean robustness over the tests that were tried."""
-        if self.labels is None or self.labels.ndim != 1 or self.labels.dtype.kind == "f":
-            return {}
-        measured, pooled = Chosen.all_of(self.measured_ids), self.pooled
-        answers = {}
-        for label in np.unique(self.labels):
-            name = self.classes[int(label)] if self.classes else str(label)
-            part = self._bits(self.labels == label)
-            answers[name] = self._raw(part) if pooled else self._answer(measured, part, 0.95)
-        return answers
+        answers: dict[str, Answer] = {}
+        if self.labels is not None and self.labels.ndim == 1 and self.labels.dtype.kind != "f":
+            measured, pooled = Chosen.all_of(self.measured_ids), self.pooled
+            for label in np.unique(self.labels):
+                name = self.classes[int(label)] if self.classes else str(label)
+                part = self._bits(self.labels == label)
+                answers[name] = self._raw(part) if pooled else self._answer(measured, part, 0.95)
+        return Answers(answers, "class", self.quantity)
 
     def _raw(self, among: Bits) -> Answer:
         """The mean over the tests tried from their own trials alone: a surrogate for each class would take long."""
@@ -300,49 +265,70 @@ class Tomogram(Answering):
         drop = free.estimate - own_trials.region(self.outcomes, self.measured_ids[:1], among).estimate
         return Answer(free.estimate, free.low, free.high, drop, free.tests, free.tests, 0, ())
 
-    def by_order(self) -> dict[int, Answer]:
+    def by_order(self) -> Answers[int]:
         """For each order, the mean robustness over its tests."""
         return self._by("order")
 
-    def by_severity(self) -> dict[str, dict[int, Answer]]:
-        """For each axis and severity, the mean robustness over its tests."""
+    def by_severity(self, within: str | None = None) -> AnswersByAxis:
+        """For each axis and severity, the mean robustness over its tests, or over those that a query selects too.
+
+        Args:
+            within: a query that the tests must fulfil as well; None: all tests
+        """
         names = self.space.names
         if self.space.listed or not self.predicts():
-            return {name: self._by(name) for name in names}
-        note("estimating the means for each severity")
-        parts = {name: self._parts(name) for name in names}
-        answers = iter(self._answers_by_sample([part for one in parts.values() for part in one.values()]))
-        return {name: {value: next(answers) for value in one} for name, one in parts.items()}
+            return AnswersByAxis({name: self._by(name, within) for name in names})
+        wanted = [name for name in names if (name, within) not in self._tables]
+        if wanted:
+            note("estimating the means for each severity")
+            parts = {name: self._parts(name, within) for name in wanted}
+            answers = iter(self._answers_by_sample([part for one in parts.values() for part in one.values()]))
+            for name, one in parts.items():
+                self._keep(name, within, {value: next(answers) for value in one})
+        return AnswersByAxis({name: self._by(name, within) for name in names})
 
-    def by_severity_sum(self) -> dict[int, Answer]:
+    def by_severity_sum(self) -> Answers[int]:
         """For each sum of severities, the mean robustness over its tests."""
         return self._by("severity")
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _by(self, column: str) -> dict[int, Answer]:
-        """For each value of a column, the mean robustness over its tests."""
+    def _by(self, column: str, within: str | None = None) -> Answers[int]:
+        """For each value of a column, the mean robustness over its tests, or over those that a query selects too."""
+        if (column, within) not in self._tables:
+            self._keep(column, within, self._means(column, within))
+        return copy.copy(self._tables[column, within])
+
+    def _means(self, column: str, within: str | None) -> dict[int, Answer]:
         if not self.space.listed:
             note(f"estimating the means for each value of {column}")
-            parts = self._parts(column)
-            drawn = self._standing(min(DRAWN_EACH, IN_A_TABLE // len(parts)))
+            parts = self._parts(column, within)
+            drawn = self._standing(min(DRAWN_EACH, IN_A_TABLE // max(1, len(parts))))
             return {
                 value: self._answer(Chosen.some_of(part, drawn, self.seed), None, 0.95) for value, part in parts.items()
             }
         values = np.broadcast_to(self.space.columns()[column], self.space.shape).reshape(-1)
+        selected = np.arange(len(values)) if within is None else np.flatnonzero(self.select(within))
         return {
-            int(value): self._answer(Chosen.all_of(np.flatnonzero(values == value)), None, 0.95)
-            for value in np.unique(values)
+            int(value): self._answer(Chosen.all_of(selected[values[selected] == value]), None, 0.95)
+            for value in np.unique(values[selected])
         }
 
-    def _parts(self, column: str) -> dict[int, Selection]:
-        """For each value of a column, the tests that have it."""
-        whole = Selection(self.space)
-        return {value: whole.narrowed(f"{column} == {value}") for value in values_of(self.space, column)}
+    def _keep(self, column: str, within: str | None, found: Mapping[int, Answer]) -> None:
+        narrowed = "" if within is None else f"({within}) and "
+        told = {value: self._about(one, f"{narrowed}{column} == {value}") for value, one in found.items()}
+        self._tables[column, within] = Answers(told, column, self.quantity)
 
-    def _standing(self, most: int) -> int:
-        """How many tests stand for a region of more than are listed; none where nothing is predicted."""
-        return most if self.predicts() else 0
+    def _parts(self, column: str, within: str | None) -> dict[int, Selection]:
+        """For each value of a column, the tests that have it."""
+        whole = Selection(self.space) if within is None else self.selection(within)
+        parts = {value: whole.narrowed(f"{column} == {value}") for value in values_of(self.space, column)}
+        return {value: part for value, part in parts.items() if part.count}
+
+    def _about(self, answer: Answer, query: str, inputs: str | None = None, confidence: float = 0.95) -> Answer:
+        """The answer with what it is about."""
+        worst = tuple(self.space.words(sigma) for sigma, *_ in answer.worst)
+        return replace(answer, asked=Asked(query, worst, self.quantity, inputs, confidence))
 
     def _part(self, inputs: str | None) -> Bits | None:
         if inputs is None:

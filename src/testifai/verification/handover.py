@@ -57,6 +57,9 @@ class Handover:
     bilinear: bool  # whether the graph multiplies two numbers that vary, which not every verifier takes
     agreement: Agreement
 
+    def __repr__(self) -> str:
+        return f"<Handover of input {self.index}, class {self.label}, {self.region!r}: {self.agreement}>"
+
     def property(self, version: str = "1.0") -> str:
         """The property as VNN-LIB of a version, negated: `sat` means a counterexample."""
         about = f"the answer to input {self.index} stays class {self.label}"

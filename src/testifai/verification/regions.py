@@ -46,6 +46,9 @@ class Region:
         """Those whose parameter is not fixed: the inputs of the graph, in order."""
         return tuple(one for one in self.ranges if one.varies)
 
+    def __repr__(self) -> str:
+        return f"<Region {'; '.join(map(str, self.ranges))}>"
+
     def points(self, count: int, seed: int = 0) -> NDArray[np.float32]:
         """Parameters drawn evenly from the region, a row each."""
         lows, highs = [one.low for one in self.free], [one.high for one in self.free]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from testifai.present import theme
-from testifai.present.figures.projection import PREDICTED, SOURCES, axis_number, sources
+from testifai.present.figures.projection import PREDICTED, SOURCES, sources
 from testifai.tomogram import Tomogram
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def severity_curves(
     ['clean 1.000', 'up', 'on']
     """
     space = tomogram.space
-    chosen = [space.axes[axis_number(space, name)].name for name in axes or space.names]
+    chosen = [space[name].name for name in axes or space.names]
     points = _alone(tomogram, chosen) if alone else _over_others(tomogram, chosen)
     traces = []
-    for name in chosen:
-        traces += _curve(name, points[name], space.names.index(name))
+    for place, name in enumerate(chosen):
+        traces += _curve(name, points[name], place)
     others = "all other axes off" if alone else "mean over the severities of the other axes"
     title = f"{theme.plain(tomogram.quantity)} along {'an axis' if len(chosen) == 1 else 'each axis'}"
     return _figure(tomogram, traces, "severity", title, others if len(space.axes) > 1 else "", dark=dark)

@@ -21,17 +21,30 @@ if TYPE_CHECKING:
 
 SYMBOLS = {MEASURED: "circle", PART: "diamond", PREDICTED: "circle-open"}
 PIXELS = 26  # a line's height
+LONGEST = 46  # letters of a name, which would else leave no room for the estimates
+
+
+@dataclass(frozen=True)
+class Style:
+    """What estimates of one kind look like; kinds differ in shape as well as in colour."""
+
+    name: str
+    symbol: str
+    colour: str
+
+
+STYLES = {kind: Style(SOURCES[kind], symbol, COLOURS[kind]) for kind, symbol in SYMBOLS.items()}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One estimate with its name."""
+    """One estimate with its name; without a style it is not drawn."""
 
     name: str
     estimate: float
     low: float
     high: float
-    source: int
+    style: Style | None
     test: int | None = None
     note: str = ""
 
@@ -51,11 +64,13 @@ def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = No
     space = tomogram.space
     columns = (found.estimate, found.low, found.high, sources(found), found.trials)
     lines = [
-        Line(space.words(space.configuration(test)), e, lo, hi, source, test, f"{tried:,} trials")
+        Line(space.words(space.configuration(test)), e, lo, hi, STYLES.get(source), test, f"{tried:,} trials")
         for test, e, lo, hi, source, tried in zip(ids.tolist(), *(column.tolist() for column in columns), strict=True)
     ]
     subtitle = "lowest estimates first, with 95 % intervals"
-    return _figure(lines, "the worst tests", subtitle, tomogram.base, tomogram.quantity, dark=dark)
+    return one_to_a_line(
+        lines, "the worst tests", subtitle, axis=theme.rate_axis(tomogram.quantity), mark=tomogram.base, dark=dark
+    )
 
 
 def classes(
@@ -70,12 +85,12 @@ def classes(
     if not found:
         return None
     shown = [
-        Line(name, answer.robustness, answer.low, answer.high, MEASURED, note=f"drop {answer.drop:+.3f}")
+        Line(name, answer.robustness, answer.low, answer.high, STYLES[MEASURED], note=f"drop {answer.drop:+.3f}")
         for name, answer in found[:count]
     ]
     some = f"the {count} lowest of {len(found)}, " if len(found) > count else ""
     title, subtitle = f"{theme.plain(tomogram.quantity)} by class", f"{some}mean over the tests tried"
-    return _figure(shown, title, subtitle, float("nan"), tomogram.quantity, dark=dark)
+    return one_to_a_line(shown, title, subtitle, axis=theme.rate_axis(tomogram.quantity), dark=dark)
 
 
 def lowest(tomogram: Tomogram, count: int, chosen: Mask | None = None) -> tuple[Ids, RateTable]:
@@ -93,47 +108,59 @@ def lowest(tomogram: Tomogram, count: int, chosen: Mask | None = None) -> tuple[
     return ids[first], found.at(first)
 
 
-def _figure(lines: Sequence[Line], title: str, subtitle: str, base: float, quantity: str, *, dark: bool) -> Figure:
-    traces = [_trace(lines, kind) for kind in SYMBOLS]
-    drawn = [trace for trace in traces if trace["x"]]
-    clean = {
-        "type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": base, "x1": base,
+def one_to_a_line(
+    lines: Sequence[Line],
+    title: str,
+    subtitle: str,
+    *,
+    axis: Mapping[str, Any],
+    mark: float = float("nan"),
+    dark: bool = False,
+) -> Figure:
+    """Estimates from top to bottom along an axis, with an upright line at a mark."""
+    styles = dict.fromkeys(line.style for line in lines if line.style is not None and not np.isnan(line.estimate))
+    upright = {
+        "type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": mark, "x1": mark,
         "line": {"color": theme.NEUTRAL, "width": 1, "dash": "dot"},
     }  # fmt: skip
-    names = [theme.plain(line.name) for line in lines]
+    names = [theme.plain(_shortened(line.name)) for line in lines]
     return theme.figure(
-        drawn,
+        [_trace(lines, style) for style in styles],
         dark=dark,
         title={"text": title, "subtitle": {"text": subtitle}},
-        xaxis=theme.rate_axis(quantity),
+        xaxis=dict(axis),
         yaxis={
             "tickvals": list(range(len(lines))), "ticktext": names, "autorange": False,
             "range": [len(lines) - 0.5, -0.5], "zeroline": False,
         },
-        shapes=[] if np.isnan(base) else [clean],
-        height=130 + PIXELS * len(lines) + (30 if len(drawn) > 1 else 0),
-        showlegend=len(drawn) > 1,
+        shapes=[] if np.isnan(mark) else [upright],
+        height=130 + PIXELS * len(lines) + (30 if len(styles) > 1 else 0),
+        showlegend=len(styles) > 1,
         legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom"},
         margin={"l": 20, "r": 20, "t": 70, "b": 60},
     )  # fmt: skip
 
 
-def _trace(lines: Sequence[Line], kind: int) -> dict[str, Any]:
-    some = [(place, line) for place, line in enumerate(lines) if line.source == kind and not np.isnan(line.estimate)]
+def _shortened(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+
+
+def _trace(lines: Sequence[Line], style: Style) -> dict[str, Any]:
+    some = [(place, line) for place, line in enumerate(lines) if line.style == style and not np.isnan(line.estimate)]
     words = [
         f"{theme.plain(line.name)}<br>{theme.estimate_text(line.estimate, line.low, line.high)}" for _, line in some
     ]
     return {
         "type": "scatter",
-        "name": SOURCES[kind],
+        "name": style.name,
         "mode": "markers",
         "x": [line.estimate for _, line in some],
         "y": [place for place, _ in some],
-        "error_x": error_bars([(line.estimate, line.low, line.high) for _, line in some], COLOURS[kind]),
+        "error_x": error_bars([(line.estimate, line.low, line.high) for _, line in some], style.colour),
         "customdata": [line.test for _, line in some],
         "hovertext": [
             f"{text}<br>{line.note}" if line.note else text for text, (_, line) in zip(words, some, strict=True)
         ],
         "hoverinfo": "text",
-        "marker": {"symbol": SYMBOLS[kind], "size": 9, "color": COLOURS[kind]},
+        "marker": {"symbol": style.symbol, "size": 9, "color": style.colour},
     }

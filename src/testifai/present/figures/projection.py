@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.errors import InputError, suggest
+from testifai.errors import InputError
 from testifai.present.theme import estimate_text
 from testifai.runs.outcomes import Ids
 from testifai.space import Selection, Space
@@ -77,7 +77,7 @@ def project(
     numbers = [axis_number(space, name) for name in axes]
     levels = tuple(space.axes[number].severities for number in numbers)
     for name, severity in fixed.items():
-        allowed = space.axes[axis_number(space, name)].severities
+        allowed = space[name].severities
         if severity not in allowed:
             raise InputError(f"at: {name} = {severity!r} is not a severity; accepted: {', '.join(map(str, allowed))}")
     ids, found = looked_at(tomogram, fixed, chosen)
@@ -140,9 +140,7 @@ def sources(found: RateTable) -> NDArray[np.int64]:
 
 def axis_number(space: Space, name: str) -> int:
     """Which axis has this name."""
-    if name not in space.names:
-        raise InputError(f"axis: {name!r} is not an axis of this space; {suggest(name, space.names)}")
-    return space.names.index(name)
+    return space.names.index(space[name].name)
 
 
 def others_text(space: Space, axes: Sequence[str], at: Mapping[str, int] | None, *, whole: bool) -> str:

@@ -14,6 +14,13 @@
     const eye = Object.fromEntries(Object.entries(scene.camera.eye).map(([side, far]) => [side, 1.6 * far]));
     return Object.assign({}, scene, { camera: Object.assign({}, scene.camera, { eye }) });
   };
+  // Paper is narrow, and nothing may be higher than a sheet of it.
+  const sheet = 900;
+  const onPaper = (layout) => {
+    const subtitle = Object.assign({}, layout.title && layout.title.subtitle, { font: { size: 9 } });
+    const title = Object.assign({}, layout.title, { font: { size: 13 }, subtitle });
+    return Object.assign({}, layout, { title }, layout.height ? { height: Math.min(layout.height, sheet) } : {});
+  };
   let theme = system.matches ? "dark" : "light";
 
   // The words of a cube are written once, and shown at each of its corners.
@@ -26,7 +33,8 @@
   const draw = (name) => {
     const place = document.getElementById(name);
     const { data, light, dark } = drawings[name];
-    const layout = Object.assign({}, theme === "dark" ? dark : light, { autosize: true });
+    let layout = Object.assign({}, theme === "dark" ? dark : light, { autosize: true });
+    if (root.classList.contains("paper")) layout = onPaper(layout);
     if (layout.scene && place.clientWidth < narrow) layout.scene = stepBack(layout.scene);
     if (layout.height) place.style.height = layout.height + "px";
     drawn.add(name);
@@ -59,9 +67,20 @@
       draw(select.value);
     });
   }
-  // Paper is light, and narrower than the window.
+  // Paper is light, narrower than the window, and shows nothing that has to be opened first.
   let before = theme;
-  window.addEventListener("beforeprint", () => { before = theme; dress("light"); });
-  window.addEventListener("afterprint", () => dress(before));
+  let closed = [];
+  window.addEventListener("beforeprint", () => {
+    before = theme;
+    closed = [...document.querySelectorAll("details:not([open])")];
+    for (const one of closed) one.open = true;
+    root.classList.add("paper");
+    dress("light");
+  });
+  window.addEventListener("afterprint", () => {
+    for (const one of closed) one.open = false;
+    root.classList.remove("paper");
+    dress(before);
+  });
   dress(theme);
 })();

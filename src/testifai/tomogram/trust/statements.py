@@ -147,6 +147,9 @@ class Trust:
     unknown: str | None = None  # why nothing can be said of high orders, where there are any
     off_surface: tuple[OffSurface, ...] = ()
 
+    def __repr__(self) -> str:
+        return "\n".join(self.lines()) or "<Trust: nothing can be said>"
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, None for what does not exist."""
         return {name: plain(value) for name, value in {**vars(self), "lines": self.lines()}.items()}

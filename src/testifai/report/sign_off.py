@@ -1,0 +1,96 @@
+"""What somebody signs: what was run, by whom if they said so, what was required and why, and how that stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from testifai.gates.verdicts import Verdict
+from testifai.report.contents import Contents
+from testifai.runs import keys
+from testifai.scans.environment import recorded
+from testifai.support.toml import to_toml
+
+NOT_RECORDED = "not recorded"
+SHA256, DATA, PARTLY, MODEL = "SHA-256", "fingerprint", "fingerprint in part", "fingerprint of the model"
+MEANS = {
+    SHA256: "of the whole file, as sha256sum prints it",
+    DATA: "BLAKE2b over all inputs and labels in their order, with their types and shapes",
+    PARTLY: "BLAKE2b over the names and sizes of the files and over some contents; what each measured input held is "
+    "told by a hash of its own in the run file",
+    MODEL: "what the run tells its model by; the SHA-256 of its files is not recorded",
+}
+
+
+@dataclass(frozen=True)
+class Named:
+    """A file or a data set as a report names it: its part in the run, its name, its hash and the kind of that."""
+
+    part: str
+    name: str
+    kind: str
+    hash: str
+
+
+def outcome(verdicts: Sequence[Verdict]) -> tuple[str, str]:
+    """How the gates stand together: a status as a gate has one, and a sentence.
+
+    >>> outcome([])
+    ('undecided', 'No gate was set: nothing was required, so nothing passed or failed.')
+    """
+    if not verdicts:
+        return "undecided", "No gate was set: nothing was required, so nothing passed or failed."
+    counts = {status: sum(one.status == status for one in verdicts) for status in ("fails", "undecided", "holds")}
+    status = next(status for status, count in counts.items() if count)
+    of = f"{counts[status]} of {len(verdicts)}"
+    return status, {
+        "fails": f"Failed: {of} gates failed.",
+        "undecided": f"Undecided: {of} gates could not be decided, and none failed.",
+        "holds": f"Passed: every gate holds ({of}).",
+    }[status]
+
+
+def named(contents: Contents) -> list[Named]:
+    """Model and data, as they were when they were run."""
+    provenance = contents.tomogram.provenance
+    hashes = provenance.get(keys.HASHES) or {}
+    found = []
+    for part, made in contents.made_of.items():
+        files = [Named(part, one["name"], SHA256, one["sha256"]) for one in hashes.get(part) or ()]
+        found += files
+        if part == "data" or not files:
+            kind = MODEL if part == "model" else PARTLY if provenance.get(keys.PARTLY) else DATA
+            found.append(Named(part, ", ".join(made.names) or made.unnamed, kind, made.fingerprint))
+    return found
+
+
+def meanings(listed: Sequence[Named]) -> list[str]:
+    """What each kind of hash in a list is of."""
+    return [f"{kind}: {MEANS[kind]}." for kind in dict.fromkeys(one.kind for one in listed)]
+
+
+def ran(contents: Contents) -> list[dict[str, Any]]:
+    """Who ran it when, where that was asked for."""
+    return contents.tomogram.provenance.get(keys.RAN) or []
+
+
+def made_with(contents: Contents) -> list[tuple[str, str]]:
+    """Seed, inferences and the versions of all software that contributed."""
+    tomogram = contents.tomogram
+    environments = recorded(tomogram.provenance)
+    names = list(dict.fromkeys(name for one in environments for name in one))
+    versions = [(name, " and ".join(dict.fromkeys(one.get(name, "none") for one in environments))) for name in names]
+    facts = [
+        ("seed", str(tomogram.seed)),
+        ("inferences", f"{tomogram.inferences:,}"),
+        ("inputs", f"{tomogram.outcomes.inputs:,}"),
+        ("tests", f"{len(tomogram.outcomes):,} tried of {tomogram.space.size:,}"),
+    ]
+    return [*facts, *(versions or [("software", NOT_RECORDED)])]
+
+
+def spec(contents: Contents) -> str:
+    """The whole spec as it was run, defaults included."""
+    stored = contents.tomogram.provenance.get(keys.SPEC)
+    return f"{NOT_RECORDED}: the run was not made from a spec" if stored is None else to_toml(stored)
