@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -84,7 +85,7 @@ def searched(site: Path) -> str | None:
     chromium = shutil.which("chromium")
     if chromium is None or importlib.util.find_spec("playwright") is None:
         return None
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import Error, sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -92,10 +93,16 @@ def searched(site: Path) -> str | None:
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.goto((site / "index.html").resolve().as_uri())
-        page.fill(".md-search__input", QUESTION)
-        page.wait_for_selector(".md-search-result__item h1", timeout=60_000)
+        for patience in (20_000, 60_000, 120_000):  # what is typed while the page is still being made may be lost
+            page.fill(".md-search__input", "")
+            page.locator(".md-search__input").press_sequentially(QUESTION)
+            with suppress(Error):
+                page.wait_for_selector(".md-search-result__item h1", timeout=patience)
+                break
         found = ", ".join(page.locator(".md-search-result__item h1").all_inner_texts())
         browser.close()
+    if not found:
+        raise SystemExit(f"opened from a file, a search for {QUESTION!r} finds nothing")
     outside = [address for address in asked if address.startswith("http")]
     if outside:
         raise SystemExit(f"the browser asked for {', '.join(outside)}")

@@ -15,16 +15,25 @@ import testifai
 
 @dataclass(frozen=True)
 class Group:
-    """Names that one page shows, as they are imported from `testifai`; and a module of which it shows all."""
+    """What one page shows: names as `testifai` has them, all of a module, and what those return."""
 
     title: str
     names: tuple[str, ...] = ()
     module: str | None = None
+    returned: tuple[str, ...] = ()
 
 
 GROUPS = {
-    "scan": Group("Scan a model", ("scan", "Space", "hunt", "merge", "open", "InputError")),
-    "results": Group("Results and questions", ("Tomogram", "Answer", "compare", "prioritised")),
+    "scan": Group(
+        "Scan a model",
+        ("scan", "Space", "hunt", "merge", "open", "InputError"),
+        returned=("testifai.scans.hunting.Hunt",),
+    ),
+    "results": Group(
+        "Results and questions",
+        ("Tomogram", "Answer", "compare", "prioritised"),
+        returned=("testifai.tomogram.comparison.Comparison", "testifai.tomogram.priorities.Priorities"),
+    ),
     "perturb": Group("Perturbations", ("perturbation", "Perturbation", "apply"), "perturb"),
     "models": Group("Models", module="models"),
     "data": Group("Data", module="data"),
@@ -89,6 +98,8 @@ def _page(group: Group) -> Iterator[str]:
         module = _public(group.module).__name__
         for name in members(group.module):
             yield _directive(f"{module}.{name}")
+    for path in group.returned:
+        yield _directive(path)
 
 
 def _directive(path: str) -> str:
