@@ -85,7 +85,7 @@ def total_variance(found: Predicted) -> Floats:
 
 
 def square_variance(found: Predicted) -> Floats:
-    """Of the squares of the differences in standard deviations: 2 for normal numbers, more for few and rare failures."""
+    """Of the squared differences in standard deviations: 2 for normal numbers, more for few and rare failures."""
     mean, _ = _moments(found)
     binomial = _binomial(found)
     excess = np.maximum(1 / (mean * (1 - mean)) - 6, 0) / found.trials
