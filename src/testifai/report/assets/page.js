@@ -16,7 +16,13 @@
   };
   // Paper is narrow, and nothing may be higher than a sheet of it.
   const sheet = 900;
-  const onPaper = (layout) => {
+  const onPaper = (layout, place) => {
+    // A scene is not drawn anew before the page is printed: it keeps its size, and is shown smaller.
+    if (layout.scene && place._fullLayout) {
+      const { width, height } = place._fullLayout;
+      place.style.zoom = Math.min(1, root.querySelector("main").clientWidth / width);
+      return Object.assign({}, layout, { width, height, autosize: false });
+    }
     const subtitle = Object.assign({}, layout.title && layout.title.subtitle, { font: { size: 9 } });
     const title = Object.assign({}, layout.title, { font: { size: 13 }, subtitle });
     return Object.assign({}, layout, { title }, layout.height ? { height: Math.min(layout.height, sheet) } : {});
@@ -34,7 +40,7 @@
     const place = document.getElementById(name);
     const { data, light, dark } = drawings[name];
     let layout = Object.assign({}, theme === "dark" ? dark : light, { autosize: true });
-    if (root.classList.contains("paper")) layout = onPaper(layout);
+    if (root.classList.contains("paper")) layout = onPaper(layout, place);
     if (layout.scene && place.clientWidth < narrow) layout.scene = stepBack(layout.scene);
     if (layout.height) place.style.height = layout.height + "px";
     drawn.add(name);
@@ -80,6 +86,7 @@
   window.addEventListener("afterprint", () => {
     for (const one of closed) one.open = false;
     root.classList.remove("paper");
+    for (const place of document.querySelectorAll(".plot")) place.style.zoom = "";
     dress(before);
   });
   dress(theme);
