@@ -25,10 +25,3 @@ NEED = {
 }
 
 collect_ignore_glob = [pattern for library, patterns in NEED.items() if not find_spec(library) for pattern in patterns]
-
-if find_spec("hypothesis"):
-    from hypothesis import settings
-
-    # How long an example takes says how busy the machine is, not whether it holds.
-    settings.register_profile("testifai", deadline=None)
-    settings.load_profile("testifai")
