@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from numpy.typing import ArrayLike
 
 from testifai.errors import InputError
-from testifai.perturb.base import Perturbation, check_batch
+from testifai.perturb.base import Perturbation
+from testifai.perturb.handed import check_batch
 from testifai.perturb.registry import describe, get, main_names, names, perturbation, rebuild, resolve
 from testifai.perturb.rng import Rng
 from testifai.perturb.rows import Rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,12 +12,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
+from testifai.perturb.handed import (
+    box_rows,
+    check_batch,
+    check_indices,
+    check_seed,
+    check_side,
+    check_size,
+    checked_form,
+    is_tensor,
+    kind,
+    protected,
+)
 from testifai.perturb.masks import Places, check_masks, looked_up
 from testifai.perturb.outlines import Corners, Outline, seen
 from testifai.perturb.rng import Rng
 from testifai.perturb.rows import Rows
 from testifai.perturb.smooth import Smooth
-from testifai.support.batches import SIDES, Batch, Side, are_images, are_pairs, by_shape
+from testifai.support.batches import Batch, Side, are_images, are_pairs, by_shape
 from testifai.support.checks import number, whole
 from testifai.support.label_maps import UNSEEN
 from testifai.support.own_code import ANY_FAULT
@@ -233,8 +244,8 @@ class Perturbation:
             indices: the inputs' numbers in the data set, which random draws follow; None: 0, 1, 2, …
             occurrence: tells apart several uses of one perturbation on the same inputs
         """
-        severity, size = self.check_severity(severity), _size(size)
-        given = [_box_rows(rows, place) for place, rows in enumerate(boxes)]
+        severity, size = self.check_severity(severity), check_size(size)
+        given = [box_rows(rows, place) for place, rows in enumerate(boxes)]
         if severity == 0 or self.boxes is None or not given:
             return given
         rng = Rng(check_seed(seed), self.name, severity, check_indices(indices, len(given)), occurrence)
@@ -270,7 +281,7 @@ class Perturbation:
         if severity == 0 or not given:
             return given
         key = (check_seed(seed), severity, check_indices(indices, len(given)), occurrence)
-        return self._moved(given, self.severities[severity], key, _size(size), f"severity {severity}")
+        return self._moved(given, self.severities[severity], key, check_size(size), f"severity {severity}")
 
     def apply_outlines_level(
         self,
@@ -296,7 +307,7 @@ class Perturbation:
         if self.levels is None or level == self.levels[0] or not given:
             return given
         key = (check_seed(seed), LEVEL, check_indices(indices, len(given)), occurrence)
-        return self._moved(given, float(level), key, _size(size), f"level {level:g}")
+        return self._moved(given, float(level), key, check_size(size), f"level {level:g}")
 
     def _moved(
         self, given: list[list[Outline]], parameter: Any, key: Key, size: tuple[int, int], where: str
@@ -370,7 +381,7 @@ class Perturbation:
         drawn_at = severity if level is None else LEVEL
         rng = Rng(check_seed(seed), self.name, drawn_at, np.asarray(indices), occurrence)
         with self._blamed("masks"):
-            yield from self.shows(parameter, rng, _size(size))
+            yield from self.shows(parameter, rng, check_size(size))
 
     @property
     def moves(self) -> bool:
@@ -445,7 +456,7 @@ class Perturbation:
                 "table=testifai.data.wrap(ROWS).table, with all rows of the data"
             )
         with self._blamed(where):
-            made = self.function(Rows(_protected(batch), table, self.columns), parameter, _rng(batch, self.name, key))
+            made = self.function(Rows(protected(batch), table, self.columns), parameter, _rng(batch, self.name, key))
         values = made.values if isinstance(made, Rows) else made
         if isinstance(values, np.ndarray) and batch.dtype.kind != "f":
             if np.isnan(values).any():
@@ -458,7 +469,7 @@ class Perturbation:
 
     def _call(self, batch: Batch, parameter: Any, rng: Rng, where: str) -> Batch:
         with self._blamed(where):
-            result = self.function(_protected(batch), parameter, rng)
+            result = self.function(protected(batch), parameter, rng)
         return self._checked(result, batch, where)
 
     @contextmanager
@@ -478,14 +489,14 @@ class Perturbation:
         wrong = f"perturbation '{self.name}' at {where} returned"
         if isinstance(batch, list):
             if not isinstance(result, list) or not all(isinstance(text, str) for text in result):
-                raise InputError(f"{wrong} {_kind(result)}; expected a list of strings")
+                raise InputError(f"{wrong} {kind(result)}; expected a list of strings")
             if len(result) != len(batch):
                 raise InputError(f"{wrong} {len(result)} texts for {len(batch)} inputs")
             return result
         same_kind = is_tensor(result) if is_tensor(batch) else isinstance(result, np.ndarray)
         if not same_kind:
-            raise InputError(f"{wrong} {_kind(result)}; expected {'a tensor' if is_tensor(batch) else 'an array'}")
-        checked: Batch = _checked_form(result, batch, wrong)
+            raise InputError(f"{wrong} {kind(result)}; expected {'a tensor' if is_tensor(batch) else 'an array'}")
+        checked: Batch = checked_form(result, batch, wrong)
         return checked
 
 
@@ -515,63 +526,9 @@ def _boxes_by(move: Move) -> Boxes:
     return boxes
 
 
-def check_batch(batch: Any) -> int:
-    """The number of inputs of a batch, or an InputError when there is none or it is no batch."""
-    if isinstance(batch, list):
-        _check_rows(batch)
-        shape: Sequence[int] = (len(batch),)
-    elif isinstance(batch, np.ndarray) or is_tensor(batch):
-        shape = batch.shape
-    else:
-        raise InputError(
-            f"batch: {_kind(batch)} is not accepted; give an array or a list of strings, of pairs or of images"
-        )
-    if len(shape) == 0:
-        raise InputError("batch: a single number is not accepted; give an array whose first axis is the input")
-    if 0 in shape:
-        raise InputError("batch: it holds no inputs; at least one is needed")
-    return len(batch)
-
-
-def check_side(side: Side) -> Side:
-    """Which text of a pair is meant, or an InputError."""
-    if side not in SIDES:
-        raise InputError(f"side: {side!r} is not accepted; accepted: {', '.join(SIDES)}")
-    return side
-
-
-def check_seed(seed: int) -> int:
-    """The seed as a plain int, or an InputError."""
-    return whole("seed", seed)
-
-
-def check_indices(indices: Any, count: int) -> Any:
-    """The inputs' numbers as an integer array of the right length, or an InputError.
-
-    A tensor beside a batch on its device is taken at its word: to look into it would be to wait for the device.
-    """
-    if indices is None:
-        return np.arange(count)
-    if is_tensor(indices):
-        return indices
-    numbers = np.asarray(indices)
-    if numbers.shape != (count,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
-        raise InputError(
-            f"indices: {numbers.dtype} of shape {numbers.shape} is not accepted; "
-            f"give one whole number ≥ 0 for each of the {count} inputs"
-        )
-    return numbers
-
-
 def second(name: str) -> str:
     """The name that the draws of the second texts of pairs go by: equal texts are not changed alike."""
     return f"{name} (second)"
-
-
-def is_tensor(batch: Any) -> bool:
-    """Whether this is a torch tensor, found out without importing torch."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(batch, torch.Tensor)
 
 
 def _rng(batch: Any, name: str, key: Key) -> Any:
@@ -581,71 +538,3 @@ def _rng(batch: Any, name: str, key: Key) -> Any:
 
         return TensorRng(seed, name, severity, indices, occurrence, device=batch.device)
     return Rng(seed, name, severity, indices, occurrence)
-
-
-def _check_rows(rows: list[Any]) -> None:
-    """Strings all, pairs all, or images all."""
-    pairs, images = are_pairs(rows), are_images(rows)
-    known = [_is_pair(row) if pairs else isinstance(row, np.ndarray if images else str) for row in rows]
-    if not all(known):
-        place = known.index(False)
-        wanted = "an array, a list of strings or of pairs"
-        if pairs or images:
-            wanted = "a list of pairs (first, second) of strings" if pairs else "a list of arrays"
-        raise InputError(f"batch: its row {place} is {_kind(rows[place])}; give {wanted}")
-
-
-def _is_pair(one: Any) -> bool:
-    return isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], str)
-
-
-def _box_rows(rows: ArrayLike, place: int) -> NDArray[np.float64]:
-    try:
-        made = np.array(rows, dtype=np.float64)
-    except (TypeError, ValueError):
-        made = np.array(np.nan)
-    made = made.reshape(0, 4) if made.size == 0 else made
-    if made.ndim != 2 or made.shape[1] != 4 or not (made[:, :2] <= made[:, 2:]).all():
-        raise InputError(
-            f"boxes[{place}]: give rows of (x1, y1, x2, y2) with x1 ≤ x2 and y1 ≤ y2, an array of shape (boxes, 4)"
-        )
-    return made
-
-
-def _size(size: tuple[int, int]) -> tuple[int, int]:
-    whole = [isinstance(side, int | np.integer) and side > 0 for side in size] if isinstance(size, tuple | list) else []
-    if whole != [True, True]:
-        raise InputError(f"size: {size!r} is not accepted; give the images' (height, width)")
-    return int(size[0]), int(size[1])
-
-
-def _protected(batch: Any) -> Any:
-    """What a user's function gets to see: writing to it cannot reach the caller's batch."""
-    if isinstance(batch, list):
-        return list(batch)
-    if is_tensor(batch):
-        return batch.clone()  # a tensor cannot be made read-only
-    view = batch.view()
-    view.flags.writeable = False
-    return view
-
-
-def _checked_form(result: Any, batch: Any, wrong: str) -> Any:
-    """An array or a tensor of the batch's shape and dtype that is the caller's own."""
-    if _is_float(result) and _is_float(batch):
-        # Draws are float64; a sum with float32 inputs should not be a mistake.
-        result = result.to(batch.dtype) if is_tensor(batch) else result.astype(batch.dtype, copy=False)
-    if result.shape != batch.shape or result.dtype != batch.dtype:
-        raise InputError(
-            f"{wrong} {result.dtype} of shape {tuple(result.shape)}; "
-            f"expected {batch.dtype} of shape {tuple(batch.shape)}, as given"
-        )
-    return result if is_tensor(result) or result.flags.writeable else result.copy()
-
-
-def _is_float(values: Any) -> bool:
-    return bool(values.is_floating_point() if is_tensor(values) else values.dtype.kind == "f")
-
-
-def _kind(value: Any) -> str:
-    return "nothing" if value is None else f"a {type(value).__name__}"

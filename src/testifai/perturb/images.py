@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.perturb.base import Boxes, Move, Perturbation, Shows, is_tensor
+from testifai.perturb.base import Boxes, Move, Perturbation, Shows
+from testifai.perturb.handed import is_tensor
 from testifai.perturb.registry import perturbation
 from testifai.perturb.smooth import Smooth
 

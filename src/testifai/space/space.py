@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.errors import InputError, suggest
 from testifai.perturb import main_names, names
 from testifai.space.axes import Axis, described, is_whole, parameters_of, read_axis
+from testifai.space.columns import Lazy, is_before
 from testifai.space.numbering import Ints, Numbering, Whole, first_ranks, mixed_radix, rank_places, unrank_places
 from testifai.space.query import before
 from testifai.support.plain import plain
@@ -365,8 +366,8 @@ class Space:
         makers["order"] = lambda: functools.reduce(np.add, [(column != 0).astype(dtype) for column in axes])
         makers["severity"] = lambda: functools.reduce(np.add, axes)
         every = functools.cache(lambda: self.matrix(np.arange(self.size)))
-        makers |= {name: functools.partial(_is_before, every, a, b) for name, a, b in self._precedences()}
-        return _Lazy(makers)
+        makers |= {name: functools.partial(is_before, every, a, b) for name, a, b in self._precedences()}
+        return Lazy(makers)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -397,8 +398,8 @@ class Space:
         }
         makers["order"] = lambda: np.count_nonzero(rows, axis=1)
         makers["severity"] = lambda: rows.sum(axis=1)
-        makers |= {name: functools.partial(_is_before, lambda: full, a, b) for name, a, b in self._precedences()}
-        return _Lazy(makers)
+        makers |= {name: functools.partial(is_before, lambda: full, a, b) for name, a, b in self._precedences()}
+        return Lazy(makers)
 
     def _precedences(self) -> Iterator[tuple[str, int, int]]:
         """The columns that say which of two axes is applied first, with their positions."""
@@ -578,31 +579,6 @@ class Space:
         if max_order is not None and (not is_whole(max_order) or max_order < 0):
             raise InputError(f"order: {max_order!r}; accepted: a whole number from 0 to {most}, or None for all")
         return range(1 + (most if max_order is None else min(int(max_order), most)))
-
-
-def _is_before(rows: Callable[[], NDArray[Any]], a: int, b: int) -> NDArray[np.bool_]:
-    """In which configurations one axis is applied before another; both are on then."""
-    places = rows()[:, rows().shape[1] // 2 :]
-    return np.asarray((places[:, a] > 0) & (places[:, a] < places[:, b]))
-
-
-class _Lazy(Mapping[str, NDArray[Any]]):
-    """Columns made when first asked for."""
-
-    def __init__(self, makers: Mapping[str, Callable[[], NDArray[Any]]]) -> None:
-        self._makers = makers
-        self._made: dict[str, NDArray[Any]] = {}
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._made:
-            self._made[name] = self._makers[name]()
-        return self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
-
-    def __len__(self) -> int:
-        return len(self._makers)
 
 
 def _spread(subset: Sequence[int], values: Sequence[int], k: int) -> tuple[int, ...]:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.perturb.base import Perturbation, check_batch, check_indices, check_seed, check_side, second
+from testifai.perturb.base import Perturbation, second
+from testifai.perturb.handed import check_batch, check_indices, check_seed, check_side
 from testifai.perturb.registry import resolve
 from testifai.perturb.rng import Rng
 from testifai.perturb.texts.edits import Edit, TextEdits, check_texts
