@@ -128,6 +128,9 @@ def _run(arguments: list[str], verbose: bool) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _fail("stopped", INTERRUPTED)
     except SystemExit as error:  # of code that a command called; what a command itself decides is returned
+        if isinstance(error.__context__, BrokenPipeError):  # but for click's word for a reader who wants no more
+            streams.discard(sys.stdout)
+            return 0
         return _fail(f"code of yours ended the command (SystemExit: {error.code}); nothing was decided", 2)
     except BrokenPipeError:
         streams.discard(sys.stdout)

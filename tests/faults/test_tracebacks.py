@@ -351,3 +351,13 @@ def test_damaged_selections_are_one_line(tmp_path):
         bad.write_bytes(damaged[: drawn.integers(1, len(whole))] if drawn.random() < 0.2 else damaged)
         with suppress(InputError):  # and nothing else; a few still say what they said
             selection.read(bad)
+
+
+@pytest.mark.parametrize("command", [["perturbations"], ["spec"], ["plugins", "--json"]])
+def test_a_reader_who_wants_no_more_is_no_failure(command):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "testifai", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=60) == 0
