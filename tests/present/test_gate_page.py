@@ -51,6 +51,7 @@ def test_a_failed_gate():
         "    zoom 2          0.800  exact",
         "    zoom 2, blur 1  0.800  exact",
         "  run file   x.db",
+        "  report     testifai report x.db --open",
     ]
 
 

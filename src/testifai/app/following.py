@@ -50,7 +50,7 @@ class Follower:
         self._asked = time.monotonic()
         with self._starting:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._go, name="testifai-follower", daemon=True)
+                self._thread = threading.Thread(target=self._go, name="follower", daemon=True)
                 self._thread.start()
         standing = list(self.runs.standing)
         several = len(standing) > 1

@@ -127,8 +127,9 @@ def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
         notes = {"names": names, "numbers": None, "weights": None, "per_class": None, "among": "correct"}
         notes["available"] = None
     else:
-        table = dict(notes["numbers"])
-        numbers = np.array([table[int(label)] for label in labels], np.intp)
+        with reading(path, keys.LOCALITY):
+            table = dict(notes["numbers"])
+            numbers = np.array([table[int(label)] for label in labels], np.intp)
     record = SampleRecord(tomogram.space, outcomes, tomogram.order, numbers, tomogram.seed, notes)
     everyone = np.arange(outcomes.inputs)
     tried = np.any([outcomes.attempted(int(test), everyone) for test in single_ids(tomogram.space)], axis=0)
