@@ -31,9 +31,10 @@ class Distance:
 
 def distance(tomogram: Tomogram, expression: str) -> Distance | None:
     """The errors over the tests that a query selects and that were tried; None where none is known."""
-    oracle = (tomogram.provenance.get(keys.IDENTITY) or {}).get("oracle") or {}
+    oracle = (tomogram.provenance.get(keys.IDENTITY) or {}).get("oracle")
     outcomes, ids = tomogram.outcomes, tomogram.measured_ids
-    of_distances = oracle.get("against") == "truth" and "scale" not in oracle  # with a scale, values are a score
+    named = oracle if isinstance(oracle, dict) else {}
+    of_distances = named.get("against") == "truth" and "scale" not in named  # with a scale, values are a score
     if not of_distances or "value" not in outcomes.kept_names():
         return None
     chosen = ids[tomogram.chosen(expression).contains(ids)]
