@@ -49,6 +49,7 @@ def written(root, name, monkeypatch):
     return page
 
 
+@pytest.mark.slow
 def test_the_whole_section_on_tiny_grids(folder, monkeypatch):
     page = written(folder, "first", monkeypatch)
     text = page.markdown()

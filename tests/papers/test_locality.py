@@ -45,6 +45,7 @@ def written(grids, folder) -> Page:
     return page
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_section_is_written_from_recorded_answers_and_says_what_else_it_wants(grids, tmp_path):
     page = written(grids, tmp_path)

@@ -49,6 +49,7 @@ def page(tmp_path_factory):
     return written
 
 
+@pytest.mark.slow
 def test_the_section_has_its_figures_tables_and_claims(page):
     assert sorted(path.name for path in page.figures.iterdir()) == [
         "selection_3d.svg", "selection_4d.svg", "selection_order.svg",
@@ -60,6 +61,7 @@ def test_the_section_has_its_figures_tables_and_claims(page):
     assert without_times(text) != text
 
 
+@pytest.mark.slow
 def test_what_has_no_grid_is_said_once(page):
     assert page.missing == [f"{task.name}.npz (made by `make papers FULL=1`)" for task in TASKS if task.name in NO_GRID]
 

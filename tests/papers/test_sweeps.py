@@ -51,6 +51,7 @@ def test_random_curves_are_the_same_for_the_same_seed() -> None:
         assert ((first >= 0) & (first <= 1)).all()
 
 
+@pytest.mark.slow
 def test_the_section_is_written_and_says_what_is_missing(
     grids: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def page(setting, tmp_path_factory):
     return made
 
 
+@pytest.mark.slow
 def test_every_table_and_figure_is_there(page):
     text = page.markdown()
     for part in ("Table 1", "Figure 2", "Figure 3", "Table 2 and Figure 6", "Figure 4", "Four dimensions"):
@@ -56,6 +57,7 @@ def test_every_table_and_figure_is_there(page):
     assert not re.search(r"\bnan\b", text)
 
 
+@pytest.mark.slow
 def test_tasks_without_a_grid_are_named_and_the_others_go_on(page):
     text = page.markdown()
     for task in TASKS:
@@ -72,6 +74,7 @@ def test_without_any_grid_the_section_says_so(tmp_path):
     assert "| MNIST | brightness, zoom, motion_blur, shear |" in made.markdown()
 
 
+@pytest.mark.slow
 def test_table_2_has_the_published_counts(page):
     lines = page.markdown().splitlines()
     begin = next(place for place, line in enumerate(lines) if line.startswith("| query | m | ℓ |")) + 2
@@ -81,6 +84,7 @@ def test_table_2_has_the_published_counts(page):
     assert [int(row[2]) for row in rows] == INFERRED
 
 
+@pytest.mark.slow
 def test_claims_are_all_checked(page):
     found = {one.claim: one for one in page.claims}
     assert found["tests measured and inferred for each query (Table 2)"].holds
@@ -124,6 +128,7 @@ def test_the_weakest_axis_is_the_one_that_changes_least():
     assert turned.weakest == ("fade", 0)
 
 
+@pytest.mark.slow
 def test_where_the_published_method_is_better_it_is_said(page):
     # An axis without effect: all that happens is measured.
     told = "On QQP (40 inputs) `partial` errs less on order 3 than `ours, equal` and `ours, 5 %`; its weakest axis, "

@@ -144,6 +144,7 @@ def test_a_strong_dependence_is_found_by_both():
     assert pair.largest_effect > 0.1  # what survives one survives the other
 
 
+@pytest.mark.slow
 def test_all_pairs_together_keep_the_size():
     seeds = 200
     wrong = [
@@ -305,6 +306,7 @@ def test_tests_on_inputs_of_their_own_are_tested_all_the_same():
     assert any("tried by all tests" in line for line in lines(result))
 
 
+@pytest.mark.slow
 def test_the_bootstrap_keeps_its_size_on_inputs_of_their_own():
     seeds, p = 200, []
     for seed in range(seeds):

@@ -59,6 +59,7 @@ def crossing_share(curve: Curve) -> float:
     return float(np.mean(curve((np.arange(20_000) + 0.5) / 20_000) >= 0.8))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "seeds"), [("logistic", SEEDS), ("wide dip", SEEDS // 8)])
 def test_the_stated_95_percent_bound_holds_under_binomial_noise(name: str, seeds: int) -> None:
     curve = SYNTHETIC[name]

@@ -83,6 +83,7 @@ def test_two_rounds_and_one_where_labels_are_few():
         assert sizes == rounds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("balance", [0.3, 1])
 @pytest.mark.parametrize("kind", ["useful", "useless", "misleading", "steps"])
 def test_no_bias_and_honest_intervals_whatever_the_risk_is_worth(kind, balance):
@@ -102,6 +103,7 @@ def test_no_bias_and_honest_intervals_whatever_the_risk_is_worth(kind, balance):
     assert covered >= 0.9 - 3 * np.sqrt(0.9 * 0.1 / len(low))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("accuracy", "sharpness", "tests"),
     [(0.97, 0, 200), (0.5, 8, 800)],  # a risk that is worth nothing; half fail, where weights must add up
