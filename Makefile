@@ -32,8 +32,9 @@ examples: $(VENV)/installed-dev
 	$(BIN)/python examples/tools/notebooks.py --check
 	$(BIN)/python examples/tools/run.py
 
+# Two threads of the linear algebra would wait for each other in small fits.
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -m "not slow"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow"
 
 # Seeded fuzz, simulations, many kills and clusters: about a quarter of an hour on two cores.
 test-slow: $(VENV)/installed-dev
