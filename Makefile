@@ -42,7 +42,7 @@ test-slow: $(VENV)/installed-dev
 
 # The core tests on the lower bounds that pyproject.toml names, in an environment of their own and without extras.
 OLDEST := .venv-oldest
-CORE := space runs strategies surrogates scans tomogram statistics oracles data models engine
+CORE := space runs strategies surrogates identity spec session tomogram statistics oracles data models engine
 $(OLDEST)/installed: pyproject.toml tests/oldest.py
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python tests/oldest.py > $(OLDEST)/constraints.txt
@@ -65,7 +65,7 @@ test-torch: $(VENV)/installed-torch
 	    tests/perturb/test_images.py tests/engine/test_backend.py tests/engine/test_contract.py \
 	    src/testifai/engine/device tests/engine/device src/testifai/oracles tests/test_lean.py \
 	    tests/models/test_torch.py tests/models/test_onnx_torch.py tests/models/test_image_folder.py \
-	    src/testifai/models/resizing.py tests/models/texts tests/data/test_objects.py tests/quality tests/papers/test_grids.py
+	    src/testifai/models/transformers_images.py tests/models/texts tests/data/test_objects.py tests/quality tests/papers/test_grids.py
 
 # The wheel, and the demo from it in an environment that has nothing else, outside the checkout.
 wheel:

@@ -20,7 +20,7 @@ NEED = {
         "src/testifai/oracles/tensors.py",
         "src/testifai/engine/device/*",
     ],
-    "triton": ["src/testifai/perturb/ops_torch/kernels.py", "src/testifai/models/grey.py"],
+    "triton": ["src/testifai/perturb/ops_torch/kernels.py", "src/testifai/models/convolution_kernel.py"],
     "pyagrum": ["src/testifai/locality/network.py", "src/testifai/locality/inference.py"],
 }
 

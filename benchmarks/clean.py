@@ -18,7 +18,7 @@ import testifai as ta
 from testifai import data as datasets
 from testifai import models
 from testifai.present.export import write_grid
-from testifai.scans.replay import Grid, replay
+from testifai.session.replay import Grid, replay
 
 MADE = {
     "mnist": ("models/mnist_lenet5.onnx", "data/mnist_test.npz", "mnist_c", ("brightness", "shear")),

@@ -19,7 +19,8 @@ from common import need, report
 from testifai import Space, data, models, scan
 from testifai.engine import geometry
 from testifai.models.detection import onnx as detector
-from testifai.oracles import detection, matching
+from testifai.oracles import detection
+from testifai.oracles import detection as matching
 
 TURNS = 3
 SPACE = {"translate": ("deeptest.translate", [0, 3]), "contrast": ("deeptest.contrast", [0, 2])}

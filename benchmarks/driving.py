@@ -32,11 +32,11 @@ from published import compare
 import testifai as ta
 from testifai.commands.example import beside, table_2
 from testifai.data import Data, load
+from testifai.data.annotations import CLASS, CONFIDENCE
 from testifai.models.detection.onnx import OnnxDetector
+from testifai.oracles.average_precision import matches, mean_average_precision
 from testifai.present.export import write_grid
-from testifai.scans.replay import Grid, replay
-from testifai.statistics.average_precision import matches, mean_average_precision
-from testifai.support.boxes import CLASS, CONFIDENCE
+from testifai.session.replay import Grid, replay
 
 AXES = {name: f"deeptest.{name}" for name in ("translate", "scale", "contrast", "brightness")}
 SHARES = (0.05, 0.2)

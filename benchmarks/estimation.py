@@ -30,7 +30,7 @@ from common import FOLDER
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.scans.replay import Grid, replay
+from testifai.session.replay import Grid, replay
 from testifai.statistics.intervals import wilson
 from testifai.strategies import STRATEGIES
 from testifai.surrogates import SURROGATES, resolve

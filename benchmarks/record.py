@@ -25,7 +25,7 @@ from common import FOLDER
 from evaluation.setting import MissingFileError
 
 from testifai.errors import InputError
-from testifai.scans.replay import Grid
+from testifai.session.replay import Grid
 from testifai.support.bits import unpack
 
 MEGABYTE = 1_000_000

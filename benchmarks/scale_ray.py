@@ -28,11 +28,11 @@ import numpy as np
 import testifai as ta
 from testifai.engine.plan import Work
 from testifai.engine.ray import executor as on_ray
-from testifai.engine.ray.cutting import Cutting, Pace
-from testifai.engine.ray.tasks import Measured
+from testifai.engine.ray.jobs import Measured
+from testifai.engine.ray.task_splitting import Cutting, Pace
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import Store
-from testifai.scans.session import SAVE_EVERY
+from testifai.session.session import SAVE_EVERY
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("TESTIFAI_DATA", ROOT.parent / "shared"))

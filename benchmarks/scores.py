@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from one_seed import AXES, LEVELS, WITHIN, surface
 
-from testifai.scans.replay import Grid, replay
+from testifai.session.replay import Grid, replay
 from testifai.statistics.means import Moments, mean_interval
 from testifai.tomogram.regions import standard_queries
 

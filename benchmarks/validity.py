@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from testifai import models, perturb, quality
 from testifai.quality import predict
-from testifai.quality.plan import EXTRA
+from testifai.quality.assessment import EXTRA
 from testifai.support.batches import take
 
 LEVELS = 6

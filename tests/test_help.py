@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import testifai as ta
-from testifai.scans.options import ScanKeywords
+from testifai.spec.options import ScanKeywords
 
 OF_MODULES = ["data", "locality", "models", "operational", "oracles", "perturb", "quality", "testing", "verification"]
 

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 import testifai.present.gate_page  # noqa: F401
-from testifai.gates.measuring import measure
-from testifai.scans.spec import read
+from testifai.gates.runner import measure
+from testifai.spec.parsing import read
 
 pytest_plugins = ["pytester"]
 

@@ -22,9 +22,9 @@ from testifai.errors import InputError
 from testifai.models.onnx import OnnxModel
 from testifai.perturb import Perturbation
 from testifai.runs.store import Store
-from testifai.scans import session
-from testifai.scans.session import Session
-from testifai.scans.stored import open_run
+from testifai.session import session
+from testifai.session.session import Session
+from testifai.session.stored_runs import open_run
 from testifai.space import Space
 
 COMMAND = [sys.executable, "-m", "testifai"]

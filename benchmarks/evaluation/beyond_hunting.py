@@ -15,8 +15,8 @@ from evaluation.setting import MissingFileError, Setting
 from evaluation.tasks import TASKS
 from testifai.engine.plan import Work
 from testifai.runs.outcomes import Outcomes
-from testifai.scans.hunting import ROUNDS, hunted
-from testifai.scans.replay import Grid, replay
+from testifai.session.hunting import ROUNDS, hunted
+from testifai.session.replay import Grid, replay
 from testifai.support.bits import unpack
 from testifai.tomogram import Tomogram
 

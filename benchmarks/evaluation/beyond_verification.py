@@ -6,9 +6,9 @@ import numpy as np
 
 from evaluation.page import Page
 from evaluation.setting import Setting
-from testifai.scans.session import Session
+from testifai.session.session import Session
 from testifai.space import Space
-from testifai.verification.handover import of_session
+from testifai.verification.export import of_session
 
 IMAGES = 20
 REGION = "contrast <= 1 and brightness <= 2"

@@ -12,7 +12,7 @@ import numpy as np
 
 from evaluation.setting import Setting
 from testifai.locality import Local, Sampled
-from testifai.locality.sampled import count_answers
+from testifai.locality.local import count_answers
 
 # Rotation and brightness in both directions.
 PROPERTIES = {

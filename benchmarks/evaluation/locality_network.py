@@ -12,7 +12,7 @@ from evaluation.locality_words import one_of, rates, short
 from evaluation.page import Page
 from evaluation.setting import Setting
 from testifai.locality import Local, Network, Rates, Trend, explain
-from testifai.locality.wording import gain_text, span
+from testifai.locality.summary import gain_text, span
 
 SEED = 0
 DRAWS = 200

@@ -7,7 +7,7 @@ from evaluation import selection_curves, selection_sensitive, selection_surrogat
 from evaluation.page import Page
 from evaluation.setting import MissingFileError, Setting
 from evaluation.tasks import TASKS, Task
-from testifai.scans.replay import Grid
+from testifai.session.replay import Grid
 
 
 def write(page: Page, setting: Setting) -> None:

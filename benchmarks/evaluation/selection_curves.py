@@ -12,7 +12,7 @@ from evaluation.page import Page
 from evaluation.selection_training import SMALL, SMALL_SEEDS, TREES, Curve, Selection, select
 from evaluation.setting import Setting
 from evaluation.tasks import Task
-from testifai.scans.replay import Grid
+from testifai.session.replay import Grid
 
 BEYOND = 2  # standard errors that make a win
 COLUMNS = 3

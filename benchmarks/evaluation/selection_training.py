@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evaluation.setting import Setting
 from evaluation.tasks import Task
-from testifai.scans.replay import Grid, replay
+from testifai.session.replay import Grid, replay
 from testifai.surrogates import Forest
 
 Floats = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evaluation.setting import Setting
-from testifai.scans.replay import Grid
+from testifai.session.replay import Grid
 
 
 @dataclass(frozen=True)

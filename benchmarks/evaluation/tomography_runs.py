@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evaluation.setting import Setting
 from evaluation.tasks import Task
 from testifai.commands.example import QueryRow, beside
-from testifai.scans.replay import Grid, replay
+from testifai.session.replay import Grid, replay
 from testifai.tomogram import Tomogram
 from testifai.tomogram.regions import standard_queries
 

@@ -15,7 +15,7 @@ from evaluation.page import Page, ratio_of_times, seconds
 from evaluation.setting import MissingFileError, Setting
 from evaluation.tasks import TASKS, Task
 from evaluation.validity_subjects import clean_inputs, encoder, model_under_test, perturbations
-from testifai.scans.replay import replay
+from testifai.session.replay import replay
 from testifai.support.batches import take
 from testifai.tomogram import Tomogram
 

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from evaluation import drawing
 from evaluation.page import Page
 from evaluation.validity_quality import ALONE, DRAWS, SAME, WAYS, Floats, Mask, Prediction, Quality
-from testifai.quality.plan import EXTRA
+from testifai.quality.assessment import EXTRA
 
 SEEDS = f"seed 0; tests by chance: draws 0–{DRAWS - 1}"
 PUBLISHED, LOW, OURS, FEW = range(len(WAYS))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evaluation.setting import MissingFileError, Setting
 from evaluation.tasks import Task
-from testifai.quality.plan import EXTRA
+from testifai.quality.assessment import EXTRA
 from testifai.quality.predict import fit
 
 Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ from testifai import models, perturb, quality
 from testifai.data import load
 from testifai.models.detection.letterbox import Letterbox
 from testifai.models.onnx_session import open_session
-from testifai.quality.encoders import TokenEncoder, Vectors, load_encoder
+from testifai.quality.bertscore import TokenEncoder, Vectors, load_encoder
 
 INPUTS = 10_000
 MODELS = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from promises import Promise
-from testifai.scans.replay import Grid, replay
+from testifai.session.replay import Grid, replay
 
 INPUTS, LEVELS = 5_000, 3  # of 2 axes
 BUDGETS = {"small": 1_500, "large": 12_000}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from promises import Promise
-from testifai.scans.replay import Grid, replay
+from testifai.session.replay import Grid, replay
 from testifai.support.bits import pack
 from testifai.tomogram import Tomogram
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from promises import Promise
 from promises.gates import INPUTS, POPULATIONS
-from testifai.scans.replay import Grid, replay
+from testifai.session.replay import Grid, replay
 from testifai.tomogram import Tomogram
 from testifai.tomogram.regions import standard_queries
 

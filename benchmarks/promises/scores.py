@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtr
 
 from promises import Promise
-from testifai.gates.towards import TowardsGates
+from testifai.gates.strategy import TowardsGates
 from testifai.gates.verdicts import judge
 from testifai.runs.outcomes import Outcomes, visiting_order
-from testifai.scans.replay import Grid, replay
-from testifai.scans.spec import Gate
+from testifai.session.replay import Grid, replay
+from testifai.spec.parsing import Gate
 from testifai.statistics.means import Moments, mean_interval
 from testifai.tomogram import Tomogram
 

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from promises import Promise
-from testifai.scans.replay import Grid, replay
+from testifai.session.replay import Grid, replay
 
 INPUTS, TESTS = 2_000, 20
 RATES = (0.5, 0.9, 0.99, 1.0)

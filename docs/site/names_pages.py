@@ -27,7 +27,7 @@ GROUPS = {
     "scan": Group(
         "Scan a model",
         ("scan", "Space", "hunt", "merge", "open", "InputError"),
-        returned=("testifai.scans.hunting.Hunt",),
+        returned=("testifai.session.hunting.Hunt",),
     ),
     "results": Group(
         "Results and questions",

@@ -7,9 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from testifai.scans.schema import PARTS, schema
-from testifai.scans.spec import Spec
-from testifai.scans.spec_fields import Field, Table, tables
+from testifai.spec.json_schema import PARTS, Field, Table, schema, tables
+from testifai.spec.parsing import Spec
 from testifai.support.registry import Registry
 
 FILE = "testifai.schema.json"

@@ -5,11 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from testifai.support import forwards
 from testifai.support.version import VERSION
 
 __version__ = VERSION
-forwards.install()
 
 if TYPE_CHECKING:
     from testifai import data, locality, models, operational, oracles, perturb, quality, testing, verification
@@ -17,9 +15,9 @@ if TYPE_CHECKING:
     from testifai.errors import InputError
     from testifai.perturb import Perturbation, apply, perturbation
     from testifai.runs.merge import merge
-    from testifai.scans.hunting import hunt
-    from testifai.scans.session import scan
-    from testifai.scans.stored import open_run as open  # noqa: A004
+    from testifai.session.hunting import hunt
+    from testifai.session.session import scan
+    from testifai.session.stored_runs import open_run as open  # noqa: A004
     from testifai.space import Space
     from testifai.sweeps import sweep, sweep_model
     from testifai.sweeps.calibrate import calibrate
@@ -38,18 +36,18 @@ _WHERE = {
     "calibrate": "testifai.sweeps.calibrate:calibrate",
     "compare": "testifai.tomogram.comparison:compare",
     "data": "testifai.data",
-    "hunt": "testifai.scans.hunting:hunt",
+    "hunt": "testifai.session.hunting:hunt",
     "locality": "testifai.locality",
     "merge": "testifai.runs.merge:merge",
     "models": "testifai.models",
-    "open": "testifai.scans.stored:open_run",
+    "open": "testifai.session.stored_runs:open_run",
     "operational": "testifai.operational",
     "oracles": "testifai.oracles",
     "perturb": "testifai.perturb",
     "perturbation": "testifai.perturb:perturbation",
     "prioritised": "testifai.tomogram.priorities:prioritised",
     "quality": "testifai.quality",
-    "scan": "testifai.scans.session:scan",
+    "scan": "testifai.session.session:scan",
     "stopping": "testifai.engine.stopping",
     "sweep": "testifai.sweeps:sweep",
     "sweep_model": "testifai.sweeps:sweep_model",

@@ -42,7 +42,7 @@ from testifai.commands.validity import validity
 from testifai.commands.verify import verify
 from testifai.errors import InputError
 from testifai.support import streams
-from testifai.support.printable import printable
+from testifai.support.formatting import printable
 
 NAME = "testifai"
 COMPLETE = "_TESTIFAI_COMPLETE"  # set by a shell that asks what may come next

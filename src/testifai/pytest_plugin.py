@@ -17,13 +17,14 @@ import pytest
 from _pytest._code.code import ReprFileLocation, TerminalRepr
 
 from testifai.errors import InputError
+from testifai.support.types import Record
 
 if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
     from _pytest.terminal import TerminalReporter
 
-    from testifai.gates.measuring import GatedRun
-    from testifai.scans.spec import Gate, Spec
+    from testifai.gates.runner import GatedRun
+    from testifai.spec.parsing import Gate, Spec
     from testifai.tomogram import Tomogram
 
 SUFFIX = ".testifai.toml"
@@ -100,7 +101,7 @@ def _spec_files(config: pytest.Config) -> Iterator[Path]:
 
 def _count(path: Path) -> int:
     """The gates of a spec file; one with a mistake has none, and its own collection error."""
-    from testifai.scans.spec import read
+    from testifai.spec.parsing import read
 
     try:
         return len(read(path).gate)
@@ -132,8 +133,8 @@ def _measured(config: pytest.Config, path: Path) -> GatedRun:
 
 
 def _measure(config: pytest.Config, path: Path) -> GatedRun | InputError:
-    from testifai.gates.measuring import measure
-    from testifai.scans.spec import read
+    from testifai.gates.runner import measure
+    from testifai.spec.parsing import read
 
     # Under pytest-xdist all processes of one call say the same word, so that only the first of them measures again.
     word = getattr(config, "workerinput", {}).get("testrunuid") or uuid4().hex
@@ -165,7 +166,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     measured = [found for found in session.config.stash[_RESULTS].values() if not isinstance(found, InputError)]
     if folder is None or not measured:
         return
-    from testifai.report.written import write_report
+    from testifai.report.pdf import write_report
 
     lines = session.config.stash.setdefault(_WRITTEN, [])
     for found in measured:
@@ -186,7 +187,7 @@ class SpecFile(pytest.File):
     """A spec with gates."""
 
     def collect(self) -> Iterable[GateItem]:
-        from testifai.scans.spec import read
+        from testifai.spec.parsing import read
 
         try:
             spec = read(self.path)
@@ -212,20 +213,20 @@ class SpecFile(pytest.File):
 
 def _check(spec: Spec, folder: Path) -> None:
     """Find mistakes that need no model and no data to be loaded, and files that are not there."""
-    from testifai.gates.measuring import check_modules, naming
-    from testifai.scans import loading
-    from testifai.strategies.watched import selections
+    from testifai.gates.runner import check_modules, naming
+    from testifai.session import assembly
+    from testifai.strategies.tracked_tests import selections
 
     check_modules(spec, folder)
-    space = loading.space(spec, folder)
+    space = assembly.space(spec, folder)
     for number, gate in enumerate(spec.gate, start=1):
         with naming(gate, number):
             selections(space, [gate.query])
     # The loaders say best what is wrong with a file that is not there.
     if spec.model.missing_files(folder):
-        loading.model(spec.model, folder)
+        assembly.model(spec.model, folder)
     if spec.data.missing_files(folder):
-        loading.data(spec.data, folder)
+        assembly.data(spec.data, folder)
 
 
 class GateItem(pytest.Item):
@@ -274,7 +275,7 @@ class _Page(TerminalRepr):
         self.reprcrash = ReprFileLocation(str(item.path), (item.line or 0) + 1, line)
 
     def toterminal(self, tw: TerminalWriter) -> None:
-        from testifai.support.printable import printable
+        from testifai.support.formatting import printable
 
         tw.line(printable(self.page, lines=True))
 
@@ -282,7 +283,7 @@ class _Page(TerminalRepr):
 # -- reporting --------------------------------------------------------------------------------------------------------
 
 
-def _facts(report: Any) -> dict[str, Any]:
+def _facts(report: Any) -> Record:
     properties = getattr(report, "user_properties", ())
     return {key.removeprefix(PROPERTY): value for key, value in properties if str(key).startswith(PROPERTY)}
 
@@ -293,7 +294,7 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
-    files: dict[str, list[dict[str, Any]]] = {}
+    files: dict[str, list[Record]] = {}
     for key in ("passed", "failed"):
         for report in terminalreporter.stats.get(key, ()):
             if facts := _facts(report):
@@ -307,7 +308,7 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
         terminalreporter.line(line)
 
 
-def _file_line(name: str, listed: list[dict[str, Any]]) -> str:
+def _file_line(name: str, listed: list[Record]) -> str:
     """How a file's gates stand, what they cost, and how sure they are."""
     counts = {status: sum(facts["status"] == status for facts in listed) for status in ("holds", "fails", "undecided")}
     stand = ", ".join(f"{count} {status}" for status, count in counts.items() if count)

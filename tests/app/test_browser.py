@@ -10,7 +10,8 @@ import pytest
 
 pytest.importorskip("dash")
 
-from testifai.app.server import build, listen
+from testifai.app.server import build
+from testifai.app.server import listen_for_pages as listen
 
 Error = pytest.importorskip("playwright.sync_api").Error
 

@@ -7,10 +7,11 @@ import base64
 import numpy as np
 import pytest
 
-from testifai.app import classes, figures
+from testifai.app import figures
+from testifai.app import figures as classes
 from testifai.app.figures import Wanted
 from testifai.present import theme
-from testifai.present.figures.projection import project
+from testifai.present.figures.heatmaps import project
 
 AXES = ("brightness", "zoom", "blur")
 

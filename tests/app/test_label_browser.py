@@ -11,13 +11,11 @@ import pytest
 pytest.importorskip("flask")
 pytest.importorskip("playwright.sync_api")
 
-from testifai.app.label_server import build
-from testifai.app.labelling import Labelling
-from testifai.app.listening import listen
+from testifai.app.labelling import Labelling, build
+from testifai.app.server import listen
 from testifai.data import from_arrays
-from testifai.operational.filling import Filling
-from testifai.operational.labelling import Classes
-from testifai.operational.shown import KeptInputs, packed
+from testifai.operational.input_previews import KeptInputs, packed
+from testifai.operational.labelling import Classes, Filling
 
 TOKEN = "secret-token"
 MANY = tuple(f"sign {number}" for number in range(43))

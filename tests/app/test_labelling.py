@@ -6,13 +6,11 @@ import pytest
 
 pytest.importorskip("flask")
 
-from testifai.app.label_server import build
-from testifai.app.labelling import KEYS, Labelling, keys_of
+from testifai.app.labelling import KEYS, Labelling, build, keys_of
 from testifai.data import from_arrays
 from testifai.errors import InputError
-from testifai.operational.filling import Filling
-from testifai.operational.labelling import Classes
-from testifai.operational.shown import KeptInputs, packed
+from testifai.operational.input_previews import KeptInputs, packed
+from testifai.operational.labelling import Classes, Filling
 
 ROWS = "17,photos/dog/1.png,cat,0.9,{},tag\n3,photos/cat/2.png,dog,0.8,,tag\n5,photos/cat/3.png,dog,0.7,,tag\n"
 HEADER = "id,where,predicted,confidence,label,selection\n"

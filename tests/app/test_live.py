@@ -12,7 +12,8 @@ from tests.app.growing import Growing
 pytest.importorskip("dash")
 pytest.importorskip("playwright")
 
-from testifai.app.server import build, listen
+from testifai.app.server import build
+from testifai.app.server import listen_for_pages as listen
 from testifai.app.state import Runs
 
 pytestmark = pytest.mark.slow

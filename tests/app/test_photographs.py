@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from testifai.data.annotations import pack
 from testifai.engine.subject import Subject
 from testifai.oracles.detection import Detection
 from testifai.perturb import get
-from testifai.present import photographs
+from testifai.present import overlays
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.space import Space
-from testifai.support.boxes import pack
 from testifai.tomogram import Tomogram
 
 SPACE = Space({"shift": (get("deeptest.translate"), [0, 5])})
@@ -45,5 +45,5 @@ def test_photographs_of_different_sizes_with_their_boxes():
     page = json.dumps(panels.test(runs, 0, 1).to_plotly_json(), default=lambda one: one.to_plotly_json())
     assert page.count("example fails photograph") == 3
     assert page.count("data:image/jpeg;base64,") == 6
-    assert photographs.LEGEND in page
+    assert overlays.LEGEND in page
     assert page.count("1 missed, 1 false ") == 3

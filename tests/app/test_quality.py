@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 pytest.importorskip("dash")
 
-from testifai.app import callbacks, layout, ranges
-from testifai.app.ranges import Track
+from testifai.app import callbacks, layout, query_sliders
+from testifai.app.query_sliders import Track
 from testifai.app.state import Runs
-from testifai.quality.scores import Scores
+from testifai.quality.predict import Scores
 
 
 @pytest.fixture
@@ -74,5 +74,5 @@ def test_its_track_holds_all_tests_at_one_end_and_asks_in_round_numbers(values, 
     track = Track.of(quality)
     assert track.first <= min(values) <= max(values) <= track.last
     assert track.none == (track.first if higher else track.last)
-    assert (track.last - track.first) / track.step <= ranges.STEPS + 3
+    assert (track.last - track.first) / track.step <= query_sliders.STEPS + 3
     assert len(repr(round(track.first + place * track.step, 9))) <= 12

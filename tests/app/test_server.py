@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("dash")
 
 from testifai.app import callbacks, panels, viewing
-from testifai.app.security import LARGEST_REQUEST, cookie_of, is_loopback
-from testifai.app.server import build, listen
+from testifai.app.server import LARGEST_REQUEST, build, cookie_of, is_loopback
+from testifai.app.server import listen_for_pages as listen
 from testifai.app.state import Runs
 from testifai.errors import InputError
 
@@ -208,12 +208,12 @@ def test_examples_are_the_inputs_of_that_test(runs):
 
 def test_missing_data_is_told_in_the_page(folder, tmp_path):
     shutil.copy(folder / "a.db", tmp_path / "a.db")
-    from testifai.runs import own
+    from testifai.runs import trusted_runs
     from testifai.runs.store import Store
 
     with Store.create_or_open(tmp_path / "a.db") as store:
         store.put(folder=str(tmp_path))
-        own.remember(store)
+        trusted_runs.remember(store)
     words = str(panels.test(Runs([tmp_path / "a.db"]), 0, 3).to_plotly_json())
     assert "Inputs cannot be shown: " in words
     assert "0." in words  # the estimate is there all the same

@@ -6,12 +6,11 @@ import shutil
 
 import pytest
 
-from testifai.app.saved import add, as_toml, known
-from testifai.app.state import Memory, Runs, read_address
+from testifai.app.state import Memory, Runs, add, as_toml, known, read_address
 from testifai.errors import InputError
-from testifai.runs import own
+from testifai.runs import trusted_runs
 from testifai.runs.store import Store
-from testifai.scans.spec import Gate
+from testifai.spec.parsing import Gate
 
 
 def test_address(runs):
@@ -69,7 +68,7 @@ def test_missing_data_is_told_each_time(folder, tmp_path):
     shutil.copy(folder / "a.db", tmp_path / "a.db")
     with Store.create_or_open(tmp_path / "a.db") as store:
         store.put(folder=str(tmp_path))
-        own.remember(store)
+        trusted_runs.remember(store)
     moved = Runs([tmp_path / "a.db"])
     for _ in range(2):
         with pytest.raises(InputError, match=r"(lenet5\.onnx|digits\.npz) does not exist"):

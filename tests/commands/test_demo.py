@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from testifai.cli import app
 from testifai.commands import example as demo
 from testifai.errors import InputError
-from testifai.present.blocks import blocks
-from testifai.scans.stored import open_run
+from testifai.present.terminal import blocks
+from testifai.session.stored_runs import open_run
 
 MEASURED = [19, 15, 15, 9, 15, 9, 9, 0, 7, 37, 61, 91]
 INFERRED = [8, 12, 12, 18, 12, 18, 18, 27, 1, 27, 64, 125]

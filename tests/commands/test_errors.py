@@ -9,8 +9,8 @@ import pytest
 
 import testifai as ta
 from testifai.locality import Network, measure
-from testifai.scans import loading
-from testifai.scans.spec import read
+from testifai.session import assembly
+from testifai.spec.parsing import read
 
 SPEC = """
 [space]
@@ -90,7 +90,7 @@ def test_failing_inputs_are_written_from_the_spec_and_from_the_run(command, fold
 
 def test_a_scan_that_kept_its_predictions_is_read(command, folder, spec_text):
     spec = read("spec.toml")
-    session = loading.session(spec, folder)
+    session = assembly.session(spec, folder)
     ta.scan(session.model, session.data, session.space, strategy="full", store="scan.db", keep=["predicted"])
     assert told(command, "scan.db")["trends"]
     code, _, err = command("errors", "scan.db", "--failures", "f.npz")
@@ -202,7 +202,7 @@ def test_mistakes_are_one_line(command, arguments, message):
 
 def test_a_run_without_predictions_says_how_to_get_them(command, folder):
     spec = read("spec.toml")
-    session = loading.session(spec, folder)
+    session = assembly.session(spec, folder)
     ta.scan(session.model, session.data, session.space, strategy="full", store="plain.db")
     code, _, err = command("errors", "plain.db")
     assert code == 2

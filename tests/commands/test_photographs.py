@@ -11,9 +11,9 @@ from tests.commands.test_detectors import ready  # noqa: F401  a fixture
 
 import testifai as ta
 from testifai import merge
-from testifai.present import photographs
-from testifai.scans.reopen import reopen
-from testifai.statistics.average_precision import matches, mean_average_precision
+from testifai.oracles.average_precision import matches, mean_average_precision
+from testifai.present import overlays
+from testifai.session.stored_runs import reopen
 
 KEEP = 'strategy = "full"\nkeep = ["detections"]'
 
@@ -88,7 +88,7 @@ def test_boxes_are_exported(kept, command):
 def test_photographs_are_shown_with_their_boxes(kept, folder, command):
     assert command("report", "kept.db", "-o", "kept.html")[0] == 0
     page = (folder / "kept.html").read_text()
-    assert photographs.LEGEND in page
+    assert overlays.LEGEND in page
     assert "missed" in page
     assert "photographs" in page
     from testifai.present.examples import examples
@@ -168,7 +168,7 @@ def test_label_maps_beside_images_from_spec_to_report(scenes, folder, command):
     assert json.loads(out)["robustness"] < 0.5
     assert command("report", "pixels.db", "-o", "pixels.html")[0] == 0
     page = (folder / "pixels.html").read_text()
-    assert photographs.MAP_LEGEND in page
+    assert overlays.MAP_LEGEND in page
     assert "mean IoU 0." in page
 
 

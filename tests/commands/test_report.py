@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from testifai.report.pdf import VARIABLE
-from testifai.runs import own
+from testifai.runs import trusted_runs
 from testifai.runs.store import Store
 
 SPEC = """
@@ -38,7 +38,7 @@ def folder(ready, tmp_path, monkeypatch):
     shutil.copytree(ready, tmp_path, dirs_exist_ok=True)
     with Store.create_or_open(tmp_path / "spec.db") as store:
         store.put(folder=str(tmp_path))
-        own.remember(store)
+        trusted_runs.remember(store)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -223,7 +223,7 @@ def test_a_report_opens_and_checks_the_run_file_once(command, tmp_path, monkeypa
     folder = shutil.copytree(Path(__file__).parents[1] / "data" / "v0_1_0", tmp_path / "run")
     with Store.create_or_open(folder / "run.db") as store:
         store.put(folder=str(folder))
-        own.remember(store)
+        trusted_runs.remember(store)
     opened, loaded = [], []
     read, load = Store.open.__func__, Store.load
 

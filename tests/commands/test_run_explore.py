@@ -15,11 +15,11 @@ import urllib.request
 import numpy as np
 import pytest
 
-from testifai.app.beside import Beside
+from testifai.app.explorer_process import Beside
 from testifai.commands import explore
 from testifai.errors import InputError
 from testifai.runs import keys
-from testifai.scans.stored import open_run
+from testifai.session.stored_runs import open_run
 from testifai.support.progress import Step
 
 pytest.importorskip("dash")

@@ -3,7 +3,7 @@
 import pytest
 
 from testifai.runs import keys
-from testifai.scans.stored import open_run
+from testifai.session.stored_runs import open_run
 
 SPEC = """
 [space]

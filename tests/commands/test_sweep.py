@@ -11,8 +11,8 @@ import pytest
 from testifai import cli
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.runs.store import Store
-from testifai.scans import loading
-from testifai.scans.spec import parse
+from testifai.session import assembly
+from testifai.spec.parsing import parse
 from testifai.sweeps import storage
 
 SPEC = """
@@ -113,7 +113,7 @@ def test_drops_make_an_axis_for_the_spec(command, folder, spec_text):
     assert "not reached" in out
     line = next(line for line in out.splitlines() if line.startswith("noise = "))
     spec = parse(tomllib.loads(spec_text.replace('noise = "classic.gaussian_noise"', line)))
-    space = loading.space(spec, folder)
+    space = assembly.space(spec, folder)
     assert space.shape == (3, 6)
     accuracies = [np.mean(demo_accuracy(space, severity)) for severity in range(3)]
     assert accuracies[0] - accuracies[1] >= 0.02
@@ -125,7 +125,7 @@ def test_calibrate_takes_any_perturbation_and_prints_an_axis_that_a_spec_accepts
     assert code == 0
     line = next(line for line in out.splitlines() if line.startswith("rotation = "))
     spec = parse(tomllib.loads(spec_text.replace('noise = "classic.gaussian_noise"', line)))
-    assert loading.space(spec, folder).shape == (2, 6)
+    assert assembly.space(spec, folder).shape == (2, 6)
 
 
 def test_calibrate_has_five_drops_of_its_own(command, folder):

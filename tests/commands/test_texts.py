@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from testifai import cli, data
-from testifai.runs import own
+from testifai.runs import trusted_runs
 from testifai.runs.store import Store
-from testifai.scans.spec import read
+from testifai.spec.parsing import read
 
 MODEL = '''
 import numpy as np
@@ -73,7 +73,7 @@ def folder(ready, tmp_path, monkeypatch):
     shutil.copytree(ready, tmp_path, dirs_exist_ok=True)
     with Store.create_or_open(tmp_path / "pairs.db") as store:
         store.put(folder=str(tmp_path))
-        own.remember(store)
+        trusted_runs.remember(store)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -25,10 +25,14 @@ basis = "estimate"
 @pytest.fixture(scope="module")
 def ready(digits):
     folder = digits(120, spec=SPEC)
-    from testifai.scans import loading, spec
+    from testifai.session import assembly
+    from testifai.spec import parsing
 
-    session = loading.session(spec.read(folder / "spec.toml"), folder)
-    about = {"spec": spec.read(folder / "spec.toml").model_dump(mode="json", exclude_none=True), "folder": str(folder)}
+    session = assembly.session(parsing.read(folder / "spec.toml"), folder)
+    about = {
+        "spec": parsing.read(folder / "spec.toml").model_dump(mode="json", exclude_none=True),
+        "folder": str(folder),
+    }
     session.run(folder / "spec.db", extra=about)
     return folder
 

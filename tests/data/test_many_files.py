@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import testifai as ta
-from testifai.data import contents, fingerprint, image_files, mapped, wrap
-from testifai.data.folder import load_folder
-from testifai.data.mapped import MappedInputs
+from testifai.data import content_hashes, image_files, lazy, memory_map, wrap
+from testifai.data.image_folder import load_folder
+from testifai.data.memory_map import MappedInputs
 from testifai.errors import InputError
 from testifai.runs.merge import merge
 from testifai.runs.outcomes import visiting_order
 from testifai.runs.store import Store
-from testifai.scans.session import Session
+from testifai.session.session import Session
 
 FADE = ta.Perturbation("fade", lambda x, by, rng: (x * by).astype(np.uint8), [1.0, 0.9, 0.8])
 SPACE = ta.Space({"fade": FADE, "again": FADE})
@@ -64,8 +64,8 @@ def link(root, number, files=200):
 def many(tmp_path, monkeypatch):
     """What counts as many, made small."""
     monkeypatch.setattr(image_files, "MOST_FILES", 50)
-    monkeypatch.setattr(contents, "SAMPLED", 8)
-    for module in (image_files, mapped):
+    monkeypatch.setattr(lazy, "SAMPLED", 8)
+    for module in (image_files, memory_map):
         monkeypatch.setattr(module, "MOST_BYTES", 20_000)
     root = tmp_path / "images"
     for name, value in (("dark", 10), ("light", 150)):
@@ -93,7 +93,7 @@ def measured(store):
 def change(data, places):
     """Other content under the same name and of the same size, of the first input at these places that is no sample."""
     rows = visiting_order(len(data), 0)[places]
-    file = data.inputs.files[int(rows[~np.isin(rows, contents.sampled(len(data)))][0])]
+    file = data.inputs.files[int(rows[~np.isin(rows, lazy.sampled(len(data)))][0])]
     cv2.imwrite(str(file), cv2.imread(str(file)) + 1)
     return file
 
@@ -113,8 +113,8 @@ def test_a_run_over_very_many_images_reads_what_it_uses_and_starts_at_once(tmp_p
     when, files = first[0]
     used = {place for test in made.outcomes for place in made.outcomes.trials(test)[0].tolist()}
     assert made.inferences == 2_000
-    assert files - before <= contents.SAMPLED + 20 + len(used)
-    assert opened[0] - before <= contents.SAMPLED + 20 + 4 * len(used)
+    assert files - before <= lazy.SAMPLED + 20 + len(used)
+    assert opened[0] - before <= lazy.SAMPLED + 20 + 4 * len(used)
     assert when - begin < (4 if number < 100_000 else 30)  # on a busy machine
     assert (tmp_path / "run.db").stat().st_size < 1_000_000
 
@@ -124,7 +124,7 @@ def test_small_data_sets_are_told_by_all_contents_as_ever(many, monkeypatch):
     monkeypatch.setattr(image_files, "MOST_BYTES", 1 << 30)
     data = load_folder(many)
     assert data.inputs.contents is None
-    assert data.fingerprint == fingerprint.fingerprint(data.inputs, data.labels, data.classes, whole=True)
+    assert data.fingerprint == content_hashes.fingerprint(data.inputs, data.labels, data.classes, whole=True)
 
 
 def test_names_and_some_contents_tell_a_large_one(many):

@@ -105,7 +105,7 @@ def _run_command(step: Step, page: Page, namespace: dict[str, Any]) -> None:
 def _read_spec(step: Step, page: Page, namespace: dict[str, Any]) -> None:
     """A part of a spec is one: with a model, data and a space where it names none."""
     from testifai.errors import InputError
-    from testifai.scans.spec import parse
+    from testifai.spec.parsing import parse
 
     try:
         parse(WHOLE | tomllib.loads(step.text))

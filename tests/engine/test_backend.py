@@ -7,7 +7,7 @@ import testifai as ta
 from testifai import data, models
 from testifai.engine import backend
 from testifai.errors import InputError
-from testifai.scans.session import Session
+from testifai.session.session import Session
 from testifai.testing.executors import _subject
 
 ROWS = np.random.default_rng(0).normal(size=(20, 3))

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import testifai as ta
+from testifai.data.annotations import ious, pack
 from testifai.engine.geometry import Movement, move_boxes
 from testifai.errors import InputError
 from testifai.perturb.geometric import affine_perturbation
 from testifai.perturb.registry import _registered
-from testifai.support.boxes import ious, pack
 
 SIZES = [(120, 160), (90, 130), (120, 160), (100, 100)] * 3
 STRICT = {"use": "detection", "iou": 0.75}

@@ -19,13 +19,12 @@ import numpy as np
 import pytest
 
 from testifai.errors import InputError
-from testifai.report.contents import gather
-from testifai.report.stored import read_stored
-from testifai.report.swept import gather_sweeps
-from testifai.runs import guard, keys
-from testifai.runs.blocks import checksum
+from testifai.report.contents import gather, read_stored
+from testifai.report.sweep_report import gather_sweeps
+from testifai.runs import keys, reader
+from testifai.runs.encoding import checksum
 from testifai.runs.store import Store
-from testifai.scans.stored import open_run
+from testifai.session.stored_runs import open_run
 
 WORDS = "is damaged"
 
@@ -87,7 +86,7 @@ def test_only_our_tables(run, how, open_it):
 
 def test_a_statement_without_an_end_is_ended(run):
     with closing(sqlite3.connect(run)) as connection:
-        watch = guard.Watch(connection, 1_000_000)
+        watch = reader.Watch(connection, 1_000_000)
         began = time.monotonic()
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
             connection.execute(f"{ENDLESS} max(i) FROM n").fetchone()

@@ -17,7 +17,7 @@ from testifai.app.server import build
 from testifai.app.state import Runs
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.models.onnx import OnnxModel
-from testifai.scans.session import Session
+from testifai.session.session import Session
 from testifai.space import Space
 
 pytestmark = pytest.mark.slow

@@ -21,9 +21,9 @@ from testifai import cli
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.errors import InputError
 from testifai.present import terminal
-from testifai.runs.blocks import checksum
+from testifai.runs.encoding import checksum
 from testifai.runs.store import SCHEMA, Store
-from testifai.scans.stored import open_run
+from testifai.session.stored_runs import open_run
 
 pytestmark = pytest.mark.slow
 

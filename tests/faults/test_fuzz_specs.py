@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testifai.errors import InputError
-from testifai.scans.spec import Spec, read
+from testifai.spec.parsing import Spec, read
 
 pytestmark = pytest.mark.slow
 

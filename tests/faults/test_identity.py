@@ -14,15 +14,15 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import testifai as ta
-from testifai.data.folder import load_folder
+from testifai.data.image_folder import load_folder
 from testifai.errors import InputError
+from testifai.identity import environment
 from testifai.models import PythonModel, onnx_session
 from testifai.models.onnx import OnnxModel
 from testifai.models.onnx_graph import external_files
 from testifai.runs.store import Store
-from testifai.scans import environment
-from testifai.scans.session import Session
-from testifai.support import own_code
+from testifai.session.session import Session
+from testifai.support import user_code
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.random((60, 3)).astype(np.float32)
@@ -171,7 +171,7 @@ def _scan(images, store):
 
 
 def test_other_images_do_not_continue_a_run_and_unchanged_ones_are_not_read_again(images, tmp_path, monkeypatch):
-    monkeypatch.setattr("testifai.data.files._SETTLED", 0)
+    monkeypatch.setattr("testifai.data.content_hashes._SETTLED", 0)
     store = tmp_path / "run.db"
     assert _scan(images, store).inputs._digests.read == 6
     assert _scan(images, store).inputs._digests.read == 0
@@ -255,7 +255,7 @@ def test_where_the_code_lies_and_how_often_it_was_called_do_not_count(tmp_path, 
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "lies_somewhere.py").write_text(code)
         monkeypatch.delitem(sys.modules, "lies_somewhere", raising=False)
-        function = own_code.import_object("lies_somewhere:model", folder=tmp_path / folder)
+        function = user_code.import_object("lies_somewhere:model", folder=tmp_path / folder)
         for _ in range(2):
             found.append(PythonModel(function).fingerprint)
             function(None)
@@ -343,7 +343,7 @@ def test_parts_of_this_package_are_told_by_their_names_as_before(tmp_path):
 
 def _versions(monkeypatch, **versions):
     now = {"testifai": "0.1.0", "python": "3.12.1", "platform": "Linux", "numpy": "2.1.0", **versions}
-    for place in (environment, sys.modules["testifai.scans.session"]):
+    for place in (environment, sys.modules["testifai.session.session"]):
         monkeypatch.setattr(place, "environment", lambda: now)
 
 

@@ -114,7 +114,7 @@ def interrupt_twice(rounds: int, seed: int, store: Path) -> None:
     _, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
     assert stopped == rounds
-    from testifai.scans.stored import open_run
+    from testifai.session.stored_runs import open_run
 
     assert open_run(f"{store}.0").inferences > 0
 

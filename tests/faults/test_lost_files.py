@@ -11,7 +11,7 @@ import pytest
 import testifai as ta
 from testifai import cli
 from testifai.runs.store import Store
-from testifai.scans.stored import open_run
+from testifai.session.stored_runs import open_run
 
 NUMBER = count()
 MODEL = """
@@ -70,7 +70,7 @@ def command(monkeypatch, capfd):
 )
 @pytest.mark.parametrize("save_every", [0.0, 60.0])
 def test_what_was_measured_is_written_beside_and_can_be_continued(spec, command, monkeypatch, now, word, save_every):
-    monkeypatch.setattr("testifai.scans.session.SAVE_EVERY", save_every)
+    monkeypatch.setattr("testifai.session.session.SAVE_EVERY", save_every)
     (spec.parent / "now").write_text(now)
     code, out, lines = command("run", spec)
     copy = spec.parent / "run.recovered-1.db"

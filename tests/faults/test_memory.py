@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testifai.errors import InputError
-from testifai.runs.blocks import BLOCK
+from testifai.runs.encoding import BLOCK
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.rows import Few, Many
 from testifai.runs.store import Store

@@ -26,9 +26,9 @@ from testifai.present import terminal
 from testifai.present.export import write_table
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import Store
-from testifai.scans.spec import Gate
 from testifai.space import Space
-from testifai.support.printable import code_in_markdown, harmless, in_markdown, printable, printable_json
+from testifai.spec.parsing import Gate
+from testifai.support.formatting import code_in_markdown, harmless, in_markdown, printable, printable_json
 from testifai.tomogram import Tomogram
 
 CLEAR = "\x1b[2J\x1b]0;title\x07"
@@ -182,8 +182,8 @@ def test_markdown_has_no_html_of_others():
 def test_a_sheet_of_texts_in_markdown_shows_them(tmp_path):
     from types import SimpleNamespace
 
-    from testifai.present.validity_sheets import write_examples
-    from testifai.quality.scores import Scores
+    from testifai.present.contact_sheets import write_examples
+    from testifai.quality.predict import Scores
 
     space = Space({"fade": Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1))})
     scores = Scores(space, "<b>name</b>", True, np.array([0, 1]), np.array([1.0, 0.5]), np.zeros(2))

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import testifai as ta
-from testifai.engine.repeat import affordable
 from testifai.errors import InputError
 from testifai.models import Model
 from testifai.operational.auxiliary import observe
 from testifai.oracles import Oracle, Outcome
 from testifai.runs.store import Store
+from testifai.session.observers import affordable
 
 ROWS = np.random.default_rng(0).normal(size=(400, 1)) * 10
 LABELS = (ROWS[:, 0] > 0).astype(int)

@@ -16,11 +16,10 @@ import pytest
 
 from testifai.data.sample import demo_data
 from testifai.errors import InputError
-from testifai.runs import keys, own
+from testifai.runs import keys, trusted_runs
 from testifai.runs.merge import merge
 from testifai.runs.store import Store
-from testifai.scans.reopen import reopen, source
-from testifai.scans.stored import open_run
+from testifai.session.stored_runs import open_run, reopen, source
 
 EVIL = """
 from pathlib import Path
@@ -94,7 +93,7 @@ def test_a_report_shows_nothing_of_files_that_a_received_run_names(whole_run, tm
         spec = {**store.get("spec"), "data": {"csv": "../private.csv", "text": "text", "label": "label"}}
         store.put(spec=spec, folder=str(tmp_path / "received"))
     opened = []
-    monkeypatch.setattr("testifai.scans.loading.session", lambda *given, **options: opened.append(given))
+    monkeypatch.setattr("testifai.session.assembly.session", lambda *given, **options: opened.append(given))
     code, out, _ = call("report", run, "-o", tmp_path / "r.html", "--md", tmp_path / "r.md", "--json")
     assert code in (0, 1)
     assert "was not made on this machine" in json.loads(out)["failures_note"]
@@ -125,7 +124,7 @@ def test_a_copied_id_with_another_spec_is_a_strangers(here, change):
         elif change == "folder":
             store.put(folder=str(here.parent))
         else:
-            store.put(id=own.new_id() if change == "id" else None)
+            store.put(id=trusted_runs.new_id() if change == "id" else None)
     with pytest.raises(InputError, match="was not made on this machine under this account"):
         reopen(here)
 
@@ -171,27 +170,27 @@ def state(tmp_path, monkeypatch):
 def _store(path: Path, number: int) -> tuple[str, dict[str, int], str]:
     with Store.create_or_open(path) as store:
         store.put(spec={"number": number}, folder="/somewhere")
-        own.remember(store)
+        trusted_runs.remember(store)
         return store.get(keys.ID), store.get(keys.SPEC), store.get(keys.FOLDER)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
 def test_only_this_account_reads_and_writes_the_record(state, tmp_path):
     noted = _store(tmp_path / "a.db", 1)
-    assert own.made_here(*noted)
+    assert trusted_runs.made_here(*noted)
     assert stat.S_IMODE((state / "runs.db").stat().st_mode) == 0o600
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
     (state / "runs.db").chmod(0o666)  # others may have written into it
-    assert not own.made_here(*noted)
+    assert not trusted_runs.made_here(*noted)
 
 
 def test_processes_note_at_the_same_time_and_the_oldest_are_dropped(state, tmp_path, monkeypatch):
-    monkeypatch.setattr(own, "MOST", 30)
+    monkeypatch.setattr(trusted_runs, "MOST", 30)
     with ThreadPoolExecutor(8) as pool:
         noted = list(pool.map(lambda number: _store(tmp_path / f"{number}.db", number), range(24)))
-    assert all(own.made_here(*one) for one in noted)
+    assert all(trusted_runs.made_here(*one) for one in noted)
     more = [_store(tmp_path / f"{number}.db", number) for number in range(24, 40)]
-    assert all(own.made_here(*one) for one in more)
+    assert all(trusted_runs.made_here(*one) for one in more)
     connection = sqlite3.connect(state / "runs.db")
     assert connection.execute("SELECT count(*) FROM made").fetchone()[0] == 30
     connection.close()
@@ -199,12 +198,12 @@ def test_processes_note_at_the_same_time_and_the_oldest_are_dropped(state, tmp_p
 
 def test_a_record_that_cannot_be_written_or_read_is_no_error(state, tmp_path):
     state.write_text("a file where the folder should be")
-    assert not own.made_here(*_store(tmp_path / "a.db", 1))
+    assert not trusted_runs.made_here(*_store(tmp_path / "a.db", 1))
     state.unlink()
     state.mkdir(mode=0o700)
     (state / "runs.db").write_bytes(b"no database" * 100)
     (state / "runs.db").chmod(0o600)
-    assert not own.made_here(*_store(tmp_path / "b.db", 2))
+    assert not trusted_runs.made_here(*_store(tmp_path / "b.db", 2))
 
 
 def test_where_the_record_is(monkeypatch, tmp_path):
@@ -212,12 +211,12 @@ def test_where_the_record_is(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
-    assert own.state_folder() == tmp_path / "xdg" / "testifai"
+    assert trusted_runs.state_folder() == tmp_path / "xdg" / "testifai"
     monkeypatch.setenv("XDG_STATE_HOME", "not/absolute")
-    assert own.state_folder() == tmp_path / ".local" / "state" / "testifai"
+    assert trusted_runs.state_folder() == tmp_path / ".local" / "state" / "testifai"
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    assert own.state_folder() == tmp_path / "local" / "testifai"
+    assert trusted_runs.state_folder() == tmp_path / "local" / "testifai"
 
 
 def test_a_scan_without_a_spec_notes_nothing(state, tmp_path):

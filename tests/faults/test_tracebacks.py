@@ -18,12 +18,12 @@ import pytest
 
 import testifai as ta
 from testifai import cli, data
+from testifai.data import image_io
 from testifai.data.image_files import MOST_PIXELS
 from testifai.errors import InputError
 from testifai.models.texts.network import read_json
 from testifai.operational import selection
 from testifai.operational.labelling import Classes
-from testifai.support import image_sizes
 from testifai.support.streams import plain
 
 NUMBER = count()
@@ -194,9 +194,9 @@ def test_sizes_are_read_as_opencv_reads_them(ending):
     if not written:
         pytest.skip(f"this OpenCV writes no {ending}")
     head = encoded.tobytes()
-    assert image_sizes.size(head) == (37, 53)
+    assert image_io.size(head) == (37, 53)
     for length in range(60):
-        assert image_sizes.size(head[:length]) in (None, (37, 53))
+        assert image_io.size(head[:length]) in (None, (37, 53))
 
 
 def crafted(path: Path, header: str, body: bytes = b"\0" * 64, compression: int = zipfile.ZIP_STORED) -> Path:

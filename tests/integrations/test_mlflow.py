@@ -10,7 +10,7 @@ import testifai as ta
 from testifai.errors import InputError
 from testifai.gates.verdicts import judge
 from testifai.integrations import mlflow as tracking
-from testifai.scans.spec import Gate
+from testifai.spec.parsing import Gate
 
 GATES = [
     Gate(name="mild & short", query="shift <= 1", at_least=0.2),

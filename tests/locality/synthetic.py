@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import testifai as ta
 from testifai.locality import Local, Sampled
-from testifai.locality.sampled import count_answers
+from testifai.locality.local import count_answers
 
 Floats = NDArray[np.float64]
 

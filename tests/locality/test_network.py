@@ -13,7 +13,7 @@ from testifai.locality.compose import compose
 from testifai.locality.learning import Tables, learn
 from testifai.locality.local import Local
 from testifai.locality.network import Network
-from testifai.tomogram.context import Profile
+from testifai.tomogram.profile_parser import Profile
 
 pytest.importorskip("pyagrum", reason="the Bayesian network needs pyAgrum: pip install 'testifai[bayes]'")
 

@@ -14,7 +14,7 @@ from testifai.models import convolution  # noqa: E402
 
 SAME = """
 import torch
-from testifai.models.grey import convolve
+from testifai.models.convolution_kernel import convolve
 generator = torch.Generator().manual_seed(0)
 for outputs, sides, strides, padding, size in (
     (6, (5, 5), [1, 1], [2, 2], (28, 28)), (5, (3, 2), [2, 1], [1, 0], (9, 11)), (16, (1, 1), [3, 2], [0, 0], (7, 8)),

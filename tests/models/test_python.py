@@ -9,7 +9,7 @@ import pytest
 from testifai import models
 from testifai.errors import InputError
 from testifai.models.python import PythonModel, from_path
-from testifai.support.own_code import import_object
+from testifai.support.user_code import import_object
 
 
 def first_column(batch):

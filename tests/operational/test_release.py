@@ -10,9 +10,8 @@ from scipy.stats import norm
 
 from testifai.errors import InputError
 from testifai.operational.release import judge, more_labels
-from testifai.statistics.corrections import confidence_each
-from testifai.statistics.intervals import wilson
-from testifai.statistics.normal import half_widths
+from testifai.statistics.intervals import half_widths, wilson
+from testifai.statistics.multiplicity import confidence_each
 
 WHOLE = {"labelled": 200, "planned": 200, "size": 10_000}
 

@@ -12,8 +12,8 @@ from testifai.data import from_arrays, load
 from testifai.errors import InputError
 from testifai.operational import rounds
 from testifai.operational.answer import answer
+from testifai.operational.input_previews import data_uri
 from testifai.operational.selection import choose
-from testifai.operational.sheet import data_uri
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.dirichlet(np.ones(3), 300)

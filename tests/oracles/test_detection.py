@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from testifai.data.annotations import pack
 from testifai.errors import InputError
 from testifai.oracles import resolve
 from testifai.oracles.detection import Detection
-from testifai.support.boxes import pack
 
 THERE = pack(
     [np.array([[0, 0, 10, 10, 1, 0], [20, 20, 30, 30, 1, 1]]), np.zeros((0, 6)), np.array([[0, 0, 4, 4, 1, 0]])]

@@ -17,7 +17,7 @@ from evaluation.tasks import TASKS
 from testifai import perturb
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.models.onnx import OnnxModel
-from testifai.scans.replay import Grid
+from testifai.session.replay import Grid
 
 FOLDER = Path(record.__file__).parent / "grids"
 

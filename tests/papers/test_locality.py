@@ -10,7 +10,7 @@ from evaluation.page import Page
 from evaluation.setting import Setting
 
 from testifai.locality import Local, Sampled
-from testifai.locality.sampled import count_answers
+from testifai.locality.local import count_answers
 
 pytest.importorskip("matplotlib", reason="the page's figures need matplotlib")
 pytest.importorskip("pyagrum", reason="the Bayesian network needs pyAgrum: pip install 'testifai[bayes]'")

@@ -14,7 +14,7 @@ from evaluation.selection_training import Curve, Selection, orders_of, ours_at, 
 from evaluation.setting import Setting
 from evaluation.tasks import TASKS
 
-from testifai.scans.replay import Grid
+from testifai.session.replay import Grid
 
 NO_GRID = {"cifar10", "driving", "gtsrb", "qqp"}
 DATA = Path(os.environ.get("TESTIFAI_DATA", "../shared"))

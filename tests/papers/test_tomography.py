@@ -11,7 +11,7 @@ from evaluation.tasks import TASKS
 from evaluation.tomography_claims import INFERRED, MEASURED
 from evaluation.tomography_runs import PARTIAL, WINDOW, Known, batch_of, ours, published, shares
 
-from testifai.scans.replay import Grid
+from testifai.session.replay import Grid
 
 HERE = {"mnist": 120, "qqp": 40}  # inputs of the grids that are there
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from testifai.data.annotations import ious
 from testifai.perturb import get, ops, registry
+from testifai.perturb.annotations import Outline, area
 from testifai.perturb.geometric import affine_perturbation, displacement_perturbation, turn
-from testifai.perturb.outlines import Outline, area
-from testifai.support.boxes import ious
 
 MOVING = [
     "classic.rotation",

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import testifai as ta
+from testifai.data.table_columns import Column, learn
 from testifai.errors import InputError
 from testifai.perturb import Rows, describe, get, names, rebuild
-from testifai.support.tables import Column, learn
 from testifai.testing import check_perturbation, example_table
 
 SUITE = names("tabular")

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from testifai.perturb import get
 from testifai.perturb.text import edits
-from testifai.perturb.texts import contractions, letters, punctuation, synonyms, typos, words
+from testifai.perturb.texts import characters, words
+from testifai.perturb.texts import words as contractions
+from testifai.perturb.texts import words as synonyms
 from testifai.perturb.texts.edits import pick
 from testifai.perturb.texts.tokens import shadow_of
 
@@ -25,16 +27,18 @@ def outcomes(name, text, severity=1, count=MANY):
 
 
 def test_typos_are_exactly_the_four_kinds():
-    near = {c: set(typos.NEIGHBOURS[c]) for c in "cat"}
+    near = {c: set(characters.NEIGHBOURS[c]) for c in "cat"}
     expected = {"act", "cta", "at", "ct", "ca", "ccat", "caat", "catt"}
     expected |= {"cat"[:i] + key + "cat"[i + 1 :] for i, c in enumerate("cat") for key in near[c]}
     assert outcomes("typo", "cat", count=4000) == expected
 
 
 def test_keys_that_touch():
-    assert set(typos.NEIGHBOURS["s"]) == set("awedzx")
-    assert set(typos.NEIGHBOURS["P"]) == set("OL")
-    assert all(letter in typos.NEIGHBOURS[other] for letter, near in typos.NEIGHBOURS.items() for other in near)
+    assert set(characters.NEIGHBOURS["s"]) == set("awedzx")
+    assert set(characters.NEIGHBOURS["P"]) == set("OL")
+    assert all(
+        letter in characters.NEIGHBOURS[other] for letter, near in characters.NEIGHBOURS.items() for other in near
+    )
 
 
 def test_a_typo_keeps_letters_and_their_marks_together():
@@ -76,13 +80,13 @@ def test_every_contraction_leads_back():
 
 def test_punctuation_is_put_in_taken_out_and_replaced():
     made = outcomes("punctuation", "Why so?")
-    marks = punctuation.MARKS
+    marks = characters.MARKS
     assert made == {"Why so"} | {f"Why so{m}" for m in marks if m != "?"} | {f"Why{m} so?" for m in marks}
 
 
 def test_punctuation_inside_numbers_stays():
     assert outcomes("punctuation", "3.5 12:30", 5) == {
-        f"3.5{a} 12:30{b}" for a in punctuation.MARKS for b in punctuation.MARKS
+        f"3.5{a} 12:30{b}" for a in characters.MARKS for b in characters.MARKS
     }
 
 
@@ -101,7 +105,7 @@ def test_case():
 
 
 def test_homoglyphs_are_letters_of_another_script_with_the_same_shape():
-    for code, twin in letters.HOMOGLYPHS.items():
+    for code, twin in characters.HOMOGLYPHS.items():
         latin, other = unicodedata.name(chr(code)), unicodedata.name(chr(twin))
         assert latin.startswith("LATIN")
         assert other.split()[0] in ("CYRILLIC", "GREEK")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from testifai import perturb
+from testifai.data.image_io import read_image
 from testifai.errors import InputError
 from testifai.present.contact_sheets import (
     GAP,
@@ -23,7 +24,6 @@ from testifai.present.contact_sheets import (
     parse_composite,
     street,
 )
-from testifai.support.images import read_image
 
 INVERT = perturb.Perturbation("invert", lambda images, by, rng: np.where(by, 255 - images, images), [0, 1])
 

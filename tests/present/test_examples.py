@@ -11,9 +11,8 @@ import pytest
 from testifai.models.onnx import OnnxModel
 from testifai.perturb import apply
 from testifai.present.examples import examples, failing_places, failures, telling_tests, thumb, thumbs
-from testifai.scans.reopen import reopen
-from testifai.scans.session import Session
-from testifai.scans.stored import open_run
+from testifai.session.session import Session
+from testifai.session.stored_runs import open_run, reopen
 from testifai.space import Space
 
 

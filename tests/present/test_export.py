@@ -10,7 +10,7 @@ import testifai as ta
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.present.export import table, write_bytes, write_grid, write_inputs, write_npz, write_table
-from testifai.scans.session import Session
+from testifai.session.session import Session
 from testifai.space import Space
 
 SHIFT = Perturbation("shift", lambda rows, by, rng: rows + by, [0.0, 0.1, 0.25, 0.4])

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import testifai as ta
-from testifai.gates.measuring import GatedRun
+from testifai.gates.runner import GatedRun
 from testifai.gates.verdicts import Verdict, judge
 from testifai.present.gate_page import line, page
 from testifai.runs.outcomes import Outcomes, visiting_order
-from testifai.scans.spec import Gate
+from testifai.spec.parsing import Gate
 from testifai.tomogram import Answer, Tomogram
 
 KEEP = ta.Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2])

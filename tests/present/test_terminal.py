@@ -8,11 +8,10 @@ from rich.console import Console
 from testifai.gates.verdicts import judge
 from testifai.perturb import Perturbation
 from testifai.present import terminal
-from testifai.present.folding import folded
-from testifai.present.terminal import CleanConsole
+from testifai.present.terminal import CleanConsole, folded
 from testifai.runs.outcomes import Outcomes, visiting_order
-from testifai.scans.spec import Gate
 from testifai.space import Space
+from testifai.spec.parsing import Gate
 from testifai.tomogram import Tomogram
 from testifai.tomogram.trust import assess
 

@@ -5,9 +5,9 @@ import pytest
 
 import testifai as ta
 from testifai.errors import InputError
-from testifai.quality.plan import plan
+from testifai.quality.assessment import plan
 from testifai.runs.store import Store
-from testifai.scans.session import Session
+from testifai.session.session import Session
 
 SHIFT = ta.Perturbation("shift", lambda rows, by, rng: rows + by, [0.0, 0.1, 0.2, 0.4])
 PUSH = ta.Perturbation("push", lambda rows, by, rng: rows + by * rng.uniform(2), [0.0, 0.1, 0.3])

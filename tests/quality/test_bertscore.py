@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from testifai.errors import InputError
 from testifai.quality import bertscore as module
 from testifai.quality import resolve
-from testifai.quality.bertscore import match
-from testifai.quality.encoders import unit_rows
+from testifai.quality.bertscore import match, unit_rows
 
 WORDS = ["what", "is", "the", "best", "way", "to", "learn", "why", "how", "cat", "dog", "?"]
 TEXTS = ["what is the best way to learn", "why is the dog", "how to learn the way ?", "the cat is the best"]

@@ -11,7 +11,7 @@ from testifai.errors import InputError
 from testifai.models import Model
 from testifai.perturb import get
 from testifai.quality import resolve
-from testifai.quality.mmd import mmd
+from testifai.quality.kid import mmd
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import pytest
 
 from testifai.report.contents import gather
 from testifai.report.page import render
-from testifai.report.swept import Swept
-from testifai.report.swept import render as render_sweeps
+from testifai.report.sweep_report import Swept
+from testifai.report.sweep_report import render as render_sweeps
 from testifai.runs.store import Store
-from testifai.scans.stored import open_run
+from testifai.session.stored_runs import open_run
 from testifai.sweeps import sweep
 
 # Plotly warns of its own use of a canvas, and software rendering of its slowness.

@@ -13,13 +13,12 @@ import pytest
 
 from testifai.perturb import Perturbation
 from testifai.present.examples import thumbs
-from testifai.quality.scores import Scores
-from testifai.report.contents import gather
+from testifai.quality.predict import Scores
+from testifai.report.contents import Stored, gather
 from testifai.report.markdown import MOST, markdown
 from testifai.report.page import figures, render
-from testifai.report.stored import Stored
 from testifai.report.words import summary
-from testifai.scans.session import scan
+from testifai.session.session import scan
 from testifai.space import Space
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"

@@ -10,8 +10,8 @@ from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.present.export import table
 from testifai.runs.store import Store
-from testifai.scans.session import Session
-from testifai.scans.stored import open_run
+from testifai.session.session import Session
+from testifai.session.stored_runs import open_run
 from testifai.space import Space
 
 SHIFT = Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1, 0.3])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from testifai.errors import InputError
 from testifai.runs import store as module
-from testifai.runs.blocks import BLOCK, checksum
+from testifai.runs.encoding import BLOCK, checksum
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import APPLICATION_ID, VERSION, Store, identity_changes
 

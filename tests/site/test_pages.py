@@ -13,7 +13,7 @@ import pytest
 import spec_page
 
 import testifai as ta
-from testifai.scans.spec_fields import tables
+from testifai.spec.json_schema import tables
 
 
 def test_every_command_and_option_is_on_the_page():

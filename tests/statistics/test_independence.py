@@ -13,7 +13,7 @@ from testifai.space import Space
 from testifai.statistics import independence
 from testifai.statistics.independence import PairTests, connected, examine, examine_counts, find_designs
 from testifai.tomogram import Tomogram
-from testifai.tomogram.independence import analyse, lines
+from testifai.tomogram.interactions import analyse, lines
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2, 3])
 CLEAN = 0.93

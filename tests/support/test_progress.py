@@ -54,7 +54,7 @@ def scanned():
 def test_a_bar_in_a_notebook_is_one_that_changes(monkeypatch):
     ipython = FakeIPython(kernel=object())
     monkeypatch.setitem(sys.modules, "IPython", ipython)
-    monkeypatch.setattr("testifai.support.notebook_bar.BETWEEN", 0.0)
+    monkeypatch.setattr("testifai.support.progress.BETWEEN", 0.0)
     scanned()
     (bar,) = ipython.shown
     assert len(bar) > 1
@@ -65,7 +65,7 @@ def test_a_bar_in_a_notebook_is_one_that_changes(monkeypatch):
 def test_what_is_being_done_is_shown_in_the_notebook_and_escaped(monkeypatch):
     ipython = FakeIPython(kernel=object())
     monkeypatch.setitem(sys.modules, "IPython", ipython)
-    monkeypatch.setattr("testifai.support.notebook_bar.BETWEEN", 0.0)
+    monkeypatch.setattr("testifai.support.progress.BETWEEN", 0.0)
     with bar() as show:
         show(Step(10, 100, 2, where="<node>"))
         note("fitting")
@@ -77,7 +77,7 @@ def test_what_is_being_done_is_shown_in_the_notebook_and_escaped(monkeypatch):
 def test_drawings_are_not_sent_faster_than_they_are_seen(monkeypatch):
     ipython = FakeIPython(kernel=object())
     monkeypatch.setitem(sys.modules, "IPython", ipython)
-    monkeypatch.setattr("testifai.support.notebook_bar.BETWEEN", 3600.0)
+    monkeypatch.setattr("testifai.support.progress.BETWEEN", 3600.0)
     with bar() as show:
         for done in range(50):
             show(Step(done, 50, 1))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from testifai.errors import InputError
-from testifai.runs.trials import Trials
+from testifai.runs.outcomes import Trials
 from testifai.surrogates import pairwise
 from testifai.surrogates.pairwise import Pairwise
 

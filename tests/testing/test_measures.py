@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from testifai.quality import Measure
-from testifai.quality.per_input import PerInputReference, sample_of
+from testifai.quality.base import PerInputReference, sample_of
 from testifai.testing import check_measure
 
 counter = itertools.count()

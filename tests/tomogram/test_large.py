@@ -11,15 +11,15 @@ import pytest
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.present.export import write_grid
-from testifai.present.figures.projection import others_text
+from testifai.present.figures.heatmaps import others_text
 from testifai.runs.outcomes import Outcomes
 from testifai.space import LISTED, Selection, Space
 from testifai.space import query as queries
 from testifai.surrogates import Surrogate
-from testifai.tomogram import Tomogram, answering
-from testifai.tomogram.chosen import DRAWN, DRAWN_EACH, Chosen
+from testifai.tomogram import Tomogram, query_engine
 from testifai.tomogram.comparison import compare
 from testifai.tomogram.limits import limits
+from testifai.tomogram.query_engine import DRAWN, DRAWN_EACH, Chosen
 from testifai.tomogram.regions import standard_queries, worst_regions
 
 LADDER = Perturbation("ladder", lambda batch, parameter, rng: batch, tuple(range(6)))
@@ -146,7 +146,7 @@ def test_means_by_severity_come_from_one_sample(rates):
 
 
 def test_a_severity_with_few_tests_of_the_sample_gets_its_own(monkeypatch):
-    monkeypatch.setattr(answering, "FEWEST_SHARED", 10**6)
+    monkeypatch.setattr(query_engine, "FEWEST_SHARED", 10**6)
     known = tomogram(Knowing(0.01))
     assert known.by_severity()["a0"][2] == known._answer(
         Chosen.some_of(known.selection("a0 == 2"), DRAWN_EACH, known.seed), None, 0.95

@@ -9,9 +9,10 @@ from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.surrogates import Surrogate
-from testifai.tomogram import Tomogram, weighted
-from testifai.tomogram.context import Profile
+from testifai.tomogram import Tomogram
+from testifai.tomogram import profile as weighted
 from testifai.tomogram.profile import expected
+from testifai.tomogram.profile_parser import Profile
 
 FADE = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2))
 STATED = {

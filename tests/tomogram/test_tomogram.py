@@ -491,9 +491,9 @@ def test_in_a_large_space_a_part_is_fitted_by_itself(pooled, monkeypatch):
     from dataclasses import replace
 
     from testifai.surrogates.fitting import Evidence
-    from testifai.tomogram import fits
+    from testifai.tomogram import estimator
 
-    monkeypatch.setattr(fits, "BESIDE", 15)
+    monkeypatch.setattr(estimator, "BESIDE", 15)
     monkeypatch.delattr(Evidence, "deviate")
     answer = replace(pooled[0]).query("a >= 2", inputs="label == 0")
     assert answer.low < answer.robustness < answer.high
@@ -503,7 +503,7 @@ def test_a_class_with_its_own_surface_is_fitted_as_one():
     """Simulated: a tenth of the inputs break down along an axis that does nothing to the others."""
     from dataclasses import replace
 
-    from testifai.scans.replay import Grid, replay
+    from testifai.session.replay import Grid, replay
     from testifai.support.bits import pack
 
     first, second = np.indices((4, 4)).reshape(2, -1)

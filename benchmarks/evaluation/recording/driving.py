@@ -19,7 +19,7 @@ from evaluation.recording._grids import joined, write
 from evaluation.setting import Setting
 from testifai.data import load
 from testifai.present.export import write_grid
-from testifai.scans.replay import Grid
+from testifai.session.replay import Grid
 
 
 def record(out: Path, data: Path, device: str, inputs: int | None = None) -> None:

@@ -11,7 +11,7 @@ from make_grids import GRIDS, INPUTS, measure
 
 from evaluation.recording._grids import write
 from evaluation.setting import MissingFileError, Setting
-from testifai.scans.replay import Grid
+from testifai.session.replay import Grid
 
 NAMES = ("mnist", "cifar10", "gtsrb")
 

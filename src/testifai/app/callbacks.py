@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from testifai.app import panels, ranges, saved, viewing
+from testifai.app import panels, query_sliders, state, viewing
 from testifai.app.panels import guarded
 from testifai.app.state import Runs, number, read_address
 from testifai.errors import InputError
 from testifai.present import terminal
-from testifai.support.libraries import load
+from testifai.support.optional_imports import load
 
 dash: Any = load("dash", extra="app")
 
@@ -120,12 +120,12 @@ def _watched(runs: Runs, run: int, asked: str) -> Any:
     return panels.watched(runs.bound(run, asked)) if runs.growing(run) else None
 
 
-def checked(runs: Runs, text: Any) -> dict[str, ranges.Range]:
+def checked(runs: Runs, text: Any) -> dict[str, query_sliders.Range]:
     """The ranges a query asks for, once it is known to select something."""
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"query: nothing was typed; accepted: text such as {runs.space.names[0]} >= 1")
     runs.tomograms[0].chosen(text)
-    return ranges.read(text, runs.space)[0]
+    return query_sliders.read(text, runs.space)[0]
 
 
 def moved(runs: Runs, asked: str | None, positions: list[Any]) -> str:
@@ -135,7 +135,7 @@ def moved(runs: Runs, asked: str | None, positions: list[Any]) -> str:
         last = len(axis.severities) - 1
         first, final = sorted(min(max(int(place), 0), last) for place in position)
         wanted[axis.name] = (first, final)
-    return ranges.write(asked or "order >= 0", runs.space, wanted)
+    return query_sliders.write(asked or "order >= 0", runs.space, wanted)
 
 
 def limited(runs: Runs, asked: str | None, limits: list[Any]) -> str:
@@ -143,16 +143,16 @@ def limited(runs: Runs, asked: str | None, limits: list[Any]) -> str:
     quality = runs.tomograms[0].quality
     if quality is None or len(limits) != 1 or type(limits[0]) not in (int, float):
         raise dash.exceptions.PreventUpdate
-    track = ranges.Track.of(quality)
+    track = query_sliders.Track.of(quality)
     limit = None if limits[0] == track.none else float(limits[0])
-    return ranges.write_limit(asked or "order >= 0", runs.space, quality.sign, limit)
+    return query_sliders.write_limit(asked or "order >= 0", runs.space, quality.sign, limit)
 
 
 def limit_mark(runs: Runs, query: str) -> float:
     """Where the slider of quality stands for a query."""
     quality: Any = runs.tomograms[0].quality
-    track = ranges.Track.of(quality)
-    limit = ranges.read_limit(query, runs.space, quality.sign)
+    track = query_sliders.Track.of(quality)
+    limit = query_sliders.read_limit(query, runs.space, quality.sign)
     return track.none if limit is None else min(max(limit, track.first), track.last)
 
 
@@ -189,19 +189,19 @@ def _connect_saving(app: Any, runs: Runs) -> None:
             return [], None
         try:
             checked(runs, asked)
-            return saved.add(kept, name, str(asked), at_least), None
+            return state.add(kept, name, str(asked), at_least), None
         except InputError as error:
             return dash.no_update, panels.message(str(error))
 
     @app.callback(Output("recall", "options"), Input("saved", "data"))  # type: ignore[untyped-decorator]
     def listed(kept: Any) -> Any:
-        return [{"label": f"{one['name']}: {one['query']}", "value": one["query"]} for one in saved.known(kept)]
+        return [{"label": f"{one['name']}: {one['query']}", "value": one["query"]} for one in state.known(kept)]
 
     @app.callback(  # type: ignore[untyped-decorator]
         Output("download", "data"), Input("export", "n_clicks"), State("saved", "data"), prevent_initial_call=True
     )
     def export(_clicks: Any, kept: Any) -> Any:
-        known = saved.known(kept)
+        known = state.known(kept)
         if not known:
             raise dash.exceptions.PreventUpdate
-        return {"content": saved.as_toml(known), "filename": "gates.toml", "type": "text/plain"}
+        return {"content": state.as_toml(known), "filename": "gates.toml", "type": "text/plain"}

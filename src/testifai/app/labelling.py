@@ -5,12 +5,15 @@ from __future__ import annotations
 import string
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from testifai.app import server as security
 from testifai.errors import InputError
-from testifai.operational.filling import Filling
-from testifai.operational.labelling import WHERE, Classes
-from testifai.operational.shown import KeptInputs
+from testifai.operational.input_previews import KeptInputs
+from testifai.operational.labelling import WHERE, Classes, Filling
+from testifai.support.optional_imports import load
+from testifai.support.types import Record
 
 KEYS = "1234567890" + string.ascii_lowercase
 
@@ -33,18 +36,18 @@ class Labelling:
         self._history: list[tuple[int, str]] = []  # rows that were answered, and what they held before
         self._start()
 
-    def task(self) -> dict[str, Any]:
+    def task(self) -> Record:
         """What does not change while one labels, and how far it is; the file is read again if it was changed."""
         with self._turn:
             if self._file.refresh():
                 self._start()
             return {"file": self._file.path.name, "classes": classes_of(self._file.classes), **self._standing()}
 
-    def row(self, row: int) -> dict[str, Any]:
+    def row(self, row: int) -> Record:
         """One input to look at."""
         with self._turn:
             self._check(row)
-            found: dict[str, Any] = {"label": self._file.labels[row], "input": self._inputs[self._file.examples[row]]}
+            found: Record = {"label": self._file.labels[row], "input": self._inputs[self._file.examples[row]]}
             if self._show_prediction:
                 found["predicted"] = self._file.cell(row, "predicted")
                 found["confidence"] = self._file.cell(row, "confidence")
@@ -52,7 +55,7 @@ class Labelling:
                 found["path"] = self._file.cell(row, WHERE)
             return found
 
-    def answer(self, row: int, label: str) -> dict[str, Any]:
+    def answer(self, row: int, label: str) -> Record:
         """Write a label; an empty one says that it is not known, leaves the cell empty and asks again at the end."""
         with self._turn:
             self._check(row)
@@ -63,7 +66,7 @@ class Labelling:
             self._put_off = self._put_off - {row} if label else self._put_off | {row}
             return self._standing()
 
-    def undo(self) -> dict[str, Any]:
+    def undo(self) -> Record:
         """Take the last answer back, and ask for it again."""
         with self._turn:
             if not self._history:
@@ -90,7 +93,7 @@ class Labelling:
         self._waiting = [row for row, label in enumerate(self._file.labels) if not label]
         self._put_off, self._history = set(), []
 
-    def _standing(self) -> dict[str, Any]:
+    def _standing(self) -> Record:
         return {
             "next": self._waiting[0] if self._waiting else None,
             "rows": self.rows,
@@ -127,3 +130,42 @@ def keys_of(names: Sequence[str]) -> list[str]:
     own = [key if own.index(key) == place else "" for place, key in enumerate(own)]
     free = iter([key for key in KEYS if key not in own])
     return [key or next(free) for key in own]
+
+
+def build(labelling: Labelling, token: str) -> Any:
+    """A Flask server. It writes, so that nobody is answered who does not have the token, not even on this machine."""
+    flask: Any = load("flask", extra="app")
+    pages = Path(__file__).parent / "label_page"
+    server = flask.Flask("testifai", static_folder=str(pages), static_url_path="/page")
+    security.protect(server, token)
+
+    def page() -> Any:
+        return flask.send_from_directory(pages, "label.html")
+
+    def answer() -> Any:
+        given = _posted(flask)
+        row, label = given.get("row"), given.get("label")
+        if type(row) is not int or not isinstance(label, str):
+            raise InputError("an answer is a row and a label")
+        return labelling.answer(row, label.strip())
+
+    def undo() -> Any:
+        _posted(flask)
+        return labelling.undo()
+
+    def refused(error: InputError) -> Any:
+        return {"problem": " ".join(str(error).split())}, 409
+
+    server.add_url_rule("/", view_func=page)
+    server.add_url_rule("/task", view_func=labelling.task)
+    server.add_url_rule("/rows/<int:row>", view_func=labelling.row)
+    server.add_url_rule("/answer", view_func=answer, methods=["POST"])
+    server.add_url_rule("/undo", view_func=undo, methods=["POST"])
+    server.register_error_handler(InputError, refused)
+    return server
+
+
+def _posted(flask: Any) -> Record:
+    """What was posted, as JSON: a page of another port would have to ask the browser for leave first, and gets none."""
+    given = flask.request.get_json()
+    return given if isinstance(given, dict) else {}

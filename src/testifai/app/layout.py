@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from testifai.app.following import PERIOD
-from testifai.app.ranges import Track
+from testifai.app.live_updates import PERIOD
+from testifai.app.query_sliders import Track
 from testifai.app.state import EVERYTHING, Runs
 from testifai.present.theme import CONFIG
 from testifai.space import Axis
-from testifai.support.libraries import load
+from testifai.support.optional_imports import load
+from testifai.support.types import Record
 from testifai.tomogram.regions import standard_queries
 
 dcc: Any = load("dash.dcc", extra="app")
@@ -240,7 +241,7 @@ def _slice(axis: Axis) -> Any:
     )  # fmt: skip
 
 
-def graph(name: str, figure: dict[str, Any]) -> Any:
+def graph(name: str, figure: Record) -> Any:
     """A figure in its place."""
     height = figure["layout"].get("height") or (560 if name == "voxels" else 430)
     drawn = dcc.Graph(

@@ -11,11 +11,11 @@ import numpy as np
 from testifai.app.state import Runs
 from testifai.errors import InputError
 from testifai.oracles import predicted
-from testifai.present import edits
+from testifai.present import examples as edits
 from testifai.present.examples import Case, Example, Thumb, cases, class_name, examples, failing_places, legend
 from testifai.present.terminal import interval, rate, second_opinion, signed
 from testifai.support.batches import are_texts
-from testifai.support.libraries import load
+from testifai.support.optional_imports import load
 from testifai.tomogram import Answer
 
 if TYPE_CHECKING:

@@ -2,20 +2,139 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import ipaddress
+import logging
+import secrets
+import socket
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from testifai.app import callbacks, layout, listening, scripts, security, sketch
-from testifai.app.following import Follower
+from testifai.app import callbacks, figures, layout, scripts
+from testifai.app.live_updates import Follower
 from testifai.app.state import Runs
-from testifai.support.libraries import load
+from testifai.errors import InputError
+from testifai.support.optional_imports import load
+
+
+def listen(server: Any, host: str, port: int) -> Any:
+    """A Flask server that has its port, ready for `serve_forever`; port 0 takes any that is free."""
+    from werkzeug.serving import WSGIRequestHandler, make_server
+
+    class Quiet(WSGIRequestHandler):
+        def log_request(self, *_: Any) -> None:
+            """Requests are not listed: an address may hold the token."""
+
+    try:
+        socket.getaddrinfo(host, port)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or "not a name"
+        raise InputError(f"--host: {host!r} is not an address of this machine ({why}); leave it out") from None
+    try:
+        return make_server(host, port, server, threaded=True, request_handler=Quiet)
+    except (OSError, SystemExit) as error:  # werkzeug itself ends the process when a port is taken
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "the port is taken"
+        raise InputError(f"--port: cannot listen on {host}:{port}: {why}; try --port 0 for any free one") from None
+
+
+log = logging.getLogger(__name__)
+
+LARGEST_REQUEST = 1_000_000  # bytes
+COOKIE = "testifai_token_"
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
+# Plotly compiles shaders' wrappers at run time, and Dash starts from a script inside the page.
+POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+# Followed from elsewhere, such as a message, a link comes without the cookie, which is for this site's own pages alone:
+# followed once more from this page, it comes with it.
+NO_TOKEN = (
+    "<!DOCTYPE html><title>testifai</title><p>a token is needed: open the address that testifai printed, "
+    'then <a href="">this one again</a>\n'
+)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine alone.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("example.org")
+    (True, True, False, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def new_token() -> str:
+    """A secret nobody can guess."""
+    return secrets.token_urlsafe(24)
+
+
+def cookie_of(token: str) -> str:
+    """The cookie that holds a token; browsers have one set of cookies for all ports, and several pages may be open."""
+    return COOKIE + hashlib.sha256(token.encode()).hexdigest()[:8]
+
+
+def protect(server: Any, token: str | None) -> None:
+    """Guard a Flask server. Without a token it answers to this machine's own names only."""
+    import flask
+    from werkzeug.exceptions import HTTPException
+
+    cookie = cookie_of(token or "")
+    server.config["MAX_CONTENT_LENGTH"] = LARGEST_REQUEST
+
+    @server.before_request  # type: ignore[untyped-decorator]
+    def check() -> Any:
+        if token is None:
+            # Another site could let its own name point here (DNS rebinding); a page of it must get nothing.
+            name = flask.request.host.rpartition(":")[0] or flask.request.host
+            return None if name in LOOPBACK_NAMES or is_loopback(name) else _refused(403, "unknown host name")
+        given = flask.request.args.get("token")
+        if given is not None and _same(given, token):
+            return None
+        if _same(flask.request.cookies.get(cookie, ""), token):
+            return None
+        return flask.Response(NO_TOKEN, 401)
+
+    @server.after_request  # type: ignore[untyped-decorator]
+    def dress(response: Any) -> Any:
+        response.headers["Content-Security-Policy"] = POLICY
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        if token is not None and _same(flask.request.args.get("token", ""), token):
+            response.set_cookie(cookie, token, httponly=True, samesite="Strict")
+        return response
+
+    @server.errorhandler(Exception)  # type: ignore[untyped-decorator]
+    def failed(error: Exception) -> Any:
+        """One line, there and here: what a page never asks for can bring Dash to a traceback."""
+        if isinstance(error, HTTPException):
+            return error
+        log.warning("a request could not be answered: %s", type(error).__name__)
+        log.debug("the request", exc_info=error)
+        return _refused(400, "this request could not be answered")
+
+    def _refused(status: int, why: str) -> Any:
+        return flask.Response(f"{why}\n", status, mimetype="text/plain")
+
+
+def _same(given: str, token: str) -> bool:
+    """In a time that does not tell how much of it is right."""
+    return hmac.compare_digest(given.encode(), token.encode())
 
 
 def build(runs: Runs, token: str | None = None) -> Any:
     """The application. With a token, nobody is answered who does not have it."""
     dash: Any = load("dash", extra="app")
-    drawn = sketch.draw(runs.tomograms[0])
+    drawn = figures.draw(runs.tomograms[0])
     app = dash.Dash(
         "testifai",
         title="testifai",
@@ -25,7 +144,7 @@ def build(runs: Runs, token: str | None = None) -> Any:
         serve_locally=True,
         suppress_callback_exceptions=True,
     )
-    security.protect(app.server, token)
+    protect(app.server, token)
     session = uuid4().hex  # by which a page tells that it was made by another server than that which now answers
     follower = Follower(runs)
     app.server.add_url_rule("/following", "following", lambda: {"session": session, **follower.told()})
@@ -34,6 +153,6 @@ def build(runs: Runs, token: str | None = None) -> Any:
     return app
 
 
-def listen(app: Any, host: str, port: int) -> Any:
+def listen_for_pages(app: Any, host: str, port: int) -> Any:
     """A server that has its port, ready for `serve_forever`; port 0 takes any that is free."""
-    return listening.listen(app.server, host, port)
+    return listen(app.server, host, port)

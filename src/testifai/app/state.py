@@ -4,26 +4,121 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
+import math
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qs
 
-from testifai.app.standing import GROWING, Standing
 from testifai.errors import InputError
-from testifai.runs.growing import Loaded, Signature
-from testifai.scans.session import Session
-from testifai.scans.stored import open_measured
+from testifai.runs import keys
+from testifai.runs.lock import is_held
+from testifai.runs.reader import Loaded, Signature
+from testifai.session.session import Session
+from testifai.session.stored_runs import open_measured
 from testifai.space import Space
+from testifai.support import validation
+from testifai.support.types import Record
 from testifai.tomogram import Answer, Tomogram
 
 if TYPE_CHECKING:
     from testifai.locality.summary import Explanation
     from testifai.tomogram.comparison import Comparison
+
+GROWING, FINISHED, STILL, LOST = "growing", "finished", "still", "lost"
+
+
+def clock() -> str:
+    """What time it is."""
+    return time.strftime("%H:%M:%S")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a run file stands, and of when that is known."""
+
+    kind: str  # growing, finished, still or lost
+    inferences: int
+    at: str = field(default_factory=clock)
+    problem: str = ""
+
+    @classmethod
+    def of(cls, path: Path, run: Tomogram) -> Self:
+        """That of a run file of which this much was read."""
+        if run.provenance.get(keys.FINISHED) == run.outcomes.total():
+            return cls(FINISHED, run.inferences)
+        return cls(GROWING if is_held(path) else STILL, run.inferences)
+
+    @property
+    def words(self) -> str:
+        """For people.
+
+        >>> Standing("growing", 12345, at="10:32:05").words
+        '12,345 inferences so far, as of 10:32:05 · following'
+        """
+        if self.kind == FINISHED:
+            return f"{self.inferences:,} inferences · finished"
+        so_far, ends = (" so far", "following") if self.kind == GROWING else ("", self.problem or "it no longer grows")
+        return f"{self.inferences:,} inferences{so_far}, as of {self.at} · {ends}"
+
+
+MOST_SAVED = 100
+
+
+def add(saved: Any, name: Any, query: str, at_least: Any) -> list[Record]:
+    """The saved queries with one more; the same name takes the older one's place.
+
+    >>> add([], "mild fog", "fog <= 2", 0.9)
+    [{'name': 'mild fog', 'query': 'fog <= 2', 'at_least': 0.9}]
+    """
+    words = str(name or "").strip()
+    if not words:
+        raise InputError("name: none was given; type one, such as mild weather")
+    wanted = validation.number("at least", at_least, least=0, most=1)
+    kept = [one for one in known(saved) if one["name"] != words]
+    if len(kept) >= MOST_SAVED:
+        raise InputError(f"saved queries: there are {MOST_SAVED} already; forget some first")
+    return [*kept, {"name": words, "query": query, "at_least": wanted}]
+
+
+def known(saved: Any) -> list[Record]:
+    """Those of a browser's entries that are what they should be: anyone could have written them."""
+    return [
+        {"name": one["name"], "query": one["query"], "at_least": float(one["at_least"])}
+        for one in (saved if isinstance(saved, list) else [])
+        if isinstance(one, dict)
+        and all(isinstance(one.get(key), str) for key in ("name", "query"))
+        and isinstance(one.get("at_least"), int | float)
+        and math.isfinite(one["at_least"])
+    ]
+
+
+def as_toml(saved: Sequence[Record]) -> str:
+    """The saved queries as gates, to be pasted into a spec.
+
+    >>> print(as_toml([{"name": "mild", "query": "fog <= 2", "at_least": 0.9}]))
+    [[gate]]
+    name = "mild"
+    query = "fog <= 2"
+    at_least = 0.9
+    <BLANKLINE>
+    """
+    return "\n".join(
+        f"[[gate]]\nname = {_text(one['name'])}\nquery = {_text(one['query'])}\nat_least = {one['at_least']!r}\n"
+        for one in saved
+    )
+
+
+def _text(value: str) -> str:
+    """TOML's basic strings take JSON's escapes, but for a character that JSON leaves alone."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
 
 EVERYTHING = "order >= 0"
 VIEWS = ("space", "pairs", "curves", "tests", "errors", "compare")
@@ -174,7 +269,7 @@ class Runs:
 
     def session(self, run: int) -> Session:
         """A run's model and data, loaded when first asked for; what is wrong with them is told each time."""
-        from testifai.scans.reopen import reopen
+        from testifai.session.stored_runs import reopen
 
         with self._opening:
             if run not in self._subjects:

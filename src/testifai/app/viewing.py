@@ -10,7 +10,8 @@ from testifai.app.layout import MEAN, graph
 from testifai.app.panels import guarded
 from testifai.app.state import Runs, fixed, number, read_address
 from testifai.errors import InputError
-from testifai.support.libraries import load
+from testifai.support.optional_imports import load
+from testifai.support.types import Record
 
 dash: Any = load("dash", extra="app")
 
@@ -103,14 +104,14 @@ def _connect_figures(app: Any, runs: Runs) -> None:
         return guarded(lambda: panels.test(runs, number(runs, run), test))
 
 
-def _drawn(runs: Runs, data: dict[str, Any]) -> list[Any]:
+def _drawn(runs: Runs, data: Record) -> list[Any]:
     """The figures that a page asks for, which may be any page."""
     wanted = wish(runs, data)
     drawn = [graph(name, figure) for name, figure in figures.of_view(runs, wanted, dark=data.get("dark") is True)]
     return [*drawn, panels.trends(runs.errors(wanted.run))] if wanted.view == "errors" else drawn
 
 
-def wish(runs: Runs, data: dict[str, Any]) -> Wanted:
+def wish(runs: Runs, data: Record) -> Wanted:
     """What is to be drawn; whatever does not fit these runs is refused, or left at its default."""
     names = runs.space.names
     given = data.get("axes")
@@ -125,7 +126,7 @@ def wish(runs: Runs, data: dict[str, Any]) -> Wanted:
     )
 
 
-def looks(runs: Runs, data: dict[str, Any]) -> Any:
+def looks(runs: Runs, data: Record) -> Any:
     """What a wish looks like, equal for wishes that look alike; what cannot be drawn looks like nothing else."""
     try:
         return wish(runs, data).key, data.get("dark"), data.get("revision")

@@ -24,7 +24,7 @@ def benchmark(
 ) -> None:
     """Mean accuracy over single perturbations, mCE, relative mCE and the worst perturbation, with intervals."""
     from testifai.present import terminal
-    from testifai.scans.stored import open_measured
+    from testifai.session.stored_runs import open_measured
     from testifai.support.progress import status
 
     tomogram = open_measured(run_file)

@@ -7,13 +7,13 @@ from testifai.commands.common import Json, SpecFile, check_gates, duration, prin
 
 def check(spec: SpecFile, as_json: Json = False) -> None:
     """The dry run: tests, inferences, time from a timed part of the run, file size."""
-    from testifai.scans import loading
-    from testifai.scans.check import estimate
-    from testifai.scans.spec import read
+    from testifai.session import assembly
+    from testifai.session.dry_run import estimate
+    from testifai.spec.parsing import read
 
     read_spec = read(spec)
     say_code(read_spec)
-    session = loading.session(read_spec, spec.resolve().parent)
+    session = assembly.session(read_spec, spec.resolve().parent)
     check_gates(read_spec, session)
     found = estimate(session)
     if (line := found.differs()) is not None:

@@ -12,12 +12,12 @@ import typer
 
 from testifai.commands import completion
 from testifai.errors import InputError
-from testifai.support.printable import printable, printable_json
+from testifai.support.formatting import printable, printable_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from testifai.scans.spec import Spec
+    from testifai.spec.parsing import Spec
 
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 RunFile = Annotated[
@@ -93,7 +93,7 @@ def say_code(spec: Any) -> None:
 
 def own_function(name: str, option: str) -> Any:
     """A function of the user's own, named MODULE:FUNCTION by an option."""
-    from testifai.support.own_code import import_object
+    from testifai.support.user_code import import_object
 
     say(f"note: runs your own code, named by {option}", err=True)
     return import_object(name, folder=Path.cwd(), field=option)
@@ -103,7 +103,7 @@ def with_workers(spec: Spec, workers: str | None) -> Spec:
     """The spec with other workers; the run file keeps the spec as it is written."""
     if workers is None:
         return spec
-    from testifai.scans.options import ScanOptions
+    from testifai.spec.options import ScanOptions
 
     told = {**dict(spec.scan), "workers": int(workers) if workers.isdecimal() else workers}
     return spec.model_copy(update={"scan": ScanOptions.of(told)})

@@ -29,7 +29,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Which of two models is more robust where: B against A, with intervals on the difference."""
-    from testifai.scans.stored import open_measured
+    from testifai.session.stored_runs import open_measured
     from testifai.tomogram.comparison import compare as compare_runs
 
     a, b = (open_measured(path) for path in (run_a, run_b))

@@ -21,9 +21,8 @@ def demo(
     """Run the embedded example: a LeNet-5 on digits, the first paper's twelve queries, in three ways."""
     from testifai.commands import example
     from testifai.present import terminal
-    from testifai.report.contents import gather
+    from testifai.report.contents import gather, read_stored
     from testifai.report.page import render
-    from testifai.report.stored import read_stored
     from testifai.support.files import write_bytes
     from testifai.support.progress import bar, status
 

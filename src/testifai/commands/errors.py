@@ -10,23 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from testifai.commands import completion
-from testifai.commands.common import (
-    ArityOption,
-    CombineOption,
-    Json,
-    Stopped,
-    own_function,
-    print_json,
-    say,
-    say_code,
-)
+from testifai.commands.common import ArityOption, CombineOption, Json, Stopped, own_function, print_json, say, say_code
 from testifai.errors import InputError
+from testifai.support.types import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from testifai.locality.comparison import Agreement
     from testifai.locality.local import Local
+    from testifai.locality.pairs import Agreement
     from testifai.locality.summary import Explanation
     from testifai.space import Space
 
@@ -79,7 +71,7 @@ def errors(
     from testifai.locality.explain import explain
     from testifai.locality.measure import from_run
     from testifai.present import errors_text
-    from testifai.scans.stored import open_run
+    from testifai.session.stored_runs import open_run
 
     _check_name("--html", html, ".html", ".htm")
     _check_name("--failures", failures, ".npz")
@@ -98,7 +90,7 @@ def errors(
     run = open_run(run_file)
     local = from_run(run) if local is None else local
     parts = arity or (1 if function is None else 2)
-    written: dict[str, Any] = {"run": str(run_file)}
+    written: Record = {"run": str(run_file)}
     if asked:
         _answer(local, asked, {"combine": function, "arity": arity}, written, as_json=as_json)
         return
@@ -110,16 +102,16 @@ def errors(
         agreement = subject.agreement(found, function, measured, run_file)
         written["measured"] = agreement.as_dict()
     if html is not None:
-        from testifai.report.errors import render
+        from testifai.report.error_page import render
         from testifai.support.files import write_bytes
 
         write_bytes(html, render(found, run_file.name).encode())
         written["html"] = str(html)
     if failures is not None:
         from testifai.locality.failures import export_failures
-        from testifai.scans import reopen
+        from testifai.session import stored_runs
 
-        data, space = reopen.source(run, source if from_spec else spec).data()
+        data, space = stored_runs.source(run, source if from_spec else spec).data()
         written |= {"failures": str(failures), "rows": export_failures(found, data, space, failures)}
     if as_json:
         print_json({**found.as_dict(), **written})
@@ -139,23 +131,23 @@ class _Subject:
     data: Any
     space: Space
     seed: int
-    options: dict[str, Any]
-    about: dict[str, Any]
+    options: Record
+    about: Record
 
     @classmethod
     def of(cls, spec: Path) -> _Subject:
-        from testifai.scans import loading
-        from testifai.scans.hashed import about
-        from testifai.scans.spec import read
+        from testifai.session import assembly
+        from testifai.session.provenance import about
+        from testifai.spec.parsing import read
 
         loaded = read(spec)
         say_code(loaded)
         folder = spec.resolve().parent
-        data = loading.data(loaded.data, folder)
+        data = assembly.data(loaded.data, folder)
         return cls(
-            loading.model(loaded.model, folder),
+            assembly.model(loaded.model, folder),
             data,
-            _each_alone(loading.space(loaded, folder)),
+            _each_alone(assembly.space(loaded, folder)),
             loaded.scan.seed,
             {"batch_size": loaded.scan.batch_size, "workers": loaded.scan.workers},
             about(loaded, folder, data),
@@ -174,8 +166,7 @@ class _Subject:
 
     def agreement(self, found: Explanation, combine: Any, pairs: int, run_file: Path) -> Agreement:
         """The system's robustness on inputs that the prediction does not rest on, beside it."""
-        from testifai.locality.comparison import agreement
-        from testifai.locality.pairs import composed
+        from testifai.locality.pairs import agreement, composed
 
         predicted = found.composed
         if predicted is None or found.local.sampled is None:
@@ -193,7 +184,7 @@ class _Subject:
 
     def _kept(self, measure: Callable[[Any], Measured], run_file: Path) -> Measured:
         """Measure into a run file that says where it comes from; an interrupt loses nothing."""
-        from testifai.runs import keys, own
+        from testifai.runs import keys, trusted_runs
         from testifai.runs.store import Store
         from testifai.support.progress import bar
 
@@ -205,7 +196,7 @@ class _Subject:
         with Store.create_or_open(run_file) as store:
             # Gates are about all inputs, and these are only those that the model gets right.
             store.put(**{**self.about, keys.GATES: []})
-            own.remember(store)
+            trusted_runs.remember(store)
         return found
 
 
@@ -214,9 +205,7 @@ def _beside(run_file: Path) -> Path:
     return run_file.with_name(f"{run_file.name.removesuffix('.db').removesuffix('.local')}.composed.db")
 
 
-def _answer(
-    local: Local, given: dict[str, str], system: dict[str, Any], written: dict[str, Any], *, as_json: bool
-) -> None:
+def _answer(local: Local, given: dict[str, str], system: Record, written: Record, *, as_json: bool) -> None:
     """What the network makes of what is given."""
     from testifai.locality.network import Network
     from testifai.present import errors_text
@@ -241,7 +230,7 @@ def _read_given(texts: list[str] | None) -> dict[str, str]:
     return given
 
 
-def _check_unused(option: str, others: dict[str, Any]) -> None:
+def _check_unused(option: str, others: Record) -> None:
     """Refuse options that would be ignored beside another."""
     for other, value in others.items():
         if value is not None:
@@ -257,7 +246,7 @@ def _each_alone(space: Space) -> Space:
     return Space({axis.name: (axis.perturbation, axis.levels or axis.severities) for axis in space.axes})
 
 
-def _check_options(source: Path, of_specs: dict[str, Any], of_runs: dict[str, Any]) -> None:
+def _check_options(source: Path, of_specs: Record, of_runs: Record) -> None:
     """Refuse options that would be ignored."""
     measured = source.suffix == ".toml"
     for option, given in (of_runs if measured else of_specs).items():

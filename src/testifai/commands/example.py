@@ -14,14 +14,15 @@ from rich.console import Console
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.models.onnx import OnnxModel
 from testifai.present import terminal
-from testifai.present.blocks import SHADES, blocks
-from testifai.scans import loading
-from testifai.scans.hashed import about
-from testifai.scans.session import Session
-from testifai.scans.spec import read
+from testifai.present.terminal import SHADES, blocks
+from testifai.session import assembly
+from testifai.session.provenance import about
+from testifai.session.session import Session
 from testifai.space import Space
+from testifai.spec.parsing import read
 from testifai.support.files import refuse_others, write_bytes
 from testifai.support.progress import Step
+from testifai.support.types import Record
 from testifai.tomogram import Answer, Tomogram, trust
 from testifai.tomogram.regions import RegionAnswer, worst_regions
 
@@ -47,7 +48,7 @@ class QueryRow:
     def error(self) -> float:
         return self.answer.robustness - self.truth
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON."""
         told = {"name": self.name, "query": self.query, "truth": self.truth, "error": self.error}
         return {**told, **self.answer.as_dict()}
@@ -77,7 +78,7 @@ class Way:
             return None
         return int(sum(row.answer.low <= row.truth <= row.answer.high for row in self.rows))
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON."""
         return {
             "inferences": self.tomogram.inferences,
@@ -107,7 +108,7 @@ class Demo:
         """How many times fewer inferences the small run made than the published method."""
         return self.published.tomogram.inferences / self.small.tomogram.inferences
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON."""
         return {
             "inputs": self.full.outcomes.inputs,
@@ -171,7 +172,7 @@ def specified(folder: Path, progress: Report | None) -> Tomogram:
     refuse_others(folder, (SPEC, RUN, PAGE), SPEC, text.encode())
     write_bytes(spec, text.encode())
     read_spec = read(spec)
-    session = loading.session(read_spec, folder.resolve())
+    session = assembly.session(read_spec, folder.resolve())
     tomogram = session.run(path, progress, about(read_spec, folder.resolve(), session.data))
     trust.keep(path, tomogram)
     return tomogram

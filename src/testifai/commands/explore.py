@@ -13,10 +13,10 @@ from testifai.commands import completion
 from testifai.commands.common import SpecOption, say, say_code
 from testifai.commands.serving import HostOption, OpenOption, PortOption, address_of, serve
 from testifai.errors import InputError
-from testifai.support.libraries import load
+from testifai.support.optional_imports import load
 
 if TYPE_CHECKING:
-    from testifai.app.beside import Beside
+    from testifai.app.explorer_process import Beside
 
 PORT = 8050
 
@@ -36,14 +36,14 @@ def explore(
     if len({path.resolve() for path in run_files}) < len(run_files):
         raise InputError("run files: the same file is named twice")
     if spec is not None:
-        from testifai.scans.spec import read
+        from testifai.spec.parsing import read
 
         say_code(read(spec))
     from testifai.app.state import Runs
 
     runs = Runs(run_files, spec)
-    from testifai.app.security import is_loopback, new_token
-    from testifai.app.server import build, listen
+    from testifai.app.server import build, is_loopback, new_token
+    from testifai.app.server import listen_for_pages as listen
 
     token = None if is_loopback(host) else new_token()
     server = listen(build(runs, token), host, port)
@@ -62,6 +62,6 @@ def need_dash() -> None:
 
 def page_beside(run_file: Path) -> Beside:
     """The page of a run that is being made; what it says is not for standard output, which may be JSON."""
-    from testifai.app.beside import Beside
+    from testifai.app.explorer_process import Beside
 
     return Beside(run_file, PORT, partial(say, err=True))

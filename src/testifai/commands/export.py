@@ -29,10 +29,10 @@ def export(
 ) -> None:
     """Write a run's table, its recorded grid, its boxes, or the perturbed inputs of a configuration."""
     from testifai.present import export as files
-    from testifai.scans.stored import open_measured, open_run
+    from testifai.session.stored_runs import open_measured, open_run
 
     if inputs is not None:
-        from testifai.scans.reopen import reopen
+        from testifai.session.stored_runs import reopen
 
         session = reopen(run_file, spec)
         count = files.write_inputs(session.subject, _sigma(inputs), out, limit)
@@ -44,7 +44,7 @@ def export(
         count = files.write_boxes(open_run(run_file), out)
         message = f"Wrote {count:,} boxes to {out}"
     elif out.suffix == ".parquet":
-        from testifai.present.dataframes import write_parquet
+        from testifai.present.export import write_parquet
 
         tomogram = open_measured(run_file)
         write_parquet(tomogram, out)

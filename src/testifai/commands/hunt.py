@@ -13,7 +13,7 @@ from testifai.commands.common import Json, RunFile, SpecOption, print_json, say,
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
-    from testifai.scans.hunting import Hunt
+    from testifai.session.hunting import Hunt
     from testifai.space import Space
 
 
@@ -31,10 +31,9 @@ def hunt(
     as_json: Json = False,
 ) -> None:
     """Run the trials that are likeliest to fail by what the run knows; its file and its estimates stay as they are."""
-    from testifai.scans import hunting
-    from testifai.scans.reopen import reopen
-    from testifai.scans.spec import read
-    from testifai.scans.stored import open_measured
+    from testifai.session import hunting
+    from testifai.session.stored_runs import open_measured, reopen
+    from testifai.spec.parsing import read
     from testifai.support.files import write_bytes
     from testifai.support.progress import status
 

@@ -18,8 +18,8 @@ def independence(
     as_json: Json = False,
 ) -> None:
     """Whether perturbations act independently, pair by pair, and where products of rates would mislead."""
-    from testifai.scans.stored import open_measured
-    from testifai.tomogram.independence import analyse, lines
+    from testifai.session.stored_runs import open_measured
+    from testifai.tomogram.interactions import analyse, lines
 
     result = analyse(open_measured(run_file), seed=seed)
     if as_json:

@@ -31,7 +31,7 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Look at a model and a data set, check that they fit, and write a commented spec that runs."""
-    from testifai.scans.init import Told, write_spec
+    from testifai.wizard.init import Told, write_spec
 
     names = tuple(one.strip() for one in classes.split(",")) if classes else ()
     told = Told(target, tuple(trusted or ()), None if size is None else _size(size), names, task)

@@ -11,7 +11,7 @@ import typer
 from testifai.commands import completion
 from testifai.commands.common import say
 from testifai.commands.serving import HostOption, OpenOption, PortOption, address_of, serve
-from testifai.support.libraries import load
+from testifai.support.optional_imports import load
 
 PORT = 8051
 
@@ -41,18 +41,16 @@ def label(
     """Label inputs one after the other in the browser, by keys; every answer is in the file at once. Ctrl-C ends it."""
     if find_spec("flask") is None:
         load("flask", extra="app")  # which says how to get it
-    from testifai.operational.filling import Filling
+    from testifai.operational.input_previews import KeptInputs
+    from testifai.operational.labelling import Filling
     from testifai.operational.rounds import selection_for
-    from testifai.operational.shown import KeptInputs
     from testifai.runs.lock import Lock
 
     chosen = selection_for(file, selection)
     lock = Lock(file, "file", "copy the file to a folder of yours")
     try:
-        from testifai.app.label_server import build
-        from testifai.app.labelling import Labelling
-        from testifai.app.listening import listen
-        from testifai.app.security import is_loopback, new_token
+        from testifai.app.labelling import Labelling, build
+        from testifai.app.server import is_loopback, listen, new_token
 
         labelling = Labelling(
             Filling(file, chosen.classes), KeptInputs(file, chosen.tag),

@@ -20,10 +20,10 @@ def merge(
     as_json: Json = False,
 ) -> None:
     """Merge partial runs of the same spec made on different machines."""
-    from testifai.present.facts import facts
+    from testifai.present.terminal import facts
     from testifai.runs.merge import merge as merge_runs
-    from testifai.scans.environment import notes
-    from testifai.scans.stored import open_run
+    from testifai.session.observers import notes
+    from testifai.session.stored_runs import open_run
 
     merge_runs(run_files, out)
     tomogram = open_run(out)

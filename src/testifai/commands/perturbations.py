@@ -10,6 +10,7 @@ import typer
 from testifai.commands import completion
 from testifai.commands.common import Json, print_json, say
 from testifai.errors import InputError
+from testifai.support.types import Record
 
 
 def perturbations(
@@ -28,9 +29,9 @@ def perturbations(
 ) -> None:
     """List the perturbations that can be used by name, or draw what they do."""
     from testifai import perturb
+    from testifai.data.image_io import read_image
     from testifai.perturb import registry
     from testifai.present import contact_sheets as sheets
-    from testifai.support.images import read_image
 
     for option, given in (("--image", image), ("--sigma", sigma)):
         if given and preview is None:
@@ -62,7 +63,7 @@ def perturbations(
         say(f"Wrote {preview}")
 
 
-def _perturbation_facts(one: Any) -> dict[str, Any]:
+def _perturbation_facts(one: Any) -> Record:
     from testifai.perturb import describe, registry
 
     return {

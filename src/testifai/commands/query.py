@@ -24,9 +24,9 @@ def query(
 ) -> None:
     """The mean robustness over the tests that an expression selects."""
     from testifai.present import terminal
-    from testifai.scans.stored import open_measured
+    from testifai.session.stored_runs import open_measured
     from testifai.support.progress import status
-    from testifai.tomogram.distances import distance
+    from testifai.tomogram.regression_errors import distance
 
     tomogram = open_measured(run_file)
     if score == PRECISION and PRECISION not in tomogram.scores:

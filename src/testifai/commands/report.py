@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from testifai.commands.common import Json, RunFile, Score, SpecOption, print_json, say
 from testifai.errors import InputError
+from testifai.support.types import Record
 
 if TYPE_CHECKING:
     from testifai.gates.verdicts import Verdict
@@ -34,9 +35,9 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write a run as one self-contained page; also as Markdown, JUnit XML, PDF. Exit code 1 if a gate does not hold."""
+    from testifai.report.contents import read_stored
     from testifai.report.pdf import require_chromium
-    from testifai.report.stored import read_stored
-    from testifai.report.swept import gather_sweeps
+    from testifai.report.sweep_report import gather_sweeps
 
     page = out or run_file.with_suffix(".html")
     outputs = {"--out": page, "--md": markdown, "--junit": junit, "--pdf": pdf}
@@ -45,7 +46,7 @@ def report(
         require_chromium()
     if spec is not None:
         from testifai.commands.common import say_code
-        from testifai.scans.spec import read
+        from testifai.spec.parsing import read
 
         say_code(read(spec))
     stored = read_stored(run_file)
@@ -53,7 +54,7 @@ def report(
     if swept is not None:
         if junit is not None:
             raise InputError(f"--junit: {run_file.name} holds sweeps only, which have no gates; leave it out")
-        from testifai.report import swept as sweeps
+        from testifai.report import sweep_report as sweeps
 
         written = _write(outputs, {"--out": sweeps.render(swept), "--md": sweeps.markdown(swept)})
         _say(written, swept.as_dict(), (), as_json=as_json)
@@ -109,7 +110,7 @@ def _write(outputs: dict[str, Path | None], texts: dict[str, str]) -> list[Path]
     return written
 
 
-def _say(written: list[Path], facts: dict[str, Any], verdicts: Sequence[Verdict], *, as_json: bool) -> None:
+def _say(written: list[Path], facts: Record, verdicts: Sequence[Verdict], *, as_json: bool) -> None:
     """Where everything is, and how each gate stands."""
     if as_json:
         print_json({**facts, "written": [str(path) for path in written]})

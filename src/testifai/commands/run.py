@@ -39,13 +39,12 @@ def run(
 ) -> None:
     """Run a spec; the same command continues an interrupted run. Exit code 1 if a gate does not hold."""
     from testifai.gates.verdicts import judge
+    from testifai.identity.input_hashes import recall_files
     from testifai.present import terminal
-    from testifai.present.facts import facts
-    from testifai.scans import loading
-    from testifai.scans.hashed import about
-    from testifai.scans.identity import recall_files
-    from testifai.scans.ran import noted
-    from testifai.scans.spec import read
+    from testifai.present.terminal import facts
+    from testifai.session import assembly
+    from testifai.session.provenance import about, noted
+    from testifai.spec.parsing import read
     from testifai.support.progress import bar, status
     from testifai.tomogram import trust
 
@@ -53,7 +52,7 @@ def run(
         need_dash()
     read_spec = read(spec)
     say_code(read_spec)
-    session = loading.session(with_workers(read_spec, workers), spec.resolve().parent, part=_part(part))
+    session = assembly.session(with_workers(read_spec, workers), spec.resolve().parent, part=_part(part))
     path = out or spec.with_suffix(".db")
     recall_files(session.data, path)
     check_gates(read_spec, session)

@@ -12,6 +12,7 @@ import typer
 from testifai.commands import completion
 from testifai.commands.common import Json, SpecFile, WorkersOption, print_json, say, say_code, with_workers
 from testifai.errors import InputError
+from testifai.support.types import Record
 
 if TYPE_CHECKING:
     from testifai.operational.rounds import Written
@@ -61,8 +62,8 @@ def select(
     the next round once the first is filled in.
     """
     from testifai.operational import rounds, selection
-    from testifai.scans import loading
-    from testifai.scans.spec import read
+    from testifai.session import assembly
+    from testifai.spec.parsing import read
 
     rounds.check_out(out)
     options = {"balance": balance, "threshold": _number_or_word(threshold), "share": _number_or_word(share)}
@@ -73,8 +74,8 @@ def select(
     say_code(loaded)
     folder = spec.resolve().parent
     seed = loaded.scan.seed if seed is None else seed
-    data = loading.data(loaded.data, folder)
-    model = loading.model(loaded.model, folder)
+    data = assembly.data(loaded.data, folder)
+    model = assembly.model(loaded.model, folder)
     labels = {} if known is None else _known(known, data)
     if out.exists():
         collected = rounds.continued(out, described, tests, seed, model, data)
@@ -130,7 +131,7 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
-def _facts(written: Written, chosen: Selection) -> dict[str, Any]:
+def _facts(written: Written, chosen: Selection) -> Record:
     return {
         "out": str(written.path),
         "sheet": None if written.sheet is None else str(written.sheet),

@@ -24,12 +24,13 @@ def show(
     as_json: Json = False,
 ) -> None:
     """A run in a page: by order, by severity, by class, the worst tests."""
+    from testifai.identity.environment import recorded
     from testifai.present import terminal
-    from testifai.present.facts import facts
-    from testifai.scans.environment import notes, recorded
-    from testifai.scans.stored import open_measured, open_run
-    from testifai.support.plain import plain
-    from testifai.tomogram.precedence import precedences
+    from testifai.present.terminal import facts
+    from testifai.session.observers import notes
+    from testifai.session.stored_runs import open_measured, open_run
+    from testifai.support.serialization import plain
+    from testifai.tomogram.interactions import precedences
 
     if by is not None:
         _show_by(open_measured(run_file).scored(score), by, as_json)
@@ -58,8 +59,8 @@ def show(
 def _show_by(tomogram: Any, by: str, as_json: bool) -> None:
     """One table of a run."""
     from testifai.present import terminal
-    from testifai.present.folding import folded
-    from testifai.support.plain import plain
+    from testifai.present.terminal import folded
+    from testifai.support.serialization import plain
 
     makers = {
         "order": (terminal.by_order, tomogram.by_order),

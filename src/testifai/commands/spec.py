@@ -21,8 +21,8 @@ def spec(
 ) -> None:
     """What a spec may say: every table and field, what it takes and what it means."""
     from testifai.errors import InputError
-    from testifai.scans import schema as schemas
-    from testifai.scans.spec_fields import tables
+    from testifai.spec import json_schema as schemas
+    from testifai.spec.json_schema import tables
 
     if schema:
         if table is not None:

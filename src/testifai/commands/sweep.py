@@ -25,6 +25,7 @@ from testifai.commands.common import (
     with_workers,
 )
 from testifai.errors import InputError
+from testifai.support.types import Record
 
 
 def sweep(
@@ -57,8 +58,8 @@ def sweep(
 ) -> None:
     """Sweep a perturbation's continuous level; the same command continues an interrupted sweep."""
     from testifai.runs.store import Store
-    from testifai.scans import loading
-    from testifai.scans.spec import read
+    from testifai.session import assembly
+    from testifai.spec.parsing import read
 
     if drops and threshold:
         raise InputError("--drops: severities are placed by drops, not by thresholds; leave out --threshold")
@@ -69,7 +70,7 @@ def sweep(
     say_code(read_spec)
     chosen = _chosen(read_spec, folder, perturbation)
     ends = _ends(levels, len(chosen))
-    options: dict[str, Any] = {
+    options: Record = {
         "levels": ends,
         "curvature": _curvature(curvature),
         "points": points,
@@ -78,15 +79,15 @@ def sweep(
     if not drops:
         options |= {"threshold": threshold or [0.8], "method": method}
     subject = _Subject(
-        loading.model(read_spec.model, folder),
-        loading.data(read_spec.data, folder),
+        assembly.model(read_spec.model, folder),
+        assembly.data(read_spec.data, folder),
         read_spec.scan,
-        loading.oracle(read_spec.scan.oracle, folder),
+        assembly.oracle(read_spec.scan.oracle, folder),
     )
     if arity or combine:
         chosen = subject.compose(chosen, arity or 2, None if combine is None else own_function(combine, "--combine"))
     path = out or spec.with_suffix(".db")
-    found: dict[str, Any] = {}
+    found: Record = {}
     with Store.create_or_open(path) as store:
         for axis, one in chosen.items():
             found[axis] = subject.swept(store, axis, one, options, drops)
@@ -111,7 +112,7 @@ class _Subject:
         }  # fmt: skip
         self.population = scan.population
 
-    def compose(self, chosen: dict[str, Any], arity: int, combine: Any) -> dict[str, Any]:
+    def compose(self, chosen: Record, arity: int, combine: Any) -> Record:
         """Sweep a system of parts in place of the model: its perturbations for those chosen."""
         from testifai.locality.composite import composite
 
@@ -119,7 +120,7 @@ class _Subject:
         self.model, self.data = system.model, system.data
         return {axis: system.under(one) for axis, one in chosen.items()}
 
-    def swept(self, store: Any, axis: str, perturbation: Any, options: dict[str, Any], drops: Any) -> Any:
+    def swept(self, store: Any, axis: str, perturbation: Any, options: Record, drops: Any) -> Any:
         """The sweeps of one perturbation, or its table of severities."""
         from testifai.sweeps import calibrate, sweep_model
         from testifai.sweeps.storage import SweepRecord
@@ -143,10 +144,10 @@ class _Subject:
         record.finish(found)
         return found
 
-    def _identity(self, perturbation: Any) -> dict[str, Any]:
+    def _identity(self, perturbation: Any) -> Record:
         """All that decides the outcomes at a level."""
-        from testifai.scans.identity import CODE, own_code
-        from testifai.scans.regression import judged
+        from testifai.identity.input_hashes import CODE, own_code
+        from testifai.session.compatibility import judged
 
         _, oracle = judged(self.model, self.data, self.options["oracle"])
         code = own_code({perturbation.name: perturbation}, oracle)
@@ -161,12 +162,12 @@ class _Subject:
         }
 
 
-def _chosen(spec: Any, folder: Path, asked: list[str] | None) -> dict[str, Any]:
+def _chosen(spec: Any, folder: Path, asked: list[str] | None) -> Record:
     """The perturbations to sweep, by the name of their axis or their own."""
     from testifai import perturb
-    from testifai.scans import loading
+    from testifai.session import assembly
 
-    axes = {name: loading.axis(name, part, folder) for name, part in spec.axes().items()}
+    axes = {name: assembly.axis(name, part, folder) for name, part in spec.axes().items()}
     if asked:
         return {name: axes[name] if name in axes else perturb.get(name) for name in asked}
     chosen = {name: one for name, one in axes.items() if one.levels is not None}
@@ -205,7 +206,7 @@ def _progress(axis: str) -> Iterator[Callable[[Any], None]]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from testifai.support.printable import printable
+    from testifai.support.formatting import printable
 
     levels, inferences, axis = set(), 0, printable(axis)
     console = Console(stderr=True)
@@ -222,7 +223,7 @@ def _progress(axis: str) -> Iterator[Callable[[Any], None]]:
         yield step
 
 
-def _draw(plot: Path, found: dict[str, Any]) -> list[Path]:
+def _draw(plot: Path, found: Record) -> list[Path]:
     """A picture for every sweep; more than one are told apart by their names."""
     sweeps = [(axis, one) for axis, result in found.items() for one in _sweeps(result)]
     drawn = []
@@ -241,7 +242,7 @@ def _facts(result: Any) -> Any:
     return [one.as_dict() for one in result] if isinstance(result, tuple) else result.as_dict()
 
 
-def _show(found: dict[str, Any], path: Path, drawn: list[Path]) -> None:
+def _show(found: Record, path: Path, drawn: list[Path]) -> None:
     from testifai.present import terminal
 
     console = terminal.console()

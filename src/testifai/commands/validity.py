@@ -28,8 +28,8 @@ def validity(
 ) -> None:
     """Robustness among plausible inputs and among the others, for several limits on quality."""
     from testifai.present import terminal
-    from testifai.present.validity_sheets import write_examples
-    from testifai.scans.stored import open_measured
+    from testifai.present.contact_sheets import write_examples
+    from testifai.session.stored_runs import open_measured
     from testifai.tomogram import limits
 
     if out is not None and not examples:
@@ -40,8 +40,8 @@ def validity(
     found = limits.limits(tomogram, wanted)
     sheet = None
     if examples:
-        from testifai.scans.reopen import reopen
-        from testifai.scans.spec import read
+        from testifai.session.stored_runs import reopen
+        from testifai.spec.parsing import read
 
         if spec is not None:
             say_code(read(spec))

@@ -28,13 +28,13 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Write what a formal verifier takes: perturbations of one input and the model as ONNX, the property as VNN-LIB."""
-    from testifai.scans import loading
-    from testifai.scans.spec import read
-    from testifai.verification.handover import of_session
+    from testifai.session import assembly
+    from testifai.spec.parsing import read
+    from testifai.verification.export import of_session
 
     read_spec = read(spec)
     say_code(read_spec)
-    session = loading.session(read_spec, spec.resolve().parent)
+    session = assembly.session(read_spec, spec.resolve().parent)
     found = of_session(session, index=index, region=region, levels=_levels(level), rounded=rounded)
     written = found.write(out)
     if as_json:

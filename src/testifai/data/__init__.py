@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data.arrays import Data, Inputs, from_arrays
-from testifai.data.base import DataPart
+from testifai.data.dataset import Data, DataPart, Inputs, from_arrays
 from testifai.data.detect import detect
+from testifai.data.framework_datasets import from_dataset, is_dataset
 from testifai.data.lazy import LazyInputs
-from testifai.data.objects import from_dataset, is_dataset
 from testifai.data.tabular import from_columns, from_frame, is_frame
 from testifai.errors import InputError
 from testifai.support.batches import Batch, take
-from testifai.support.fields import make_part
+from testifai.support.options_base import make_part
 from testifai.support.registry import Registry
 
 __all__ = [
@@ -47,13 +46,13 @@ LOADERS = Registry(
         "npz": "testifai.data.npz:NpzPart",
         "idx": "testifai.data.idx:IdxPart",
         "cifar": "testifai.data.cifar:CifarPart",
-        "folder": "testifai.data.folder:FolderPart",
+        "folder": "testifai.data.image_folder:FolderPart",
         "coco": "testifai.data.coco:CocoPart",
         "yolo": "testifai.data.yolo:YoloPart",
         "masks": "testifai.data.masks:MasksPart",
-        "csv": "testifai.data.tables:CsvPart",
-        "tsv": "testifai.data.tables:TsvPart",
-        "jsonl": "testifai.data.tables:JsonlPart",
+        "csv": "testifai.data.text_tables:CsvPart",
+        "tsv": "testifai.data.text_tables:TsvPart",
+        "jsonl": "testifai.data.text_tables:JsonlPart",
         "table": "testifai.data.tabular:TablePart",
         "python": "testifai.data.python:PythonDataPart",
     },

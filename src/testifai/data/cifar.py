@@ -13,13 +13,12 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data.arrays import Data, from_arrays
-from testifai.data.base import DataPart
+from testifai.data.dataset import Data, DataPart, from_arrays
 from testifai.data.lazy import LazyInputs
-from testifai.data.mapped import MappedFile
+from testifai.data.memory_map import MappedFile
 from testifai.errors import InputError
-from testifai.support import checks
-from testifai.support.fields import Count, File
+from testifai.support import validation
+from testifai.support.options_base import Count, File
 
 _PIXELS = 3 * 32 * 32
 _LABEL_BYTES = {10: 1, 100: 2}
@@ -97,7 +96,7 @@ def load_cifar(
 
 def _files(path: Path | Sequence[Path], split: str | None) -> list[Path]:
     if split is not None:
-        checks.choice("data: split", split, get_args(Split))
+        validation.choice("data: split", split, get_args(Split))
     if not isinstance(path, str | Path):
         files = [Path(one) for one in path]
     elif Path(path).is_dir():

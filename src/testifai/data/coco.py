@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from testifai.data.arrays import Data
-from testifai.data.base import DataPart
-from testifai.data.boxed import boxed_photographs
+from testifai.data.annotations import COLUMNS, Boxes
+from testifai.data.dataset import Data, DataPart
+from testifai.data.photographs import boxed_photographs
 from testifai.errors import InputError
-from testifai.support.boxes import COLUMNS, Boxes
-from testifai.support.fields import File
+from testifai.support.options_base import File
+from testifai.support.types import RecordLike
 
 PARTS = ("images", "annotations", "categories")
 
@@ -98,7 +98,7 @@ def _file(path: Path) -> Path:
     return found[0]
 
 
-def _read(file: Path) -> Mapping[str, Any]:
+def _read(file: Path) -> RecordLike:
     try:
         text = file.read_text(encoding="utf-8")
         table = json.loads(text) if text.strip() else None
@@ -118,7 +118,7 @@ _NEEDED = {
 }
 
 
-def _rows(table: Mapping[str, Any], part: str, file: Path) -> Sequence[Mapping[str, Any]]:
+def _rows(table: RecordLike, part: str, file: Path) -> Sequence[RecordLike]:
     rows = table.get(part)
     if not isinstance(rows, list) or (not rows and part != "annotations"):
         found = ", ".join(map(str, list(table)[:8])) or "nothing"
@@ -130,7 +130,7 @@ def _rows(table: Mapping[str, Any], part: str, file: Path) -> Sequence[Mapping[s
     return rows
 
 
-def _box(one: Mapping[str, Any], label: int, file: Path) -> list[float]:
+def _box(one: RecordLike, label: int, file: Path) -> list[float]:
     """A row of boxes; COCO has corner, width and height."""
     try:
         left, top, width, height = map(float, one["bbox"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from testifai.data.coco import coco_files, is_coco
-from testifai.data.listing import has_images
+from testifai.data.image_files import has_images
 from testifai.data.tabular import is_table
 from testifai.data.yolo import is_yolo
 from testifai.errors import InputError

@@ -8,18 +8,17 @@ import struct
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from testifai.data.arrays import Data, from_arrays
-from testifai.data.base import DataPart
+from testifai.data.class_names import ClassNames, numbered
+from testifai.data.dataset import Data, DataPart, from_arrays
 from testifai.data.detect import is_idx
-from testifai.data.mapped import MappedInputs
-from testifai.data.naming import ClassNames, numbered
+from testifai.data.memory_map import MappedInputs
 from testifai.errors import InputError
-from testifai.support.fields import File
+from testifai.support.options_base import File
+from testifai.support.types import Array
 
 _DTYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
@@ -54,7 +53,7 @@ def load_idx(path: Path, labels: str | Path | None = None, classes: Sequence[str
     return from_arrays(read_idx(images), targets, classes, name=images.name)
 
 
-def read_idx(path: Path) -> NDArray[Any] | MappedInputs:
+def read_idx(path: Path) -> Array | MappedInputs:
     """The array in one IDX file."""
     if not path.is_file():
         raise InputError(f"data: {path} does not exist" if not path.exists() else f"data: {path} is not a file")

@@ -1,7 +1,7 @@
 """Labels in the forms people keep them in, turned into the two the oracles know.
 
 One label per input becomes integers (N,), several per input become 0/1 rows (N, classes), boxes on images
-(N, boxes, 6): see `support.boxes`.
+(N, boxes, 6): see `data.annotations`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.data.annotations import (
+    CLASS,
+    MOST_CLASSES,
+    NONE,
+    Boxes,
+    are_boxes,
+    are_label_maps,
+    are_records,
+    from_records,
+)
 from testifai.errors import InputError, suggest
-from testifai.support import label_maps
-from testifai.support.box_records import are_records, from_records
-from testifai.support.boxes import CLASS, NONE, Boxes, are_boxes
-from testifai.support.label_maps import are_label_maps
+from testifai.support.types import Array
 
 Classes = tuple[str, ...] | None
 
 
-def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -> tuple[NDArray[Any], Classes]:
+def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -> tuple[Array, Classes]:
     """Labels as an array, with class names where the labels were words.
 
     Integers stay; words become class indexes (in the order of `classes`, else sorted); a list of sets or a
@@ -58,7 +65,7 @@ def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -
     return _from_numbers(array, names)
 
 
-def _as_array(labels: Any) -> NDArray[Any]:
+def _as_array(labels: Any) -> Array:
     try:
         # As objects: NumPy's own strings lose NUL characters at their end.
         are_words = isinstance(labels, list | tuple) and all(isinstance(one, str) for one in labels)
@@ -72,7 +79,7 @@ def _check_count(found: int, count: int) -> None:
         raise InputError(f"labels: {found} labels for {count} inputs; there must be one per input")
 
 
-def _from_words(array: NDArray[Any], names: Classes) -> tuple[NDArray[Any], Classes]:
+def _from_words(array: Array, names: Classes) -> tuple[Array, Classes]:
     if array.ndim != 1 or not all(isinstance(word, str) for word in array):
         raise InputError("labels: are neither numbers nor words; accepted: integers, strings, sets or a 0/1 table")
     words = [str(word) for word in array]
@@ -81,7 +88,7 @@ def _from_words(array: NDArray[Any], names: Classes) -> tuple[NDArray[Any], Clas
     return np.array([_position(word, index) for word in words], dtype=np.int64), names
 
 
-def _from_sets(sets: Sequence[Any], names: Classes) -> tuple[NDArray[Any], Classes]:
+def _from_sets(sets: Sequence[Any], names: Classes) -> tuple[Array, Classes]:
     members = {member for one in sets for member in one}
     if members and all(isinstance(member, str) for member in members):
         names = names or tuple(sorted(members))
@@ -101,7 +108,7 @@ def _from_sets(sets: Sequence[Any], names: Classes) -> tuple[NDArray[Any], Class
     return table, names
 
 
-def _checked_boxes(boxes: Boxes, names: Classes) -> tuple[NDArray[Any], Classes]:
+def _checked_boxes(boxes: Boxes, names: Classes) -> tuple[Array, Classes]:
     highest = int(boxes[..., CLASS].max(initial=NONE))
     if highest == NONE:
         raise InputError("labels: not one box on any image; leave labels out to compare with what is found clean")
@@ -110,11 +117,11 @@ def _checked_boxes(boxes: Boxes, names: Classes) -> tuple[NDArray[Any], Classes]
     return boxes.astype(np.float32, copy=False), names
 
 
-def _checked_maps(maps: NDArray[Any]) -> NDArray[np.int16]:
+def _checked_maps(maps: Array) -> NDArray[np.int16]:
     low, high = int(maps.min(initial=0)), int(maps.max(initial=0))
-    if low < 0 or high > label_maps.MOST:
+    if low < 0 or high > MOST_CLASSES:
         wrong = low if low < 0 else high
-        raise InputError(f"labels: {wrong} is no class of a pixel; accepted: 0 … {label_maps.MOST}")
+        raise InputError(f"labels: {wrong} is no class of a pixel; accepted: 0 … {MOST_CLASSES}")
     return maps.astype(np.int16)
 
 
@@ -124,7 +131,7 @@ def _position(word: str, index: dict[str, int]) -> int:
     return index[word]
 
 
-def _from_numbers(array: NDArray[Any], names: Classes) -> tuple[NDArray[Any], Classes]:
+def _from_numbers(array: Array, names: Classes) -> tuple[Array, Classes]:
     if array.dtype.kind not in "biuf":
         raise InputError(f"labels: dtype {array.dtype} is not accepted; integers, strings, sets or a 0/1 table are")
     if array.dtype.kind == "f" and not np.isfinite(array).all():

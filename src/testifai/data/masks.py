@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from testifai.data.arrays import Data, from_arrays
-from testifai.data.base import DataPart
-from testifai.data.image_files import ImageFiles, is_grey, read_bytes
-from testifai.data.listing import Listed
-from testifai.data.listing import images as listed
+from testifai.data.dataset import Data, DataPart, from_arrays
+from testifai.data.image_files import ImageFiles, Listed, is_grey, read_bytes
+from testifai.data.image_files import images as listed
 from testifai.errors import InputError
-from testifai.support.fields import File, Words
-from testifai.support.libraries import cv2
+from testifai.support.optional_imports import cv2
+from testifai.support.options_base import File, Words
+from testifai.support.types import Array
 
 
 class MasksPart(DataPart):
@@ -53,7 +51,7 @@ def load_masks(path: str | Path, images: str | Path | None = None, classes: Sequ
     return from_arrays(files, maps, classes, name=folder.name)
 
 
-def _mask(file: Path, image: str, size: tuple[int, int]) -> NDArray[Any]:
+def _mask(file: Path, image: str, size: tuple[int, int]) -> Array:
     if not file.is_file():
         raise InputError(f"data: {file} does not exist; the label map of {image} is looked for there")
     mask = cv2.imdecode(read_bytes(file), cv2.IMREAD_UNCHANGED)
@@ -64,7 +62,7 @@ def _mask(file: Path, image: str, size: tuple[int, int]) -> NDArray[Any]:
             f"data: {file} is in colour; a label map is grey, 8 or 16 bits, its greys the numbers of classes "
             "(of a .png with a palette save the numbers: Image.fromarray(numpy.array(Image.open(file))))"
         )
-    pixels: NDArray[Any] = np.asarray(mask).reshape(mask.shape[:2])
+    pixels: Array = np.asarray(mask).reshape(mask.shape[:2])
     if pixels.shape != size:
         raise InputError(
             f"data: {file} is {pixels.shape[0]}×{pixels.shape[1]}, the first image {size[0]}×{size[1]}; "

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from testifai.data.arrays import Data, from_arrays
-from testifai.data.base import DataPart
-from testifai.data.mapped import MappedInputs
-from testifai.data.naming import ClassNames, numbered
+from testifai.data.class_names import ClassNames, numbered
+from testifai.data.dataset import Data, DataPart, from_arrays
+from testifai.data.memory_map import MappedInputs
 from testifai.errors import InputError, suggest
-from testifai.support.fields import File
+from testifai.support.options_base import File
+from testifai.support.types import Array
 
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of a zip member: the lengths of its name and of its extra field
 
@@ -62,7 +61,7 @@ def load_npz(path: Path, x: str | None = None, y: str | None = None, classes: Se
     return from_arrays(inputs, labels, classes, name=path.name)
 
 
-def read_member(path: Path, archive: zipfile.ZipFile, member: str) -> NDArray[Any] | MappedInputs:
+def read_member(path: Path, archive: zipfile.ZipFile, member: str) -> Array | MappedInputs:
     """One array: mapped from the file where it is stored as it is, else decompressed into memory."""
     info = archive.getinfo(member)
     with archive.open(info) as stream:
@@ -76,7 +75,7 @@ def read_member(path: Path, archive: zipfile.ZipFile, member: str) -> NDArray[An
         # Texts are taken apart at once; numbers may stay in the file.
         if info.compress_type != zipfile.ZIP_STORED or 0 in shape or not shape or dtype.kind not in "biuf":
             stream.seek(0)
-            array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+            array: Array = np.lib.format.read_array(stream, allow_pickle=False)
             return array
     with path.open("rb") as file:
         file.seek(info.header_offset)

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from testifai.data import wrap
-from testifai.data.arrays import Data
-from testifai.data.base import DataPart
+from testifai.data.dataset import Data, DataPart
 from testifai.errors import InputError
-from testifai.support.own_code import ANY_FAULT, import_object
+from testifai.support.user_code import ANY_FAULT, import_object
 
 
 class PythonDataPart(DataPart):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from testifai.data.arrays import Data
+from testifai.data.dataset import Data
 from testifai.data.npz import load_npz
 from testifai.errors import InputError
 

@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from testifai.data.arrays import Data, from_arrays
-from testifai.data.base import DataPart
-from testifai.data.cells import Raw, encode, read_words
-from testifai.data.columns import LABELS, TEXTS, choose, is_number
+from testifai.data.dataset import Data, DataPart, from_arrays
 from testifai.data.labels import read_labels
-from testifai.data.reading import existing, reading
+from testifai.data.table_columns import LABELS, TEXTS, Column, Raw, choose, encode, is_number, learn, read_words
 from testifai.errors import InputError, suggest
-from testifai.support import libraries
-from testifai.support.fields import File
-from testifai.support.tables import Column, learn
+from testifai.support import optional_imports
+from testifai.support.files import existing, reading
+from testifai.support.options_base import File
+from testifai.support.types import Floats, RecordLike
 
 NO_TARGET = ""
 LOOKED_AT = 200  # rows that tell a table from texts
@@ -95,7 +92,7 @@ def from_columns(
         encode(one, columns[one], category=one in categories, missing=missing, values=(values or {}).get(one))
         for one in chosen
     ]
-    rows: NDArray[np.float64] = np.stack([numbers for _, numbers in made], axis=1)
+    rows: Floats = np.stack([numbers for _, numbers in made], axis=1)
     if not len(rows):
         raise InputError(f"data: {name}: has no rows; at least one is needed")
     schema = learn([column for column, _ in made], rows, missing)
@@ -131,7 +128,7 @@ def from_frame(frame: Any, labels: Any = None, **options: Any) -> Data:
     return _from_either(columns, labels, {"values": values, **options})
 
 
-def _from_either(columns: Mapping[str, Any], labels: Any, options: Mapping[str, Any]) -> Data:
+def _from_either(columns: RecordLike, labels: Any, options: RecordLike) -> Data:
     """Columns as texts and labels, or as a table."""
     labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
     asked = options.keys() - {"values"}
@@ -224,7 +221,7 @@ def _target(target: str, raw: Raw, name: str) -> Any:
     return _words(column, numbers) if column.kind == "category" else numbers
 
 
-def _words(column: Column, codes: NDArray[np.float64]) -> list[str]:
+def _words(column: Column, codes: Floats) -> list[str]:
     return [str(column.values[int(code)]) for code in codes]
 
 
@@ -266,8 +263,8 @@ def _check_names(names: Sequence[str], path: Path) -> None:
 
 
 def _from_parquet(path: Path, most: int | None) -> dict[str, Raw]:
-    arrow = libraries.load("pyarrow", extra="parquet")
-    parquet = libraries.load("pyarrow.parquet", extra="parquet")
+    arrow = optional_imports.load("pyarrow", extra="parquet")
+    parquet = optional_imports.load("pyarrow.parquet", extra="parquet")
     try:
         table = parquet.read_table(path)
     except (arrow.ArrowException, OSError) as error:

@@ -10,14 +10,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from testifai.data.arrays import Data
-from testifai.data.base import DataPart
-from testifai.data.boxed import boxed_photographs
-from testifai.data.listing import Listed, images
-from testifai.data.photographs import photographs
+from testifai.data.annotations import COLUMNS, Boxes
+from testifai.data.dataset import Data, DataPart
+from testifai.data.image_files import Listed, images
+from testifai.data.photographs import boxed_photographs, photographs
 from testifai.errors import InputError
-from testifai.support.boxes import COLUMNS, Boxes
-from testifai.support.fields import File, Words
+from testifai.support.options_base import File, Words
 
 ACCEPTED = "class x y width height, the last four as shares of the image, 0 … 1"
 

@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 
 from testifai.data import Data, LazyInputs
+from testifai.engine.batch_size import default_workers
+from testifai.engine.worker_pool import Threads, Workers
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.support.batches import are_images, are_texts
+from testifai.support.registry import make
+from testifai.support.types import Record
 
 PRECISIONS = ("float32", "bf16")
 
@@ -26,8 +30,8 @@ class Backend:
 
     executor: Any
     model: Model
-    options: dict[str, Any] = field(default_factory=dict)
-    identity: dict[str, Any] = field(default_factory=dict)
+    options: Record = field(default_factory=dict)
+    identity: Record = field(default_factory=dict)
 
 
 def choose(
@@ -96,3 +100,13 @@ def _check_kind(dtype: np.dtype[Any]) -> None:
         raise InputError(
             f"device: inputs of dtype {dtype} do not fit into tensors; convert them, or leave device out"
         ) from None
+
+
+def hire(executor: Any, workers: int | None, model: Model) -> Workers:
+    """Actors of a cluster where the executor says so, else threads of this process, as many as told or as fit."""
+    told = dict(executor) if isinstance(executor, Mapping) else {"use": executor}
+    if told.get("use") != "ray":
+        return Threads(workers or default_workers(model))
+    from testifai.engine.ray.executor import RayWorkers
+
+    return make("executor", {"workers": workers, **told}, {"ray": RayWorkers})

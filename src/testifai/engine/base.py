@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,9 @@ from numpy.typing import NDArray
 from testifai.engine.batch_size import BatchSize
 from testifai.engine.plan import Work
 from testifai.engine.subject import Subject
-from testifai.engine.workers import Inquiry, Job, Said, Threads, Workers
+from testifai.engine.worker_pool import Inquiry, Job, Said, Threads, Workers
 from testifai.runs.outcomes import Outcomes, Places
+from testifai.support.types import Array, Bools
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class BatchOutcome:
 
     configuration: int
     places: Places
-    passed: NDArray[np.bool_]
+    passed: Bools
     kept: dict[str, NDArray[np.float32]]
-    reference: NDArray[Any] | None = None
+    reference: Array | None = None
 
 
 class References:
@@ -33,14 +33,14 @@ class References:
 
     def __init__(self, inputs: int) -> None:
         self.inputs = inputs
-        self.values: NDArray[Any] | None = None
+        self.values: Array | None = None
 
-    def put(self, places: Places, rows: NDArray[Any]) -> None:
+    def put(self, places: Places, rows: Array) -> None:
         if self.values is None:
             self.values = np.zeros((self.inputs, *rows.shape[1:]), rows.dtype)
         self.values[places] = rows
 
-    def get(self, places: Places) -> NDArray[Any] | None:
+    def get(self, places: Places) -> Array | None:
         return None if self.values is None else self.values[places]
 
 

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.data.annotations import CLASS, CONFIDENCE, NONE, UNSEEN, Boxes
 from testifai.perturb import Perturbation
-from testifai.perturb.masks import Places, looked_up, through
-from testifai.perturb.outlines import Outline
-from testifai.support.boxes import CLASS, CONFIDENCE, NONE, Boxes
-from testifai.support.label_maps import UNSEEN
+from testifai.perturb.annotations import Outline, Places, looked_up, through
+from testifai.support.types import Array, Record
 
 LEAST_LEFT = 0.5  # of a box on the image, for it to be expected still
 
@@ -34,14 +33,14 @@ class Movement:
 
     def outlines(self, given: list[list[Outline]], size: tuple[int, int], numbers: NDArray[np.intp]) -> Any:
         """Where outlines on images of this size are after it."""
-        key: dict[str, Any] = {"seed": self.seed, "indices": numbers, "occurrence": self.occurrence}
+        key: Record = {"seed": self.seed, "indices": numbers, "occurrence": self.occurrence}
         if self.level is None:
             return self.perturbation.apply_outlines(given, self.severity, size, **key)
         return self.perturbation.apply_outlines_level(given, self.level, size, **key)
 
     def places(self, size: tuple[int, int], numbers: NDArray[np.intp]) -> Iterator[Places]:
         """Of images of this size, one after the other, the place that each pixel shows after it."""
-        key: dict[str, Any] = {"seed": self.seed, "indices": numbers, "occurrence": self.occurrence}
+        key: Record = {"seed": self.seed, "indices": numbers, "occurrence": self.occurrence}
         return self.perturbation.places(self.severity, size, level=self.level, **key)
 
 
@@ -69,9 +68,7 @@ def move_boxes(boxes: Boxes, steps: Sequence[Movement], sizes: NDArray[np.intp],
     return moved
 
 
-def move_masks(
-    maps: NDArray[Any], steps: Sequence[Movement], sizes: NDArray[np.intp], numbers: NDArray[np.intp]
-) -> NDArray[Any]:
+def move_masks(maps: Array, steps: Sequence[Movement], sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Array:
     """Label maps where the steps, one after the other, have taken them; a pixel that nothing moved to is not seen."""
     size = (maps.shape[1], maps.shape[2])
     ways = [step.places(size, numbers) for step in steps]

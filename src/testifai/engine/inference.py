@@ -7,16 +7,15 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
-
-from numpy.typing import NDArray
+from typing import TypeVar
 
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.models.outputs import check_outputs
 from testifai.support.batches import Batch, own_copy
-from testifai.support.own_code import ANY_FAULT
 from testifai.support.threads import only_workers
+from testifai.support.types import Array
+from testifai.support.user_code import ANY_FAULT
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +32,7 @@ def call(
     *,
     columns: int | None = None,
     classes: int | None = None,
-) -> NDArray[Any]:
+) -> Array:
     """The model's outputs on a batch, one row per input, checked.
 
     >>> from testifai.models import wrap

@@ -17,10 +17,9 @@ import numpy as np
 
 from testifai.engine.base import BatchOutcome, Executor, References
 from testifai.engine.batch_size import BatchSize, default_workers, input_bytes
-from testifai.engine.gathering import Trails
 from testifai.engine.plan import Node, Work, most_inputs, prefix_tree
+from testifai.engine.prefix_tree import ArrayWalk, Trails
 from testifai.engine.subject import Subject
-from testifai.engine.walk import ArrayWalk
 from testifai.runs.outcomes import Outcomes
 from testifai.support.threads import only_workers
 

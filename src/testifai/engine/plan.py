@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.space import Space
+from testifai.support.types import Bools
 
 # Places, and for each configuration which of them it still needs.
-Piece = tuple[Places, NDArray[np.bool_]]
+Piece = tuple[Places, Bools]
 
 CELLS = 64 << 20  # of such a table at most: a byte for each test and input
 
@@ -57,7 +58,7 @@ class Work:
             places[goal] = np.union1d(places[goal], own) if len(places[goal]) else own
         return Work(configurations, places)
 
-    def wanted(self, places: Places) -> NDArray[np.bool_]:
+    def wanted(self, places: Places) -> Bools:
         """(configurations x places): which of these ascending places each configuration asks for."""
         if not isinstance(self.places, list):
             row = np.isin(places, self.places, assume_unique=True)
@@ -72,7 +73,7 @@ class Work:
         table[row[here], column[here]] = True
         return table
 
-    def missing(self, outcomes: Outcomes, places: Places) -> NDArray[np.bool_]:
+    def missing(self, outcomes: Outcomes, places: Places) -> Bools:
         """(configurations x places): which of these ascending places each asks for and has not been tried on."""
         table = self.wanted(places)
         for number in np.flatnonzero(table.any(axis=1)).tolist():

@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.statistics.intervals import fixed_width
 from testifai.statistics.means import Moments, mean_of_width
-from testifai.support.checks import number, whole
 from testifai.support.registry import Registry
+from testifai.support.types import Array, Bools, Floats, Record, RecordLike
+from testifai.support.validation import number, whole
 
 
 class StoppingRule(ABC):
@@ -27,14 +27,14 @@ class StoppingRule(ABC):
     batch: int
 
     @abstractmethod
-    def stops(self, passed: NDArray[Any], inputs: int) -> NDArray[np.bool_]:
+    def stops(self, passed: Array, inputs: int) -> Bools:
         """Which tests to stop: the last axis of `passed` is a test's outcomes so far in visiting order, of `inputs`.
 
         They are true or false or, in a run that is planned for a score, its values in 0..1.
         """
 
     @abstractmethod
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         """The rule as plain data, {"use": name, option: value}, to store and to compare."""
 
 
@@ -58,16 +58,16 @@ class Window(StoppingRule):
         whole(f"stopping: window of {self.name}", self.window, least=1)
         number(f"stopping: delta of {self.name}", self.delta, above=0)
 
-    def stops(self, passed: NDArray[Any], inputs: int) -> NDArray[np.bool_]:
+    def stops(self, passed: Array, inputs: int) -> Bools:
         return _settled(self._rates(passed), self.delta, self.window)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         return {"use": self.name, **asdict(self)}
 
-    def _rates(self, passed: NDArray[Any]) -> NDArray[np.float64]:
+    def _rates(self, passed: Array) -> Floats:
         whole = passed.shape[-1] // self.batch
         batches = passed[..., : whole * self.batch].reshape(*passed.shape[:-1], whole, self.batch)
-        rates: NDArray[np.float64] = batches.mean(axis=-1)
+        rates: Floats = batches.mean(axis=-1)
         return rates
 
 
@@ -77,7 +77,7 @@ class CumulativeWindow(Window):
 
     name = "window-cumulative"
 
-    def _rates(self, passed: NDArray[Any]) -> NDArray[np.float64]:
+    def _rates(self, passed: Array) -> Floats:
         rates = super()._rates(passed)
         return np.cumsum(rates, axis=-1) / np.arange(1, rates.shape[-1] + 1)
 
@@ -96,14 +96,14 @@ class Interval(StoppingRule):
         number(f"stopping: target of {self.name}", self.target, above=0)
         number(f"stopping: confidence of {self.name}", self.confidence, above=0, below=1)
 
-    def stops(self, passed: NDArray[Any], inputs: int) -> NDArray[np.bool_]:
+    def stops(self, passed: Array, inputs: int) -> Bools:
         if passed.dtype.kind != "f":
             low, high = fixed_width(passed.sum(axis=-1), passed.shape[-1], inputs, self.confidence)
         else:
             low, high = mean_of_width(Moments.of(passed), inputs, self.confidence)
         return np.asarray(high - low <= 2 * self.target)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         return {"use": self.name, **asdict(self)}
 
 
@@ -114,10 +114,10 @@ class ForeignRule(StoppingRule):
         self.given, self.batch = given, given.batch
         self.name = str(getattr(given, "name", type(given).__name__))
 
-    def stops(self, passed: NDArray[Any], inputs: int) -> NDArray[np.bool_]:
+    def stops(self, passed: Array, inputs: int) -> Bools:
         return np.asarray(self.given.stops(passed, inputs))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         if hasattr(self.given, "describe"):
             return dict(self.given.describe())
         options = asdict(self.given) if is_dataclass(self.given) and not isinstance(self.given, type) else {}
@@ -153,12 +153,12 @@ def _adapt(rule: Any) -> StoppingRule:
     return ForeignRule(rule)
 
 
-def describe(rule: StoppingRule | None) -> dict[str, Any] | None:
+def describe(rule: StoppingRule | None) -> Record | None:
     """The rule as plain data, to store and to compare; an interval's target may change between resumes."""
     return None if rule is None else rule.describe()
 
 
-def by_width_alone(described: Mapping[str, Any] | None) -> bool:
+def by_width_alone(described: RecordLike | None) -> bool:
     """Whether the rule of a run looks at nothing but widths; without one of its own, a target asks for one that does.
 
     >>> by_width_alone({"use": "interval", "batch": 50}), by_width_alone({"use": "window"}), by_width_alone(None)
@@ -167,7 +167,7 @@ def by_width_alone(described: Mapping[str, Any] | None) -> bool:
     return described is None or described.get("use") == Interval.name
 
 
-def _settled(rates: NDArray[np.float64], delta: float, window: int) -> NDArray[np.bool_]:
+def _settled(rates: Floats, delta: float, window: int) -> Bools:
     if rates.shape[-1] < window:
         return np.zeros(rates.shape[:-1], bool)
     differences = np.abs(np.diff(rates, axis=-1, prepend=0.0))

@@ -19,7 +19,8 @@ from testifai.oracles import Oracle, Outcome
 from testifai.runs.outcomes import Ids, Places
 from testifai.space import Space
 from testifai.support.batches import Batch, own_copy
-from testifai.support.own_code import ANY_FAULT
+from testifai.support.types import Array
+from testifai.support.user_code import ANY_FAULT
 
 
 @dataclass
@@ -80,7 +81,7 @@ class Subject(ShownInputs):
 
     model: Model
     oracle: Oracle
-    labels: NDArray[Any] | None = None  # as the model numbers its classes
+    labels: Array | None = None  # as the model numbers its classes
     classes: int | None = None
     keep: tuple[str, ...] = ()
     columns: int | None = None  # of the outputs, once seen
@@ -91,7 +92,7 @@ class Subject(ShownInputs):
                 f"oracle {self.oracle.name}: moves {self.oracle.moves!r} is not known; accepted: {', '.join(MOVERS)}"
             )
 
-    def infer(self, batch: Batch, configuration: int) -> NDArray[Any]:
+    def infer(self, batch: Batch, configuration: int) -> Array:
         """The model's outputs on a batch, checked; whatever goes wrong is one line that says where."""
         return self.ask(batch, lambda: self.where(configuration))
 
@@ -99,7 +100,7 @@ class Subject(ShownInputs):
         """How a configuration is named in an error."""
         return f"configuration {self.space.configuration(configuration)}"
 
-    def moved(self, expected: NDArray[Any] | None, configurations: Ids, places: Places) -> NDArray[Any] | None:
+    def moved(self, expected: Array | None, configurations: Ids, places: Places) -> Array | None:
         """What is expected at these places, a row each, where the configuration of each has moved it."""
         if expected is None or self.oracle.moves is None:
             return expected
@@ -110,22 +111,22 @@ class Subject(ShownInputs):
             made[which] = self.shifted(expected[which], steps, places[which])
         return made
 
-    def shifted(self, expected: NDArray[Any], steps: Sequence[Movement], places: Places) -> NDArray[Any]:
+    def shifted(self, expected: Array, steps: Sequence[Movement], places: Places) -> Array:
         """What is expected at these places after some steps; labels that do not move, such as classes, stay."""
         if self.oracle.moves is None or not steps or expected.ndim < 3:
             return expected
         numbers = self.order[places]
-        moved: NDArray[Any] = MOVERS[self.oracle.moves](expected, steps, self.data.sizes(numbers), numbers)
+        moved: Array = MOVERS[self.oracle.moves](expected, steps, self.data.sizes(numbers), numbers)
         return moved
 
-    def judge(self, outputs: NDArray[Any], expected: NDArray[Any] | None, clean: NDArray[Any] | None) -> Outcome:
+    def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
         """What the oracle says of outputs; one of the user's gets copies, and its faults become one line."""
         if self.oracle.source is None:
             return self.oracle.judge(outputs, expected, clean)
         with self._blamed():
             return self.oracle.judge(own_copy(outputs), own_copy(expected), own_copy(clean))
 
-    def reference(self, outputs: NDArray[Any]) -> NDArray[Any]:
+    def reference(self, outputs: Array) -> Array:
         """What the oracle remembers of clean outputs."""
         if self.oracle.source is None:
             return self.oracle.reference(outputs)
@@ -141,7 +142,7 @@ class Subject(ShownInputs):
         except ANY_FAULT as error:
             raise InputError(f"oracle {self.oracle.name}: failed with {type(error).__name__}: {error}") from error
 
-    def ask(self, batch: Batch, where: str | Callable[[], str]) -> NDArray[Any]:
+    def ask(self, batch: Batch, where: str | Callable[[], str]) -> Array:
         """The model's outputs on a batch that is `where`, and what they say about the number of classes."""
         checked = call(self.model, batch, where, columns=self.columns, classes=self.classes)
         self.saw(checked.shape)

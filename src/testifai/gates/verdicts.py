@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from testifai.runs import keys
-from testifai.scans.spec import Gate
+from testifai.spec.parsing import Gate
+from testifai.support.types import Record
 from testifai.tomogram import Answer, Tomogram
 
 RULE = 2  # what decides; verdicts found under another number are found again
@@ -30,7 +30,7 @@ class Verdict:
     def holds(self) -> bool:
         return self.status == "holds"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON."""
         return {
             "name": self.gate.name,

@@ -12,7 +12,7 @@ from typing import Any
 
 from testifai.errors import InputError
 from testifai.gates.verdicts import Verdict
-from testifai.support.libraries import load
+from testifai.support.optional_imports import load
 from testifai.tomogram import Answer, Tomogram
 
 LONGEST = 500  # characters of a parameter, by MLflow's own limit on older servers

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from testifai.locality.comparison import Agreement, agreement
 from testifai.locality.compose import Global, Prediction, compose
 from testifai.locality.composite import Composite, composite
-from testifai.locality.confidence import Confidences, confidences
 from testifai.locality.explain import explain
 from testifai.locality.failures import export_failures
 from testifai.locality.inference import Belief
 from testifai.locality.learning import Tables, learn
-from testifai.locality.local import Local, Rates
+from testifai.locality.local import Confidences, Local, Rates, Sampled, confidences
 from testifai.locality.measure import from_run, local
 from testifai.locality.network import Network
-from testifai.locality.pairs import Measurement, composed, paired
-from testifai.locality.sampled import Sampled
+from testifai.locality.pairs import Agreement, Measurement, agreement, composed, paired
 from testifai.locality.summary import Explanation, Trend
 from testifai.locality.system import adder
-from testifai.tomogram.context import Profile
 from testifai.tomogram.profile import Expected, expected
+from testifai.tomogram.profile_parser import Profile
 
 __all__ = [
     "Agreement", "Belief", "Composite", "Confidences", "Expected", "Explanation", "Global", "Local", "Measurement",

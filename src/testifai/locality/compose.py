@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
 from testifai.locality.local import Local, Rates
-from testifai.locality.spread import Arms, Floats, class_arms, coull_arms, together
+from testifai.locality.margins import Arms, class_arms, coull_arms, together
 from testifai.locality.system import SHARES, Combine, Expected, System, build
 from testifai.statistics.intervals import wilson
-from testifai.support.checks import choice
-from testifai.support.plain import plain
-from testifai.support.wording import estimate_text
-from testifai.tomogram.statements import MOST_CELLS
+from testifai.support.formatting import estimate_text
+from testifai.support.serialization import plain
+from testifai.support.types import Floats, Record
+from testifai.support.validation import choice
+from testifai.tomogram.profile_parser import MOST_CELLS
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ class Global:
         under = ", ".join(self.conditions)
         return f"<{type(self).__name__} of {len(self.tuples):,} combinations of classes under {under}: {found}>"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Everything as JSON values, null where there is no number."""
         return {
             "tuples": plain(self.tuples),

@@ -24,6 +24,7 @@ from testifai.models.base import Model
 from testifai.oracles.classes import predicted
 from testifai.perturb import Perturbation
 from testifai.perturb.registry import resolve
+from testifai.support.types import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ class Combined(Model):
     def untold(self) -> str | None:
         return self.base.untold
 
-    def __call__(self, batch: Any) -> NDArray[Any]:
+    def __call__(self, batch: Any) -> Array:
         arity = self.system.arity
         flat = np.asarray(batch).reshape(len(batch) * arity, *batch.shape[2:])
         answers = predicted(np.asarray(self.base(flat))).reshape(len(batch), arity)
@@ -141,7 +142,7 @@ class _EachPart:
         functools.update_wrapper(self, base.function)  # whose code it is stays known
         self.base, self.arity = base, arity
 
-    def __call__(self, batch: NDArray[Any], parameter: Any, rng: Any) -> NDArray[Any]:
+    def __call__(self, batch: Array, parameter: Any, rng: Any) -> Array:
         parts = range(self.arity)
         return np.stack(
             [self.base.function(batch[:, part], parameter, rng.of_part(part, self.arity)) for part in parts], axis=1

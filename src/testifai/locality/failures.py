@@ -7,20 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai import data as datasets
 from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
 from testifai.locality.explain import matching_axes
-from testifai.locality.local import Local
-from testifai.locality.sampled import Sampled
+from testifai.locality.local import Local, Sampled
 from testifai.locality.summary import Explanation
 from testifai.space import Space
 from testifai.support.batches import concat
 from testifai.support.files import write_npz
-
-Array = NDArray[Any]
+from testifai.support.types import Array
 
 
 def export_failures(found: Explanation | Local, data: Any, properties: Any, path: str | os.PathLike[str]) -> int:

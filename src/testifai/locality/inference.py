@@ -14,9 +14,10 @@ import numpy as np
 
 from testifai.errors import InputError, suggest
 from testifai.locality.local import Rates
-from testifai.support.plain import plain
-from testifai.support.wording import estimate_text
-from testifai.tomogram.statements import MOST_CELLS, Floats
+from testifai.support.formatting import estimate_text
+from testifai.support.serialization import plain
+from testifai.support.types import Floats, Record, RecordLike
+from testifai.tomogram.profile_parser import MOST_CELLS
 
 SHOWN = 3  # states, the most probable
 MOST_LISTED = 12  # states in an error
@@ -51,7 +52,7 @@ class Posterior:
         first = "; ".join(f"{words}: {p:.3f}" for words, p in self.ranked(SHOWN))
         return f"<Posterior of {', '.join(self.names)}: {first}>"
 
-    def ranked(self, most: int | None = None) -> list[tuple[dict[str, Any], float]]:
+    def ranked(self, most: int | None = None) -> list[tuple[Record, float]]:
         """The combinations that can be, most probable first."""
         flat = self.probabilities.reshape(-1)
         order = np.argsort(-flat, kind="stable")[:most]
@@ -62,7 +63,7 @@ class Posterior:
             found.append((words, float(flat[place])))
         return found
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON."""
         ranked = self.ranked()
         return {"names": list(self.names), "probabilities": [{"states": words, "p": p} for words, p in ranked]}
@@ -86,7 +87,7 @@ class Belief:
         order = [place for place in np.argsort(-rate, kind="stable")[:most].tolist() if rate[place] > 0]
         return [(self.states[i], float(rate[i]), float(low[i]), float(high[i])) for i in order]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON."""
         names = ("state", "p", "low", "high")
         return {"name": self.name, "states": plain([dict(zip(names, one, strict=True)) for one in self.ranked()])}
@@ -110,7 +111,7 @@ class Inference:
             raise InputError(f"given: no variable {name!r}; {suggest(name, self.nodes)}")
         return self.nodes[name]
 
-    def posterior(self, names: Sequence[str], given: Mapping[str, Any] | None = None) -> Posterior:
+    def posterior(self, names: Sequence[str], given: RecordLike | None = None) -> Posterior:
         """The joint probability of some variables given the states of others; a list of states leaves these open."""
         if not names or len(set(names)) < len(names):
             raise InputError(f"names: {', '.join(names) or 'none'}; accepted: one or more different variables")
@@ -125,7 +126,7 @@ class Inference:
             raise InputError(f"given: {said} has probability 0 under the profile; accepted: what it allows to happen")
         return Posterior(tuple(names), tuple(node.states for node in targets), probabilities)
 
-    def marginals(self, names: Sequence[str], given: Mapping[str, Any] | None = None) -> list[Floats] | None:
+    def marginals(self, names: Sequence[str], given: RecordLike | None = None) -> list[Floats] | None:
         """The probabilities of each variable's states by itself; None where what is given cannot be."""
         targets = [self.node(name) for name in names]
         evidence = {name: self._likelihood(name, state) for name, state in (given or {}).items()}

@@ -16,16 +16,131 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.locality.sampled import Sampled, class_means, count_answers
-from testifai.locality.spread import Floats, class_arms, together
+from testifai.locality.margins import bounded_arms, class_arms, together
 from testifai.statistics.intervals import wilson
+from testifai.support.formatting import estimate_text
+from testifai.support.serialization import plain
+from testifai.support.types import Array, Bools, Floats, Record, RecordLike
 from testifai.support.views import view
-from testifai.support.wording import estimate_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-Counts = NDArray[Any]  # whole numbers, or expected counts of a table that is given and not measured
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """The single inputs behind the counts.
+
+    `ids` are their numbers in the data, `classes` the places of their true classes, and `predicted` (input, property,
+    severity) the places of the answers among the outputs, -1 where an input was not tried. `confidence`, of the same
+    shape, is how sure the model was of each answer; None, or NaN, where it gives labels alone.
+    """
+
+    ids: NDArray[np.intp]
+    classes: NDArray[np.intp]
+    predicted: NDArray[np.int32]
+    confidence: NDArray[np.float32] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Sampled: {len(self.ids):,} inputs of {len(np.unique(self.classes)):,} classes>"
+
+    def part(self, rows: Array) -> Sampled:
+        """Some of the inputs, by row or mask."""
+        sure = None if self.confidence is None else self.confidence[rows]
+        return Sampled(self.ids[rows], self.classes[rows], self.predicted[rows], sure)
+
+
+def count_answers(
+    predicted: NDArray[np.int32], classes: NDArray[np.intp], rows: int, columns: int
+) -> NDArray[np.int64]:
+    """The confusion (property, severity, true class, output) of answers (input, property, severity); -1 is none."""
+    counts = np.zeros((*predicted.shape[1:], rows, columns), np.int64)
+    inputs, which, level = np.nonzero(predicted >= 0)
+    np.add.at(counts, (which, level, classes[inputs], predicted[inputs, which, level]), 1)
+    return counts
+
+
+def class_means(values: Array, classes: NDArray[np.intp], rows: int) -> Floats:
+    """(class, property, severity): the mean of what is known, NaN where nothing is."""
+    means = np.full((rows, *values.shape[1:]), np.nan)
+    for place in range(rows):
+        mine = values[classes == place]
+        known = ~np.isnan(mine)
+        with np.errstate(invalid="ignore"):
+            means[place] = np.where(known, mine, 0).sum(axis=0, dtype=np.float64) / known.sum(axis=0)
+    return means
+
+
+ANSWERS = ("all", "right", "wrong")
+
+
+@dataclass(frozen=True, eq=False)
+class Confidences:
+    """Mean confidence of "all", "right" and "wrong" answers; NaN where there is no such answer.
+
+    `cells` are arrays (class, property), `by_property` arrays (property), and so are the numbers of `answers`.
+    """
+
+    classes: tuple[str, ...]
+    properties: tuple[str, ...]
+    cells: Mapping[str, Rates]
+    by_property: Mapping[str, Rates]
+    answers: Mapping[str, NDArray[np.int64]]  # (class, property)
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{kind} {np.nanmean(self.by_property[kind].rate):.3f}" for kind in ("right", "wrong"))
+        return f"<Confidences of {len(self.classes):,} classes under {', '.join(self.properties)}: mean when {means}>"
+
+    def as_dict(self) -> Record:
+        """Plain data for JSON, null where there is no number."""
+        names = ("classes", "properties", "cells", "by_property", "answers")
+        return {name: plain(getattr(self, name)) for name in names}
+
+
+def confidences(local: Local) -> Confidences | None:
+    """The mean confidences of a table, or None where the model or the table tells none of single inputs.
+
+    Args:
+        local: the table
+
+    >>> from testifai.locality.local import Sampled
+    >>> single = Sampled(np.arange(4), np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1], np.int32)[:, None, None],
+    ...                  np.array([0.9, 0.6, 0.8, 1.0], np.float32)[:, None, None])
+    >>> table = Local.from_counts(["cat", "dog"], ["fog"], [[1]], [[[[1, 1], [0, 2]]]], sampled=single)
+    >>> found = confidences(table)
+    >>> found.cells["right"].rate.round(2).tolist(), found.by_property["wrong"].rate.round(2).tolist()
+    ([[0.9], [0.9]], [0.6])
+    """
+    sampled = local.sampled
+    if sampled is None or sampled.confidence is None or np.isnan(sampled.confidence).all():
+        return None
+    sure = sampled.confidence.astype(np.float64)
+    told = ~np.isnan(sure)
+    right = sampled.predicted == sampled.classes[:, None, None]
+    members = np.arange(len(local.classes))[:, None] == sampled.classes  # (class, input)
+    cells, by_property, answers = {}, {}, {}
+    for name, chosen in zip(ANSWERS, (told, told & right, told & ~right), strict=True):
+        sums, counts = np.where(chosen, sure, 0).sum(axis=2), chosen.sum(axis=2)  # (input, property)
+        each = [_ratio(sums[mine], counts[mine]) for mine in members]
+        cells[name] = Rates(*(np.stack(part) for part in zip(*each, strict=True)))
+        by_property[name] = Rates(*_ratio(sums, counts))
+        answers[name] = np.stack([counts[mine].sum(axis=0) for mine in members])
+    return Confidences(local.classes, local.properties, cells, by_property, answers)
+
+
+def _ratio(sums: Floats, counts: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+    """(property): the mean of all answers with its interval; an input has `counts` of them that add up to `sums`."""
+    total, inputs = counts.sum(axis=0), np.maximum(np.count_nonzero(counts, axis=0), 1)
+    with np.errstate(invalid="ignore"):
+        mean = sums.sum(axis=0) / total
+    apart = sums - np.nan_to_num(mean) * counts
+    # Of a ratio of sums over inputs: each input's part in it (Cochran, Sampling Techniques, 1977, section 6.4).
+    variance = (apart**2).sum(axis=0) * inputs**2 / np.maximum(inputs - 1, 1) / np.maximum(total, 1) ** 2
+    down, up = bounded_arms(np.nan_to_num(mean), variance, inputs.astype(np.float64))
+    return mean, np.clip(mean - down, 0, 1), np.clip(mean + up, 0, 1)
+
+
+Counts = Array  # whole numbers, or expected counts of a table that is given and not measured
 
 
 @dataclass(frozen=True)
@@ -108,7 +223,7 @@ class Local:
         return wilson(self.passes, self.trials)[1]
 
     @cached_property
-    def measured(self) -> NDArray[np.bool_]:
+    def measured(self) -> Bools:
         """Where there are trials."""
         return np.asarray(self.trials > 0)
 
@@ -252,7 +367,7 @@ class Local:
             sampled,
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Everything as JSON values; `from_dict` reads it back."""
         single = None
         if self.sampled is not None:
@@ -275,14 +390,14 @@ class Local:
         }
 
     @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Self:
+    def from_dict(cls, table: RecordLike) -> Self:
         """What `as_dict` wrote, checked."""
         options = dict(table)
         try:
             required = [options.pop(name) for name in ("classes", "properties", "severities", "confusion")]
             single = options.pop("sampled", None)
             if single is not None:
-                types: dict[str, Any] = {"ids": np.intp, "classes": np.intp, "predicted": np.int32}
+                types: Record = {"ids": np.intp, "classes": np.intp, "predicted": np.int32}
                 if single.get("confidence") is not None:
                     types["confidence"] = np.float32  # None becomes NaN
                 single = Sampled(**{name: np.array(single[name], kind) for name, kind in types.items()})
@@ -296,7 +411,7 @@ class Local:
             raise InputError(f"local robustness: {error!r}; accepted: what as_dict() makes") from None
 
 
-def _nulls(values: NDArray[Any]) -> Any:
+def _nulls(values: Array) -> Any:
     """(…, …, …) as lists with None where there is no number."""
     return [[[None if np.isnan(v) else v for v in row] for row in one] for one in values.tolist()]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,27 +13,24 @@ from numpy.typing import ArrayLike, NDArray
 from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
-from testifai.locality.local import Local
-from testifai.locality.sampled import Sampled, class_means, count_answers
+from testifai.locality.local import Local, Sampled, class_means, count_answers
 from testifai.locality.sampling import AMONG, PerClass, candidate_mask, class_weights, single_ids
-from testifai.locality.spread import Floats
 from testifai.oracles import Label, Outcome, confidence
 from testifai.runs import keys
 from testifai.runs.outcomes import Outcomes
-from testifai.scans.session import Session
-from testifai.scans.stored import open_run, reading
+from testifai.session.session import Session
+from testifai.session.stored_runs import open_run, reading
 from testifai.space import Space
-from testifai.support.checks import choice, whole
 from testifai.support.progress import Step
+from testifai.support.types import Array, Bools, Floats, Record, RecordLike
+from testifai.support.validation import choice, whole
 from testifai.tomogram import Tomogram
-
-Array = NDArray[Any]
 
 
 def local(
     model: Any,
     data: Any,
-    properties: Mapping[str, Any] | Space,
+    properties: RecordLike | Space,
     per_class: int | None = 200,
     seed: int = 0,
     store: str | os.PathLike[str] | None = None,
@@ -158,10 +155,10 @@ class SampleRecord:
     order: NDArray[np.intp]
     labels: NDArray[np.intp]
     seed: int
-    notes: Mapping[str, Any]
+    notes: RecordLike
 
     @property
-    def fit(self) -> NDArray[np.bool_]:
+    def fit(self) -> Bools:
         """By place: which inputs could be sampled."""
         everyone = np.arange(self.outcomes.inputs)
         return self.outcomes.passed(0, everyone) if self.notes["among"] == "correct" else everyone >= 0
@@ -238,7 +235,7 @@ class Confident(Label):
         sure = confidence(outputs).astype(np.float32) if outputs.ndim == 2 and outputs.shape[1] > 1 else None
         return Outcome(judged.passed, sure)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         return {"use": self.name, "value": "confidence"}
 
 
@@ -257,7 +254,7 @@ def known_classes(model: models.Model, data: datasets.Data) -> tuple[NDArray[np.
     return labels, names + [str(one) for one in range(len(names), most)]
 
 
-def _run(session: Session, store: Any, progress: bool | Callable[[Step], None], extra: dict[str, Any]) -> None:
+def _run(session: Session, store: Any, progress: bool | Callable[[Step], None], extra: Record) -> None:
     if progress is True:
         from testifai.support.progress import bar
 

@@ -9,7 +9,7 @@ The structure is given, the tables come from outcomes (`learning`) and from the 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +17,13 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.locality.inference import Belief, Inference, NetworkNode, Posterior
-from testifai.locality.learning import Tables, check_learning, learn
+from testifai.locality.learning import SingleTables, Tables, check_learning, learn, learn_single, resampled
 from testifai.locality.local import Local, Rates
-from testifai.locality.single import SingleTables, learn_single, resampled
 from testifai.locality.system import SHARES, Combine, Expected, adder, build, values
-from testifai.support.checks import choice, number, whole
+from testifai.support.types import Floats, RecordLike
+from testifai.support.validation import choice, number, whole
 from testifai.tomogram import Tomogram
-from testifai.tomogram.context import Known, Profile
-from testifai.tomogram.statements import MOST_CELLS, Floats
+from testifai.tomogram.profile_parser import MOST_CELLS, Known, Profile
 
 OUTCOMES = (True, False)
 OTHER = "something the system never answers"
@@ -71,7 +70,7 @@ class Network:
     def __init__(
         self,
         tables: Tables | SingleTables,
-        profile: Profile | Mapping[str, Any] | None = None,
+        profile: Profile | RecordLike | None = None,
         *,
         combine: Combine | None = None,
         arity: int | None = None,
@@ -97,7 +96,7 @@ class Network:
     def of(
         cls,
         local: Local,
-        profile: Profile | Mapping[str, Any] | None = None,
+        profile: Profile | RecordLike | None = None,
         *,
         scan: Tomogram | None = None,
         prior: float = 0.5,
@@ -138,11 +137,11 @@ class Network:
 
     # -- questions ----------------------------------------------------------------------------------------------
 
-    def predict(self, given: Mapping[str, Any] | None = None) -> float:
+    def predict(self, given: RecordLike | None = None) -> float:
         """The probability that the answer, or the system's output, is right."""
         return float(self.posterior(self.outcome, given=given).probabilities[0])
 
-    def diagnose(self, given: Mapping[str, Any] | None = None) -> list[Cause]:
+    def diagnose(self, given: RecordLike | None = None) -> list[Cause]:
         """Which class, property and severity are behind something wrong, most probable first.
 
         `given` adds what is known, such as the class of a part or the system's output. Where several properties are on
@@ -161,7 +160,7 @@ class Network:
                     causes.append(Cause(*words, float(after[c, s, 1]), float(after[c, s].sum() / before[c, s])))
         return sorted(causes, key=lambda cause: -cause.probability)
 
-    def blame(self, given: Mapping[str, Any] | None = None) -> dict[tuple[int, ...], float]:
+    def blame(self, given: RecordLike | None = None) -> dict[tuple[int, ...], float]:
         """Which parts were wrong, given that the output is: their numbers from 1 -> probability, highest first."""
         if not self.composed:
             raise InputError("blame: this network has no parts; accepted: one made with combine or arity")
@@ -172,14 +171,14 @@ class Network:
             for words, probability in found.ranked()
         }
 
-    def posterior(self, *names: str, given: Mapping[str, Any] | None = None) -> Posterior:
+    def posterior(self, *names: str, given: RecordLike | None = None) -> Posterior:
         """The joint probability of some variables given the states of others; a list of states leaves these open."""
         return self.inference.posterior(names, given)
 
     def beliefs(
         self,
         *names: str,
-        given: Mapping[str, Any] | None = None,
+        given: RecordLike | None = None,
         draws: int = DRAWS,
         seed: int = 0,
         confidence: float = 0.95,
@@ -284,7 +283,7 @@ class Network:
         self._nodes.append(NetworkNode(name, tuple(states), tuple(parents), table))
 
 
-def _known(tables: Tables, profile: Profile | Mapping[str, Any] | None) -> Known:
+def _known(tables: Tables, profile: Profile | RecordLike | None) -> Known:
     """The profile over the tables' properties and classes; classes weigh as they were sampled if it does not say."""
     severities = dict(zip(tables.properties, tables.severities, strict=True))
     if "class" in severities:

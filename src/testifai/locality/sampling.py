@@ -20,7 +20,8 @@ from testifai.runs.outcomes import Ids, Outcomes, Places, visiting_order
 from testifai.space import Space
 from testifai.strategies.base import Progress, Strategy
 from testifai.support.bits import pack
-from testifai.support.checks import number
+from testifai.support.types import Array, Bools, Record
+from testifai.support.validation import number
 
 AMONG = ("correct", "all")
 
@@ -38,7 +39,7 @@ class PerClass(Strategy):
     per_class: int | None = 200
     among: str = "correct"
     weights: Mapping[int, float] | None = None
-    candidates: NDArray[np.bool_] | None = None
+    candidates: Bools | None = None
 
     name = "per_class"
     surrogate = None
@@ -68,7 +69,7 @@ class PerClass(Strategy):
         clean = len(everyone) if self.among == "correct" else most
         return clean + most * len(single_ids(progress.space))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         weights = None if self.weights is None else [[one, self.weights[one]] for one in self.classes]
         chosen = None if self.candidates is None else hashlib.sha256(pack(self.candidates).tobytes()).hexdigest()
         return {
@@ -147,7 +148,7 @@ def class_weights(given: Any, labels: NDArray[np.intp], names: Mapping[int, str]
     return weights
 
 
-def candidate_mask(inputs: int, exclude: Any = None, only: Any = None) -> NDArray[np.bool_] | None:
+def candidate_mask(inputs: int, exclude: Any = None, only: Any = None) -> Bools | None:
     """Which inputs may be sampled: all but the excluded ones, or those named."""
     if exclude is None and only is None:
         return None
@@ -175,7 +176,7 @@ def single_ids(space: Space) -> Ids:
     return space.ids(np.array(rows))
 
 
-def _first(numbers: NDArray[Any], inputs: int) -> Any:
+def _first(numbers: Array, inputs: int) -> Any:
     if numbers.dtype.kind not in "iu":
         return repr(numbers[0].item())
     return numbers[(numbers < 0) | (numbers >= inputs)][0]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.support.checks import whole
+from testifai.support.validation import whole
 
 MOST_COMBINATIONS = 2_000_000
 # What the parts of a system have in common, from most to least; the first is the default everywhere.

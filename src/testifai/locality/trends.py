@@ -13,13 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.locality.local import Local
-from testifai.locality.spread import Floats
-from testifai.statistics.corrections import holm
+from testifai.statistics.multiplicity import holm
+from testifai.support.types import Bools, Floats
 
-Mask = NDArray[np.bool_]  # (class, property, severity, output)
+Mask = Bools  # (class, property, severity, output)
 SINK = 3  # classes at least, and half of all the others, for one answer to be a sink
 
 

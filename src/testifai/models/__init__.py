@@ -10,18 +10,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from testifai.data.table_columns import Table
 from testifai.errors import InputError
 from testifai.models.base import Model, ModelPart, Outputs
-from testifai.models.boosted import booster
-from testifai.models.foreign import ForeignModel, is_adapter, is_estimator
+from testifai.models.gradient_boosting import booster
 from testifai.models.outputs import align_labels, check_outputs
-from testifai.models.pipelines import PipelineModel, is_pipeline
 from testifai.models.preprocess import Guess, PerChannel, Preprocess, Scale, guess
-from testifai.models.python import PythonModel
-from testifai.support import libraries
-from testifai.support.fields import make_part
+from testifai.models.python import ForeignModel, PythonModel, is_adapter, is_estimator
+from testifai.models.transformers import PipelineModel, is_pipeline
+from testifai.support import optional_imports
+from testifai.support.options_base import make_part
 from testifai.support.registry import Registry
-from testifai.support.tables import Table
 
 __all__ = [
     "ADAPTERS",
@@ -49,9 +48,9 @@ ADAPTERS = Registry(
         "encoder": "testifai.models.texts.encoder:EncoderPart",
         "python": "testifai.models.python:PythonModelPart",
         "torch": "testifai.models.torch:TorchPart",
-        "skops": "testifai.models.skops:SkopsPart",
-        "xgboost": "testifai.models.boosted:XgboostPart",
-        "lightgbm": "testifai.models.boosted:LightgbmPart",
+        "skops": "testifai.models.sklearn:SkopsPart",
+        "xgboost": "testifai.models.gradient_boosting:XgboostPart",
+        "lightgbm": "testifai.models.gradient_boosting:LightgbmPart",
     },
 )
 
@@ -99,7 +98,7 @@ def from_torch(
         batch_size: inputs handed to the model at once; None: what is quickest
         version: tells the module apart where its code cannot
     """
-    libraries.load("torch", extra="torch")
+    optional_imports.load("torch", extra="torch")
     from testifai.models.torch import TorchModel
 
     return TorchModel(
@@ -118,7 +117,7 @@ def onnx_as_torch(path: str | Path, output: str | None = None) -> Any:
         path: of the .onnx file
         output: the output to return; None: the scores
     """
-    libraries.load("torch", extra="torch")
+    optional_imports.load("torch", extra="torch")
     from testifai.models import onnx_torch
 
     return onnx_torch.onnx_as_torch(path, output)

@@ -8,13 +8,12 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
-from numpy.typing import NDArray
-
+from testifai.data.table_columns import Table
 from testifai.errors import InputError
-from testifai.models.feeding import refuse_words
+from testifai.models.table_columns import refuse_words
 from testifai.support.batches import Batch
-from testifai.support.fields import Part
-from testifai.support.tables import Table
+from testifai.support.options_base import Part
+from testifai.support.types import Array, Record
 
 Outputs = Literal["labels", "scores", "values", "boxes", "maps"]
 
@@ -30,10 +29,10 @@ class Model(ABC):
     name: str = "model"
     outputs: Outputs | None = None  # None: to be seen when they come
     classes: int | None = None  # how many there are
-    class_values: Sequence[Any] | NDArray[Any] | None = None  # what they are called, where not 0 … k − 1
+    class_values: Sequence[Any] | Array | None = None  # what they are called, where not 0 … k − 1
     batch_size: int | None = None  # a good one
     thread_safe: bool = False  # whether several threads may call it at once
-    preprocessing: dict[str, Any] | None = None  # what was told about its inputs, as plain data
+    preprocessing: Record | None = None  # what was told about its inputs, as plain data
     has_features: bool = False
     features_output: str | None = None  # where features come from, where that has a name
     traces_layers: bool = False
@@ -59,7 +58,7 @@ class Model(ABC):
         return None
 
     @abstractmethod
-    def __call__(self, batch: Batch) -> NDArray[Any]: ...
+    def __call__(self, batch: Batch) -> Array: ...
 
     def reading(self, table: Table) -> Model:
         """The same model for rows of a table, as numbers: it makes of them what it takes, or refuses the columns.
@@ -92,11 +91,11 @@ class Model(ABC):
         """While this lasts, the model is asked about tensors, and nothing else is done with it."""
         return nullcontext()
 
-    def features(self, batch: Batch) -> NDArray[Any]:
+    def features(self, batch: Batch) -> Array:
         """One row of numbers for each input, from inside the model."""
         raise InputError(f"{self.name}: has no features")
 
-    def traced(self, batch: Batch, layer: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+    def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
         """Outputs and, from the same pass, a layer's activations as one row each; by default the features."""
         raise InputError(f"layer: {self.name} does not show its layers; an ONNX file or a torch module does")
 

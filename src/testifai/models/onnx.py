@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
@@ -31,14 +30,15 @@ from testifai.models.onnx_session import (
     plain_fingerprint,
     sizes,
 )
+from testifai.models.outputs import as_rows
 from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale, guess
 from testifai.models.texts.onnx import OnnxTextModel
-from testifai.models.traces import as_rows
-from testifai.support import libraries
+from testifai.support import optional_imports
 from testifai.support.batches import Batch, are_images, several_sizes
-from testifai.support.fields import Count, File, Megabytes, Words
+from testifai.support.options_base import Count, File, Megabytes, Words
 from testifai.support.remote import Elsewhere, RemoteFolder, opened, portable
 from testifai.support.schema import model_validator
+from testifai.support.types import Array, Record
 
 DETECTION = ("size", "confidence", "nms", "fit", "bgr", "classes")  # options of detectors alone
 SCORES = ("layout", "output", "features")  # options of those alone that are none
@@ -72,7 +72,7 @@ class OnnxModel(Model):
         batch_size: int | None = None,
     ) -> None:
         self.path = Path(path)
-        self._options: dict[str, Any] = {
+        self._options: Record = {
             "layout": layout, "scale": scale, "mean": mean, "std": std, "output": output,
             "features": features, "threads": threads, "batch_size": batch_size,
         }  # fmt: skip
@@ -96,7 +96,7 @@ class OnnxModel(Model):
         self.batch_size = (self.input_shape[0] if self.input_shape else None) or batch_size
         self._given = Preprocess(layout, scale, mean, std, _plain_dtype(self.input_dtype))
         self._prepared: dict[tuple[tuple[int, ...], str], Preprocess] = {}
-        self._layered: dict[str, Any] = {}
+        self._layered: Record = {}
 
     @property
     def fingerprint(self) -> str:
@@ -107,17 +107,17 @@ class OnnxModel(Model):
     def former_fingerprint(self) -> str:
         return plain_fingerprint(self.path)
 
-    def __call__(self, batch: Batch) -> NDArray[Any]:
+    def __call__(self, batch: Batch) -> Array:
         return self._flat(self._run(self._session, [self.output], batch)[0])
 
-    def features(self, batch: Batch) -> NDArray[Any]:
+    def features(self, batch: Batch) -> Array:
         """What the model's features output says of each input, one row each."""
         if self.features_output is None:
             raise InputError(f"{self.name}: has no features output; name one with features = (see its outputs)")
         features = self._run(self._session, [self.features_output], batch)[0]
         return features.reshape(len(features), -1)
 
-    def traced(self, batch: Batch, layer: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+    def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
         """Outputs and, from the same pass, the activation traces of a layer: any tensor of the graph by its name.
 
         Without a name it is the features output.
@@ -131,7 +131,7 @@ class OnnxModel(Model):
         outputs, activations = self._run(self._layered[layer], [self.output, layer], batch)
         return self._flat(outputs), as_rows(activations, len(batch), layer)
 
-    def preprocess_for(self, batch: NDArray[Any]) -> Preprocess:
+    def preprocess_for(self, batch: Array) -> Preprocess:
         """How batches of this shape and dtype are turned into the model's input."""
         key = (batch.shape[1:], batch.dtype.str)
         if key not in self._prepared:
@@ -145,7 +145,7 @@ class OnnxModel(Model):
         """
         if device is None:
             return self
-        libraries.load("torch", extra="torch")
+        optional_imports.load("torch", extra="torch")
         from testifai.models.onnx_torch import OnnxTwin, onnx_as_torch
 
         return OnnxTwin(self, onnx_as_torch(self.path, self.output), device, self.preprocess_for)
@@ -154,7 +154,7 @@ class OnnxModel(Model):
         # A session of onnxruntime cannot be copied to another process; the file can be opened again there.
         return _reopen, (portable(self.path.absolute()), self._options)
 
-    def _prepare(self, batch: NDArray[Any]) -> Preprocess:
+    def _prepare(self, batch: Array) -> Preprocess:
         layout, scale = self._options["layout"], self._options["scale"]
         expects = self.input_shape or None
         if layout is None and expects is not None:
@@ -177,13 +177,13 @@ class OnnxModel(Model):
             raise InputError(f"layer: {self.name} makes no tensor {layer!r}; {known}")
         return open_session(self.path, self._options["threads"], onnx_graph.with_output(content, layer))
 
-    def _flat(self, outputs: NDArray[Any]) -> NDArray[Any]:
+    def _flat(self, outputs: Array) -> Array:
         return outputs[:, 0] if self.outputs == "labels" and outputs.ndim == 2 else outputs
 
-    def _run(self, session: Any, names: list[str], batch: Batch) -> list[NDArray[Any]]:
+    def _run(self, session: Any, names: list[str], batch: Batch) -> list[Array]:
         return infer(session, names, self._ready(batch), self.name)
 
-    def _ready(self, batch: Batch) -> NDArray[Any]:
+    def _ready(self, batch: Batch) -> Array:
         if self.input_dtype.kind == "O":
             texts = np.asarray(batch, dtype=object)
             return texts.reshape(len(texts), 1) if len(self.input_shape) == 2 else texts
@@ -267,11 +267,11 @@ class OnnxPart(ImagePart):
             return _detector(path, options, error)
 
 
-def _reopen(told: Path | Elsewhere, options: dict[str, Any]) -> OnnxModel:
+def _reopen(told: Path | Elsewhere, options: Record) -> OnnxModel:
     return OnnxModel(opened(told), **options)
 
 
-def _detector(path: Path, options: dict[str, Any], problem: NoUsableOutputError) -> OnnxDetector:
+def _detector(path: Path, options: Record, problem: NoUsableOutputError) -> OnnxDetector:
     """A graph that is no model of scores, as a detector; where it is none either, both reasons are told."""
     if options.keys() & set(SCORES):
         raise problem

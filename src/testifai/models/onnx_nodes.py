@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.models.onnx_graph import fields, whole_numbers
 from testifai.models.onnx_session import external_files, first_line
-from testifai.models.protobuf import fields, whole_numbers
+from testifai.support.types import Array, Record
 
 # Kinds of elements: their number in a file, onnxruntime's word for them, the field that holds them where not raw bytes.
 _FLOATS, _INT32, _INT64, _DOUBLES, _UINT64, _RAW = 4, 5, 7, 10, 11, 9
@@ -45,7 +45,7 @@ class Node:
     operator: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    attributes: dict[str, Any]
+    attributes: Record
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Graph:
     """What a file says: nodes in an order in which they can be run."""
 
     nodes: list[Node]
-    constants: dict[str, NDArray[Any]]
+    constants: dict[str, Array]
     inputs: list[Value]
     outputs: list[Value]
     opset: int
@@ -102,7 +102,7 @@ class _Message:
     def texts(self, number: int) -> list[str]:
         return [bytes(value).decode() for value in self.contents(number)]
 
-    def floats(self, number: int, code: str = "<f4") -> NDArray[Any]:
+    def floats(self, number: int, code: str = "<f4") -> Array:
         return np.frombuffer(b"".join(self.contents(number)), dtype=code)
 
     def within(self, number: int) -> list[_Message]:
@@ -110,7 +110,7 @@ class _Message:
 
 
 def _graph(model: _Message, beside: dict[str, Path]) -> Graph:
-    constants: dict[str, NDArray[Any]] = {}
+    constants: dict[str, Array] = {}
     nodes: list[Node] = []
     inputs: list[Value] = []
     outputs: list[Value] = []
@@ -137,7 +137,7 @@ def _node(node: _Message, beside: dict[str, Path]) -> Node:
     return Node(full, tuple(node.texts(1)), tuple(node.texts(2)), attributes)
 
 
-def _constant(node: Node) -> NDArray[Any]:
+def _constant(node: Node) -> Array:
     (value,) = node.attributes.values()
     dtype = {float: np.float32, int: np.int64}.get(type(value[0] if isinstance(value, list) and value else value))
     return np.asarray(value, dtype=dtype)
@@ -158,7 +158,7 @@ def _attribute(attribute: _Message, beside: dict[str, Path]) -> tuple[str, Any]:
     return attribute.text(1), read_as[kind]() if kind in read_as else None
 
 
-def _tensor(tensor: _Message, beside: dict[str, Path]) -> NDArray[Any]:
+def _tensor(tensor: _Message, beside: dict[str, Path]) -> Array:
     kind, shape = tensor.whole(2), tensor.wholes(1)
     if kind not in _ELEMENTS:
         raise ValueError(f"constant {tensor.text(8)!r} has elements of kind {kind}, which is not known here")

@@ -9,12 +9,12 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
 from testifai.models.base import Outputs
-from testifai.support import checks
+from testifai.support import validation
+from testifai.support.types import Array, Record
 
 DTYPES = {
     "tensor(float)": np.float32,
@@ -39,7 +39,7 @@ class NoUsableOutputError(InputError):
 
 def open_session(path: Path, threads: int, content: bytes | None = None) -> Any:
     """A session on the file or, where given, on this content in its place."""
-    checks.whole("model: threads", threads, least=1)
+    validation.whole("model: threads", threads, least=1)
     if not path.is_file():
         raise InputError(f"model: {path} does not exist" if not path.exists() else f"model: {path} is not a file")
     external_files(path)  # refuses what lies elsewhere, before onnxruntime reads it
@@ -75,7 +75,7 @@ def sizes(node: Any) -> tuple[int | None, ...]:
     return tuple(size if isinstance(size, int) else None for size in node.shape)
 
 
-def infer(session: Any, names: Sequence[str], ready: NDArray[Any], name: str) -> list[NDArray[Any]]:
+def infer(session: Any, names: Sequence[str], ready: Array, name: str) -> list[Array]:
     """Outputs for inputs as the graph wants them; in parts, the last one padded, where it takes a fixed number."""
     wanted = session.get_inputs()[0]
     fixed = wanted.shape[0] if wanted.shape and isinstance(wanted.shape[0], int) else None
@@ -90,14 +90,14 @@ def infer(session: Any, names: Sequence[str], ready: NDArray[Any], name: str) ->
     return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
 
 
-def _infer(session: Any, names: Sequence[str], ready: NDArray[Any], wanted: str, name: str) -> list[NDArray[Any]]:
+def _infer(session: Any, names: Sequence[str], ready: Array, wanted: str, name: str) -> list[Array]:
     try:
         return [np.asarray(made) for made in session.run(list(names), {wanted: ready})]
     except Exception as error:  # onnxruntime's exceptions have no common base of their own
         raise InputError(f"{name}: the model failed on inputs {ready.shape}: {first_line(error)}") from None
 
 
-def _pad(part: NDArray[Any], size: int) -> NDArray[Any]:
+def _pad(part: Array, size: int) -> Array:
     if len(part) == size:
         return part
     padded = np.full((size, *part.shape[1:]), "" if part.dtype.kind == "O" else 0, dtype=part.dtype)
@@ -184,7 +184,7 @@ def _add_file(digest: Any, file: Path) -> None:
             digest.update(chunk)
 
 
-def find_output(name: str, nodes: dict[str, Any], wanted: str | None) -> str:
+def find_output(name: str, nodes: Record, wanted: str | None) -> str:
     """The output that holds the model's answer: the one named, else the likeliest."""
     described = ", ".join(f"{node.name} {node.type} {node.shape}" for node in nodes.values())
     if wanted is not None:
@@ -231,7 +231,7 @@ def _is_column(shape: Sequence[Any]) -> bool:
     return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
 
 
-def find_features(name: str, nodes: dict[str, Any], wanted: str | None, output: str) -> str | None:
+def find_features(name: str, nodes: Record, wanted: str | None, output: str) -> str | None:
     """The output that holds features: the one named, else the only one whose name says so."""
     if wanted is not None:
         if wanted not in nodes:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from testifai.errors import InputError, suggest
@@ -20,8 +19,9 @@ from testifai.models.onnx_nodes import Graph, Node, read
 from testifai.models.onnx_operators import Operator, find
 from testifai.models.onnx_session import find_output
 from testifai.models.torch import TorchModel
+from testifai.support.types import Array, Record
 
-Prepare = Callable[[NDArray[Any]], Any]
+Prepare = Callable[[Array], Any]
 
 # Operators whose constants are numbers to be read, not to be computed with: reading them must not wait for a device.
 _TOLD = ("Pad", "Resize")
@@ -33,7 +33,7 @@ class _Step:
 
     run: Operator
     node: Node
-    attributes: dict[str, Any]
+    attributes: Record
     unneeded: tuple[str, ...]
 
 
@@ -58,7 +58,7 @@ class OnnxModule(torch.nn.Module):  # type: ignore[misc]
         self._steps = list(_steps(name, nodes, graph.opset, {*constants, output}))
         self._digest = _digest(self._input, output, self._batch, nodes, constants)
 
-    def _keep(self, constants: dict[str, NDArray[Any]], told: set[str]) -> dict[str, str | Tensor]:
+    def _keep(self, constants: dict[str, Array], told: set[str]) -> dict[str, str | Tensor]:
         """Floats become buffers; what shapes are made of, and what is told, stays in the computer's own memory."""
         places: dict[str, str | Tensor] = {}
         for place, (name, array) in enumerate(constants.items()):
@@ -85,7 +85,7 @@ class OnnxModule(torch.nn.Module):  # type: ignore[misc]
         return torch.cat(parts)
 
     def _run(self, inputs: Tensor) -> Tensor:
-        values: dict[str, Any] = {
+        values: Record = {
             name: getattr(self, place) if isinstance(place, str) else place for name, place in self._places.items()
         }
         values |= {"": None, self._input: inputs}
@@ -124,7 +124,7 @@ class OnnxTwin(TorchModel):
     def former_fingerprint(self) -> str:
         return self._told[1]
 
-    def _ready(self, batch: NDArray[Any]) -> NDArray[Any]:
+    def _ready(self, batch: Array) -> Array:
         # The module may write into what it is given.
         return np.array(self._prepare(batch)(batch))
 
@@ -176,7 +176,7 @@ def _steps(name: str, nodes: list[Node], opset: int, lasting: set[str]) -> Itera
         yield _Step(operator, node, attributes, unneeded)
 
 
-def _check(name: str, node: Node, operator: Operator, attributes: dict[str, Any]) -> None:
+def _check(name: str, node: Node, operator: Operator, attributes: Record) -> None:
     """Refuse a node whose inputs or attributes the function does not take."""
     try:
         inspect.signature(operator).bind(*node.inputs, **attributes)

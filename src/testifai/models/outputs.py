@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.data.annotations import CLASS, COLUMNS, MOST, NONE, Boxes, are_boxes, are_records, from_records
 from testifai.errors import InputError, suggest
-from testifai.support.box_records import are_records, from_records
-from testifai.support.boxes import CLASS, COLUMNS, MOST, NONE, Boxes, are_boxes
-from testifai.support.plain import plain
+from testifai.support.serialization import plain
+from testifai.support.types import Array
 
 
 def check_outputs(
@@ -21,7 +21,7 @@ def check_outputs(
     *,
     columns: int | None = None,
     classes: int | None = None,
-) -> NDArray[Any]:
+) -> Array:
     """The outputs as an array (n,), (n, d) or (n, boxes, 6) of finite numbers, or an InputError that says why not.
 
     Args:
@@ -69,9 +69,7 @@ def check_form(
         raise InputError(f"{model_name}: model returned outputs of shape {_shape(width)} after {_shape(columns)}")
 
 
-def align_labels(
-    labels: NDArray[Any], names: Sequence[str] | None, class_values: Sequence[Any] | NDArray[Any] | None
-) -> NDArray[Any]:
+def align_labels(labels: Array, names: Sequence[str] | None, class_values: Sequence[Any] | Array | None) -> Array:
     """Labels of the data as the model's own class indexes.
 
     A scikit-learn classifier trained on the digits 3 and 5 scores them in columns 0 and 1, and knows its
@@ -108,13 +106,13 @@ def align_labels(
     return np.array([table[label] for label in labels], dtype=np.int64)
 
 
-def _align_boxes(boxes: Boxes, names: Sequence[str] | None, class_values: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+def _align_boxes(boxes: Boxes, names: Sequence[str] | None, class_values: Sequence[Any] | Array) -> Array:
     aligned, there = boxes.copy(), boxes[..., CLASS] != NONE
     aligned[there, CLASS] = align_labels(boxes[there, CLASS].astype(np.int64), names, class_values)
     return aligned
 
 
-def _to_array(outputs: Any, model_name: str) -> NDArray[Any]:
+def _to_array(outputs: Any, model_name: str) -> Array:
     if hasattr(outputs, "detach"):  # a torch tensor, perhaps on another device or part of a gradient graph
         outputs = outputs.detach().cpu()
     if are_records(outputs):
@@ -131,7 +129,7 @@ def _shape(columns: int) -> str:
     return f"(N, {columns})" if columns else "(N,)"
 
 
-def _check_finite(array: NDArray[Any], n: int, model_name: str) -> None:
+def _check_finite(array: Array, n: int, model_name: str) -> None:
     finite = np.isfinite(array)
     if finite.all():
         return
@@ -140,7 +138,7 @@ def _check_finite(array: NDArray[Any], n: int, model_name: str) -> None:
     raise InputError(f"{model_name}: model returned {what} for {rows} of {n} inputs; outputs must be finite numbers")
 
 
-def _check_labels(array: NDArray[Any], classes: int, model_name: str) -> None:
+def _check_labels(array: Array, classes: int, model_name: str) -> None:
     inside = (array >= 0) & (array < classes) & (array == np.floor(array))
     if not inside.all():
         wrong = array[~inside]
@@ -148,3 +146,30 @@ def _check_labels(array: NDArray[Any], classes: int, model_name: str) -> None:
             f"{model_name}: model returned label {wrong[0]} ({len(wrong)} of {len(array)} labels are outside "
             f"the {classes} classes); accepted: 0 … {classes - 1}"
         )
+
+
+def as_rows(activations: Array, inputs: int, layer: str) -> NDArray[np.float32]:
+    """One row per input. Feature maps (N, C, H, W) are averaged over their places, tokens (N, T, D) over the tokens.
+
+    Averaging feature maps is what surprise adequacy does (Kim et al., ICSE 2019); a convolution would otherwise
+    give tens of thousands of columns.
+
+    >>> as_rows(np.array([[[[1.0, 3.0]], [[5.0, 5.0]]]]), 1, "conv").tolist()
+    [[2.0, 5.0]]
+    """
+    if activations.ndim == 0 or len(activations) != inputs:
+        raise InputError(
+            f"layer: {layer!r} gives shape {activations.shape} for {inputs} inputs; one row each is needed"
+        )
+    if activations.dtype.kind not in "iuf":
+        raise InputError(f"layer: {layer!r} gives {activations.dtype} values; a layer that gives numbers is needed")
+    if activations.ndim > 3:
+        activations = activations.mean(axis=tuple(range(2, activations.ndim)))
+    elif activations.ndim == 3:
+        activations = activations.mean(axis=1)
+    elif activations.ndim == 1:
+        activations = activations[:, None]
+    rows: NDArray[np.float32] = activations.astype(np.float32, copy=False)
+    if not np.isfinite(rows).all():
+        raise InputError(f"layer: {layer!r} gives NaN or infinity; choose another layer")
+    return rows

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
 from testifai.models.base import ModelPart
-from testifai.support import checks
+from testifai.support import validation
 from testifai.support.batches import Batch
-from testifai.support.fields import Numbers
+from testifai.support.options_base import Numbers
+from testifai.support.types import Array, Floats
 
 Layout = Literal["NCHW", "NHWC", "flat"]
 NamedScale = Literal["unit", "raw", "signed"]
@@ -123,7 +123,7 @@ class Preprocess:
         out = out if divisor is None else out / divisor
         return out if shift is None else out - shift
 
-    def _factors(self, batch: NDArray[Any], shape: tuple[int, ...]) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+    def _factors(self, batch: Array, shape: tuple[int, ...]) -> tuple[Array | None, Array | None]:
         """Divisor and shift in the shape of the arranged batch; worked out once for every kind of batch."""
         key = (batch.dtype.str, batch.shape[1:])
         if key not in self._known:
@@ -148,7 +148,7 @@ class Preprocess:
             return images
         return images.transpose(0, 3, 1, 2) if isinstance(images, np.ndarray) else images.permute(0, 3, 1, 2)
 
-    def affine(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+    def affine(self, dtype: np.dtype[Any]) -> tuple[Array | None, Array | None]:
         """x / divisor − shift equals ((x · scale + offset) − mean) / std; None where nothing is to do."""
         divisor, offset = np.ones(1), 0.0
         if not isinstance(self.scale, str):
@@ -160,7 +160,7 @@ class Preprocess:
         divisor = divisor * std
         return (None if (divisor == 1).all() else divisor), (None if (shift == 0).all() else shift)
 
-    def _spread(self, values: NDArray[Any], shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> NDArray[Any]:
+    def _spread(self, values: Array, shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> Array:
         """One value per channel, in the shape that multiplies the arranged batch."""
         values = values.astype(self.dtype)
         if len(values) == 1:
@@ -247,13 +247,13 @@ def _check_scale(scale: Any) -> Scale:
         if scale in SCALES:
             return scale
         raise InputError(f"scale: {scale!r} is not accepted; a number or one of {', '.join(SCALES)} is")
-    number = checks.number("scale", scale)
+    number = validation.number("scale", scale)
     if number == 0:
         raise InputError("scale: must be a number other than 0, got 0")
     return number
 
 
-def _check_channels(field: str, values: PerChannel | None) -> NDArray[np.float64] | None:
+def _check_channels(field: str, values: PerChannel | None) -> Floats | None:
     if values is None:
         return None
     try:

@@ -9,17 +9,61 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
-from numpy.typing import NDArray
-
+from testifai.data.table_columns import Table
 from testifai.errors import InputError
 from testifai.models.base import Model, ModelPart, Outputs
-from testifai.models.feeding import Feed, feed
-from testifai.models.foreign import is_estimator
-from testifai.support import checks, own_code
+from testifai.models.table_columns import Feed, feed
+from testifai.support import user_code, validation
 from testifai.support.batches import Batch
-from testifai.support.fields import Count
-from testifai.support.reachable import Told, tell
-from testifai.support.tables import Table
+from testifai.support.fingerprints import Told, tell
+from testifai.support.options_base import Count
+from testifai.support.types import Array, Record
+
+
+class ForeignModel(Model):
+    """A callable with a fingerprint, and whatever else of a `Model` it happens to have."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+        for attribute in ("name", "outputs", "classes", "class_values", "batch_size", "thread_safe", "preprocessing"):
+            setattr(self, attribute, getattr(given, attribute, getattr(Model, attribute)))
+        self.features_output = getattr(given, "features_output", None)
+        # One that says it has no output for features has none, whatever its methods.
+        lacks_output = hasattr(given, "features_output") and self.features_output is None
+        self.has_features = hasattr(given, "features") and not lacks_output
+        self.traces_layers = hasattr(given, "traced")
+
+    @property
+    def fingerprint(self) -> str:
+        """What the object says of itself, or at least its class."""
+        found: str = self.given.fingerprint or type(self.given).__qualname__
+        return found
+
+    def __call__(self, batch: Batch) -> Array:
+        outputs: Array = self.given(batch)
+        return outputs
+
+    def features(self, batch: Batch) -> Array:
+        rows: Array = self.given.features(batch) if self.has_features else super().features(batch)
+        return rows
+
+    def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
+        found: tuple[Array, Array] = (
+            self.given.traced(batch, layer) if self.traces_layers else super().traced(batch, layer)
+        )
+        return found
+
+
+def is_adapter(model: Any) -> bool:
+    """Whether an object was made to be a model, rather than any callable."""
+    # Looked up without asking for it: a fingerprint may take a while to compute.
+    return callable(model) and inspect.getattr_static(model, "fingerprint", None) is not None
+
+
+def is_estimator(model: Any) -> bool:
+    """Whether an object predicts as scikit-learn's do, and is not simply called."""
+    predicts = hasattr(model, "predict") or hasattr(model, "predict_proba")
+    return predicts and not isinstance(model, type) and (hasattr(model, "get_params") or not callable(model))
 
 
 class PythonModel(Model):
@@ -48,7 +92,7 @@ class PythonModel(Model):
         if inspect.isclass(function):
             raise InputError(f"model: {function.__name__} is a class; hand over an instance or a function")
         if outputs is not None:
-            checks.choice("outputs", outputs, get_args(Outputs))
+            validation.choice("outputs", outputs, get_args(Outputs))
         self.function, self.outputs = function, outputs
         self.classes, self.batch_size = classes, batch_size
         self.name = name or _name_of(function)
@@ -78,9 +122,9 @@ class PythonModel(Model):
         made._feed = feed(table, self.name, None)
         return made
 
-    def __call__(self, batch: Batch) -> NDArray[Any]:
+    def __call__(self, batch: Batch) -> Array:
         given = batch if self._feed is None or isinstance(batch, list) else self._feed(batch)
-        outputs: NDArray[Any] = self.function(given)
+        outputs: Array = self.function(given)
         return outputs
 
 
@@ -112,7 +156,7 @@ def from_path(path: str, *, folder: str | Path | None = None, **options: Any) ->
 
     An object that predicts as scikit-learn's do takes the options of `SklearnModel`.
     """
-    function = own_code.import_object(path, folder=folder, field="model.python")
+    function = user_code.import_object(path, folder=folder, field="model.python")
     if is_estimator(function):
         from testifai.models.sklearn import SklearnModel
 
@@ -120,7 +164,7 @@ def from_path(path: str, *, folder: str | Path | None = None, **options: Any) ->
     return PythonModel(function, **{"name": path, **options})
 
 
-def _of_estimator(options: dict[str, Any]) -> dict[str, Any]:
+def _of_estimator(options: Record) -> Record:
     for option in options:
         if option != "batch_size":
             raise InputError(f"model.{option}: is for functions; what an object predicts is told by itself")

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import importlib
 import math
+import zipfile
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from testifai.data.table_columns import Table
 from testifai.errors import InputError
-from testifai.models.base import Model
-from testifai.models.feeding import Feed, feed
+from testifai.models.base import Model, ModelPart
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
+from testifai.models.table_columns import Feed, feed
+from testifai.support import optional_imports
 from testifai.support.batches import Batch, are_images, several_sizes
-from testifai.support.reachable import tell
-from testifai.support.tables import Table
+from testifai.support.fingerprints import tell
+from testifai.support.options_base import Count, File
+from testifai.support.types import Array
 
 
 class SklearnModel(Model):
@@ -88,7 +93,7 @@ class SklearnModel(Model):
         made._feed = feed(table, self.name, self.columns, self.width, categorical=not own)
         return made
 
-    def __call__(self, batch: Batch) -> NDArray[Any]:
+    def __call__(self, batch: Batch) -> Array:
         ready = self._ready(batch)
         if self._method is None:
             return self._as_indexes(np.asarray(self._asked("predict", ready, batch)))
@@ -112,11 +117,11 @@ class SklearnModel(Model):
                 "or leave tabular.missing out"
             ) from error
 
-    def _as_indexes(self, predicted: NDArray[Any]) -> NDArray[Any]:
+    def _as_indexes(self, predicted: Array) -> Array:
         if self.class_values is None or predicted.ndim != 1:
             return predicted
         order = np.argsort(self.class_values)
-        indexes: NDArray[Any] = order[np.searchsorted(self.class_values, predicted, sorter=order)]
+        indexes: Array = order[np.searchsorted(self.class_values, predicted, sorter=order)]
         return indexes
 
     def _ready(self, batch: Batch) -> Any:
@@ -165,5 +170,66 @@ def _is_one_against_one(estimator: Any, classes: int | None) -> bool:
     return getattr(last, "decision_function_shape", "ovr") == "ovo" and (classes or 0) > 2
 
 
-def _is_range(values: NDArray[Any]) -> bool:
+def _is_range(values: Array) -> bool:
     return values.dtype.kind in "biuf" and np.array_equal(values, np.arange(len(values)))
+
+
+class SkopsModel(SklearnModel):
+    """An estimator out of a file, which tells it: what is loaded anew need not hash alike."""
+
+    def __init__(self, estimator: Any, path: Path, batch_size: int | None = None) -> None:
+        super().__init__(estimator, batch_size=batch_size)
+        self._content = hashlib.sha1(Path(path).read_bytes()).hexdigest()
+
+    @property
+    def fingerprint(self) -> str:
+        return self._content
+
+
+class SkopsPart(ModelPart):
+    """A .skops file; `trusted` are types to load besides those that skops trusts by itself."""
+
+    skops: File
+    """The file, as `skops.io.dump` writes it."""
+    trusted: list[str] | None = None
+    """Types to load besides those that skops trusts by itself."""
+    batch_size: Count | None = None
+    """Inputs handed to the model at once; default: what is quickest."""
+
+    FILES: ClassVar = ("skops",)
+
+    def load(self, folder: Path) -> Model:
+        options = self.told(folder)
+        return load_skops(options.pop("skops"), **options)
+
+
+def load_skops(path: Path, trusted: list[str] | None = None, batch_size: int | None = None) -> SkopsModel:
+    """The estimator in a file; types that nobody trusts are refused by name before anything of them is loaded."""
+    if not Path(path).is_file():
+        raise InputError(f"model: {path} does not exist")
+    io = optional_imports.load("skops.io", extra="tables")
+    try:
+        found = io.get_untrusted_types(file=path)
+        _refuse(Path(path).name, found, trusted or [])
+        return SkopsModel(io.load(path, trusted=found), path, batch_size)
+    except InputError:
+        raise
+    except (zipfile.BadZipFile, KeyError, OSError) as error:
+        raise InputError(f"model: {path} is not a file of skops ({type(error).__name__})") from None
+    except (AttributeError, ImportError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"model: {path} cannot be loaded ({reason}); is a library missing, or was it saved by another version of "
+            "scikit-learn?"
+        ) from None
+
+
+def _refuse(file: str, found: list[str], trusted: list[str]) -> None:
+    """Refuse types that neither skops nor the user trusts."""
+    unknown = [one for one in found if one not in trusted]
+    if unknown:
+        listing = ", ".join(f'"{one}"' for one in found)
+        raise InputError(
+            f"model: {file} holds types that skops does not trust by itself: {', '.join(unknown)}; if you do, say "
+            f"trusted = [{listing}] under [model] (testifai init: {' '.join(f'--trusted {one}' for one in found)})"
+        )

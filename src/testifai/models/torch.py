@@ -12,19 +12,18 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from testifai.data.annotations import MOST, are_records, from_records
 from testifai.errors import InputError, suggest
 from testifai.models.base import Model, Outputs
+from testifai.models.outputs import as_rows
 from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale
-from testifai.models.traces import as_rows
-from testifai.support import checks
+from testifai.support import validation
 from testifai.support.batches import Batch, are_images
-from testifai.support.box_records import are_records, from_records
-from testifai.support.boxes import MOST
-from testifai.support.fields import Count, File
-from testifai.support.own_code import ANY_FAULT, import_object
-from testifai.support.reachable import is_library, reached, tensor_bytes
+from testifai.support.fingerprints import is_library, reached, tensor_bytes
+from testifai.support.options_base import Count, File
+from testifai.support.types import Array
+from testifai.support.user_code import ANY_FAULT, import_object
 
 
 class TorchModel(Model):
@@ -59,7 +58,7 @@ class TorchModel(Model):
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"model: {type(module).__name__} is not a torch.nn.Module")
         if threads is not None:
-            torch.set_num_threads(checks.whole("model: threads", threads, least=1))
+            torch.set_num_threads(validation.whole("model: threads", threads, least=1))
         self.module = module if device is None else _move(module, device)
         tensor = next(self.module.parameters(), None)
         tensor = next(self.module.buffers(), None) if tensor is None else tensor
@@ -99,7 +98,7 @@ class TorchModel(Model):
         with _evaluating(self.module):
             return reached(self.module) if own else (None, None)
 
-    def __call__(self, batch: Batch) -> NDArray[Any]:
+    def __call__(self, batch: Batch) -> Array:
         torch = _import_torch()
         inputs: Any = batch
         if are_images(batch):
@@ -145,7 +144,7 @@ class TorchModel(Model):
             )
         return outputs.float() if outputs.is_floating_point() else outputs
 
-    def traced(self, batch: Batch, layer: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+    def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
         """Outputs and, from the same pass, the activation traces of a submodule by its name, such as "features.3"."""
         torch = _import_torch()
         modules = {name: module for name, module in self.module.named_modules() if name}
@@ -164,7 +163,7 @@ class TorchModel(Model):
         activations = made.float() if made.is_floating_point() else made
         return outputs, as_rows(activations.cpu().numpy(), len(batch), layer)
 
-    def _ready(self, batch: NDArray[Any]) -> NDArray[Any]:
+    def _ready(self, batch: Array) -> Array:
         prepare = self._preparation(batch.ndim, whole=batch.dtype.kind in "iu")
         if prepare is not None:
             return np.asarray(prepare(batch))

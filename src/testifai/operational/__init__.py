@@ -6,23 +6,14 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from testifai.errors import InputError
-from testifai.operational.base import (
-    Estimate,
-    Flags,
-    Frame,
-    Indices,
-    Sample,
-    Technique,
-    conclude,
-    draw,
-    warn_of_doubts,
-)
+from testifai.operational.base import Estimate, Flags, Frame, Indices, Sample, Technique, conclude, draw, warn_of_doubts
 from testifai.operational.surprise import combined, dsa, lsa
-from testifai.support import checks
+from testifai.support import validation
 from testifai.support.registry import Registry
+from testifai.support.types import Array
 
 # One file and one line each.
 OURS = {
@@ -84,7 +75,7 @@ def estimate(
         raise InputError(f"size: {size}, but failed has {len(known)} examples")
     whole = frame(risk=risk, features=features, predicted=predicted, size=size if known is None else len(known))
     check_tests(tests, whole.size)
-    checks.whole("seed", seed, least=0)
+    validation.whole("seed", seed, least=0)
     warn_of_doubts(chosen, whole)
     if known is not None:
         label: Callable[[Indices], Flags] = known.__getitem__
@@ -150,12 +141,12 @@ def frame(
 
 def check_tests(tests: int, size: int) -> None:
     """A budget that cannot be spent is a mistake."""
-    checks.whole("tests", tests, least=1)
+    validation.whole("tests", tests, least=1)
     if tests > size:
         raise InputError(f"tests: {tests} is more than the {size} examples there are; give at most {size}")
 
 
-def _numbers(name: str, values: ArrayLike | None) -> NDArray[Any] | None:
+def _numbers(name: str, values: ArrayLike | None) -> Array | None:
     if values is None:
         return None
     try:

@@ -6,13 +6,13 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from testifai.operational.base import assumed_by, conclude
 from testifai.operational.release import Release, check_require, judge
 from testifai.operational.rounds import Collected
-from testifai.support.plain import plain
-from testifai.support.wording import estimate_text
+from testifai.support.formatting import estimate_text
+from testifai.support.serialization import plain
+from testifai.support.types import Record
 
 SHOWN = 10  # failing examples and confusions in the lines for people; JSON has all
 
@@ -58,7 +58,7 @@ class Findings:
         verdict = "" if self.verdict is None else f", {self.verdict.status}"
         return f"<Findings {found} by {self.technique}: {labels}{verdict}>"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON."""
         verdict = {} if self.verdict is None else {"verdict": self.verdict.as_dict()}
         return {

@@ -10,21 +10,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.support.checks import choice
-from testifai.support.wording import estimate_text
+from testifai.support.formatting import estimate_text
+from testifai.support.types import Array, Bools, Floats
+from testifai.support.validation import choice
 
 log = logging.getLogger(__name__)
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-Facts = dict[str, NDArray[Any]]
+Flags = Bools
+Facts = dict[str, Array]
 
 # What a technique wants to know of all examples before it draws: no risk at all, 1 - confidence, the features that it
 # compares them by, or their surprise against the training data, by distance, by likelihood or with the confidence.
@@ -46,8 +46,8 @@ class Frame:
 
     size: int
     risk: Floats | None = None
-    features: NDArray[Any] | None = None
-    predicted: NDArray[Any] | None = None
+    features: Array | None = None
+    predicted: Array | None = None
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,13 @@ figures: 30 examples at random, then groups of 5, each the best of 300 drawn at 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.operational.base import FEATURES, Floats, Frame, Indices, Plan, Sample
+from testifai.operational.base import FEATURES, Frame, Indices, Plan, Sample
 from testifai.operational.srs import share
+from testifai.support.types import Array, Floats
 
 START, GROUP, CANDIDATES = 30, 5, 300
 BINS = 9
@@ -39,7 +38,7 @@ class CrossEntropy:
     )
 
     def __init__(self) -> None:
-        self._binned: tuple[NDArray[Any], NDArray[np.uint8], Floats] | None = None
+        self._binned: tuple[Array, NDArray[np.uint8], Floats] | None = None
 
     def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
         """All draws at once."""
@@ -57,7 +56,7 @@ class CrossEntropy:
         return share(sample, frame.size)
 
 
-def binned(features: NDArray[Any]) -> NDArray[np.uint8]:
+def binned(features: Array) -> NDArray[np.uint8]:
     """For each example and feature the number of its bin; features that are the same everywhere are left out."""
     rows = features.reshape(len(features), -1).astype(np.float32)
     low, high = rows.min(axis=0), rows.max(axis=0)

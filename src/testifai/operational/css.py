@@ -12,9 +12,10 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.operational import intervals
-from testifai.operational.base import CONFIDENCE, Floats, Frame, Indices, Plan, Sample, needed
-from testifai.statistics.normal import half_widths
-from testifai.support import checks
+from testifai.operational.base import CONFIDENCE, Frame, Indices, Plan, Sample, needed
+from testifai.statistics.intervals import half_widths
+from testifai.support import validation
+from testifai.support.types import Floats
 
 # Shares of the examples from least to most risky, and of the labels.
 SHARES = (0.8, 0.1, 0.1)
@@ -41,7 +42,7 @@ class Stratified:
                 raise InputError(f"{field}: {list(given)}; expected a positive share per stratum, 1 in all")
         self.shares = np.asarray(shares, float)
         self.labels = np.asarray(labels, float)
-        self.trusting = checks.flag("trusting", trusting)
+        self.trusting = validation.flag("trusting", trusting)
 
     @property
     def assumes(self) -> str:

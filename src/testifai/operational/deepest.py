@@ -12,24 +12,86 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from testifai.operational import intervals, shares, thresholds
+from testifai.errors import InputError
+from testifai.operational import auxiliary, intervals
+from testifai.operational.auxiliary import Threshold
+from testifai.operational.balanced import CELLS, cells_of, curves
 from testifai.operational.base import (
     COMBINED,
     CONFIDENCE,
     DISTANCE,
     LIKELIHOOD,
-    Floats,
+    Flags,
     Frame,
     Indices,
     Plan,
     Sample,
     needed,
 )
-from testifai.operational.shares import WEIGHTED, Share
-from testifai.operational.thresholds import Threshold
+from testifai.support.types import Floats
+from testifai.support.validation import number
+
+Share = float | str
+
+WEIGHTED = 0.8  # as published
+AUTO = "auto"
+OPENING = 0.5  # the share while nothing is known
+FIRST_ROUND = 0.2  # of all labels
+FEWEST = 40  # with fewer labels there is nothing to learn from the first
+CANDIDATES = np.round(np.arange(0, 0.951, 0.05), 2)
+
+
+def checked(share: Any) -> Share:
+    """A share as somebody told it, if it is one.
+
+    >>> checked("much")
+    Traceback (most recent call last):
+    testifai.errors.InputError: share: 'much' is not accepted; a number from 0 to below 1 is, or 'auto'
+    """
+    if isinstance(share, str):
+        if share != AUTO:
+            raise InputError(f"share: {share!r} is not accepted; a number from 0 to below 1 is, or {AUTO!r}")
+        return share
+    return number("share", share, least=0, below=1)
+
+
+def rounds(share: Share, tests: int) -> tuple[float, int]:
+    """The share to begin with, and after how many draws it is chosen anew: all of them where it is not."""
+    if isinstance(share, str):
+        return (OPENING, round(FIRST_ROUND * tests)) if tests >= FEWEST else (WEIGHTED, tests)
+    return share, tests
+
+
+def chosen(risk: Floats, weights: Floats, drawn: Indices, failed: Flags, tests: int) -> float:
+    """The share for the draws that are left, from the labels of those made."""
+    rates, made, left = _rates(risk, drawn, failed), len(drawn), tests - len(drawn)
+    simple = tests * rates.mean() * (1 - rates.mean())
+    whole = np.array([left * _spread(rates, weights, share) for share in CANDIDATES.tolist()])
+    whole += made * _spread(rates, weights, OPENING)
+    good = np.flatnonzero(whole <= simple)
+    return float(CANDIDATES[good[-1] if len(good) else int(np.argmin(whole))])
+
+
+def _rates(risk: Floats, drawn: Indices, failed: Flags) -> Floats:
+    """The failure rate of every example: a curve over the ranks of the risks, from the labels so far."""
+    cells = np.empty(len(risk), np.int64)
+    cells[np.argsort(-risk, kind="stable")] = cells_of(len(risk))
+    of = cells[drawn]
+    failures = np.bincount(of[failed], minlength=CELLS).astype(float)
+    labelled = np.bincount(of, minlength=CELLS).astype(float)
+    rates, _ = curves(trusting=False).given(failures[None], labelled[None])
+    return np.asarray(rates[0][cells])
+
+
+def _spread(rates: Floats, weights: Floats, share: float) -> float:
+    """The variance of the estimate from one draw made with a share."""
+    size, total = len(rates), weights.sum()
+    chance = share * weights / total + (1 - share) / size if total > 0 else np.full(size, 1 / size)
+    return float((rates / chance).sum() / size**2 - rates.mean() ** 2)
 
 
 class DeepEST(ABC):
@@ -50,8 +112,8 @@ class DeepEST(ABC):
     assumes = "that unsuspected examples fail no more often than the milder half of the suspects"
 
     def __init__(self, *, threshold: Threshold | None = None, share: Share = WEIGHTED) -> None:
-        self.threshold = None if threshold is None else thresholds.checked(threshold)
-        self.share = shares.checked(share)
+        self.threshold = None if threshold is None else auxiliary.checked(threshold)
+        self.share = checked(share)
 
     @abstractmethod
     def rule(self, risk: Floats) -> float:
@@ -61,13 +123,13 @@ class DeepEST(ABC):
         """All draws at once, for they depend on no label; where the share is to be chosen, the first ones first."""
         risk = needed(frame, self.name)
         weights = self.weights(risk)
-        share, opening = shares.rounds(self.share, tests)
+        share, opening = rounds(self.share, tests)
         draws = _Draws(weights, rng)
         selected = draws.take(opening, share)
         made = np.full(tests, share)
         failed = yield selected
         if opening < tests:
-            made[opening:] = shares.chosen(risk, weights, selected, failed, tests)
+            made[opening:] = chosen(risk, weights, selected, failed, tests)
             rest = draws.take(tests - opening, float(made[-1]))
             yield rest
             selected = np.concatenate([selected, rest])
@@ -81,12 +143,12 @@ class DeepEST(ABC):
 
     def limit(self, risk: Floats) -> float:
         """The risk above which an example is suspicious."""
-        return self.rule(risk) if self.threshold is None else thresholds.limit(self.threshold, risk)
+        return self.rule(risk) if self.threshold is None else auxiliary.limit(self.threshold, risk)
 
     def doubts(self, frame: Frame) -> str | None:
         """That hardly any example is suspicious, if so."""
         risk = needed(frame, self.name)
-        return thresholds.few_suspects(self.name, risk, self.limit(risk))
+        return auxiliary.few_suspects(self.name, risk, self.limit(risk))
 
     def weights(self, risk: Floats) -> Floats:
         """The weight of a link into each example: its risk if suspicious, else nothing.

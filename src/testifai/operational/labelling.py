@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from testifai.errors import InputError
-from testifai.operational import csv_file
-from testifai.operational.csv_file import CsvFile
-from testifai.support.printable import harmless, printable
+from testifai.operational import label_file
+from testifai.operational.label_file import CsvFile
+from testifai.support.files import write_bytes
+from testifai.support.formatting import harmless, printable
 
 ID, LABEL, SELECTION, WHERE = "id", "label", "selection", "where"
 _DIGITS = 18
@@ -128,7 +129,7 @@ def _rename_new(old: Path, new: Path) -> None:
 
 def read_filled(path: Path, classes: Classes) -> Filled:
     """The labels in a file; a mistake names the line."""
-    return filled(csv_file.read(path), classes)
+    return filled(label_file.read(path), classes)
 
 
 def filled(file: CsvFile, classes: Classes) -> Filled:
@@ -160,7 +161,7 @@ def filled(file: CsvFile, classes: Classes) -> Filled:
 
 def selection_of(path: Path) -> str | None:
     """Which selection a file says it belongs to; None where that column was dropped."""
-    file = csv_file.read(path)
+    file = label_file.read(path)
     if SELECTION not in file.header:
         return None
     found = {*file.cells(SELECTION)} - {""}
@@ -195,3 +196,51 @@ def harmless_text(text: str) -> str:
     # Lone carriage returns and zero bytes would not come back: readers take them for ends of rows and of files.
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
     return str(harmless(text))
+
+
+class ChangedError(InputError):
+    """Somebody else wrote to the file since it was read."""
+
+
+class Filling:
+    """A file that is being filled in: its examples and labels, row by row, as they were last read or written."""
+
+    def __init__(self, path: Path, classes: Classes) -> None:
+        # A link stays a link: the file that it names is written.
+        self.path, self.classes = path.resolve(), classes
+        self._take(label_file.read(self.path))
+
+    def refresh(self) -> bool:
+        """Read the file again; whether it was changed."""
+        file = label_file.read(self.path)
+        if file.content == self._file.content:
+            return False
+        self._take(file)
+        return True
+
+    def _take(self, file: CsvFile) -> None:
+        found = filled(file, self.classes)
+        if not found.rows:
+            raise InputError(f"{self.path.name}: has no row to label")
+        numbers = [found.labels.get(example) for example in found.rows]
+        self.labels = ["" if number is None else self.classes.text(number) for number in numbers]
+        self._file, self.examples = file, found.rows
+
+    def cell(self, row: int, column: str) -> str:
+        """What a row holds in some column; empty where there is no such column."""
+        return self._file.cells(column)[row]
+
+    def put(self, row: int, text: str) -> None:
+        """Write a label, or none; nothing is written over what was not read."""
+        label = self.classes.text(self.classes.number(text)) if text else ""
+        if label == self.labels[row]:
+            return
+        if label_file.read(self.path).content != self._file.content:
+            raise ChangedError(
+                f"{self.path.name} was changed by somebody else meanwhile, so this label was not written; reload the "
+                "page to go on with what the file holds now"
+            )
+        content = self._file.changed(row, self._file.column(LABEL), harmless_text(label))
+        write_bytes(self.path, content)
+        self._file = label_file.parse(self.path, content)
+        self.labels[row] = label

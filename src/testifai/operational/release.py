@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from testifai.statistics.corrections import confidence_each
-from testifai.statistics.normal import half_widths, quantile
-from testifai.support.checks import number
+from testifai.statistics.intervals import half_widths, quantile
+from testifai.statistics.multiplicity import confidence_each
+from testifai.support.types import Record
+from testifai.support.validation import number
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
 
@@ -28,7 +28,7 @@ class Release:
     def passed(self) -> bool:
         return self.status == PASS
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON."""
         return {"require": self.require, "status": self.status, "more_labels": self.more, "reason": self.reason}
 

@@ -18,7 +18,8 @@ from testifai import models
 from testifai.data import Data
 from testifai.data.image_files import ImageFiles
 from testifai.errors import InputError
-from testifai.operational import sheet
+from testifai.operational import input_previews
+from testifai.operational.input_previews import cells, have_pictures, inputs_path, packed, pictures
 from testifai.operational.labelling import (
     ID,
     LABEL,
@@ -31,7 +32,7 @@ from testifai.operational.labelling import (
     write_new,
 )
 from testifai.operational.selection import SUFFIX, Selection, Standing, data_fingerprint, read
-from testifai.operational.shown import cells, have_pictures, inputs_path, packed, pictures
+from testifai.support.types import RecordLike
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def write_next(collected: Collected, data: Data, out: Path, known: Mapping[int, 
     return Written(number, path, pictures, len(examples))
 
 
-def continued(out: Path, described: Mapping[str, Any], tests: int, seed: int, model: Any, data: Data) -> Collected:
+def continued(out: Path, described: RecordLike, tests: int, seed: int, model: Any, data: Data) -> Collected:
     """The selection whose first round exists already, if what is asked for now is the same."""
     place = selection_path(out)
     if not place.is_file():
@@ -248,11 +249,11 @@ def _write_sheet(selection: Selection, data: Data, path: Path, examples: list[in
     if not have_pictures(data):
         return None
     cards = [
-        sheet.Card(example, sheet.thumbnail(picture), *selection.opinion(example), place)
+        input_previews.Card(example, input_previews.thumbnail(picture), *selection.opinion(example), place)
         for example, picture, place in zip(examples, pictures(data, examples), _places(data, examples), strict=True)
     ]
     title = f"{len(examples)} examples of {data.name} to label"
-    write_new(sheet_path(path), sheet.page(title, path.name, cards, selection.classes.names or ()))
+    write_new(sheet_path(path), input_previews.page(title, path.name, cards, selection.classes.names or ()))
     return sheet_path(path)
 
 

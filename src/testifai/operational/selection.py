@@ -21,8 +21,8 @@ import numpy as np
 
 from testifai import models
 from testifai.data import Data
-from testifai.data.fingerprint import fingerprint
-from testifai.engine.hiring import hire
+from testifai.data.content_hashes import fingerprint
+from testifai.engine.backend import hire
 from testifai.errors import InputError
 from testifai.operational import check_tests, resolve
 from testifai.operational import frame as make_frame
@@ -31,7 +31,6 @@ from testifai.operational.base import (
     FEATURES,
     SURPRISE,
     Flags,
-    Floats,
     Frame,
     Indices,
     Sample,
@@ -41,7 +40,8 @@ from testifai.operational.base import (
     warn_of_doubts,
 )
 from testifai.operational.labelling import Classes
-from testifai.scans.options import ScanOptions
+from testifai.spec.options import ScanOptions
+from testifai.support.types import Floats, Record, RecordLike
 
 FORMAT = 1
 SUFFIX = ".selection.npz"
@@ -54,7 +54,7 @@ class Selection:
     `described` is the technique's name under `use` with its options; `model` and `data` are fingerprints.
     """
 
-    described: Mapping[str, Any]
+    described: RecordLike
     tests: int
     seed: int
     frame: Frame
@@ -123,7 +123,7 @@ class Selection:
         np.savez_compressed(buffer, **{name: array for name, array in arrays.items() if array is not None})  # type: ignore[arg-type]
         return buffer.getvalue()
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> Record:
         return {
             "format": FORMAT, "technique": dict(self.described), "tests": self.tests, "seed": self.seed,
             "size": self.frame.size, "classes": self.classes.names, "class_count": self.classes.count,
@@ -153,7 +153,7 @@ class Standing:
         return [example for example in dict.fromkeys(self.batches[batch].tolist()) if example not in earlier]
 
 
-def make_technique(described: Mapping[str, Any]) -> Technique:
+def make_technique(described: RecordLike) -> Technique:
     """The technique of that name with its options."""
     options = {name: value for name, value in described.items() if name != "use"}
     return resolve(described["use"], **options)
@@ -163,7 +163,7 @@ def choose(
     model: Any,
     data: Data,
     *,
-    technique: str | Mapping[str, Any] = "balanced",
+    technique: str | RecordLike = "balanced",
     tests: int = 200,
     seed: int = 0,
     classes: tuple[str, ...] | None = None,

@@ -7,13 +7,12 @@ of a layer's activations for one input; `labels` are the classes that the model 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.operational.base import Floats, Indices
+from testifai.operational.base import Indices
+from testifai.support.types import Array, Floats
 
 # Distances held at a time; float32 in the search, float64 in the kernel density.
 _BLOCK = 4_000_000
@@ -114,7 +113,7 @@ def combined(confidence: ArrayLike, distances: ArrayLike) -> Floats:
 
 def _checked(
     train_traces: ArrayLike, train_labels: ArrayLike, traces: ArrayLike, labels: ArrayLike
-) -> tuple[NDArray[np.float32], NDArray[Any], NDArray[np.float32], NDArray[Any]]:
+) -> tuple[NDArray[np.float32], Array, NDArray[np.float32], Array]:
     train, new = _flat("train_traces", train_traces), _flat("traces", traces)
     train_classes, classes = np.asarray(train_labels), np.asarray(labels)
     if train.shape[1] != new.shape[1]:

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from testifai.errors import InputError
-from testifai.oracles.base import Array, Oracle, Outcome
+from testifai.oracles.base import Oracle, Outcome, adapt
 from testifai.oracles.classes import confidence, margin, predicted
-from testifai.oracles.consistency import Consistency
-from testifai.oracles.foreign import adapt
 from testifai.oracles.function import Function
-from testifai.oracles.label import Label
+from testifai.oracles.label import Consistency, Label
 from testifai.oracles.tolerance import Tolerance
 from testifai.support.registry import Registry
+from testifai.support.types import Array
 
 __all__ = [
     "ORACLES", "Array", "Consistency", "Function", "Label", "Oracle", "Outcome", "Tolerance", "confidence", "margin",
@@ -29,7 +28,7 @@ ORACLES = Registry(
     "testifai.oracles",
     {
         "label": "testifai.oracles.label:Label",
-        "consistency": "testifai.oracles.consistency:Consistency",
+        "consistency": "testifai.oracles.label:Consistency",
         "tolerance": "testifai.oracles.tolerance:Tolerance",
         "detection": "testifai.oracles.detection:Detection",
         "function": "testifai.oracles.function:Function",

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.oracles.base import Array
+from testifai.support.types import Array, Floats
 
 
 def predicted(outputs: Array) -> NDArray[np.int64]:
@@ -36,7 +36,7 @@ def predicted(outputs: Array) -> NDArray[np.int64]:
     return labels.astype(np.int64)
 
 
-def confidence(outputs: ArrayLike) -> NDArray[np.float64]:
+def confidence(outputs: ArrayLike) -> Floats:
     """The highest probability of each row of scores: by softmax, or as it is where the row is a distribution already.
 
     Each row is judged by itself: whatever else is in a batch does not matter.

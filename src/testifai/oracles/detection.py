@@ -3,15 +3,77 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
+from testifai.data.annotations import CLASS, CONFIDENCE, NONE, Boxes, are_boxes, areas, intersections, ious, unpack
 from testifai.errors import InputError
-from testifai.oracles.base import Array, Oracle, Outcome
-from testifai.oracles.matching import match
-from testifai.support import checks
-from testifai.support.boxes import CLASS, CONFIDENCE, NONE, are_boxes, unpack
+from testifai.oracles.base import Oracle, Outcome
+from testifai.support import validation
+from testifai.support.types import Array, Record
+
+IGNORED_SHARE = 0.5  # of a box found, within one that may be found or not, from which it is not held against the model
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Pairs of rows (found, expected), boxes found for nothing, and expected ones that were not found."""
+
+    pairs: tuple[tuple[int, int], ...]
+    wrong: tuple[int, ...]
+    missed: tuple[int, ...]
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall; 1 where nothing was expected and nothing found.
+
+        >>> Matched(((0, 0),), (1,), ()).f1
+        0.6666666666666666
+        """
+        twice = 2 * len(self.pairs)
+        total = twice + len(self.wrong) + len(self.missed)
+        return twice / total if total else 1.0
+
+
+def match(found: Boxes, expected: Boxes, iou: float, confidence: float) -> Matched:
+    """Give each box found, the surest first, the free expected box of its class that it overlaps most.
+
+    Boxes below the confidence count as not found. A box that may be found or not (of confidence 0) is never missed, and
+    boxes of its class that lie mostly within it are not wrong.
+
+    >>> found = np.array([[0, 0, 4, 4, 0.9, 1], [9, 9, 12, 12, 0.8, 1], [0, 0, 4, 4, 0.1, 2]])
+    >>> match(found, np.array([[0, 0, 4, 5, 1, 1], [0, 0, 4, 4, 1, 2]]), iou=0.5, confidence=0.25)
+    Matched(pairs=((0, 0),), wrong=(1,), missed=(1,))
+    """
+    counted = expected[:, CONFIDENCE] > 0
+    overlap = ious(found, expected)
+    overlap[(found[:, None, CLASS] != expected[None, :, CLASS]) | ~counted] = 0
+    free = counted.copy()
+    pairs, wrong = [], []
+    for row in np.argsort(-found[:, CONFIDENCE], kind="stable").tolist():
+        if found[row, CONFIDENCE] < confidence:
+            break
+        reach = np.where(free, overlap[row], 0)
+        if len(reach) and reach.max() >= iou:
+            best = int(np.argmax(reach))
+            free[best] = False
+            pairs.append((row, best))
+        else:
+            wrong.append(row)
+    excused = _excused(found[wrong], expected[~counted])
+    left = tuple(row for row, pardon in zip(wrong, excused, strict=True) if not pardon)
+    return Matched(tuple(pairs), left, tuple(np.flatnonzero(free).tolist()))
+
+
+def _excused(found: Boxes, ignored: Boxes) -> list[bool]:
+    """Which of the boxes found lie mostly within one of their class that may be found or not."""
+    if not len(ignored):
+        return [False] * len(found)
+    within = intersections(found, ignored) >= IGNORED_SHARE * np.maximum(areas(found), 1e-9)[:, None]
+    return list((within & (found[:, None, CLASS] == ignored[None, :, CLASS])).any(axis=1))
+
 
 Against = Literal["labels", "clean"]
 
@@ -30,11 +92,11 @@ class Detection(Oracle):
     def __init__(
         self, iou: float = 0.5, confidence: float = 0.25, f1: float = 0.5, against: Against | None = None
     ) -> None:
-        self.iou = checks.number("oracle detection: iou", iou, above=0, most=1)
-        self.confidence = checks.number("oracle detection: confidence", confidence, least=0, most=1)
-        self.f1 = checks.number("oracle detection: f1", f1, above=0, most=1)
+        self.iou = validation.number("oracle detection: iou", iou, above=0, most=1)
+        self.confidence = validation.number("oracle detection: confidence", confidence, least=0, most=1)
+        self.f1 = validation.number("oracle detection: f1", f1, above=0, most=1)
         if against is not None:
-            checks.choice("oracle detection: against", against, get_args(Against))
+            validation.choice("oracle detection: against", against, get_args(Against))
         self._expect(against)
 
     def _expect(self, against: Against | None) -> None:
@@ -83,8 +145,8 @@ class Detection(Oracle):
                 f"accepted: 0 … {(classes or 0) - 1}, its classes"
             )
 
-    def describe(self) -> dict[str, Any]:
-        described: dict[str, Any] = {
+    def describe(self) -> Record:
+        described: Record = {
             "use": self.name, "iou": self.iou, "confidence": self.confidence, "f1": self.f1
         }  # fmt: skip
         return described if self.against is None else {**described, "against": self.against}

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.oracles.base import Array, Oracle, Outcome
-from testifai.oracles.foreign import score_of
-from testifai.support.own_code import ANY_FAULT
+from testifai.oracles.base import Oracle, Outcome, score_of
+from testifai.support.types import Array, Record
+from testifai.support.user_code import ANY_FAULT
 
 
 class Function(Oracle):
@@ -67,7 +67,7 @@ class Function(Oracle):
     def source(self) -> Any:
         return self.function
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         told = {"score": self.score, "moves": self.moves}
         more = {name: value for name, value in told.items() if value is not None}
         return {"use": self.name, "function": self._called, "needs_labels": self.needs_labels, **more}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.data.annotations import MOST_CLASSES, UNSEEN, are_label_maps
 from testifai.errors import InputError
-from testifai.oracles.base import Array, Oracle, Outcome
-from testifai.support.checks import choice, number, whole
-from testifai.support.label_maps import MOST, UNSEEN, are_label_maps
+from testifai.oracles.base import Oracle, Outcome
+from testifai.support.types import Array, Record
+from testifai.support.validation import choice, number, whole
 
 Against = Literal["labels", "clean"]
 
@@ -30,7 +31,7 @@ class Segmentation(Oracle):
 
     def __init__(self, iou: float = 0.5, void: int = 255, against: Against | None = None) -> None:
         self.iou = number("oracle segmentation: iou", iou, above=0, most=1)
-        self.void = whole("oracle segmentation: void", void, least=UNSEEN, most=MOST)
+        self.void = whole("oracle segmentation: void", void, least=UNSEEN, most=MOST_CLASSES)
         if against is not None:
             choice("oracle segmentation: against", against, get_args(Against))
         self.against = against
@@ -71,7 +72,7 @@ class Segmentation(Oracle):
                 f"oracle segmentation: the labels are {labels.dtype} of shape {labels.shape}; label maps are needed: "
                 "whole numbers of shape (images, height, width), or data with masks = 'FOLDER'"
             )
-        self._check_classes(labels, MOST + 1 if classes is None else classes)
+        self._check_classes(labels, MOST_CLASSES + 1 if classes is None else classes)
 
     def _check_classes(self, labels: Array, classes: int) -> None:
         wrong = (labels >= classes) & (labels != self.void)
@@ -82,8 +83,8 @@ class Segmentation(Oracle):
                 f"that are not judged (void = {label} under [scan.oracle] makes it that)"
             )
 
-    def describe(self) -> dict[str, Any]:
-        described: dict[str, Any] = {"use": self.name, "iou": self.iou, "void": self.void}
+    def describe(self) -> Record:
+        described: Record = {"use": self.name, "iou": self.iou, "void": self.void}
         return described if self.against is None else {**described, "against": self.against}
 
 
@@ -101,9 +102,9 @@ def label_maps(outputs: Array) -> NDArray[np.integer]:
             "label maps (N, H, W) or scores (N, classes, H, W) are accepted"
         )
     low, high = int(outputs.min()), int(outputs.max())
-    if low < 0 or high > MOST:
+    if low < 0 or high > MOST_CLASSES:
         raise InputError(
-            f"oracle segmentation: the model returned labels from {low} to {high}; 0 … {MOST} are accepted"
+            f"oracle segmentation: the model returned labels from {low} to {high}; 0 … {MOST_CLASSES} are accepted"
         )
     return outputs.astype(np.int64, copy=False)
 

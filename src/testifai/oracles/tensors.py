@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from testifai.oracles.base import Oracle
-from testifai.oracles.consistency import Consistency
-from testifai.oracles.label import Label
+from testifai.oracles.label import Consistency, Label
 from testifai.oracles.tolerance import Tolerance
 
 # Passed or not, and how to come by the value that an oracle keeps, where it keeps one.

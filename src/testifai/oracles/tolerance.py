@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.oracles.base import Array, Oracle, Outcome
-from testifai.support.checks import choice, flag, number
+from testifai.oracles.base import Oracle, Outcome
+from testifai.support.types import Array, Record
+from testifai.support.validation import choice, flag, number
 
 Against = Literal["clean", "truth"]
 _NEEDED = {"clean": "the outputs on clean inputs", "truth": "the true values"}
@@ -59,8 +60,8 @@ class Tolerance(Oracle):
         if classes is not None and classes > 1:
             raise InputError(f"oracle tolerance: the model gives {classes} numbers; one true value per input is known")
 
-    def describe(self) -> dict[str, Any]:
-        described: dict[str, Any] = {"use": self.name, "eps": self.eps}
+    def describe(self) -> Record:
+        described: Record = {"use": self.name, "eps": self.eps}
         if self.against != "clean":
             described["against"] = self.against
         if self.relative:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from numpy.typing import ArrayLike
 
+from testifai.data.table_columns import Table
 from testifai.errors import InputError
 from testifai.perturb.base import Perturbation
-from testifai.perturb.handed import check_batch
 from testifai.perturb.registry import describe, get, main_names, names, perturbation, rebuild, resolve
 from testifai.perturb.rng import Rng
-from testifai.perturb.rows import Rows
+from testifai.perturb.table_rows import Rows
+from testifai.perturb.validation import check_batch
 from testifai.support.batches import Batch, Side
-from testifai.support.tables import Table
 
 __all__ = [
     "Perturbation",

@@ -11,8 +11,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from testifai.data.annotations import UNSEEN
+from testifai.data.table_columns import Table
 from testifai.errors import InputError
-from testifai.perturb.handed import (
+from testifai.perturb.annotations import Corners, Outline, Places, check_masks, looked_up, seen
+from testifai.perturb.rng import Rng
+from testifai.perturb.smooth import Smooth
+from testifai.perturb.table_rows import Rows
+from testifai.perturb.validation import (
     box_rows,
     check_batch,
     check_indices,
@@ -24,23 +30,17 @@ from testifai.perturb.handed import (
     kind,
     protected,
 )
-from testifai.perturb.masks import Places, check_masks, looked_up
-from testifai.perturb.outlines import Corners, Outline, seen
-from testifai.perturb.rng import Rng
-from testifai.perturb.rows import Rows
-from testifai.perturb.smooth import Smooth
 from testifai.support.batches import Batch, Side, are_images, are_pairs, by_shape
-from testifai.support.checks import number, whole
-from testifai.support.label_maps import UNSEEN
-from testifai.support.own_code import ANY_FAULT
-from testifai.support.tables import Table
+from testifai.support.types import Array, Floats
+from testifai.support.user_code import ANY_FAULT
+from testifai.support.validation import number, whole
 
 Function = Callable[[Any, Any, Rng], Any]
 # What an input's draws follow besides the perturbation's name: seed, severity, inputs' numbers, occurrence.
 Key = tuple[int, int, NDArray[np.integer[Any]], int]
 LEVEL = -1  # no severity has this number: levels have draws of their own
 # Where boxes go: f(boxes, parameter, rng, (height, width)) -> boxes, given the draws that moved the images.
-Boxes = Callable[[list[NDArray[np.float64]], Any, Rng, tuple[int, int]], list[NDArray[np.float64]]]
+Boxes = Callable[[list[Floats], Any, Rng, tuple[int, int]], list[Floats]]
 # Where the corners of outlines go, of some for each image, on the image or not: f(outlines, parameter, rng, size).
 Move = Callable[[list[list[Corners]], Any, Rng, tuple[int, int]], list[list[Corners]]]
 # What the pixels show, of one image after the other: f(parameter, rng, size), given the draws that moved the images.
@@ -229,7 +229,7 @@ class Perturbation:
         seed: int = 0,
         indices: ArrayLike | None = None,
         occurrence: int = 0,
-    ) -> list[NDArray[np.float64]]:
+    ) -> list[Floats]:
         """Where bounding boxes are once `apply` with the same severity, seed and indices has moved the image.
 
         A box becomes the smallest upright box around its moved
@@ -334,7 +334,7 @@ class Perturbation:
         seed: int = 0,
         indices: ArrayLike | None = None,
         occurrence: int = 0,
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Label maps (images, height, width) once `apply` has moved the images: the label of the nearest pixel.
 
         Args:
@@ -434,7 +434,7 @@ class Perturbation:
         if are_images(batch):
             seed, severity, indices, occurrence = key
 
-            def change(images: NDArray[Any], rows: NDArray[np.intp]) -> Any:
+            def change(images: Array, rows: NDArray[np.intp]) -> Any:
                 return self._run(images, parameter, (seed, severity, indices[rows], occurrence), side, None, where)
 
             return by_shape(batch, change)
@@ -513,9 +513,7 @@ def _move_by(shows: Shows) -> Move:
 def _boxes_by(move: Move) -> Boxes:
     """Boxes moved as outlines are: the upright box around what of each is still on the image."""
 
-    def boxes(
-        rows: list[NDArray[np.float64]], parameter: Any, rng: Rng, size: tuple[int, int]
-    ) -> list[NDArray[np.float64]]:
+    def boxes(rows: list[Floats], parameter: Any, rng: Rng, size: tuple[int, int]) -> list[Floats]:
         given = [[Outline.of(box) for box in image] for image in rows]
         moved = move([[outline.corners for outline in image] for image in given], parameter, rng, size)
         return [

@@ -29,7 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from testifai.perturb import draws, smooth, textures
+from testifai.perturb import rng as draws
+from testifai.perturb import smooth, textures
 from testifai.perturb.geometric import about_centre, displacement_perturbation
 from testifai.perturb.images import GROUPED, SLAB, Formula, image_perturbation
 

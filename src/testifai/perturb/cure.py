@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.perturb import draws
-from testifai.perturb.coarse import coarsely
-from testifai.perturb.images import image_perturbation
+from testifai.perturb import rng as draws
+from testifai.perturb.images import coarsely, image_perturbation
 from testifai.perturb.smooth import times
 from testifai.perturb.textures import plasma
+from testifai.support.types import Floats
 
 _SIDE = 32
 _WHITE = 255.0
@@ -170,6 +170,6 @@ def _spots(ops: ModuleType, rng: Any, height: int, width: int, size: float, shar
     return ops.resample(spots, rows, columns)
 
 
-def _count(places: NDArray[np.float64]) -> int:
+def _count(places: Floats) -> int:
     """How many whole places there are around those given, from 0 on."""
     return math.ceil(float(places[-1])) + 1

@@ -9,14 +9,13 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.perturb import ops as array_ops
+from testifai.perturb.annotations import Corners, Places
 from testifai.perturb.base import Move, Perturbation, Shows
 from testifai.perturb.images import GROUPED, SLAB, image_perturbation
-from testifai.perturb.masks import Places
 from testifai.perturb.ops import about_centre
-from testifai.perturb.outlines import Corners
+from testifai.support.types import Floats, Record
 
 __all__ = ["AffineChoice", "about_centre", "affine_perturbation", "displacement_perturbation", "turn"]
 
@@ -41,7 +40,7 @@ def affine_perturbation(
     """Register an affine plan as a perturbation of images and their boxes; outside is the grey level `border`."""
 
     def register(plan: AffinePlan) -> Perturbation:
-        both: dict[str, Any] = {"move": _affine_move(plan), "shows": _affine_places(plan)}
+        both: Record = {"move": _affine_move(plan), "shows": _affine_places(plan)}
 
         @image_perturbation(name, severities, **both, growing=growing, levels=levels, slab=GROUPED)
         @functools.wraps(plan)
@@ -74,7 +73,7 @@ def displacement_perturbation(
     return register
 
 
-def turn(radians: float, height: int, width: int) -> NDArray[np.float64]:
+def turn(radians: float, height: int, width: int) -> Floats:
     """The matrix of a turn about the centre: anticlockwise to the eye, as y points down.
 
     >>> turn(math.pi / 2, 3, 3).round().tolist()
@@ -121,6 +120,6 @@ def _displaced_places(plan: DisplacementPlan) -> Shows:
     return shows
 
 
-def _taken(corners: Corners, matrix: NDArray[np.float64]) -> Corners:
+def _taken(corners: Corners, matrix: Floats) -> Corners:
     """Where the inverse of a matrix takes corners; pixel centres lie at halves."""
     return np.asarray((corners - 0.5 - matrix[:, 2]) @ np.linalg.inv(matrix[:, :2]).T + 0.5)

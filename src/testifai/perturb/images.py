@@ -11,9 +11,23 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.perturb.base import Boxes, Move, Perturbation, Shows
-from testifai.perturb.handed import is_tensor
 from testifai.perturb.registry import perturbation
 from testifai.perturb.smooth import Smooth
+from testifai.perturb.validation import is_tensor
+
+# The longest shorter side, in pixels, on which blurs that grow with the image are worked out.
+MOST = 512
+
+
+def coarsely(ops: ModuleType, images: Any, change: Callable[[Any], Any]) -> Any:
+    """change(images), on images shrunk such that the shorter side is at most MOST, and enlarged again."""
+    height, width, _ = ops.image_shape(images)
+    shrink = MOST / min(height, width)
+    if shrink >= 1:
+        return change(images)
+    small = ops.resize(images, round(height * shrink), round(width * shrink))
+    return ops.resize(change(small), height, width)
+
 
 # A formula is f(ops, images, parameter, rng) -> images: `ops` are the primitives for this kind of array, images
 # are uint8 of shape (N, H, W, C) with one or three channels.

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from testifai.perturb import corruptions, draws
-from testifai.perturb.coarse import coarsely
+from testifai.perturb import corruptions
+from testifai.perturb import rng as draws
 from testifai.perturb.geometric import AffineChoice, about_centre, affine_perturbation, turn
-from testifai.perturb.images import GROUPED, image_perturbation
+from testifai.perturb.images import GROUPED, coarsely, image_perturbation
 from testifai.perturb.smooth import brighter
 from testifai.perturb.textures import plasma
 

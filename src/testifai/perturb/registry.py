@@ -10,8 +10,9 @@ from typing import Any
 from testifai.errors import InputError, suggest
 from testifai.perturb.base import Boxes, Function, Move, Perturbation, Shows
 from testifai.perturb.smooth import Smooth
-from testifai.support.plain import plain
 from testifai.support.registry import Registry
+from testifai.support.serialization import plain
+from testifai.support.types import Record
 
 # A built-in suite is one file and one name here; it is imported when a name with its prefix is asked for.
 BUILT_IN = {
@@ -169,7 +170,7 @@ def resolve(given: str | Perturbation) -> Perturbation:
     return given if isinstance(given, Perturbation) else get(given)
 
 
-def describe(given: Perturbation) -> dict[str, Any]:
+def describe(given: Perturbation) -> Record:
     """A perturbation as JSON-able data: enough to find it again and to notice that it has changed.
 
     Args:
@@ -182,7 +183,7 @@ def describe(given: Perturbation) -> dict[str, Any]:
     return described if given.columns is None else {**described, "columns": list(given.columns)}
 
 
-def rebuild(description: dict[str, Any]) -> Perturbation:
+def rebuild(description: Record) -> Perturbation:
     """The registered perturbation that `describe` wrote down; an InputError where its table has changed.
 
     Args:

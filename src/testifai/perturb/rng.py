@@ -13,12 +13,15 @@ import copy
 import hashlib
 import json
 import math
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln, ndtri
 
 from testifai.errors import InputError, suggest
+from testifai.support.types import Floats
 
 Size = int | tuple[int, ...]
 
@@ -105,7 +108,7 @@ class Rng:
             row[:] = raw.astype("<u8", copy=False).view("<u2")[:count]
         return words.reshape(shape)
 
-    def uniform(self, size: Size = (), low: float = 0.0, high: float = 1.0) -> NDArray[np.float64]:
+    def uniform(self, size: Size = (), low: float = 0.0, high: float = 1.0) -> Floats:
         """Uniform numbers between low and high."""
         shape, count = self._shape(size)
         numbers = self._few(count) if count <= FEW else self._field(count, _fill_uniform)
@@ -113,7 +116,7 @@ class Rng:
             numbers = low + (high - low) * numbers
         return numbers.reshape(shape)
 
-    def normal(self, size: Size = ()) -> NDArray[np.float64]:
+    def normal(self, size: Size = ()) -> Floats:
         """Standard normal numbers."""
         shape, count = self._shape(size)
         if count > FEW:
@@ -122,7 +125,7 @@ class Rng:
         # another last bit at the end of an array than in its middle.
         from scipy.special import ndtri
 
-        numbers: NDArray[np.float64] = ndtri(self._few(count))
+        numbers: Floats = ndtri(self._few(count))
         return numbers.reshape(shape)
 
     def integers(self, low: int, high: int, size: Size = ()) -> NDArray[np.int64]:
@@ -150,7 +153,7 @@ class Rng:
         per_input = (size,) if isinstance(size, int | np.integer) else tuple(size)
         return (len(self), *per_input), math.prod(per_input)
 
-    def _few(self, count: int) -> NDArray[np.float64]:
+    def _few(self, count: int) -> Floats:
         """Numbers strictly between 0 and 1, two per Philox block, for all inputs at once."""
         blocks = (count + 1) // 2
         counter = np.empty((4, len(self), blocks), dtype=np.uint64)
@@ -165,7 +168,7 @@ class Rng:
         numbers = ((pairs >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
         return np.ascontiguousarray(numbers.reshape(len(self), 2 * blocks)[:, :count])
 
-    def _field(self, count: int, fill: Any) -> NDArray[np.float64]:
+    def _field(self, count: int, fill: Any) -> Floats:
         numbers = np.empty((len(self), count), dtype=np.float64)
         for row, generator in zip(numbers, self._generators(), strict=True):
             fill(generator, row)
@@ -190,11 +193,11 @@ class Rng:
         return self._calls
 
 
-def _fill_uniform(generator: np.random.Generator, row: NDArray[np.float64]) -> None:
+def _fill_uniform(generator: np.random.Generator, row: Floats) -> None:
     generator.random(out=row)
 
 
-def _fill_normal(generator: np.random.Generator, row: NDArray[np.float64]) -> None:
+def _fill_normal(generator: np.random.Generator, row: Floats) -> None:
     generator.standard_normal(out=row)
 
 
@@ -207,3 +210,53 @@ def check_rates(rates: Any, inputs: int) -> None:
         )
     if not (rates >= 0).all():
         raise InputError("poisson(rate): every rate must be a number ≥ 0")
+
+
+WORDS = 2**16
+# The middle of each word's share of 0..1.
+QUANTILES = (np.arange(WORDS) + 0.5) / WORDS
+
+
+@lru_cache(maxsize=128)
+def normal(mean: float = 0.0, deviation: float = 1.0) -> NDArray[np.float32]:
+    """Normal numbers.
+
+    >>> normal(100.0, 15.0).mean().item(), round(float(normal(100.0, 15.0).std()), 2)
+    (100.0, 15.0)
+    """
+    table: NDArray[np.float32] = (mean + deviation * _standard()).astype(np.float32)
+    return table
+
+
+@cache
+def _standard() -> Floats:
+    quantiles: Floats = ndtri(QUANTILES)
+    return quantiles
+
+
+@lru_cache(maxsize=64)
+def chosen(share: float) -> NDArray[np.float32]:
+    """1 for a share of the words, 0 for the others.
+
+    >>> chosen(0.25).mean().item()
+    0.25
+    """
+    return (share > QUANTILES).astype(np.float32)
+
+
+# 16 MB each: enough for the severities of one suite.
+@lru_cache(maxsize=5)
+def photon_levels(photons: float) -> NDArray[np.uint8]:
+    """For each of the 256 grey levels, (256, 65536), its level after counting photons where white expects so many.
+
+    >>> abs(photon_levels(60)[128].mean().item() - 128) < 1
+    True
+    """
+    counts = np.arange(int(np.ceil(photons)) + 1)
+    rates = np.maximum(np.arange(256)[:, None] / 255 * photons, 1e-300)
+    chances = np.exp(counts * np.log(rates) - rates - gammaln(counts + 1))
+    steps = np.rint(np.cumsum(chances, axis=1) * WORDS).astype(np.int64)
+    # Whoever counts as many as white expects, or more, is white.
+    steps[:, -1] = WORDS
+    levels = np.floor(np.minimum(counts / photons, 1) * 255 + 0.5).astype(np.uint8)
+    return np.repeat(np.tile(levels, 256), np.diff(steps, axis=1, prepend=0).ravel()).reshape(256, WORDS)

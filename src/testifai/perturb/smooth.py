@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.support.types import Floats
 
 Smooth = Callable[[Any, Any, Any], Any]
 
@@ -22,12 +22,12 @@ class OnArrays:
     """The primitives of smooth formulas for float images (N, H, W, C)."""
 
     @staticmethod
-    def image_shape(images: NDArray[np.float64]) -> tuple[int, int, int]:
+    def image_shape(images: Floats) -> tuple[int, int, int]:
         """Height, width and number of channels."""
         return images.shape[1], images.shape[2], images.shape[3]
 
     @staticmethod
-    def channel_means(images: NDArray[np.float64]) -> NDArray[np.float64]:
+    def channel_means(images: Floats) -> Floats:
         """The mean of each channel of each image, (N, 1, 1, C)."""
         return np.asarray(images.mean(axis=(1, 2), keepdims=True))
 

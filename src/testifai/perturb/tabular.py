@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from testifai.data.table_columns import DISCRETE, NUMERIC, Kind
 from testifai.perturb.base import Perturbation
 from testifai.perturb.registry import perturbation
 from testifai.perturb.rng import Rng
-from testifai.perturb.rows import Block, Rows
-from testifai.support.tables import DISCRETE, NUMERIC, Floats, Kind
+from testifai.perturb.table_rows import Block, Rows
+from testifai.support.types import Bools, Floats
 
 # A formula is f(block, parameter, rng) -> the block's values, changed.
 Formula = Callable[[Block, Any, Rng], Floats]
@@ -97,6 +97,6 @@ def stale(block: Block, share: float, rng: Rng) -> Floats:
     return np.where(rng.uniform(block.width) < share, other, block.values)
 
 
-def _one(block: Block, rng: Rng) -> NDArray[np.bool_]:
+def _one(block: Block, rng: Rng) -> Bools:
     """One of the columns for each input, true there."""
     return np.asarray(np.arange(block.width) == rng.integers(0, block.width)[:, None])

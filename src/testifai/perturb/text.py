@@ -8,14 +8,9 @@ scripts get the edits that need none.
 from __future__ import annotations
 
 from testifai.perturb.registry import perturbation
-from testifai.perturb.texts.contractions import CONTRACTION
-from testifai.perturb.texts.edits import Edit, Kind, TextEdits
-from testifai.perturb.texts.letters import CASE, HOMOGLYPH
-from testifai.perturb.texts.punctuation import PUNCTUATION, WHITESPACE
-from testifai.perturb.texts.report import Edits, edits
-from testifai.perturb.texts.synonyms import SYNONYM
-from testifai.perturb.texts.typos import TYPO
-from testifai.perturb.texts.words import FILLER, NUMBER, ORDER
+from testifai.perturb.texts.characters import CASE, HOMOGLYPH, PUNCTUATION, TYPO, WHITESPACE
+from testifai.perturb.texts.edits import Edit, Edits, Kind, TextEdits, edits
+from testifai.perturb.texts.words import CONTRACTION, FILLER, NUMBER, ORDER, SYNONYM
 
 __all__ = ["KINDS", "Edit", "Edits", "edits"]
 

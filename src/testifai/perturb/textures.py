@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from scipy import fft
 from scipy.ndimage import gaussian_filter
 
+from testifai.support.types import Array, Floats
+
 # Points a side from which on only the part of a fractal that the image shows is made finer.
 _COARSE = 64
 # Side of a frost texture in pixels, and how much larger than an image a texture is at least.
@@ -146,14 +148,14 @@ def _frost(side: int) -> NDArray[np.uint8]:
     return panes
 
 
-def _areas(side: int) -> NDArray[np.float64]:
+def _areas(side: int) -> Floats:
     """What each of fewer pixels takes of those of a pane: means over areas."""
     edges, pixels = np.arange(side + 1) * _PANE / side, np.arange(_PANE)
     shared = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
     return shared.clip(0) * (side / _PANE)
 
 
-def _cubic(side: int) -> NDArray[np.float64]:
+def _cubic(side: int) -> Floats:
     """What each of more pixels takes of those of a pane: Keys' cubic convolution (1981) with OpenCV's a = −3/4."""
     places = (np.arange(side) + 0.5) * _PANE / side - 0.5
     weights = np.zeros((side, _PANE))
@@ -191,7 +193,7 @@ def _feathers(pane: _Pane, random: np.random.Generator) -> NDArray[np.float32]:
     light = random.uniform(0.3, 1, (count, 1, 1)).astype(np.float32)
     ice = np.zeros(_PANE * _PANE)
 
-    def draw(left: NDArray[Any], top: NDArray[Any], weight: NDArray[Any]) -> None:
+    def draw(left: Array, top: Array, weight: Array) -> None:
         places = top.astype(np.int32) % _PANE * _PANE + left.astype(np.int32) % _PANE
         ice[:] += np.bincount(places.ravel(), np.broadcast_to(weight, places.shape).ravel(), minlength=len(ice))
 

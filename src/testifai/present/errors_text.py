@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from testifai.locality import summary, wording
-from testifai.locality.confidence import Confidences
-from testifai.locality.local import Rates
+from testifai.locality import summary
+from testifai.locality import summary as wording
+from testifai.locality.local import Confidences, Rates
 from testifai.present import terminal
+from testifai.support.types import RecordLike
 
 if TYPE_CHECKING:
-    from testifai.locality.comparison import Agreement
     from testifai.locality.inference import Belief
+    from testifai.locality.pairs import Agreement
     from testifai.locality.summary import Explanation, Trend
 
 MOST_WORDS = 3  # trends that are also told in words
@@ -49,7 +50,7 @@ def show(found: Explanation, top: int, agreement: Agreement | None, *, by_class:
         console.print(_confidences(found.confidences, by_class=by_class))
 
 
-def show_beliefs(given: Mapping[str, Any], beliefs: Sequence[Belief], notes: Sequence[str]) -> None:
+def show_beliefs(given: RecordLike, beliefs: Sequence[Belief], notes: Sequence[str]) -> None:
     """What is probable given what is known, variable by variable."""
     console = terminal.console()
     said = ", ".join(f"{name} = {state}" for name, state in given.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 
-from testifai.gates.measuring import GatedRun
+from testifai.gates.runner import GatedRun
 from testifai.gates.verdicts import Verdict
 from testifai.present.terminal import interval, rate, scored_words
 

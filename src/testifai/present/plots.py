@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 from testifai.errors import InputError, suggest
 from testifai.present import theme
 from testifai.present.figures import curves, distribution, dots, locality, quality, sweeps
-from testifai.present.figures.differences import differences
-from testifai.present.figures.dots import Line, Style
-from testifai.present.figures.hunts import hunt_curve
+from testifai.present.figures.curves import hunt_curve
+from testifai.present.figures.dots import Line, Style, differences
+from testifai.present.figures.heatmaps import MEASURED, Mask
 from testifai.present.figures.pairs import pairs, steepest
-from testifai.present.figures.projection import MEASURED, Mask
 from testifai.tomogram import Answer, Tomogram
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from testifai.locality import Explanation, Local
-    from testifai.scans.hunting import Hunt
+    from testifai.session.hunting import Hunt
     from testifai.sweeps import Calibrated, Sweep
     from testifai.tomogram.benchmark import Benchmark
     from testifai.tomogram.comparison import Comparison

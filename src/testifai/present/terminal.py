@@ -3,36 +3,146 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
 from rich.errors import MarkupError
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from testifai.gates.verdicts import Verdict
-from testifai.present.folding import ROWS, folded
-from testifai.scans.environment import notes
+from testifai.session.observers import notes
 from testifai.space import Space
 from testifai.space import query as queries
-from testifai.support.printable import printable
-from testifai.support.wording import interval as interval
-from testifai.support.wording import rate as rate
+from testifai.support.formatting import interval as interval
+from testifai.support.formatting import printable
+from testifai.support.formatting import rate as rate
+from testifai.support.serialization import plain
+from testifai.support.types import Floats, Record
 from testifai.tomogram import Answer, Excluded, Tomogram
-from testifai.tomogram.distances import distances
-from testifai.tomogram.precedence import precedences
-from testifai.tomogram.precision import AveragePrecision
+from testifai.tomogram.average_precision import AveragePrecision
+from testifai.tomogram.interactions import precedences
+from testifai.tomogram.regression_errors import distances
 from testifai.tomogram.trust import Trust, recall
 
 if TYPE_CHECKING:
-    from testifai.quality.scores import Scores
-    from testifai.scans.spec import Gate
+    from testifai.quality.predict import Scores
+    from testifai.spec.parsing import Gate
     from testifai.sweeps import Calibrated, Sweep
     from testifai.tomogram.benchmark import Benchmark, Score
     from testifai.tomogram.limits import Limit
+
+
+def facts(tomogram: Tomogram) -> Record:
+    """The axes, how much was tried and measured, what it cost, and clean accuracy, as plain data for JSON."""
+    return {
+        "axes": {axis.name: list(axis.severities) for axis in tomogram.space.axes},
+        "tests": tomogram.space.size,
+        "measured": tomogram.measured,
+        "tried": len(tomogram.outcomes),
+        "inputs": tomogram.outcomes.inputs,
+        "inferences": tomogram.inferences,
+        "base": plain(tomogram.base),
+        "clean": plain(vars(tomogram.clean)),
+        **({"distances": {name: one.as_dict() for name, one in off.items()}} if (off := distances(tomogram)) else {}),
+        **({} if tomogram.score is None else {"score": tomogram.score}),
+        **({"scores": list(tomogram.scores)} if tomogram.scores else {}),
+    }
+
+
+ROWS = 10
+
+
+def folded(out: Console, table: Table) -> Iterator[Table]:
+    """The table as it is or, where it is too wide, in pieces with the first column each.
+
+    >>> table = Table("axis", "0", "1", "2", box=None, pad_edge=False)
+    >>> table.add_row("blur", "0.98", "0.76", "0.54")
+    >>> [[column.header for column in piece.columns] for piece in folded(Console(width=17), table)]
+    [['axis', '0', '1'], ['axis', '2']]
+    """
+    if _width(out, table) <= out.width or len(table.columns) < 3:
+        yield table
+        return
+    rest = list(range(1, len(table.columns)))
+    title = table.title
+    while rest:
+        count = len(rest)
+        while count > 1 and _width(out, _piece(table, rest[:count])) > out.width:
+            count -= 1
+        piece = _piece(table, rest[:count])
+        piece.title, title = title, None
+        yield piece
+        rest = rest[count:]
+
+
+def _width(out: Console, table: Table) -> int:
+    return Measurement.get(out, out.options.update(width=10_000), table).maximum
+
+
+def _piece(table: Table, columns: list[int]) -> Table:
+    """The first column and some others."""
+    made = Table(
+        title_justify=table.title_justify, title_style=table.title_style, pad_edge=table.pad_edge, box=table.box
+    )
+    chosen = [table.columns[place] for place in (0, *columns)]
+    for column in chosen:
+        made.add_column(column.header, justify=column.justify, header_style=column.header_style)
+    for row in zip(*(column.cells for column in chosen), strict=True):
+        made.add_row(*row)
+    return made
+
+
+SHADES = " ░▒▓█"  # the last one: nearly all is right
+MOST_MAPS = 3
+
+
+def blocks(tomogram: Tomogram) -> list[str]:
+    """Maps of the last two axes, side by side for a few severities of the first where there are three; others are off.
+
+    >>> from testifai.session.replay import Grid, replay
+    >>> passes = np.packbits(np.indices((3, 3)).sum(axis=0)[..., None] + np.arange(8) < 8, axis=-1)
+    >>> print("\\n".join(blocks(replay(Grid(("fade", "blur"), 8, passes), "full", surrogate="none"))))
+    fade 0 ████▓▓
+         1 ██▓▓▒▒
+         2 ▓▓▒▒▒▒
+      blur 0 1 2
+    """
+    space = tomogram.space
+    down, across = space.axes[-2], space.axes[-1]
+    estimate = tomogram.estimate
+    chosen: list[tuple[str, Floats]] = [("", estimate[(0,) * (estimate.ndim - 2)])]
+    if estimate.ndim > 2:
+        first = space.axes[0]
+        places = np.unique(np.linspace(0, len(first.severities) - 1, MOST_MAPS).round().astype(int)).tolist()
+        chosen = [
+            (f"{first.name} {first.severities[place]}", estimate[(place, *(0,) * (estimate.ndim - 3))])
+            for place in places
+        ]
+    margin = max(len(down.name) + 1 + max(len(str(level)) for level in down.severities), len(across.name))
+    width = max(2 * len(across.severities), *(len(title) for title, _ in chosen))
+    lines = [" " * (margin + 1) + "  ".join(f"{title:{width}}" for title, _ in chosen)] if estimate.ndim > 2 else []
+    for row, level in enumerate(down.severities):
+        name = f"{down.name} {level}" if row == 0 else str(level)
+        maps = ["".join(2 * shade(rate) for rate in found[row]) for _, found in chosen]
+        lines.append(f"{name:>{margin}} " + "  ".join(f"{text:{width}}" for text in maps))
+    levels = "".join(f"{level!s:2.2}" for level in across.severities)
+    lines.append(f"{across.name:>{margin}} " + "  ".join(f"{levels:{width}}" for _ in chosen))
+    return [line.rstrip() for line in lines]
+
+
+def shade(rate: float) -> str:
+    """The character of a rate, a question mark where there is none.
+
+    >>> "".join(shade(rate) for rate in (0.0, 0.25, 0.5, 0.75, 1.0, float("nan")))
+    ' ░▒▓█?'
+    """
+    return "?" if np.isnan(rate) else SHADES[round(rate * (len(SHADES) - 1))]
+
 
 LONGEST = 400  # characters of a query that are said again
 
@@ -284,7 +394,7 @@ def validity(out: Console, scores: Scores, limits: Iterable[Limit]) -> None:
     out.print("either: tests whose score is not known well enough to tell on which side they are")
 
 
-def trust(tomogram: Tomogram) -> dict[str, Any]:
+def trust(tomogram: Tomogram) -> Record:
     """How far to trust a run's predictions, as plain data; no lines where it has none."""
     predicts = tomogram.query("order >= 0").inferred > 0
     return (recall(tomogram) if predicts else Trust()).as_dict()

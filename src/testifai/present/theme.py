@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from testifai.support.wording import estimate_text as estimate_text
+from testifai.support.formatting import estimate_text as estimate_text
+from testifai.support.types import Record, RecordLike
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -55,7 +56,7 @@ def figure(traces: Iterable[Any], *, dark: bool = False, **layout: Any) -> Figur
     return graph_objects.Figure(list(traces), {"template": None, **dressed(layout, dark=dark)})
 
 
-def dressed(layout: Mapping[str, Any], *, dark: bool) -> dict[str, Any]:
+def dressed(layout: RecordLike, *, dark: bool) -> Record:
     """A layout in the colours of a light or a dark page.
 
     >>> dressed({"xaxis": {"title": {"text": "severity"}}}, dark=True)["xaxis"]["gridcolor"] == DARK.grid
@@ -65,7 +66,7 @@ def dressed(layout: Mapping[str, Any], *, dark: bool) -> dict[str, Any]:
     line = {"gridcolor": theme.grid, "linecolor": theme.grid, "zerolinecolor": theme.grid}
     flat, solid = {**line, "automargin": True}, {**line, "showbackground": False, "showspikes": False}
     # Flat axes beside a scene would be drawn behind it.
-    axes: dict[str, Any] = {"scene": {f"{side}axis": solid for side in "xyz"}}
+    axes: Record = {"scene": {f"{side}axis": solid for side in "xyz"}}
     if "scene" not in layout:
         further = [name for name in layout if name.startswith(("xaxis", "yaxis"))]
         axes = dict.fromkeys(("xaxis", "yaxis", *further), flat)
@@ -82,13 +83,13 @@ def dressed(layout: Mapping[str, Any], *, dark: bool) -> dict[str, Any]:
     return _merged(layout, style)
 
 
-def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(one: RecordLike, other: RecordLike) -> Record:
     """Both, and the second where they differ."""
     inner = {key: _merged(one[key], other[key]) for key in one.keys() & other.keys() if isinstance(other[key], Mapping)}
     return {**one, **other, **inner}
 
 
-def robustness_colours(title: str = "robustness") -> dict[str, Any]:
+def robustness_colours(title: str = "robustness") -> Record:
     """The colour axis of robustness: the same numbers have the same colour in every figure."""
     return {
         "colorscale": [list(stop) for stop in SCALE],
@@ -98,7 +99,7 @@ def robustness_colours(title: str = "robustness") -> dict[str, Any]:
     }
 
 
-def uncertainty_colours(largest: float) -> dict[str, Any]:
+def uncertainty_colours(largest: float) -> Record:
     """The colour axis of half widths of intervals, from the ground to violet: none of the colours of robustness."""
     return {
         "colorscale": [[0.0, "rgba(138,111,201,0.06)"], [1.0, "#5b3fa0"]],
@@ -108,7 +109,7 @@ def uncertainty_colours(largest: float) -> dict[str, Any]:
     }
 
 
-def rate_axis(title: str = "robustness") -> dict[str, Any]:
+def rate_axis(title: str = "robustness") -> Record:
     """An axis from 0 to 1."""
     return {"title": {"text": plain(title)}, "range": [-0.02, 1.02], "tickformat": ".1f", "zeroline": False}
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from testifai.errors import InputError
-from testifai.quality.base import Measure, Reference, Score
-from testifai.quality.foreign import adapt
+from testifai.quality.base import Measure, Reference, Score, adapt
 from testifai.quality.function import FunctionMeasure
 from testifai.support.batches import Side
 from testifai.support.registry import Registry
@@ -21,8 +20,8 @@ MEASURES = Registry(
     "testifai.measures",
     {
         "bertscore": "testifai.quality.bertscore:Bertscore",
-        "bleu": "testifai.quality.bleu:Bleu",
-        "edit_similarity": "testifai.quality.edit_similarity:EditSimilarity",
+        "bleu": "testifai.quality.text_measures:Bleu",
+        "edit_similarity": "testifai.quality.text_measures:EditSimilarity",
         "kid": "testifai.quality.kid:Kid",
         "ssim": "testifai.quality.ssim:Ssim",
     },

@@ -8,25 +8,69 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.engine.subject import Subject
-from testifai.engine.workers import Workers
+from testifai.engine.worker_pool import Workers
 from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.quality.base import Reference
-from testifai.quality.plan import Plan
-from testifai.quality.scores import Scores, no_quality_in
+from testifai.quality import resolve
+from testifai.quality.base import Measure, Reference
+from testifai.quality.function import FunctionMeasure
+from testifai.quality.predict import PREDICTORS, Scores, no_quality_in
 from testifai.runs import keys
 from testifai.runs.outcomes import Places
 from testifai.runs.store import Store
 from testifai.space import Space
+from testifai.support.batches import Side
+from testifai.support.registry import make
+from testifai.support.types import Record
+from testifai.support.validation import choice, whole
+
+# Besides tests of few perturbations some of more are measured, by chance: three together can do what no two of them
+# show (benchmarks/validity.py).
+EXTRA = 50
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A measure, the order up to which tests are measured (None: the usual), how many more, what predicts the rest."""
+
+    measure: Measure
+    orders: int | None = None
+    extra: int = EXTRA
+    predictor: str = PREDICTORS[0]
+
+
+def plan(setting: Any, *, folder: str | Path = ".", side: Side = "both") -> Plan:
+    """What `quality = …` asks for: a measure, or {"use": name, "orders": 3, "extra": 0, "predictor": "forest", …}.
+
+    >>> plan({"use": "ssim", "predictor": "forest"}).measure.name
+    'ssim'
+    """
+    if isinstance(setting, Plan):
+        return setting
+    options = dict(setting) if isinstance(setting, Mapping) else {"use": setting}
+    # These say which tests are measured and what becomes of the others; the rest is the measure's own.
+    predictor = choice("quality: predictor", options.pop("predictor", PREDICTORS[0]), PREDICTORS)
+    orders = options.pop("orders", None)
+    if orders is not None:
+        whole("quality: orders", orders, least=1)
+    extra = whole("quality: extra", options.pop("extra", EXTRA), least=0)
+    use = options.get("use")
+    if callable(use) and len(options) > 1:
+        measure: Measure = make("quality", {**options, "use": "function"}, {"function": partial(FunctionMeasure, use)})
+    else:
+        measure = resolve(use if list(options) == ["use"] else options, folder=folder, side=side)
+    return Plan(measure, orders, extra, predictor)
+
 
 Ids = NDArray[np.int64]
 
@@ -96,7 +140,7 @@ class Assessment:
         clean, each = math.ceil(measure.clean_share * sample), math.ceil(measure.share * sample)
         return 2 * clean + len(self.wanted) * each
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         """Plain data that tells one measure from another."""
         return {**self.measure.describe(), "inputs": self._sample()}
 

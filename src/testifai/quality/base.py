@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.support.batches import Batch
+from testifai.support.batches import Batch, take
+from testifai.support.types import Floats, Record
 
 
 class Score(NamedTuple):
@@ -51,7 +55,7 @@ class Measure(ABC):
     clean_share: float = 1.0  # and this part as it is, once
 
     @abstractmethod
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         """What decides its values, as plain data without paths: equal on every machine."""
 
     @abstractmethod
@@ -68,3 +72,84 @@ def draw(count: int, inputs: int, seed: int) -> NDArray[np.intp]:
     # The number sets these draws apart from others made with the same seed.
     order = np.random.default_rng([seed, 0x9A11]).permutation(inputs)
     return order[:count].astype(np.intp)
+
+
+# Enough for a standard error of 0.01 where values differ by 0.16 from input to input.
+SAMPLE = 250
+# A standard error needs at least two values.
+FEWEST = 2
+
+
+class Compare(Protocol):
+    """Clean inputs made ready: perturbed versions of all of them in, a value for each out."""
+
+    def __call__(self, perturbed: Batch) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class PerInputReference:
+    """The clean inputs of a measure that has one value per input."""
+
+    name: str
+    rows: NDArray[np.intp]
+    compare: Compare
+    inferences: int = 0
+
+    def score(self, perturbed: Batch) -> Score:
+        check_count(self.name, perturbed, len(self.rows))
+        return mean_score(self.name, self.compare(perturbed))
+
+
+def sample_of(name: str, clean: Batch, sample: int, seed: int) -> tuple[NDArray[np.intp], Batch]:
+    """Random rows of the clean inputs, in ascending order, and these inputs."""
+    if len(clean) < FEWEST:
+        raise InputError(f"quality: {name} needs at least {FEWEST} inputs; there are {len(clean)}")
+    rows = np.sort(draw(sample, len(clean), seed))
+    return rows, take(clean, rows)
+
+
+def check_count(name: str, perturbed: Batch, count: int) -> None:
+    """Nothing but the perturbed versions of the reference's rows can be scored."""
+    if len(perturbed) != count:
+        raise InputError(f"quality: {name} was handed {len(perturbed)} perturbed inputs; its sample has {count}")
+
+
+def mean_score(name: str, values: Floats) -> Score:
+    """The mean of per-input values; its error is that of a mean of independent inputs.
+
+    >>> mean_score("mine", np.array([1.0, 3.0]))
+    Score(value=2.0, error=1.0)
+    """
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise InputError(f"quality: {name} is {values[row]} for input {row} of its sample; finite numbers are needed")
+    return Score(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values)))
+
+
+def adapt(measure: Any) -> Measure | None:
+    """A measure as it is, another object with its methods by way of an adapter; None for anything else."""
+    if isinstance(measure, Measure):
+        return measure
+    fits = hasattr(measure, "reference") and hasattr(measure, "describe") and not isinstance(measure, type)
+    return ForeignMeasure(measure) if fits else None
+
+
+class ForeignMeasure(Measure):
+    """An object with describe() and reference(), and with whatever else of a measure it has; the rest is as usual."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+        self.name = str(getattr(given, "name", type(given).__name__))
+        self.higher_is_better = bool(getattr(given, "higher_is_better", True))
+        self.sample = int(getattr(given, "sample", SAMPLE))
+        self.uses_model = bool(getattr(given, "uses_model", False))
+        self.share = float(getattr(given, "share", 1.0))
+        self.clean_share = float(getattr(given, "clean_share", 1.0))
+
+    def describe(self) -> Record:
+        described: Record = self.given.describe()
+        return described
+
+    def reference(self, clean: Batch, model: Model | None, *, seed: int) -> Reference:
+        made: Reference = self.given.reference(clean, model, seed=seed)
+        return made

@@ -13,10 +13,11 @@ from testifai import models
 from testifai.engine.inference import attempt
 from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.models.traces import as_rows
+from testifai.models.outputs import as_rows
 from testifai.support.batches import Batch, take
+from testifai.support.types import Array, Floats, Record
 
-Rows = NDArray[np.float64]
+Rows = Floats
 _BATCH = 256
 _ACCEPTED = "a path that ends in .onnx, 'inception', a module of torch or a function of a batch is"
 
@@ -41,7 +42,7 @@ def load_extractor(given: Any, *, weights: str | Path | None = None, folder: str
     return models.wrap(given)
 
 
-def _from_table(table: dict[str, Any], folder: str | Path) -> Model:
+def _from_table(table: Record, folder: str | Path) -> Model:
     kinds = [kind for kind in models.ADAPTERS if kind in table]
     if len(kinds) != 1:
         raise InputError(f"quality: extractor = {table!r} is not accepted; give one of {', '.join(models.ADAPTERS)}")
@@ -88,7 +89,7 @@ def _in_batches(model: Model, layer: str | None) -> Callable[[Batch], Rows]:
     return features
 
 
-def _array(made: Any, named: str) -> NDArray[Any]:
+def _array(made: Any, named: str) -> Array:
     """As an array, also where it is a tensor."""
     made = made.detach().cpu() if hasattr(made, "detach") else made
     try:

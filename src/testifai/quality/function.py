@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.models.python import PythonModel
-from testifai.quality.base import Measure, Score
-from testifai.quality.per_input import FEWEST, SAMPLE, Floats, check_count, mean_score, sample_of
+from testifai.quality.base import FEWEST, SAMPLE, Measure, Score, check_count, mean_score, sample_of
 from testifai.support.batches import Batch, own_copy, take
-from testifai.support.checks import flag, whole
-from testifai.support.own_code import ANY_FAULT
+from testifai.support.types import Floats, Record
+from testifai.support.user_code import ANY_FAULT
+from testifai.support.validation import flag, whole
 
 # Parts that are left out, one at a time, for the error of a single number.
 _GROUPS = 10
@@ -51,7 +51,7 @@ class FunctionMeasure(Measure):
         self.higher_is_better = flag("quality: higher_is_better", better)
         self.sample = whole("quality: sample", sample, least=FEWEST)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         return {
             "use": self.name,
             "function": self._fingerprint,

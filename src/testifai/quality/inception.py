@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.support import libraries
+from testifai.support import optional_imports
 from testifai.support.batches import Batch, are_images
+from testifai.support.types import Record
 
 SIZE = 299
 _FILE = "the file …inception-2015-12-05-6726825d.pth of torch-fidelity or pytorch-fid"
@@ -81,9 +82,9 @@ class Inception(Model):
     outputs = "values"
     batch_size = 32
 
-    def __init__(self, weights: dict[str, Any], fingerprint: str) -> None:
+    def __init__(self, weights: Record, fingerprint: str) -> None:
         self._fingerprint = fingerprint
-        self._torch = libraries.load("torch", extra="torch")
+        self._torch = optional_imports.load("torch", extra="torch")
         self._convolutions = {name: self._folded(weights, name) for name in convolutions()}
 
     @property
@@ -100,7 +101,7 @@ class Inception(Model):
                 x = torch.cat([self._row(branch, f"{name}.", x) for branch in block], dim=1)
             return np.asarray(x.mean(dim=(2, 3)).numpy())
 
-    def _folded(self, weights: dict[str, Any], name: str) -> tuple[Any, Any]:
+    def _folded(self, weights: Record, name: str) -> tuple[Any, Any]:
         """A convolution and the normalisation after it as one."""
         try:
             kernel, scale, shift, mean, variance = (
@@ -168,7 +169,7 @@ def load_inception(weights: str | Path | None, *, folder: str | Path = ".") -> I
     path = Path(folder, weights)
     if not path.is_file():
         raise InputError(f"quality: weights: {path} does not exist; give {_FILE}")
-    torch = libraries.load("torch", extra="torch")
+    torch = optional_imports.load("torch", extra="torch")
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch has no exception of its own for this

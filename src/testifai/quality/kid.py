@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +13,209 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.quality.base import Measure, Score, draw
+from testifai.quality.base import Measure, Score, check_count, draw
 from testifai.quality.extractors import Rows, features_of_extractor, features_of_model, load_extractor
-from testifai.quality.mmd import Discrepancy, draw_subsets
-from testifai.quality.per_input import check_count
 from testifai.support.batches import Batch, take
-from testifai.support.checks import choice, flag, whole
+from testifai.support.types import Floats, Record
+from testifai.support.validation import choice, flag, whole
+
+# Kernel values held at a time.
+_BLOCK = 4_000_000
+# The standard error leaves out one row at a time, and two must remain.
+FEWEST = 3
+
+
+@dataclass(frozen=True)
+class Subsets:
+    """Random subsets of the rows of two samples: `first[r, i]` is 1 where row i is in the r-th subset, else 0."""
+
+    first: Floats
+    second: Floats
+    size: int
+
+
+def draw_subsets(count: int, size: int, first: int, second: int, seed: int) -> Subsets:
+    """So many pairs of subsets of two samples with `first` and `second` rows, each without replacement."""
+    rng = np.random.default_rng([seed, 0x5B5E7])
+    members = np.zeros((count, first)), np.zeros((count, second))
+    for r in range(count):
+        for side in members:
+            side[r, rng.permutation(side.shape[1])[:size]] = 1
+    return Subsets(*members, size)
+
+
+def mmd(first: Floats, second: Floats, *, subsets: Subsets | None = None, unit: bool = False) -> Score:
+    """The squared discrepancy of two independent samples of features (rows), and its standard error.
+
+    It has no bias: of two samples from one distribution it is 0 on average, and so often below 0. With subsets it
+    is the mean over them, as published; without, it uses every pair of rows, which is what the mean over ever more
+    subsets tends to. With `unit`, both are divided by the root mean square of the first.
+
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, c = rng.normal(size=(100, 8)), rng.normal(size=(100, 8)), rng.normal(1, 1, size=(100, 8))
+    >>> same, different = mmd(a, b), mmd(a, c)
+    >>> abs(same.value) < 2 * same.error, different.value > 5 * different.error
+    (True, True)
+    """
+    return Discrepancy(first, subsets=subsets, unit=unit).score(second)
+
+
+class Discrepancy:
+    """A sample of features that others are compared with; what concerns it alone is computed once.
+
+    `control` are features of the rows that come next, before anything was done to them. Their own discrepancy, which
+    is 0 but for the luck of the draw, is subtracted: no bias comes of that, and most of the luck goes.
+    """
+
+    def __init__(
+        self,
+        first: Floats,
+        *,
+        control: Floats | None = None,
+        subsets: Subsets | None = None,
+        unit: bool = False,
+    ) -> None:
+        self._subsets = subsets
+        with _quiet():
+            self._scale, self._growth = _unit(_table(first)) if unit else (1.0, np.zeros(len(first)))
+            self._first = _table(first) / self._scale
+            self._within = _within(self._first, None if subsets is None else subsets.first)
+            self._control = None if control is None else self._values(control)
+
+    def score(self, second: Floats) -> Score:
+        """The discrepancy of another sample (Bińkowski et al. 2018, Eq. 4), with a jackknife error.
+
+        The jackknife is the spread of the values that are left without one row of either sample. It holds where the
+        samples differ, and errs to the safe side where they do not: there it tends to twice the variance (Efron and
+        Stein, "The jackknife estimate of variance", Annals of Statistics 9, 1981).
+
+        A mean over subsets varies for two reasons: its expectation given the rows, which is the discrepancy by all
+        pairs, varies with the rows; and the subsets drawn vary around that. Subsets overlap, so their standard
+        deviation divided by the root of their number is the second part alone.
+        """
+        with _quiet():
+            found = self._score(second)
+        if not (math.isfinite(found.value) and math.isfinite(found.error)):
+            raise InputError("features: so large, or so much larger than the clean ones, that no distance can be told")
+        return found
+
+    def _score(self, second: Floats) -> Score:
+        found = self._values(second)
+        found = found if self._control is None else found.less(self._control)
+        m, n = len(found.without_first), len(found.without_second)
+        variance = (m - 1) * float(found.without_first.var()) + (n - 1) * float(found.without_second.var())
+        if self._subsets is None:
+            return Score(found.whole, math.sqrt(variance))
+        each = found.subsets
+        if len(each) > 1:
+            variance += float(each.var(ddof=1)) / len(each)
+        return Score(float(each.mean()), math.sqrt(variance))
+
+    def _values(self, second: Floats) -> _Values:
+        other = _table(second) / self._scale
+        if other.shape[1] != self._first.shape[1]:
+            raise InputError(f"features: {self._first.shape[1]} and {other.shape[1]} columns; both need the same")
+        rows_in, columns_in, size = None, None, 2
+        if self._subsets is not None:
+            rows_in, columns_in, size = self._subsets.first, self._subsets.second, self._subsets.size
+        a, b, ab = self._within, _within(other, columns_in), _sums(self._first, other, rows_in, columns_in)
+        m, n = len(self._first), len(other)
+        whole = float(_statistic(a.total, b.total, ab.total, m, n))
+        without_first = _statistic(a.total - 2 * a.rows, b.total, ab.total - ab.rows, m - 1, n)
+        without_second = _statistic(a.total, b.total - 2 * b.rows, ab.total - ab.columns, m, n - 1)
+        # Without a row the unit c is another one: s³ with s = x·y / (d c²) + 1 changes by -6 (s³ - s²) d(log c).
+        slope = -6 * (whole - float(_statistic(a.squares, b.squares, ab.squares, m, n)))
+        each = _statistic(a.subsets, b.subsets, ab.subsets, size, size)
+        return _Values(whole, without_first + slope * self._growth, without_second, each)
+
+
+@dataclass(frozen=True)
+class _Values:
+    """A discrepancy: of all rows, without each row of the first and of the second sample, and of each subset."""
+
+    whole: float
+    without_first: Floats
+    without_second: Floats
+    subsets: Floats
+
+    def less(self, other: _Values) -> _Values:
+        if len(self.without_second) != len(other.without_second):
+            raise InputError("features: as many rows are needed as in the control, which they are versions of")
+        return _Values(
+            self.whole - other.whole,
+            self.without_first - other.without_first,
+            self.without_second - other.without_second,
+            self.subsets - other.subsets,
+        )
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Kernel values summed over each row, each column and each pair of subsets; `squares`: all to the power 2/3."""
+
+    rows: Floats
+    columns: Floats
+    subsets: Floats
+    squares: float
+
+    @property
+    def total(self) -> float:
+        return float(self.rows.sum())
+
+
+def _within(features: Floats, members: Floats | None) -> _Sums:
+    """Kernel values of a sample with itself, without those of a row with itself."""
+    return _sums(features, features, members, members, skip_diagonal=True)
+
+
+def _sums(
+    first: Floats, second: Floats, rows_in: Floats | None, columns_in: Floats | None, *, skip_diagonal: bool = False
+) -> _Sums:
+    rows, columns, squares = np.empty(len(first)), np.zeros(len(second)), 0.0
+    subsets = np.zeros(0 if rows_in is None else len(rows_in))
+    step = max(1, _BLOCK // len(second))
+    for start in range(0, len(first), step):
+        part = slice(start, min(start + step, len(first)))
+        kernel = first[part] @ second.T
+        kernel /= first.shape[1]
+        kernel += 1
+        if skip_diagonal:
+            kernel[np.arange(part.stop - start), np.arange(start, part.stop)] = 0
+        square = kernel * kernel
+        squares += float(square.sum())
+        kernel *= square
+        rows[part] = kernel.sum(axis=1)
+        columns += kernel.sum(axis=0)
+        if rows_in is not None and columns_in is not None:
+            subsets += ((rows_in[:, part] @ kernel) * columns_in).sum(axis=1)
+    return _Sums(rows, columns, subsets, squares)
+
+
+def _statistic(first: Floats | float, second: Floats | float, across: Floats | float, m: int, n: int) -> Floats:
+    return np.asarray(first / (m * (m - 1)) + second / (n * (n - 1)) - 2 * across / (m * n))
+
+
+def _unit(features: Floats) -> tuple[float, Floats]:
+    """The root mean square of features, and by how much its logarithm grows where a row is left out."""
+    squares = (features**2).mean(axis=1)
+    mean = float(squares.mean())
+    if not 0 < mean < np.inf:
+        return 1.0, np.zeros(len(features))
+    left = (squares.sum() - squares) / (len(squares) - 1)
+    return math.sqrt(mean), 0.5 * np.log(np.maximum(left / mean, np.finfo(np.float64).tiny))
+
+
+def _quiet() -> np.errstate:
+    """No warnings of numbers beyond all bounds: what comes of them is looked at in the end."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def _table(features: Floats) -> Floats:
+    table = np.asarray(features, np.float64)
+    if table.ndim != 2 or len(table) < FEWEST or table.shape[1] == 0:
+        raise InputError(f"features: shape {table.shape}; a table of at least {FEWEST} rows is needed")
+    return table
+
 
 SAMPLE = 500
 SUBSETS = 100
@@ -74,7 +272,7 @@ class Kid(Measure):
             raise InputError("quality: weights belong to extractor = 'inception'; name it too")
         self.extractor = None if extractor is None else load_extractor(extractor, weights=weights, folder=folder)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         return {
             "use": self.name,
             "sample": self.sample,

@@ -13,15 +13,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.quality.base import Measure
-from testifai.quality.per_input import FEWEST, SAMPLE, Floats, PerInputReference, sample_of
+from testifai.quality.base import FEWEST, SAMPLE, Measure, PerInputReference, sample_of
 from testifai.support.batches import Batch, are_images
-from testifai.support.checks import number, whole
-from testifai.support.libraries import cv2
+from testifai.support.optional_imports import cv2
+from testifai.support.types import Array, Floats, Record
+from testifai.support.validation import number, whole
 
 RADIUS, SIGMA = 5, 1.5
 K1, K2 = 0.01, 0.03
@@ -46,7 +45,7 @@ class Ssim(Measure):
         self.sample = whole("quality: sample", sample, least=FEWEST)
         self.data_range = _read_range(data_range)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         return {"use": self.name, "sample": self.sample, "data_range": self.data_range}
 
     def reference(self, clean: Batch, model: Model | None, *, seed: int) -> PerInputReference:
@@ -54,7 +53,7 @@ class Ssim(Measure):
         return PerInputReference(self.name, rows, _Compare(_checked(images, self.data_range), self.data_range))
 
 
-def ssim(clean: NDArray[Any], perturbed: NDArray[Any], *, data_range: float | None = None) -> Floats:
+def ssim(clean: Array, perturbed: Array, *, data_range: float | None = None) -> Floats:
     """The structural similarity of each pair of images (N, H, W) or (N, H, W, C).
 
     >>> images = np.tile(np.arange(16, dtype=np.uint8) * 16, (2, 16, 1))
@@ -68,7 +67,7 @@ def ssim(clean: NDArray[Any], perturbed: NDArray[Any], *, data_range: float | No
 class _Compare:
     """Images to compare with."""
 
-    def __init__(self, clean: NDArray[Any], data_range: float | None) -> None:
+    def __init__(self, clean: Array, data_range: float | None) -> None:
         self.clean, self.data_range = clean, data_range
 
     def __call__(self, perturbed: Batch) -> Floats:
@@ -82,12 +81,12 @@ class _Compare:
         return np.concatenate([_similarity(self.clean[part], images[part], span) for part in _blocks(images)])
 
 
-def _blocks(images: NDArray[Any]) -> list[slice]:
+def _blocks(images: Array) -> list[slice]:
     size = max(1, _BLOCK // max(1, images[0].size))
     return [slice(start, start + size) for start in range(0, len(images), size)]
 
 
-def _similarity(clean: NDArray[Any], perturbed: NDArray[Any], span: float) -> Floats:
+def _similarity(clean: Array, perturbed: Array, span: float) -> Floats:
     """Wang et al. 2004, Eq. 13, averaged over the pixels and channels of each image."""
     first, second = _planes(clean), _planes(perturbed)
     window = _window_for(first.shape[1], first.shape[2])
@@ -102,7 +101,7 @@ def _similarity(clean: NDArray[Any], perturbed: NDArray[Any], span: float) -> Fl
     return np.asarray(index.reshape(len(clean), -1).mean(axis=1))
 
 
-def _planes(images: NDArray[Any]) -> Floats:
+def _planes(images: Array) -> Floats:
     """One plane per image and channel."""
     planes = images[..., None] if images.ndim == 3 else images
     return np.moveaxis(planes, -1, 1).reshape(-1, *images.shape[1:3]).astype(np.float64)
@@ -147,7 +146,7 @@ def _span(dtype: np.dtype[Any]) -> float:
     return 1.0 if dtype.kind == "f" else float(np.iinfo(dtype).max)
 
 
-def _checked(batch: Batch, data_range: float | None) -> NDArray[Any]:
+def _checked(batch: Batch, data_range: float | None) -> Array:
     if are_images(batch):
         raise InputError("quality: ssim takes images of one size; these are of different sizes")
     if isinstance(batch, list):

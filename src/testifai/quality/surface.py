@@ -27,7 +27,6 @@ from testifai.quality.surface_prior import (
     OVERALL,
     PER_AXIS,
     AxisPrior,
-    Floats,
     Ints,
     Parameters,
     bend,
@@ -35,7 +34,8 @@ from testifai.quality.surface_prior import (
     prior_variance,
     unbend,
 )
-from testifai.statistics.normal import half_widths
+from testifai.statistics.intervals import half_widths
+from testifai.support.types import Floats
 
 LEARNED = 256  # tests from which the parameters are learned: they need not be exact
 CONDITIONED = 3_000  # tests that predictions rest on

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from testifai.support.types import Floats
+
 Ints = NDArray[np.intp]
 
 # Prior median and sd of the logarithm, per axis: correlation length (an axis is 1 long), variance c v_j of its own

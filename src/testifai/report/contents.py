@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from testifai.errors import InputError
 from testifai.gates import verdicts as gates
+from testifai.identity.environment import recorded
 from testifai.locality.measure import from_run, tells_confusions
 from testifai.present.examples import Failures, failures
-from testifai.present.facts import facts
 from testifai.present.figures.dots import lowest
-from testifai.report.stored import Stored, read_stored
+from testifai.present.terminal import facts
 from testifai.runs import keys
-from testifai.scans.environment import notes, recorded
-from testifai.scans.hashed import changed
-from testifai.scans.reopen import reopen
-from testifai.scans.sources import Made, sources
-from testifai.scans.stored import measured
-from testifai.sweeps.storage import finished
+from testifai.runs.store import Store
+from testifai.session.observers import notes
+from testifai.session.provenance import Made, changed, sources
+from testifai.session.stored_runs import measured, read_run, reopen
+from testifai.support.types import Record
+from testifai.sweeps.storage import StoredSweep, finished, sweeps_in
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.benchmark import Benchmark, whole_suite
 from testifai.tomogram.regions import RegionAnswer, RegionSearch, standard_queries, worst_regions
@@ -27,6 +27,23 @@ from testifai.tomogram.trust import Trust, recall
 
 if TYPE_CHECKING:
     from testifai.locality.summary import Explanation
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A run file's scan, if it holds one, and its sweeps."""
+
+    path: Path
+    tomogram: Tomogram | None
+    sweeps: dict[str, StoredSweep]
+
+
+def read_stored(run_file: Path) -> Stored:
+    """Open the file once, and check it once."""
+    with Store.open(run_file) as store:
+        scanned = store.get(keys.IDENTITY) is not None
+        return Stored(run_file, read_run(store) if scanned else None, sweeps_in(store))
+
 
 WORST = 15
 MOST_CLASSES = 60  # up to which a heat map of classes can be read
@@ -58,7 +75,7 @@ class Contents:
     worst: tuple[WorstTest, ...]
     verdicts: tuple[gates.Verdict, ...]
     trust: Trust
-    sweeps: dict[str, list[dict[str, Any]]]
+    sweeps: dict[str, list[Record]]
     failures: tuple[Failures, ...]
     failures_note: str | None  # why there are no failures to see
     errors: Explanation | None = None  # where the run kept what was predicted
@@ -71,7 +88,7 @@ class Contents:
         """Whether every gate does."""
         return all(verdict.holds for verdict in self.verdicts)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON."""
         tomogram = self.tomogram
         return {

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from testifai.present.terminal import interval, rate, scored_words, signed
 from testifai.report import words
 from testifai.report.contents import Contents
-from testifai.support.printable import code_in_markdown as code
-from testifai.support.printable import in_markdown as escape
+from testifai.support.formatting import code_in_markdown as code
+from testifai.support.formatting import in_markdown as escape
 
 MOST = 60_000  # characters: what code hosts take in a comment, with some room
 MOST_GATES = 100  # those that do not hold first

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from testifai.gates.verdicts import Verdict
+from testifai.identity.environment import recorded
 from testifai.report.contents import Contents
 from testifai.runs import keys
-from testifai.scans.environment import recorded
-from testifai.support.toml import to_toml
+from testifai.support.serialization import to_toml
+from testifai.support.types import Record
 
 NOT_RECORDED = "not recorded"
 SHA256, DATA, PARTLY, MODEL = "SHA-256", "fingerprint", "fingerprint in part", "fingerprint of the model"
@@ -70,7 +70,7 @@ def meanings(listed: Sequence[Named]) -> list[str]:
     return [f"{kind}: {MEANS[kind]}." for kind in dict.fromkeys(one.kind for one in listed)]
 
 
-def ran(contents: Contents) -> list[dict[str, Any]]:
+def ran(contents: Contents) -> list[Record]:
     """Who ran it when, where that was asked for."""
     return contents.tomogram.provenance.get(keys.RAN) or []
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from testifai.present.figures.projection import project
+from testifai.present.figures.heatmaps import project
 from testifai.present.terminal import clean, interval, precedence, rate, second_opinion
 from testifai.report.contents import Contents
-from testifai.scans.environment import notes
+from testifai.session.observers import notes
 from testifai.tomogram import Answer, Tomogram
-from testifai.tomogram.distances import distances
+from testifai.tomogram.regression_errors import distances
 
 
 def summary(contents: Contents) -> list[str]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from testifai.errors import InputError
-from testifai.runs import keys, own
+from testifai.runs import keys, trusted_runs
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import Store, identity_changes
+from testifai.support.types import Record
 
 
 def merge(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) -> None:
@@ -43,8 +44,8 @@ def merge(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) 
                 _merge_into(merged, sources, Outcomes(inputs))
                 merged.put(**_about_parts(sources))
                 # The spec is the first part's, and whose that is has been written down or not.
-                if own.made_here(*(first.get(key) for key in (keys.ID, keys.SPEC, keys.FOLDER))):
-                    own.remember(merged)
+                if trusted_runs.made_here(*(first.get(key) for key in (keys.ID, keys.SPEC, keys.FOLDER))):
+                    trusted_runs.remember(merged)
             temporary.replace(target)
         finally:
             for ending in ("", "-wal", "-shm"):
@@ -58,7 +59,7 @@ def _merge_into(merged: Store, sources: Sequence[Path], outcomes: Outcomes) -> N
             _import_scores(merged, source)
 
 
-def _about_parts(sources: Sequence[Path]) -> dict[str, Any]:
+def _about_parts(sources: Sequence[Path]) -> Record:
     """What each part says of how it was made: every version of a library, and the worst of the answers asked twice."""
     environments: list[Any] = []
     asked: list[dict[str, int]] = []
@@ -69,7 +70,7 @@ def _about_parts(sources: Sequence[Path]) -> dict[str, Any]:
             asked += filter(None, [source.get(keys.ASKED_TWICE)])
             ran += source.get(keys.RAN) or []
     distinct = [one for place, one in enumerate(environments) if one not in environments[:place]]
-    about: dict[str, Any] = {keys.ENVIRONMENTS: distinct} if len(distinct) > 1 else {}
+    about: Record = {keys.ENVIRONMENTS: distinct} if len(distinct) > 1 else {}
     if asked:
         about[keys.ASKED_TWICE] = max(asked, key=lambda one: one.get("differ", 0))
     if ran:
@@ -91,8 +92,8 @@ def _import_scores(merged: Store, source: Store) -> None:
     merged.put(**{keys.QUALITY: about, **{name: cost + (merged.get(name) or 0) for name, cost in costs.items()}})
 
 
-def _identity(store: Store) -> dict[str, Any]:
-    found: dict[str, Any] | None = store.get(keys.IDENTITY)
+def _identity(store: Store) -> Record:
+    found: Record | None = store.get(keys.IDENTITY)
     if found is None:
         raise InputError(f"merge: {store.path} holds no run yet; start it with: testifai run SPEC.toml")
     return found

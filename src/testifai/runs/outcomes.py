@@ -7,18 +7,19 @@ Outcomes merge associatively; nothing here depends on which strategy made them, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.data.annotations import Boxes
 from testifai.errors import InputError
-from testifai.runs.listed import Listed, Stored
+from testifai.runs.encoding import Listed, Stored
 from testifai.runs.rows import MANY, MANY_VALUES, Few, Many, Row
-from testifai.runs.trials import Trials
+from testifai.statistics.means import OF_MEANS, Limits, Moments
 from testifai.support import bits as packed
 from testifai.support.bits import Bits
-from testifai.support.boxes import Boxes
+from testifai.support.types import Array, Bools, Floats
 
 Ids = NDArray[np.int64]
 Places = NDArray[np.intp]
@@ -60,7 +61,7 @@ class Outcomes:
         self,
         configuration: int,
         places: Places,
-        passed: NDArray[np.bool_],
+        passed: Bools,
         kept: dict[str, NDArray[np.float32]] | None = None,
     ) -> None:
         """Add the outcomes of one configuration on some inputs; what is kept is a number of each, or its boxes."""
@@ -102,17 +103,17 @@ class Outcomes:
         self._boxes = {key: listed.copy() for key, listed in other._boxes.items()}
         other._owner = object()
 
-    def attempted(self, configuration: int, places: Places) -> NDArray[np.bool_]:
+    def attempted(self, configuration: int, places: Places) -> Bools:
         """Which of these inputs were tried under the configuration."""
         row = self._rows.get(configuration)
         return np.zeros(len(places), bool) if row is None else row.attempted(places)
 
-    def passed(self, configuration: int, places: Places) -> NDArray[np.bool_]:
+    def passed(self, configuration: int, places: Places) -> Bools:
         """Which of these inputs passed under the configuration."""
         row = self._rows.get(configuration)
         return np.zeros(len(places), bool) if row is None else row.passed(places)
 
-    def results(self, configuration: int, places: Places) -> NDArray[Any]:
+    def results(self, configuration: int, places: Places) -> Array:
         """What each of these inputs counts for under the configuration: whether it passed."""
         return self.passed(configuration, places)
 
@@ -192,7 +193,7 @@ class Outcomes:
         """Take in boxes that were stored of the places from `start` on."""
         self._listed(name, configuration).load(start, stored)
 
-    def counts(self, configurations: Ids | list[int], among: Bits | None = None) -> tuple[NDArray[Any], Ids]:
+    def counts(self, configurations: Ids | list[int], among: Bits | None = None) -> tuple[Array, Ids]:
         """Passes and trials per configuration, of all inputs or of those whose bit is set in `among`."""
         ids = [int(i) for i in configurations]
         passes, trials = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
@@ -208,17 +209,17 @@ class Outcomes:
 
     def limits(
         self,
-        method: Callable[..., tuple[NDArray[np.float64], NDArray[np.float64]]],
+        method: Callable[..., tuple[Floats, Floats]],
         configurations: Ids,
-        counts: tuple[NDArray[Any], Ids],
+        counts: tuple[Array, Ids],
         population: int | None,
         confidence: float,
         among: Bits | None = None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[Floats, Floats]:
         """Limits of each configuration's rate from its own trials, whose counts these are, by a method of intervals."""
         return method(*counts, population, confidence)
 
-    def trials(self, configuration: int, among: Bits | None = None) -> tuple[Places, NDArray[Any]]:
+    def trials(self, configuration: int, among: Bits | None = None) -> tuple[Places, Array]:
         """The places tried under a configuration, ascending, and which of them passed."""
         row = self._rows.get(configuration)
         return (np.zeros(0, np.intp), np.zeros(0, bool)) if row is None else row.trials(among)
@@ -297,3 +298,105 @@ def _refuse(configuration: int, clashes: int) -> None:
             f"outcomes contradict each other: {clashes} inputs passed in one run and failed in the other "
             f"under configuration {configuration}; is the model deterministic?"
         )
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Single outcomes, for surrogates that know that tests share inputs.
+
+    Trial m ran the test in row `test[m]` of the features on the input at `place[m]`, from 0 to `inputs` - 1.
+    """
+
+    test: NDArray[np.intp]
+    place: NDArray[np.intp]
+    passed: Array  # bool, or float for trials that count by a score in 0..1
+    inputs: int  # how many inputs there are
+    value: NDArray[np.float32] | None = None  # the oracle's value of each trial, such as a margin; NaN where unknown
+
+    @property
+    def graded(self) -> bool:
+        """Whether trials count by a score and not by whether they passed."""
+        return self.passed.dtype.kind == "f"
+
+
+LEAST = 0.01  # dispersion of scores that are all but equal
+VALUE = "value"  # the name under which a run keeps what the oracle measured of a trial: its score, or its margin
+
+
+class ScoredOutcomes(Outcomes):
+    """The same trials, whose scores add up where passes did.
+
+    >>> outcomes = Outcomes(10)
+    >>> outcomes.record(3, np.array([0, 4]), np.array([True, False]), {"value": np.array([0.75, 0.5], np.float32)})
+    >>> ScoredOutcomes.of(outcomes).counts([3, 7])
+    (array([1.25, 0.  ]), array([2, 0]))
+    """
+
+    @classmethod
+    def of(cls, outcomes: Outcomes) -> ScoredOutcomes:
+        """The scores of outcomes as they are now; refused where a trial has none."""
+        if isinstance(outcomes, cls):
+            return outcomes
+        for configuration in outcomes:
+            _reject(outcomes.kept_span(configuration, VALUE, 0, outcomes.inputs), configuration)
+        twin = cls(outcomes.inputs)
+        twin._share(outcomes)
+        return twin
+
+    def snapshot(self) -> ScoredOutcomes:
+        twin = ScoredOutcomes(self.inputs)
+        twin._share(self)
+        return twin
+
+    def plain(self) -> Outcomes:
+        """Whether trials passed."""
+        twin = Outcomes(self.inputs)
+        twin._share(self)
+        return twin
+
+    def counts(self, configurations: Ids | list[int], among: Bits | None = None) -> tuple[Array, Ids]:
+        """The sum of the scores and the trials of each configuration."""
+        found = self.moments(configurations, among)
+        return found.total, found.trials.astype(np.int64)
+
+    def moments(self, configurations: Ids | list[int], among: Bits | None = None) -> Moments:
+        """What intervals want to know of the scores of each configuration."""
+        return Moments.joined([Moments.of(self.trials(int(one), among)[1]) for one in configurations])
+
+    def worth(self, configurations: Ids) -> float:
+        """How many passes and failures a trial of these is worth."""
+        return 1 / max(self.moments(configurations).dispersion, LEAST)
+
+    def limits(
+        self,
+        method: Callable[..., Limits],
+        configurations: Ids,
+        counts: tuple[Array, Ids],
+        population: int | None,
+        confidence: float,
+        among: Bits | None = None,
+    ) -> Limits:
+        """Those of the mean scores, by the method for means that does what this one does for pass rates."""
+        return OF_MEANS[method](self.moments(configurations, among), population, confidence)
+
+    def results(self, configuration: int, places: Places) -> Array:
+        """The score of each of these inputs."""
+        return self.kept_at(configuration, VALUE, places).astype(np.float64)
+
+    def trials(self, configuration: int, among: Bits | None = None) -> tuple[Places, Array]:
+        """The places tried under a configuration, ascending, and their scores."""
+        places, _ = super().trials(configuration, among)
+        return places, self.results(configuration, places)
+
+    def single(self, configurations: Ids, among: Bits | None = None, name: str | None = None) -> Trials:
+        """Every score of these configurations by itself; there are no values beside them."""
+        return super().single(configurations, among, None)
+
+
+def _reject(values: NDArray[np.float32], configuration: int) -> None:
+    """Refuse what is no score."""
+    fits = (values >= 0) & (values <= 1)
+    if not fits.all():
+        wrong = values[~fits][0]
+        what = "trials of which no score was kept" if np.isnan(wrong) else f"a score of {wrong:g}; accepted: 0 to 1"
+        raise InputError(f"score: configuration {configuration} has {what}")

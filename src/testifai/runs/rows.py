@@ -7,18 +7,18 @@ of a byte an input.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.support import bits as packed
 from testifai.support.bits import Bits
+from testifai.support.types import Array, Bools
 
 Places = NDArray[np.intp]
-Flags = NDArray[np.bool_]
+Flags = Bools
 Floats = NDArray[np.float32]
-Codes = NDArray[Any]  # the smallest whole numbers that hold them
+Codes = Array  # the smallest whole numbers that hold them
 
 MANY = 32  # from one in so many inputs on, bits take less room than a list
 MANY_VALUES = 8  # and a kept value for every input less than a list of them with their places

@@ -19,16 +19,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.runs import contents, guard, keys, listed
-from testifai.runs.blocks import BLOCK, all_of, as_bits, checksum, is_of, joined, sealed, span
-from testifai.runs.connection import connect_to_read, size
-from testifai.runs.growing import Loaded
-from testifai.runs.kinds import APPLICATION_ID, is_ours, refuse_others
+from testifai.runs import encoding, keys, reader
+from testifai.runs import keys as contents
+from testifai.runs.encoding import BLOCK, all_of, as_bits, checksum, is_of, joined, sealed, span
 from testifai.runs.lock import Lock
 from testifai.runs.outcomes import Outcomes, Places
+from testifai.runs.reader import APPLICATION_ID, Loaded, connect_to_read, is_ours, refuse_others, size
+from testifai.support.types import Array, Bools, Record
 
 VERSION = 1
 
@@ -64,7 +63,7 @@ class Store:
     """One run's file, open for writing (with a lock that keeps a second writer out) or for reading."""
 
     def __init__(
-        self, path: Path, connection: sqlite3.Connection, lock: Lock | None, watch: guard.Watch | None = None
+        self, path: Path, connection: sqlite3.Connection, lock: Lock | None, watch: reader.Watch | None = None
     ) -> None:
         self.path = path
         self._connection = connection
@@ -89,10 +88,10 @@ class Store:
         try:
             with _plain_errors(path):
                 connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
-                guard.distrust(connection)
+                reader.distrust(connection)
                 fresh = _has_no_tables(connection, path)
                 if not fresh:
-                    with _plain_errors(path, guard.Watch(connection, size(path))):
+                    with _plain_errors(path, reader.Watch(connection, size(path))):
                         _check(connection, path)
                     connection.set_progress_handler(None, 0)  # its tables are ours; a run may grow as it likes
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -122,7 +121,7 @@ class Store:
         with _plain_errors(path):
             connection = connect_to_read(path)
             try:
-                watch = guard.Watch(connection, size(path))
+                watch = reader.Watch(connection, size(path))
                 with _plain_errors(path, watch):
                     if _has_no_tables(connection, path):
                         raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
@@ -135,7 +134,7 @@ class Store:
                 connection.close()
                 cls.create_or_open(path).close()
                 connection = connect_to_read(path)
-                watch = guard.Watch(connection, size(path))
+                watch = reader.Watch(connection, size(path))
         return cls(path, connection, None, watch)
 
     def close(self) -> None:
@@ -195,9 +194,9 @@ class Store:
         if checksum(key, value) != crc:
             raise damaged(self.path, f"{key!r} does not match its checksum")
         with self._readable(repr(key)):
-            found = guard.read_json(value)
+            found = reader.read_json(value)
             if (wrong := contents.problem(key, found)) is not None:
-                raise guard.Unreadable(wrong)
+                raise reader.Unreadable(wrong)
         return found
 
     def put(self, **values: Any) -> None:
@@ -209,19 +208,19 @@ class Store:
                 [(key, text, checksum(key, text)) for key, text in texts.items()],
             )
 
-    def get_array(self, name: str) -> NDArray[Any] | None:
+    def get_array(self, name: str) -> Array | None:
         """A stored array, or None."""
         blocks = [block for _, block in self._array_blocks(name)]
         if len({(block.dtype, block.shape[1:], block.ndim) for block in blocks}) > 1:
             raise damaged(self.path, f"the array {name!r} has parts that do not fit together")
         return np.concatenate(blocks) if blocks else None
 
-    def put_array(self, name: str, array: NDArray[Any]) -> None:
+    def put_array(self, name: str, array: Array) -> None:
         """Store a whole array."""
         with self._transaction():
             self._write_array(name, 0, array)
 
-    def put_blocks(self, blocks: Iterable[tuple[str, int, NDArray[Any]]]) -> None:
+    def put_blocks(self, blocks: Iterable[tuple[str, int, Array]]) -> None:
         """Store parts of arrays that grow, each under its array's name and a number, all in one transaction."""
         with self._transaction():
             for name, block, array in blocks:
@@ -233,7 +232,7 @@ class Store:
             names = self._connection.execute("SELECT DISTINCT name FROM arrays ORDER BY name").fetchall()
         return [name for (name,) in names if isinstance(name, str) and name.startswith(prefix)]
 
-    def get_blocks(self, prefix: str) -> Iterator[tuple[str, int, NDArray[Any]]]:
+    def get_blocks(self, prefix: str) -> Iterator[tuple[str, int, Array]]:
         """The stored parts of all arrays whose names begin so."""
         for name in self.array_names(prefix):
             yield from ((name, block, array) for block, array in self._array_blocks(name))
@@ -260,9 +259,7 @@ class Store:
             if touched:
                 self._dirty_arrays.update((name, block) for block in blocks)
 
-    def save(
-        self, outcomes: Outcomes, references: NDArray[Any] | None = None, contents: NDArray[Any] | None = None
-    ) -> None:
+    def save(self, outcomes: Outcomes, references: Array | None = None, contents: Array | None = None) -> None:
         """Write everything touched since the last save, in one transaction."""
         if not self._dirty:
             return
@@ -349,7 +346,7 @@ class Store:
     def _load_boxes(self, outcomes: Outcomes, tests: int | None) -> None:
         for key, block, stored in self.get_blocks(keys.BOXES):
             name, _, number = key.removeprefix(keys.BOXES).rpartition("/")
-            if not number.isdecimal() or not listed.is_stored(stored, BLOCK):
+            if not number.isdecimal() or not encoding.is_stored(stored, BLOCK):
                 raise damaged(self.path, f"the array {key!r} holds no boxes")
             configuration, start = int(number), block * BLOCK
             self._whole_block("boxes", configuration, block, outcomes.inputs, tests)
@@ -369,13 +366,13 @@ class Store:
     def _wrong(self, what: str, configuration: Any, why: str) -> InputError:
         return damaged(self.path, f"{what} of configuration {_short(configuration)} {why}")
 
-    def load_references(self, inputs: int) -> NDArray[Any] | None:
+    def load_references(self, inputs: int) -> Array | None:
         """What the oracle remembered of the clean outputs, by place."""
         return self.load_by_place(keys.REFERENCE, inputs)
 
-    def load_by_place(self, name: str, inputs: int) -> NDArray[Any] | None:
+    def load_by_place(self, name: str, inputs: int) -> Array | None:
         """What is known of each input (`keys.REFERENCE`, `keys.CONTENTS`); zeros where nothing was measured."""
-        values: NDArray[Any] | None = None
+        values: Array | None = None
         for block, rows in self._array_blocks(name):
             if values is None:
                 values = np.zeros((inputs, *rows.shape[1:]), rows.dtype)
@@ -394,7 +391,7 @@ class Store:
         if added is not None:
             mine = joined(mine, added, theirs.attempted(0, np.arange(inputs)))
         if other_held is not None:
-            known: NDArray[np.bool_] = np.asarray(other_held.any(axis=1))
+            known: Bools = np.asarray(other_held.any(axis=1))
             if held is not None and (held[known] != other_held[known])[held[known].any(axis=1)].any():
                 raise InputError(
                     f"merge: {other.path} was measured on other contents of the data than the parts before"
@@ -407,7 +404,7 @@ class Store:
                 self.touch(configuration, tried, reference=configuration == 0, contents=held is not None)
         self.save(outcomes, mine, held)
 
-    def _array_blocks(self, name: str) -> Iterator[tuple[int, NDArray[Any]]]:
+    def _array_blocks(self, name: str) -> Iterator[tuple[int, Array]]:
         with self._plain_errors():
             for block, dtype, shape, data, crc in self._connection.execute(
                 "SELECT block, dtype, shape, data, crc FROM arrays WHERE name = ? ORDER BY block", (name,)
@@ -416,11 +413,11 @@ class Store:
                     raise damaged(self.path, f"the array {name!r} does not match its checksum")
                 with self._readable(f"the array {name!r}"):
                     if type(block) is not int:
-                        raise guard.Unreadable("has a part without a number")
-                    array = guard.read_array(dtype, shape, data)
+                        raise reader.Unreadable("has a part without a number")
+                    array = reader.read_array(dtype, shape, data)
                 yield block, array
 
-    def _write_array(self, name: str, block: int, array: NDArray[Any]) -> None:
+    def _write_array(self, name: str, block: int, array: Array) -> None:
         little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         data = zlib.compress(little.tobytes(), 1)
         self._connection.execute(
@@ -435,7 +432,7 @@ class Store:
     def _readable(self, what: str) -> Iterator[None]:
         try:
             yield
-        except guard.Unreadable as error:
+        except reader.Unreadable as error:
             raise damaged(self.path, f"{what} {error}") from None
 
     @contextmanager
@@ -491,8 +488,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     if schema is not None:
         try:
             # Before anything else is asked of it: what is checked and read below must be tables.
-            guard.check_schema(connection, schema)
-        except guard.Unreadable as error:
+            reader.check_schema(connection, schema)
+        except reader.Unreadable as error:
             raise damaged(path, str(error)) from None
     elif version < VERSION:
         raise InputError(f"run file: {path} has schema {version}, which this testifai cannot bring up to date")
@@ -528,7 +525,7 @@ def damaged(path: str | os.PathLike[str], what: str) -> InputError:
 
 
 @contextmanager
-def _plain_errors(path: Path, watch: guard.Watch | None = None) -> Iterator[None]:
+def _plain_errors(path: Path, watch: reader.Watch | None = None) -> Iterator[None]:
     """SQLite's errors as one line that says what to do."""
     if watch is not None:
         watch.start()
@@ -558,7 +555,7 @@ def _plain_errors(path: Path, watch: guard.Watch | None = None) -> Iterator[None
         raise InputError(f"run file: {path}: {error.strerror or error}") from error
 
 
-def identity_changes(stored: dict[str, Any], now: dict[str, Any]) -> list[str]:
+def identity_changes(stored: Record, now: Record) -> list[str]:
     """What differs between the run in the file and the run asked for, in words."""
     return [
         f"{key} was {_short(stored.get(key))}, now {_short(now.get(key))}"

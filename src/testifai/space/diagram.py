@@ -33,6 +33,7 @@ from testifai.space.query import (
     holds,
     printable,
 )
+from testifai.support.types import Bools
 
 LARGEST = 20_000_000  # numbers in the states of a layer before equal ones are joined: a second or two
 TRUE, OPEN, FALSE = 1, 0, -1  # a conjunction is the least of its parts, a disjunction the greatest
@@ -136,7 +137,7 @@ class Diagram:
 
     # -- the layers ------------------------------------------------------------------------------------------------
 
-    def _build(self) -> tuple[list[_Layer], NDArray[np.bool_]]:
+    def _build(self) -> tuple[list[_Layer], Bools]:
         """The layers from the first axis on, and which nodes after the last are true."""
         states = np.zeros((1, len(self._sums)), np.int64)
         self._settle(states, 0)
@@ -218,7 +219,7 @@ def _constant(operand: Constant | Choice) -> Any:
     return operand.value if isinstance(operand, Constant) else [member.value for member in operand.members]
 
 
-def _decided(sums: Ints) -> NDArray[np.bool_]:
+def _decided(sums: Ints) -> Bools:
     return np.asarray((sums == _HELD) | (sums == _FAILED))
 
 

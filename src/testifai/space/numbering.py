@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.support.types import Array, Bools
+
 Ints = NDArray[np.int64]
-Whole = NDArray[Any]  # int64, or Python integers (dtype object) in a space too large for int64
+Whole = Array  # int64, or Python integers (dtype object) in a space too large for int64
 
 
 class Numbering:
@@ -88,7 +90,7 @@ def rank_places(places: Ints, factorials: Whole) -> Whole:
     return ranks
 
 
-def unrank_places(ranks: Whole, active: NDArray[np.bool_], factorials: Whole) -> Ints:
+def unrank_places(ranks: Whole, active: Bools, factorials: Whole) -> Ints:
     """The inverse of `rank_places`, given which entries are part of each permutation."""
     places = np.zeros(active.shape, dtype=np.int64)
     for j in range(len(active)):

@@ -9,15 +9,41 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
+from testifai.support.types import Array, Bools
+
+
+def is_before(rows: Callable[[], Array], a: int, b: int) -> Bools:
+    """In which configurations one axis is applied before another; both are on then."""
+    places = rows()[:, rows().shape[1] // 2 :]
+    return np.asarray((places[:, a] > 0) & (places[:, a] < places[:, b]))
+
+
+class Lazy(Mapping[str, Array]):
+    """Columns made when first asked for."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Array]]) -> None:
+        self._makers = makers
+        self._made: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
 
 LONGEST_TEXT = 10_000
 DEEPEST_NESTING = 100
 LARGEST_NUMBER = 10**15  # every smaller integer is exact as a float64, so mixed comparisons stay exact
 
-Columns = Mapping[str, NDArray[Any]]
+Columns = Mapping[str, Array]
 Levels = Mapping[str, Mapping[str, float]]
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -146,7 +172,7 @@ def precedences(node: Condition) -> Iterator[Before]:
             yield from precedences(part)
 
 
-def _evaluate(node: Condition, columns: Columns) -> NDArray[np.bool_]:
+def _evaluate(node: Condition, columns: Columns) -> Bools:
     if isinstance(node, Inequality):
         return _compare(node, columns)
     if isinstance(node, Before):
@@ -160,7 +186,7 @@ def _evaluate(node: Condition, columns: Columns) -> NDArray[np.bool_]:
     return result
 
 
-def _compare(node: Inequality, columns: Columns) -> NDArray[np.bool_]:
+def _compare(node: Inequality, columns: Columns) -> Bools:
     values = [_values(operand, columns) for operand in node.operands]
     result = np.array(True)
     for sign, left, right in zip(node.operators, values, values[1:], strict=False):
@@ -442,7 +468,7 @@ class Query:
     def __str__(self) -> str:
         return str(self.tree)
 
-    def evaluate(self, columns: Columns) -> NDArray[np.bool_]:
+    def evaluate(self, columns: Columns) -> Bools:
         """Where the query holds: a Boolean array, the broadcast of the columns it uses."""
         return _evaluate(self.tree, columns)
 

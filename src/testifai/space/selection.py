@@ -7,7 +7,7 @@ import math
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from testifai.errors import InputError
 from testifai.space import query as queries
@@ -16,6 +16,7 @@ from testifai.space.numbering import Ints, Whole, first_ranks, unrank_places
 from testifai.space.precedence import Case, cases
 from testifai.space.query import Query
 from testifai.space.space import ENUMERABLE, Space
+from testifai.support.types import Bools
 
 
 class Selection:
@@ -83,11 +84,11 @@ class Selection:
         """What `sample` draws as rows of `Space.matrix`, also where ids would not fit 64 bits; in no order."""
         return self._unrank(_different(self.count, n, generator, self._whole))
 
-    def contains(self, ids: ArrayLike) -> NDArray[np.bool_]:
+    def contains(self, ids: ArrayLike) -> Bools:
         """Which of these tests are selected."""
         return self.holds(self.space.matrix(ids))
 
-    def holds(self, rows: ArrayLike) -> NDArray[np.bool_]:
+    def holds(self, rows: ArrayLike) -> Bools:
         """Which of these rows of `Space.matrix` are selected."""
         columns = self.space.columns_of(rows)
         found = np.array(True) if self.query is None else self.query.evaluate(columns)
@@ -147,7 +148,7 @@ class _Part:
             rows += list(self._places(within % each, positions > 0))
         return np.stack(rows, axis=1)
 
-    def _places(self, ranks: Whole, active: NDArray[np.bool_]) -> Ints:
+    def _places(self, ranks: Whole, active: Bools) -> Ints:
         """Where each axis is applied in the sequences with these ranks."""
         most = int(active.sum(axis=0).max())
         whole = np.int64 if math.factorial(most) <= np.iinfo(np.int64).max else object

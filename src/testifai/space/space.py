@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.errors import InputError, suggest
 from testifai.perturb import main_names, names
 from testifai.space.axes import Axis, described, is_whole, parameters_of, read_axis
-from testifai.space.columns import Lazy, is_before
 from testifai.space.numbering import Ints, Numbering, Whole, first_ranks, mixed_radix, rank_places, unrank_places
-from testifai.space.query import before
-from testifai.support.plain import plain
+from testifai.space.query import Lazy, before, is_before
+from testifai.support.serialization import plain
+from testifai.support.types import Array, Bools, Record, RecordLike
 
 ENUMERABLE = 50_000_000
 LISTED = 200_000  # tests up to which a result has an estimate of each; beyond, it answers from samples
@@ -46,7 +45,7 @@ class Space:
     <Axis dim: fade [0, 1]>
     """
 
-    def __init__(self, axes: Mapping[str, Any], *, order_sensitive: bool = False, max_order: int | None = None) -> None:
+    def __init__(self, axes: RecordLike, *, order_sensitive: bool = False, max_order: int | None = None) -> None:
         if not isinstance(axes, Mapping) or not axes:
             raise InputError(f"space: {axes!r} has no axes; accepted: at least one, axis name -> perturbation")
         self._axes = tuple(read_axis(name, given, axes) for name, given in axes.items())
@@ -346,7 +345,7 @@ class Space:
             return self.size
         return self._counts[order] if order == self._orders(order)[-1] else 0
 
-    def columns(self) -> Mapping[str, NDArray[Any]]:
+    def columns(self) -> Mapping[str, Array]:
         """What a query may name, as arrays that broadcast to `shape`; sums are made when first asked for.
 
         >>> from testifai.perturb import Perturbation
@@ -360,7 +359,7 @@ class Space:
         dtype = np.min_scalar_type(-largest)  # the smallest signed type that holds the severity sum
         axes = [np.array(axis.severities, dtype=dtype) for axis in self._axes]
         axes = self._flat_columns(axes) if self.ranked else list(np.ix_(*axes))
-        makers: dict[str, Callable[[], NDArray[Any]]] = {
+        makers: dict[str, Callable[[], Array]] = {
             name: functools.partial(np.asarray, column) for name, column in zip(self.names, axes, strict=True)
         }
         makers["order"] = lambda: functools.reduce(np.add, [(column != 0).astype(dtype) for column in axes])
@@ -379,7 +378,7 @@ class Space:
         """The axes of which a query may ask which is applied before which: none where their order does not count."""
         return self.names if self._order_sensitive else ()
 
-    def columns_of(self, matrix: ArrayLike) -> Mapping[str, NDArray[Any]]:
+    def columns_of(self, matrix: ArrayLike) -> Mapping[str, Array]:
         """What a query may name, of the configurations in the rows of a matrix: an array for each column.
 
         Args:
@@ -393,7 +392,7 @@ class Space:
         """
         full = np.asarray(matrix).reshape(-1, np.shape(matrix)[-1])
         rows = full[:, : len(self._axes)]
-        makers: dict[str, Callable[[], NDArray[Any]]] = {
+        makers: dict[str, Callable[[], Array]] = {
             name: functools.partial(np.asarray, column) for name, column in zip(self.names, rows.T, strict=True)
         }
         makers["order"] = lambda: np.count_nonzero(rows, axis=1)
@@ -406,7 +405,7 @@ class Space:
         for (a, first), (b, second) in itertools.permutations(enumerate(self.sequenced), 2):
             yield before(first, second), a, b
 
-    def _flat_columns(self, axes: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    def _flat_columns(self, axes: list[Array]) -> list[Array]:
         """Per axis its severity in every test: the sequence without places, repeated for each permutation."""
         positions = self._sequence.unrank(np.arange(sum(self._sequence.counts)))
         repeats = self._sequences[np.count_nonzero(positions, axis=0)].astype(np.int64)
@@ -433,7 +432,7 @@ class Space:
         column = np.broadcast_to(self.columns()[name], self.shape)
         return column.reshape(-1).astype(np.int64)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         """The space as JSON values."""
         return {
             "axes": [
@@ -452,7 +451,7 @@ class Space:
         }
 
     @classmethod
-    def from_description(cls, description: Mapping[str, Any]) -> Space:
+    def from_description(cls, description: RecordLike) -> Space:
         """The described space; a perturbation whose code is not loaded (or has changed) cannot be applied.
 
         Args:
@@ -538,7 +537,7 @@ class Space:
         rows = zip(self._axes, positions, strict=True)
         return np.stack([np.array(axis.severities)[row] for axis, row in rows])
 
-    def _wrong(self, rows: Ints) -> NDArray[np.bool_]:
+    def _wrong(self, rows: Ints) -> Bools:
         """Which rows are no configurations."""
         k = len(self._axes)
         wrong = np.zeros(len(rows), dtype=bool)

@@ -10,15 +10,13 @@ Trial m ran the test `test[m]` on the input `place[m]`; both are numbered from 0
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.statistics.intervals import clopper_pearson
-from testifai.statistics.normal import half_widths, skewed_reaches
+from testifai.statistics.intervals import clopper_pearson, half_widths, skewed_reaches
+from testifai.support.types import Array, Floats
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 ROUNDING = 1e-12  # an influence this small is none, but for rounding
@@ -89,7 +87,7 @@ class ClusteredTrials:
     covariance: float  # the mean one of pairs of trials
 
     @classmethod
-    def of(cls, test: Places, place: Places, passed: NDArray[Any]) -> ClusteredTrials:
+    def of(cls, test: Places, place: Places, passed: Array) -> ClusteredTrials:
         """Of trials that passed or failed, or count by a value in 0..1."""
         trials = np.bincount(test).astype(np.float64)
         rate = np.bincount(test, passed) / trials

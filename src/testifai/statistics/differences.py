@@ -6,16 +6,16 @@ Counts are a row per test: trials and passes of A, of B, and of their common inp
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.statistics.intervals import confidence_sequence, wilson
-from testifai.statistics.normal import half_widths
+from testifai.statistics.intervals import confidence_sequence, half_widths, wilson
+from testifai.statistics.means import Limits, Moments, mean_interval, mean_sequence
+from testifai.support.types import Array, Bools, Floats
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
 CONFIDENCE = 0.95
@@ -156,3 +156,59 @@ def _independent_p(trials_a: Counts, passes_a: Counts, trials_b: Counts, passes_
     fewer_b = hypergeom.cdf(passes_b, total, passes, trials_b)
     fewer_a = hypergeom.cdf(passes_a, total, passes, trials_a)
     return np.asarray(np.minimum(1.0, 2 * np.minimum(fewer_a, fewer_b)))
+
+
+Solved = tuple[Floats, Floats, Floats]  # low, high, p
+
+
+def solve_paired_means(pairs: Sequence[Array], population: int | None) -> Solved:
+    """Of tests whose inputs both runs tried, from the difference of scores on each input: a mean of −1 to 1.
+
+    >>> low, high, p = solve_paired([np.linspace(-0.1, 0.3, 41)], None)
+    >>> bool(0 < low[0] < 0.1 < high[0]), bool(p[0] < 0.05)
+    (True, True)
+    """
+    halved = _of_each([(1 + np.asarray(one, np.float64)) / 2 for one in pairs])
+
+    def limits(confidence: float) -> Limits:
+        low, high = mean_interval(halved, population, confidence)
+        return 2 * low - 1, 2 * high - 1
+
+    return _solved(limits, len(pairs))
+
+
+def solve_separate_means(
+    a: Sequence[Array], b: Sequence[Array], population: int | None, *, stopped: bool = False
+) -> Solved:
+    """Of tests that each run tried on inputs of its own: from both means' limits (Zou and Donner 2008).
+
+    Of runs that a rule stopped, both sequences of limits at half the risk each.
+    """
+    one, two = _of_each(a), _of_each(b)
+    mean_a, mean_b = one.total / one.trials, two.total / two.trials
+
+    def limits(confidence: float) -> Limits:
+        if stopped:
+            (low_a, high_a), (low_b, high_b) = (mean_sequence(m, population, (1 + confidence) / 2) for m in (one, two))
+            return low_b - high_a, high_b - low_a
+        (low_a, high_a), (low_b, high_b) = (mean_interval(m, None, confidence) for m in (one, two))
+        difference = mean_b - mean_a
+        below, above = np.hypot(mean_b - low_b, high_a - mean_a), np.hypot(high_b - mean_b, mean_a - low_a)
+        return difference - below, difference + above
+
+    return _solved(limits, len(a))
+
+
+def _of_each(samples: Sequence[Array]) -> Moments:
+    rows = [Moments.of(one) for one in samples]
+    return Moments.joined(rows)
+
+
+def _solved(limits: Callable[[float], Limits], tests: int) -> Solved:
+    """Limits at 95 %, and the smallest risk at which they leave out 0."""
+    low, high = limits(CONFIDENCE)
+    p = np.ones(tests)
+    for risk in np.geomspace(1, LEAST_P, 120)[1:]:
+        least, most = limits(1 - risk)
+        p = np.where((least > 0) | (most < 0), risk, p)
+    return np.asarray(low), np.asarray(high), p

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
-Floats = NDArray[np.float64]
+from testifai.support.types import Bools, Floats
+
 Numbers = NDArray[np.intp]
 
 SPREADS = (0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0)  # of difficulties, of which the likeliest is taken
@@ -32,7 +33,7 @@ class Tried:
 
     test: Numbers
     input: Numbers
-    failed: NDArray[np.bool_]
+    failed: Bools
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,19 +14,74 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.statistics.corrections import holm
-from testifai.statistics.joint_failures import JointFailures
-from testifai.support.plain import plain as plain_data
+from testifai.statistics.multiplicity import holm
+from testifai.support.serialization import plain as plain_data
+from testifai.support.types import Bools, Floats, Record
 
-Floats = NDArray[np.float64]
+
+@dataclass(frozen=True, eq=False)
+class JointFailures:
+    """Of each joint test: the losses by either perturbation alone, as shares of what passes clean, and its trials."""
+
+    clean: float
+    first: Floats
+    second: Floats
+    trials: NDArray[np.int64]
+
+    @property
+    def share(self) -> Floats:
+        """Of the inputs of each test, those that pass clean and that either perturbation would make fail."""
+        return self.clean * self.first * self.second
+
+    @property
+    def expected(self) -> Floats:
+        """How many inputs these are."""
+        return self.share * self.trials
+
+    @property
+    def variance(self) -> Floats:
+        """Of the departure from the product where the outcomes of single perturbations decide those of both.
+
+        That of the covariance of two independent yes-or-no properties of an input. Noise that outcomes have besides
+        makes it larger, hence the least that the null hypothesis allows.
+        """
+        return self.share * (1 - self.first) * (1 - self.second) / np.maximum(self.trials, 1)
+
+    def missing(self, variance: Floats, draws: int, rng: np.random.Generator) -> Floats:
+        """Draws (by tests) of mean 0 with what a variance that was found lacks of the least there is.
+
+        The number of joint failures is Poisson; one input counts in all tests whose perturbations both reach it, and
+        in tests that lack more where it counts in those that lack less.
+        """
+        each = np.maximum(self.trials, 1)
+        share = np.maximum(self.share, np.finfo(np.float64).tiny)
+        lacking = np.clip((self.variance - variance) * each / share, 0, 1)
+        inputs = int(each.max())
+        widths, reached = _cells(self.first, self.second, lacking)
+        means = inputs * self.clean * widths
+        counts = rng.poisson(means, (draws, len(means))) - means
+        return np.asarray(counts @ reached / np.sqrt(inputs * each))
+
+
+def _cells(*heights: Floats) -> tuple[Floats, Floats]:
+    """The unit cube cut at the heights of each side: the volume of every cell and which tests contain it."""
+    widths, reached = np.ones(1), np.ones((1, len(heights[0])))
+    for height in heights:
+        ends = np.unique(height[height > 0])
+        steps, within = np.diff(ends, prepend=0.0), height >= ends[:, None]
+        widths = np.outer(widths, steps).ravel()
+        reached = (reached[:, None] * within[None]).reshape(len(widths), len(height))
+    return widths, reached
+
+
 Rows = NDArray[np.intp]
-Fetch = Callable[[Rows], tuple[NDArray[np.bool_], NDArray[np.bool_]]]  # tests -> tried, passed: inputs by tests
+Fetch = Callable[[Rows], tuple[Bools, Bools]]  # tests -> tried, passed: inputs by tests
 
 DRAWS = 400
 FEWEST_DRAWS = 99  # for a p-value of 0.01
@@ -96,7 +151,7 @@ class PairTests:
             table[i, j] = table[j, i] = getattr(pair, field)
         return table
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON, None for what does not exist."""
         return {
             "axes": list(self.axes),
@@ -339,7 +394,7 @@ def _conclude(
     return PairTests(tuple(names), tuple(pairs), groups, len(samples[0].replicates), alpha, plain)
 
 
-def _effects(design: Design, sample: _Sample, plain: bool) -> dict[str, Any]:
+def _effects(design: Design, sample: _Sample, plain: bool) -> Record:
     """How far the measured rates are from their products."""
     if not design.tests:
         numbers = ("mean_effect", "largest_effect", "measured", "product", "joint_failures")

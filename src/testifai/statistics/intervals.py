@@ -8,14 +8,58 @@ on new inputs like them.
 from __future__ import annotations
 
 import bisect
+import math
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from testifai.statistics.normal import half_widths
+from testifai.support.types import Bools, Floats
+from testifai.support.validation import number
 
-Floats = NDArray[np.float64]
+
+@cache
+def half_widths(confidence: float = 0.95) -> float:
+    """How many standard deviations a two-sided interval reaches to either side: 1.96 for 95 %.
+
+    >>> round(half_widths(), 6), round(half_widths(0.9), 6)
+    (1.959964, 1.644854)
+    """
+    return quantile(0.5 + number("confidence", confidence, above=0, below=1) / 2)
+
+
+def quantile(share: float) -> float:
+    """Below so many standard deviations lies this share of a normal distribution.
+
+    >>> round(quantile(0.8), 6)
+    0.841621
+    """
+    from scipy.special import ndtri
+
+    return float(ndtri(share))
+
+
+def skewed_reaches(
+    variance: float, growth: float, wide: float, wide_by_skew: float | None = None
+) -> tuple[float, float]:
+    """How far an interval goes below and above an estimate whose variance grows with what it estimates, as Wilson's.
+
+    Above it is h with h² = w² (variance + growth h), below with growth the other way. Of one test, variance r(1 - r)/n
+    grows by (1 - 2r)/n, and this is Wilson's interval but for its shrinkage by 1 + w²/n. `wide` is the number w of
+    standard deviations; the growth may have its own.
+
+    >>> [round(reach, 4) for reach in skewed_reaches(0.9 * 0.1 / 100, (1 - 2 * 0.9) / 100, 1.96)]
+    [0.0761, 0.0454]
+    """
+    skew = (wide if wide_by_skew is None else wide_by_skew) ** 2 * growth
+
+    def solve(skew: float) -> float:
+        return (skew + math.sqrt(skew**2 + 4 * wide**2 * variance)) / 2
+
+    return solve(-skew), solve(skew)
+
+
 Errors = tuple[float, float]  # of the low and of the high limit
 Estimated = tuple[float, float, float]  # estimate, low, high
 
@@ -188,7 +232,7 @@ def _solve_binomial(s: Floats, n: Floats, bar: Floats) -> tuple[Floats, Floats]:
 
     choose = gammaln(n + 1) - gammaln(s + 1) - gammaln(n - s + 1)
 
-    def inside(p: Floats) -> NDArray[np.bool_]:
+    def inside(p: Floats) -> Bools:
         return np.asarray(choose + xlogy(s, p) + xlog1py(n - s, -p) > bar)
 
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -202,7 +246,7 @@ def _solve_binomial(s: Floats, n: Floats, bar: Floats) -> tuple[Floats, Floats]:
 def _solve_hypergeometric(s: Floats, n: Floats, population: int, bar: Floats) -> tuple[Floats, Floats]:
     from scipy.stats import hypergeom
 
-    def inside(k: Floats) -> NDArray[np.bool_]:
+    def inside(k: Floats) -> Bools:
         return np.asarray(hypergeom.logpmf(s, population, k, n) > bar)
 
     # The likelihood of k passes among all inputs is unimodal and peaks here; k is at least s, at most N-(n-s).
@@ -218,7 +262,7 @@ def _least_exact(s: Floats, n: Floats, population: int, tail: float) -> Floats:
     """The fewest passes among all inputs that give as many as were seen with more than this probability."""
     tail *= 1 - 1e-9  # a hair less, so that rounding does not decide where a test is on the border
 
-    def enough(k: Floats) -> NDArray[np.bool_]:
+    def enough(k: Floats) -> Bools:
         return np.asarray(_hypergeometric_tail(s, n, k, population) > tail)
 
     with np.errstate(divide="ignore", invalid="ignore"):

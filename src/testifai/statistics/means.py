@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.statistics.intervals import LEFT, confidence_sequence, exact, fixed_width, wilson
+from testifai.support.types import Array, Floats
 
-Floats = NDArray[np.float64]
 Limits = tuple[Floats, Floats]
 
 LEAST = 1e-3  # concentration of a distribution that is all at its ends
@@ -38,7 +36,7 @@ class Moments:
     most: Floats
 
     @classmethod
-    def of(cls, values: NDArray[Any]) -> Moments:
+    def of(cls, values: Array) -> Moments:
         """Of values along the last axis.
 
         >>> Moments.of(np.array([[0.5, 1.0], [0.25, 0.25]])).total.tolist()

@@ -8,11 +8,8 @@ from typing import Any
 from testifai import surrogates
 from testifai.strategies.adaptive import Adaptive
 from testifai.strategies.balanced import Balanced
-from testifai.strategies.base import Progress, Strategy
-from testifai.strategies.foreign import adapt
-from testifai.strategies.full import Full
-from testifai.strategies.ordered import Ordered
-from testifai.strategies.random import Random
+from testifai.strategies.base import Progress, Strategy, adapt
+from testifai.strategies.listed import Full, Ordered, Random
 from testifai.support.registry import Registry
 
 STRATEGIES = Registry(
@@ -21,9 +18,9 @@ STRATEGIES = Registry(
     {
         "adaptive": "testifai.strategies.adaptive:Adaptive",
         "balanced": "testifai.strategies.balanced:Balanced",
-        "full": "testifai.strategies.full:Full",
-        "ordered": "testifai.strategies.ordered:Ordered",
-        "random": "testifai.strategies.random:Random",
+        "full": "testifai.strategies.listed:Full",
+        "ordered": "testifai.strategies.listed:Ordered",
+        "random": "testifai.strategies.listed:Random",
     },
 )
 

@@ -19,10 +19,10 @@ from testifai.statistics.intervals import exact
 from testifai.strategies.balanced import Shares, shares, spread
 from testifai.strategies.base import Foreseen, Progress, Strategy
 from testifai.strategies.clean import region_of
-from testifai.strategies.draws import WEIGHTS
-from testifai.strategies.sparse import FEWEST, MOST, low_first
-from testifai.strategies.watched import Watched, selections, standing_for, watched
-from testifai.support.checks import choice
+from testifai.strategies.draws import FEWEST, MOST, WEIGHTS, low_first
+from testifai.strategies.tracked_tests import Watched, selections, standing_for, watched
+from testifai.support.types import Floats, Record
+from testifai.support.validation import choice
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import SCORE, evidence
 from testifai.surrogates.process import sketch
@@ -112,7 +112,7 @@ class Adaptive(Strategy):
         rounds = math.ceil(math.log1p(lacking / max(others, 1)) / math.log1p(ADDS[1]))
         return Foreseen(min(most, round(spent + lacking)), 1 + rounds)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         # Left out where none is given: runs made before it existed keep their identity.
         drawn = {} if self.weights is None else {"weights": self.weights}
         return {"use": self.name, "for_queries": list(self.for_queries), **drawn}
@@ -181,7 +181,7 @@ class Adaptive(Strategy):
 
     def _lacking(
         self, progress: Progress, process: Surrogate, known: Outcomes, watch: Watched, confidence: float
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """How many trials each watched test lacks until half-widths are at most the target; all 0: reached."""
         space, target = progress.space, self._target(progress)
         assert target is not None
@@ -196,7 +196,7 @@ class Adaptive(Strategy):
             low, high = process.bounds(space.matrix(watch.ids), confidence)
             if own is not None:
                 low[0], high[0] = own
-            needed: NDArray[np.float64] = np.maximum(((high - low) / 2 / target) ** SHRINK - 1, 0) * trials
+            needed: Floats = np.maximum(((high - low) / 2 / target) ** SHRINK - 1, 0) * trials
             return needed
         lacking = np.zeros(len(trials))
         for selection in self._chosen(progress):
@@ -207,7 +207,7 @@ class Adaptive(Strategy):
         return lacking
 
 
-def _variances(progress: Progress, known: Outcomes, watch: Watched) -> NDArray[np.float64]:
+def _variances(progress: Progress, known: Outcomes, watch: Watched) -> Floats:
     """How far off each watched test may be: by a sketch where counts are even, else by a fit of the process.
 
     A fit would take longer than the inferences of a fast model.
@@ -220,7 +220,7 @@ def _variances(progress: Progress, known: Outcomes, watch: Watched) -> NDArray[n
     return _foretold(fitted(progress, known), progress, watch) if found is None else found[1]
 
 
-def _foretold(process: Surrogate, progress: Progress, watch: Watched) -> NDArray[np.float64]:
+def _foretold(process: Surrogate, progress: Progress, watch: Watched) -> Floats:
     """The variance that the process foretells of each watched test."""
     _, variance = process.predict(progress.space.matrix(watch.ids))
     assert variance is not None
@@ -296,7 +296,7 @@ def even(progress: Progress, budget: int, share: Shares, weights: str | None = N
 
 
 def _where_needed(
-    progress: Progress, known: Outcomes, size: int, pool: int, tests: Ids, need: NDArray[np.float64], number: int
+    progress: Progress, known: Outcomes, size: int, pool: int, tests: Ids, need: Floats, number: int
 ) -> Round | None:
     """So many further trials, shared out among tests in proportion to need, on inputs that they have not seen.
 
@@ -321,7 +321,7 @@ def _where_needed(
     return Round(tests[chosen], places)
 
 
-def shared_out(size: int, need: NDArray[np.float64], room: NDArray[np.int64]) -> NDArray[np.int64]:
+def shared_out(size: int, need: Floats, room: NDArray[np.int64]) -> NDArray[np.int64]:
     """Whole shares in proportion to need, none above its room; what does not fit goes to the others."""
     shares = np.zeros(len(need), np.int64)
     left = min(size, int(room.sum()))

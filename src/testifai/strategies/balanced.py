@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +12,9 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.strategies.base import Progress, Strategy
 from testifai.strategies.clean import clean_trials
-from testifai.strategies.draws import blocks
-from testifai.strategies.full import MOST_TESTS
-from testifai.strategies.sparse import low_first
+from testifai.strategies.draws import blocks, low_first
+from testifai.strategies.listed import MOST_TESTS
+from testifai.support.types import Record
 
 SMALL_POOL = 1500  # up to here half of a budget may go to different inputs
 REUSE = 6  # beyond, an input serves this many tests
@@ -55,7 +54,7 @@ class Balanced(Strategy):
     def expected(self, progress: Progress) -> int:
         return _affordable(progress)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         return {"use": self.name}
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.engine.plan import Work
 from testifai.engine.stopping import StoppingRule
-from testifai.runs.outcomes import Ids, Outcomes
-from testifai.runs.scored import ScoredOutcomes
+from testifai.errors import InputError
+from testifai.runs.outcomes import Ids, Outcomes, ScoredOutcomes
 from testifai.space import Space
-from testifai.support.checks import whole
+from testifai.support.types import Bools, Record
+from testifai.support.validation import whole
 from testifai.surrogates import Surrogate
 
 
@@ -72,7 +73,7 @@ class Strategy(ABC):
         return Foreseen(self.expected(progress))
 
     @abstractmethod
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Record:
         """The strategy as plain data: {"use": name, option: value}."""
 
 
@@ -118,9 +119,7 @@ class Listed(Strategy):
         return None
 
 
-def _going_on(
-    progress: Progress, rule: StoppingRule, tests: Ids, running: NDArray[np.bool_], end: int
-) -> NDArray[np.bool_]:
+def _going_on(progress: Progress, rule: StoppingRule, tests: Ids, running: Bools, end: int) -> Bools:
     """Which of the running tests the rule lets go on after their first `end` inputs."""
     places, rows = np.arange(end), np.flatnonzero(running)
     outcomes = progress.counted(progress.outcomes)
@@ -148,3 +147,37 @@ def check_budget(budget: int | None) -> None:
     """A budget is a whole number, enough for a clean and a perturbed input."""
     if budget is not None:
         whole("budget", budget, least=2)
+
+
+def adapt(strategy: Any, known: Iterable[str] = ()) -> Strategy:
+    """A strategy as it is; another object with propose() by way of an adapter."""
+    if isinstance(strategy, Strategy):
+        return strategy
+    if isinstance(strategy, type) or not hasattr(strategy, "propose"):
+        raise InputError(f"strategy: expected one of {', '.join(known)} or an object with propose()")
+    return ForeignStrategy(strategy)
+
+
+class ForeignStrategy(Strategy):
+    """An object with propose(), and with whatever else of a strategy it has; the rest is as usual."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+        self.name = str(getattr(given, "name", type(given).__name__))
+        self.surrogate = getattr(given, "surrogate", Strategy.surrogate)
+        self.uses_target = bool(getattr(given, "uses_target", Strategy.uses_target))
+        self.splits = bool(getattr(given, "splits", Strategy.splits))
+
+    def propose(self, progress: Progress) -> Work | None:
+        work: Work | None = self.given.propose(progress)
+        return work
+
+    def expected(self, progress: Progress) -> int:
+        if hasattr(self.given, "expected"):
+            return int(self.given.expected(progress))
+        everything = progress.space.size * progress.inputs
+        return everything if progress.budget is None else min(everything, progress.budget)
+
+    def describe(self) -> Record:
+        described: Record = self.given.describe() if hasattr(self.given, "describe") else {"use": self.name}
+        return described

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.runs.outcomes import Ids
 from testifai.space import Space
+from testifai.support.types import Bools
 from testifai.surrogates import Surrogate
 
 # Inputs that the clean test gets where there are so many, and its share of a budget that buys more.
@@ -31,7 +31,7 @@ def clean_trials(budget: int, inputs: int, tests: int) -> int:
 def region(
     surrogate: Surrogate,
     space: Space,
-    chosen: NDArray[np.bool_],
+    chosen: Bools,
     clean: tuple[float, float] | None,
     confidence: float = 0.95,
 ) -> tuple[float, float]:

@@ -11,9 +11,11 @@ from typing import Any, Literal, TypeGuard, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.support.types import Array
+
 Pair = tuple[str, str]
-Images = list[NDArray[Any]]
-Batch = NDArray[Any] | list[str] | list[Pair] | Images
+Images = list[Array]
+Batch = Array | list[str] | list[Pair] | Images
 Side = Literal["first", "second", "both"]  # which text of a pair is perturbed
 SIDES: tuple[Side, ...] = ("first", "second", "both")
 
@@ -101,9 +103,7 @@ def are_texts(batch: Any) -> TypeGuard[list[str] | list[Pair]]:
     return isinstance(batch, list) and not are_images(batch)
 
 
-def by_shape(
-    images: Images, change: Callable[[NDArray[Any], NDArray[np.intp]], Sequence[NDArray[Any]]]
-) -> list[NDArray[Any]]:
+def by_shape(images: Images, change: Callable[[Array, NDArray[np.intp]], Sequence[Array]]) -> list[Array]:
     """What becomes of images, those of one shape together: `change` gets them as an array, and which they are.
 
     >>> by_shape([np.zeros((1, 2)), np.zeros((2, 1)), np.ones((1, 2))], lambda part, rows: part + rows[:, None, None])

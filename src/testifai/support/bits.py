@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.support.types import Bools
+
 Bits = NDArray[np.uint8]
-Flags = NDArray[np.bool_]
+Flags = Bools
 Places = NDArray[np.intp]
 
 _ONE = (128 >> np.arange(8)).astype(np.uint8)  # the bit of each place in its byte
@@ -14,7 +16,7 @@ _ONE = (128 >> np.arange(8)).astype(np.uint8)  # the bit of each place in its by
 _ROW = 8  # places from which on it pays to look whether they follow each other
 
 
-def pack(flags: NDArray[np.bool_]) -> Bits:
+def pack(flags: Bools) -> Bits:
     """Flags along the last axis as bits.
 
     >>> pack(np.array([True, False, True])).tolist()

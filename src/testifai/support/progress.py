@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-
-from testifai.support import notebook_bar
+from html import escape
+from typing import Any
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
 
@@ -98,13 +99,13 @@ class Pace:
 @contextmanager
 def bar() -> Iterator[Callable[[Step], None]]:
     """A bar in the notebook that runs this, or on standard error; what it yields takes a session's steps."""
-    with _in_notebook() if notebook_bar.shell() is not None else _on_terminal() as show:
+    with _in_notebook() if shell() is not None else _on_terminal() as show:
         yield show
 
 
 @contextmanager
 def _in_notebook() -> Iterator[Callable[[Step], None]]:
-    shown, pace = notebook_bar.NotebookBar(), Pace()
+    shown, pace = NotebookBar(), Pace()
     reached = Step(0, 1, 0)
 
     def draw(doing: str, *, last: bool = False) -> None:
@@ -142,3 +143,36 @@ def _on_terminal() -> Iterator[Callable[[Step], None]]:
 
         with heard(lambda doing: progress.update(task, rate=doing)):
             yield show
+
+
+BETWEEN = 0.2  # seconds at least between two drawings: each is a message to the page
+WIDTH = 16  # em
+
+
+def shell() -> Any:
+    """IPython's shell where it serves a notebook (or another front end of a kernel); None anywhere else."""
+    ipython = sys.modules.get("IPython")
+    found = None if ipython is None else ipython.get_ipython()
+    return None if getattr(found, "kernel", None) is None else found
+
+
+class NotebookBar:
+    """A bar with a line of words behind it."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+        self._last = -BETWEEN
+
+    def show(self, done: int, most: int, words: str, *, last: bool = False) -> None:
+        """Draw so much of the whole, unless the last drawing was just before; the last one is drawn in any case."""
+        now = time.monotonic()
+        if not last and now - self._last < BETWEEN:
+            return
+        self._last = now
+        style = f"width:{WIDTH}em;vertical-align:middle"
+        html = f'<div><progress value="{done}" max="{max(most, 1)}" style="{style}"></progress> {escape(words)}</div>'
+        shown = {"text/html": html, "text/plain": words}
+        if self._handle is None:
+            self._handle = sys.modules["IPython"].display.display(shown, raw=True, display_id=True)
+        else:
+            self._handle.update(shown, raw=True)

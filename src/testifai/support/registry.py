@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint
-from typing import Any
+from typing import Any, TypeVar
 
 from testifai.errors import InputError, suggest
-from testifai.support.named import make
+from testifai.support.types import RecordLike
 from testifai.support.version import VERSION
 
 OURS = "testifai"
@@ -29,7 +29,7 @@ class Entry:
     problem: str | None = None
 
 
-class Registry(Mapping[str, Any]):
+class Registry(RecordLike):
     """The parts of one kind, imported when they are asked for.
 
     A part of ours is a line in `own`: its name and "package.module:name". Another package announces its own under the
@@ -66,7 +66,7 @@ class Registry(Mapping[str, Any]):
             raise InputError(f"{self.kind}: {problem}")
         return self._others[name].load()
 
-    def make(self, given: str | Mapping[str, Any], **context: Any) -> Any:
+    def make(self, given: str | RecordLike, **context: Any) -> Any:
         """What a name, or a mapping with `use` and options, stands for.
 
         Of the context a part gets what it has a parameter for and was not told.
@@ -136,3 +136,29 @@ def _package(point: EntryPoint) -> str:
 
 def _version(point: EntryPoint) -> str:
     return point.dist.version if point.dist else ""
+
+
+Made = TypeVar("Made")
+
+
+def make(field: str, given: str | RecordLike, table: Mapping[str, Callable[..., Made]]) -> Made:
+    """What a name, or a mapping with `use` and options, stands for; a mistake names the field and what is known.
+
+    >>> make("shape", {"use": "range", "stop": 3}, {"range": lambda stop: list(range(stop))})
+    [0, 1, 2]
+    """
+    options = {"use": given} if isinstance(given, str) else {str(key): value for key, value in given.items()}
+    if "use" not in options:
+        raise InputError(f"{field}: {options!r} has no 'use'; {suggest('', table)}")
+    name = options.pop("use")
+    if not isinstance(name, str) or name not in table:
+        raise InputError(f"{field}: {name!r} is not known; {suggest(name, table)}")
+    parameters = inspect.signature(table[name]).parameters
+    for option in options:
+        if option not in parameters:
+            hint = suggest(option, parameters) if parameters else "it takes none"
+            raise InputError(f"{field}: {name} has no option {option!r}; {hint}")
+    for parameter in parameters.values():
+        if parameter.default is parameter.empty and parameter.name not in options:
+            raise InputError(f"{field}: {name} needs {parameter.name} = …")
+    return table[name](**options)

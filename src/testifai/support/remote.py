@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from testifai.errors import InputError
-from testifai.support import libraries
+from testifai.support import optional_imports
+from testifai.support.types import Record
 
 ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 HERE = "file://"
@@ -40,7 +41,7 @@ class RemoteFolder:
         """It did when it was looked for."""
         return True
 
-    def listed(self) -> dict[str, dict[str, Any]]:
+    def listed(self) -> dict[str, Record]:
         """What the storage says of all files below, by their names within the folder, parts joined by /; sorted."""
         system, path = _system(self.address)
         with _blamed(self.address):
@@ -118,7 +119,7 @@ def opened(told: Path | Elsewhere) -> Path:
     return found
 
 
-def version_of(about: dict[str, Any]) -> str:
+def version_of(about: Record) -> str:
     """What tells a file from an earlier one of the same name, by what the storage says of it."""
     return hashlib.sha256(repr(sorted((key, str(value)) for key, value in about.items())).encode()).hexdigest()
 
@@ -153,14 +154,14 @@ def _fetch(address: str, copy: Path) -> None:
             os.unlink(part)
 
 
-def _about(address: str) -> dict[str, Any]:
+def _about(address: str) -> Record:
     system, path = _system(address)
     with _blamed(address):
         return dict(system.info(path))
 
 
 def _system(address: str) -> tuple[Any, str]:
-    core: Any = libraries.load("fsspec.core", extra="remote")
+    core: Any = optional_imports.load("fsspec.core", extra="remote")
     with _blamed(address):
         system, path = core.url_to_fs(address)
         system.invalidate_cache()  # a listing of earlier would hide what changed since

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, dataclass_transform
 
 from testifai.errors import InputError
+from testifai.support.types import Record
 
 __all__ = [
     "BaseModel",
@@ -59,7 +60,7 @@ else:
     class WithJsonSchema:
         """What editors are told of a field of a spec, by the library that is not here."""
 
-        json_schema: dict[str, Any]
+        json_schema: Record
 
     @dataclass(frozen=True)
     class _Rule:
@@ -78,8 +79,8 @@ else:
     class BaseModel:
         """Fields with defaults and rules, given by keyword, that do not change."""
 
-        model_fields: ClassVar[dict[str, Any]] = {}
-        _rules: ClassVar[dict[str, Any]] = {}
+        model_fields: ClassVar[Record] = {}
+        _rules: ClassVar[Record] = {}
 
         def __init_subclass__(cls) -> None:
             told = {name: text for name, text in cls.__annotations__.items() if not str(text).startswith("ClassVar")}

@@ -22,9 +22,9 @@ VIEWS = {
     "hunt as a figure": "testifai.present.plots:of_hunt",
     "local robustness as a figure": "testifai.present.plots:of_local",
     "sweep as a figure": "testifai.present.plots:of_sweep",
-    "sweep as a picture": "testifai.present.figures.sweep_plot:draw",
-    "tomogram as a data frame": "testifai.present.dataframes:to_pandas",
-    "tomogram as a dataset": "testifai.present.dataframes:to_xarray",
+    "sweep as a picture": "testifai.present.figures.sweeps:draw",
+    "tomogram as a data frame": "testifai.present.export:to_pandas",
+    "tomogram as a dataset": "testifai.present.export:to_xarray",
     "tomogram as a figure": "testifai.present.plots:of_tomogram",
     "tomogram in a notebook": "testifai.present.notebook:tomogram_html",
 }

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from testifai.errors import InputError, suggest
-from testifai.runs.trials import Trials
+from testifai.runs.outcomes import Trials
 from testifai.support.registry import Registry
+from testifai.surrogates.adapter import adapt
 from testifai.surrogates.base import Surrogate
-from testifai.surrogates.foreign import adapt
 from testifai.surrogates.forest import Forest
 
 SURROGATES = Registry(

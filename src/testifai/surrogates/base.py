@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.runs.trials import Trials
-from testifai.statistics.normal import half_widths
-
-Floats = NDArray[np.float64]
+from testifai.runs.outcomes import Trials
+from testifai.statistics.intervals import half_widths
+from testifai.support.types import Bools, Floats, Record, RecordLike
 
 
 def normal_bounds(mean: Floats, variance: Floats | None, confidence: float) -> tuple[Floats, Floats]:
@@ -121,7 +120,7 @@ class Surrogate(ABC):
         return drawn_from(rates, (float(rates.mean()), float(low.mean()), float(high.mean())), of, confidence)
 
     def regions(
-        self, features: ArrayLike, members: NDArray[np.bool_], of: Sequence[int | None], confidence: float = 0.95
+        self, features: ArrayLike, members: Bools, of: Sequence[int | None], confidence: float = 0.95
     ) -> list[tuple[float, float, float]]:
         """The mean rates over several sets of configurations, a row of `members` for each; see `region`."""
         rows = np.asarray(features)
@@ -131,11 +130,11 @@ class Surrogate(ABC):
         """The covariance of the errors of these rates; None where it is not known."""
         return None
 
-    def learned(self) -> dict[str, Any] | None:
+    def learned(self) -> Record | None:
         """What the last fit took long to find, as plain data; None where that is nothing."""
         return None
 
-    def recall(self, learned: Mapping[str, Any]) -> None:  # noqa: B027  most learn nothing that is worth keeping
+    def recall(self, learned: RecordLike) -> None:  # noqa: B027  most learn nothing that is worth keeping
         """Have the next fit, on the evidence of the one that learned this, not look for it again."""
 
     def off_surface(self, features: ArrayLike) -> Floats:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.runs.outcomes import Ids, Outcomes
-from testifai.runs.scored import VALUE, ScoredOutcomes
-from testifai.runs.trials import Trials
+from testifai.runs.outcomes import VALUE, Ids, Outcomes, ScoredOutcomes, Trials
 from testifai.support.bits import Bits
 from testifai.support.progress import note
 from testifai.support.threads import one_blas_thread
+from testifai.support.types import Array
 from testifai.surrogates.base import Surrogate
 
 # Up to this many single outcomes are handed to a surrogate: of a run with more the counts say all there is to say.
@@ -30,7 +29,7 @@ class Evidence:
     """The counts of the tests that have trials, one row each, and the single outcomes behind them, where wanted."""
 
     features: NDArray[np.int64]
-    passes: NDArray[Any]  # or the sum of their scores
+    passes: Array  # or the sum of their scores
     trials: Ids
     single: Trials | None = None
 
@@ -39,7 +38,7 @@ class Evidence:
 
     def digest(self) -> str:
         """What tells this evidence from any other."""
-        parts: list[NDArray[Any]] = [self.features, self.passes, self.trials]
+        parts: list[Array] = [self.features, self.passes, self.trials]
         if self.single is not None:
             one = self.single
             parts += [np.array([one.inputs]), one.test, one.place, one.passed]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from testifai.surrogates.classifier import Classifier
+from testifai.surrogates.adapter import Classifier
 
 
 class Forest(Classifier):

@@ -9,9 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.runs.trials import Trials
+from testifai.runs.outcomes import Trials
 from testifai.statistics.independence import DRAWS, FEWEST_TRIALS, examine, examine_counts, find_designs
-from testifai.surrogates.base import Floats, Surrogate
+from testifai.support.types import Array, Floats, Record
+from testifai.surrogates.base import Surrogate
 from testifai.surrogates.pairwise import LogRates, Rows, Terms, dense
 
 
@@ -62,14 +63,14 @@ class Independence(Surrogate):
         return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
 
     def _groups(
-        self, features: NDArray[np.int64], passes: NDArray[Any], trials: NDArray[Any], single: Trials | None
+        self, features: NDArray[np.int64], passes: Array, trials: Array, single: Trials | None
     ) -> list[list[int]]:
         names = [str(j) for j in range(features.shape[1])]
         if self.alpha <= 0 or len(names) < 2:
             return [[j] for j in range(len(names))]
         tests = np.flatnonzero((trials >= FEWEST_TRIALS) & (np.count_nonzero(features, axis=1) <= 2))
         designs = list(find_designs(features[tests]))
-        options: dict[str, Any] = {
+        options: Record = {
             "seed": self.seed, "draws": self.draws, "alpha": self.alpha, "plain": self.plain
         }  # fmt: skip
         if single is None:

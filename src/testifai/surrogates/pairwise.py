@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.runs.trials import Trials
-from testifai.surrogates.base import Floats, Surrogate, are_numbered
+from testifai.runs.outcomes import Trials
+from testifai.support.types import Bools, Floats
+from testifai.surrogates.base import Surrogate, are_numbered
 
 Rows = NDArray[np.intp]
 
@@ -230,7 +231,7 @@ class LogRates:
         effect: Floats = self.logs[below] * (1 - share) + self.logs[above] * share - self.logs[self.clean]
         return effect
 
-    def _pair(self, i: int, j: int, rows: NDArray[np.int64]) -> tuple[Rows, NDArray[np.bool_], Floats, Floats]:
+    def _pair(self, i: int, j: int, rows: NDArray[np.int64]) -> tuple[Rows, Bools, Floats, Floats]:
         """The test that joins two axes, whether it was measured, d_ij if so, else its mean square as a doubt."""
         both = (rows[:, i] > 0) & (rows[:, j] > 0)
         found = self._joint[i, j][self._position(i, rows[:, i]), self._position(j, rows[:, j])]
@@ -286,7 +287,7 @@ def _require_low_orders(who: str, rows: NDArray[np.int64]) -> None:
         raise InputError(f"surrogate: {who!r} has no first-order test of axis {axes}; {accepted}")
 
 
-def dense(single: Trials, tests: Rows, count: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def dense(single: Trials, tests: Rows, count: int) -> tuple[Bools, Bools]:
     """Which inputs were tried and which passed, inputs by the chosen of `count` tests."""
     column = np.full(count, -1, np.intp)
     column[tests] = np.arange(len(tests))

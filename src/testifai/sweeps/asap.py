@@ -14,12 +14,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from testifai.support.types import Bools, Floats
 from testifai.sweeps.curvature import NARROWEST, first_levels, local_curvature
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+Mask = Bools
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.perturb.registry import resolve
-from testifai.support.checks import number, whole
+from testifai.support.types import Record
+from testifai.support.validation import number, whole
 from testifai.support.views import view
-from testifai.sweeps import checks
+from testifai.sweeps import curve
 from testifai.sweeps.model import TARGET, Given, Task
 from testifai.sweeps.probe import SweepBatch
 from testifai.sweeps.result import Sweep
@@ -53,7 +54,7 @@ class Calibrated(Perturbation):
         figure: Figure = view("calibrated perturbation as a figure")(self, dark=dark)
         return figure
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """The table as plain data for JSON."""
         return {
             "name": self.name,
@@ -133,11 +134,11 @@ def calibrate(
         setting = task.setting(
             tuple(max(0.0, accuracy - drop) for drop in wanted),
             "asap",
-            checks.curvature(curvature),
+            curve.check_curvature(curvature),
             whole("points", points, least=2),
             narrowest,
-            checks.confidence(confidence),
-            checks.target(target),
+            curve.check_confidence(confidence),
+            curve.check_target(target),
         )
         sweeps = task.run(setting)
     found = {drop: _first_below(sweep) for drop, sweep in zip(wanted, sweeps, strict=True)}

@@ -25,9 +25,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from testifai.support.types import Floats
+
 Look = Callable[[tuple[int, int, int]], list[float]]
 Noise = Callable[[tuple[int, int, int]], float]
 

@@ -2,16 +2,85 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from testifai.errors import InputError
-from testifai.support.checks import whole
-from testifai.sweeps import asap, checks, comparators, exact
-from testifai.sweeps.build import Points, Scale, SweepSetting, results
-from testifai.sweeps.result import SweepError
+from testifai.errors import InputError, suggest
+from testifai.support.validation import number, whole
+from testifai.sweeps import asap, comparators, level_selection
+from testifai.sweeps.curvature import NARROWEST
+from testifai.sweeps.result import Points, Scale, SweepError, SweepSetting, results
+
+METHODS = ("asap", "uniform", "quad", "random")
+
+
+def check_thresholds(given: Any) -> tuple[float, ...]:
+    """One threshold or several, each in 0..1."""
+    listed = list(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else [given]
+    if not listed:
+        raise InputError("threshold: the list is empty; give an accuracy between 0 and 1, or several")
+    return tuple(number("threshold", one, least=0, most=1) for one in listed)
+
+
+def check_span(low: Any, high: Any, *, integer: bool = False) -> tuple[float, float]:
+    """Both ends of the levels, the first below the second."""
+    ends = number("low", low), number("high", high)
+    if ends[0] >= ends[1]:
+        raise InputError(f"low, high: low must be below high, got {low!r} and {high!r}")
+    if integer and not all(end.is_integer() for end in ends):
+        raise InputError(f"low, high: must be whole numbers when integer is set, got {low!r} and {high!r}")
+    return ends
+
+
+def check_curvature(given: Any) -> float | str:
+    """A positive number or "auto"."""
+    if isinstance(given, str) and given == "auto":
+        return "auto"
+    return number('curvature, unless "auto"', given, above=0)
+
+
+def check_narrowest(given: Any, curvature: float | str) -> float:
+    """The narrowest dip to be found, as a share of the span; None: the usual one."""
+    if given is None:
+        return NARROWEST
+    if not isinstance(curvature, str):
+        raise InputError(
+            f"narrowest: {given!r} with curvature {curvature:g}, which alone decides where to look; "
+            'leave it out, or set curvature="auto"'
+        )
+    return number("narrowest", given, above=0, most=1)
+
+
+def check_method(given: Any) -> str:
+    """The name of a method."""
+    if given not in METHODS:
+        raise InputError(f"method: {given!r} is not known; {suggest(given, METHODS)}")
+    return str(given)
+
+
+def check_confidence(given: Any) -> float | None:
+    """A confidence between 0 and 1, or None: every level on all inputs."""
+    return None if given is None else number("confidence", given, above=0, below=1)
+
+
+def check_target(given: Any) -> float:
+    """A wanted bound; 0 asks for the finest steps."""
+    return number("target", given, least=0, below=1)
+
+
+def check_accuracy(value: Any, level: float) -> float:
+    """What the curve returned at a level, as a finite number."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"accuracy: at level {level:g} it is {value!r}; a number is accepted") from None
+    if not math.isfinite(found):
+        raise InputError(f"accuracy: at level {level:g} it is {found}; a finite number is accepted")
+    return found
+
 
 Accuracy = Callable[[float], float]
 
@@ -57,16 +126,16 @@ def sweep(
     """
     if not callable(accuracy):
         raise InputError(f"accuracy: {accuracy!r} cannot be called; f(level) -> accuracy is accepted")
-    ends = checks.span(low, high, integer=integer)
-    bend = checks.curvature(curvature)
+    ends = check_span(low, high, integer=integer)
+    bend = check_curvature(curvature)
     setting = SweepSetting(
         scale=Scale(ends, ends),
-        thresholds=checks.thresholds(threshold),
-        method=checks.method(method),
+        thresholds=check_thresholds(threshold),
+        method=check_method(method),
         curvature=bend,
         bend=bend,
         points=whole("points", points, least=2),
-        narrowest=checks.narrowest(narrowest, bend),
+        narrowest=check_narrowest(narrowest, bend),
         name=name,
     )
     grid = asap.LevelGrid(*ends, setting.points, integer, setting.narrowest)
@@ -75,7 +144,7 @@ def sweep(
 
     def evaluate(level: float) -> float:
         if level not in known:
-            known[level] = checks.accuracy(accuracy(level), level)
+            known[level] = check_accuracy(accuracy(level), level)
         return known[level]
 
     try:
@@ -97,7 +166,7 @@ def run(
 ) -> comparators.Compared | None:
     """Evaluate what the method asks for; what a comparator found, None for asap."""
     if setting.method == "asap":
-        exact.explore(evaluate, known, grid, setting.thresholds, setting.bend)
+        level_selection.explore(evaluate, known, grid, setting.thresholds, setting.bend)
         return None
     if setting.method == "random":
         return comparators.random(evaluate, grid, setting.thresholds, seed=seed, repetitions=repetitions)

@@ -12,13 +12,13 @@ import numpy as np
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.perturb.registry import resolve
-from testifai.scans.session import Session
+from testifai.session.session import Session
 from testifai.space import Space
-from testifai.support.checks import number, whole
-from testifai.sweeps import asap, checks, curve, sampled
-from testifai.sweeps.build import Points, Scale, SweepSetting, results
+from testifai.support.validation import number, whole
+from testifai.sweeps import asap, curve
+from testifai.sweeps import probe as sampled
 from testifai.sweeps.probe import Probe, SweepBatch
-from testifai.sweeps.result import Sweep
+from testifai.sweeps.result import Points, Scale, Sweep, SweepSetting, results
 
 Given = str | Perturbation
 
@@ -91,13 +91,13 @@ def sweep_model(
         workers=workers, executor=executor, population=population, recorded=recorded, on_batch=on_batch,
     )  # fmt: skip
     setting = task.setting(
-        checks.thresholds(threshold),
-        checks.method(method),
-        checks.curvature(curvature),
+        curve.check_thresholds(threshold),
+        curve.check_method(method),
+        curve.check_curvature(curvature),
         whole("points", points, least=2),
         narrowest,
-        checks.confidence(confidence),
-        checks.target(target),
+        curve.check_confidence(confidence),
+        curve.check_target(target),
     )
     with closing(task.probe):
         found = task.run(setting, repetitions=whole("repetitions", repetitions, least=1))
@@ -153,7 +153,7 @@ class Task:
             curvature=curvature,
             bend=curvature if isinstance(curvature, str) else curvature / self.scale.work[1] ** 2,
             points=points,
-            narrowest=checks.narrowest(narrowest, curvature),
+            narrowest=curve.check_narrowest(narrowest, curvature),
             confidence=confidence if method == "asap" else None,
             population=self.population,
             target=target,

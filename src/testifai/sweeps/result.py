@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from os import PathLike
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.support.plain import plain
+from testifai.support.serialization import plain
+from testifai.support.types import Bools, Floats, Record
 from testifai.support.views import view
+from testifai.sweeps import asap
+from testifai.sweeps.comparators import Compared
+from testifai.sweeps.curvature import NARROWEST
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +83,7 @@ narrower than 0.049 of the span
             f"neighbouring levels: {narrow}{ruled_out}"
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Everything as plain data for JSON; what is not known is None.
 
         >>> from testifai.sweeps import sweep
@@ -120,3 +122,129 @@ class SweepError(InputError):
     """A sweep that could not be finished; `partial` holds what was measured, one `Sweep` per threshold."""
 
     partial: tuple[Sweep, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The user's levels from ends[0] to ends[1], which may run downwards, worked with as work[0] up to work[1]."""
+
+    ends: tuple[float, float]
+    work: tuple[float, float]
+
+    def shown(self, level: float) -> float:
+        """A level of the work as the user's; the ends exactly."""
+        if self.ends == self.work or level in self.work:
+            return self.ends[self.work.index(level)] if level in self.work else level
+        share = (level - self.work[0]) / (self.work[1] - self.work[0])
+        return self.ends[0] + share * (self.ends[1] - self.ends[0])
+
+
+@dataclass(frozen=True)
+class SweepSetting:
+    """What was asked for; `curvature` as told, `bend` in the units the levels are worked with."""
+
+    scale: Scale
+    thresholds: tuple[float, ...]
+    method: str
+    curvature: float | str
+    bend: float | str
+    points: int
+    narrowest: float = NARROWEST
+    confidence: float | None = None
+    population: str | None = None
+    target: float = 0.0
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Levels in ascending order with what is known of the accuracy at each."""
+
+    levels: Floats
+    accuracies: Floats
+    lows: Floats
+    highs: Floats
+    curvature: Floats | float
+    trials: NDArray[np.int64] | None = None
+    inferences: int = 0
+
+    @classmethod
+    def exact(cls, known: dict[float, float], curvature: float | str) -> Points:
+        """Accuracies without any uncertainty."""
+        levels, accuracies = asap.arrays(known)
+        bend = asap.curvatures(levels, accuracies, curvature) if len(levels) > 1 else math.nan
+        return cls(levels, accuracies, accuracies, accuracies, bend)
+
+
+def results(setting: SweepSetting, points: Points, compared: Compared | None = None) -> tuple[Sweep, ...]:
+    """One result per threshold."""
+    return tuple(_result(setting, points, place, compared) for place in range(len(setting.thresholds)))
+
+
+def _result(setting: SweepSetting, points: Points, place: int, compared: Compared | None) -> Sweep:
+    threshold = setting.thresholds[place]
+    levels, accuracies = points.levels, points.accuracies
+    # As printed for the method as published; else as near as the measurements allow.
+    share = asap.interpolated if isinstance(setting.bend, str) else asap.robustness
+    robustness, spread, timeout = share(levels, accuracies, threshold), math.nan, False
+    certainty = _Certainty()
+    if compared is not None:
+        robustness, spread = compared.robustness[place], compared.spread[place]
+        timeout = compared.timeout[place]
+    elif setting.method == "asap":
+        certainty = _certainty(points, threshold, setting)
+    return Sweep(
+        span=setting.scale.ends,
+        threshold=threshold,
+        robustness=robustness,
+        bound=certainty.bound,
+        low=certainty.low,
+        high=certainty.high,
+        levels=np.array([setting.scale.shown(level) for level in levels], float),
+        accuracies=accuracies,
+        lows=points.lows,
+        highs=points.highs,
+        trials=points.trials,
+        evaluations=len(levels),
+        inferences=points.inferences,
+        crossings=tuple(setting.scale.shown(level) for level in asap.crossings(levels, accuracies, threshold)),
+        uncertain=tuple((setting.scale.shown(start), setting.scale.shown(end)) for start, end in certainty.uncertain),
+        method=setting.method,
+        curvature=setting.curvature,
+        points=setting.points,
+        confidence=setting.confidence,
+        population=setting.population,
+        timeout=timeout,
+        spread=spread,
+        name=setting.name,
+        unseen=certainty.unseen,
+    )
+
+
+class _Certainty(NamedTuple):
+    """How far off the robustness may be, its least and most, what makes up the bound, and what it does not see."""
+
+    bound: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    uncertain: tuple[tuple[float, float], ...] = ()
+    unseen: float = math.nan
+
+
+def _certainty(points: Points, threshold: float, setting: SweepSetting) -> _Certainty:
+    """Theorem 1: the share of the uncertain pairs; between the two levels of any other one, a dip would not be seen."""
+    levels = points.levels
+    if len(levels) < 2:
+        return _Certainty(1.0, 0.0, 1.0, (setting.scale.work,), 0.0)
+    pairs = asap.may_cross(levels, points.lows, points.highs, points.curvature, threshold)
+    widths = np.diff(levels) / (levels[-1] - levels[0])
+    bound = float(widths[pairs].sum())
+    sure = float(widths[~pairs & (points.lows[1:] >= threshold)].sum())
+    unseen = float(widths[~pairs].max(initial=0.0))
+    return _Certainty(bound, sure, min(1.0, sure + bound), _stretches(levels, pairs), unseen)
+
+
+def _stretches(levels: Floats, pairs: Bools) -> tuple[tuple[float, float], ...]:
+    """Neighbouring marked pairs as one stretch each."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], pairs, [False]]).astype(int)))
+    return tuple((float(levels[start]), float(levels[end])) for start, end in edges.reshape(-1, 2))

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
+from testifai.identity.input_hashes import changes as changed
 from testifai.runs import keys
 from testifai.runs.store import Store
-from testifai.scans.identity import changes as changed
+from testifai.support.types import Record
 from testifai.sweeps.probe import SweepBatch
 from testifai.sweeps.result import Sweep
 
@@ -29,7 +30,7 @@ SAVE_EVERY = 1.0  # seconds
 class SweepRecord:
     """The part of a run file that belongs to the sweep of one perturbation."""
 
-    def __init__(self, store: Store, name: str, identity: dict[str, Any]) -> None:
+    def __init__(self, store: Store, name: str, identity: Record) -> None:
         self._store, self._name = store, name
         self._waiting: list[SweepBatch] = []
         self._saved = time.monotonic()
@@ -89,17 +90,17 @@ class StoredSweep:
     `found` is empty as long as the sweep is not finished.
     """
 
-    identity: dict[str, Any]
-    found: list[dict[str, Any]]
+    identity: Record
+    found: list[Record]
 
 
-def stored_sweeps(path: str | PathLike[str]) -> dict[str, list[dict[str, Any]]]:
+def stored_sweeps(path: str | PathLike[str]) -> dict[str, list[Record]]:
     """The finished sweeps of a run file: perturbation -> `Sweep.as_dict` of each threshold."""
     with Store.open(path) as store:
         return finished(sweeps_in(store))
 
 
-def finished(sweeps: Mapping[str, StoredSweep]) -> dict[str, list[dict[str, Any]]]:
+def finished(sweeps: Mapping[str, StoredSweep]) -> dict[str, list[Record]]:
     """What was found, of the sweeps that found something."""
     return {name: sweep.found for name, sweep in sweeps.items() if sweep.found}
 

@@ -8,10 +8,9 @@ from testifai.testing.executors import check_executor
 from testifai.testing.measures import check_measure
 from testifai.testing.models import check_model
 from testifai.testing.oracles import check_oracle
-from testifai.testing.perturbations import check_perturbation, example_images, example_photographs
+from testifai.testing.perturbations import check_perturbation, example_images, example_photographs, example_table
 from testifai.testing.strategies import check_strategy
 from testifai.testing.surrogates import check_surrogate
-from testifai.testing.tables import example_table
 from testifai.testing.techniques import check_technique
 
 __all__ = [

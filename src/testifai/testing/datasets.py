@@ -9,7 +9,7 @@ import numpy as np
 
 from testifai.data import Data, wrap
 from testifai.support.batches import Batch, take
-from testifai.testing.complaints import Untouched, maker_of, require, same
+from testifai.testing.assertions import Untouched, maker_of, require, same
 
 MOST = 50  # inputs looked at one by one
 

@@ -17,7 +17,7 @@ from testifai.oracles import resolve
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.space import Space
-from testifai.testing.complaints import require, same
+from testifai.testing.assertions import require, same
 
 INPUTS, SEED = 40, 3
 ORACLES = ("label", "consistency", {"use": "tolerance", "eps": 0.2})

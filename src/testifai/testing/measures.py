@@ -10,7 +10,7 @@ import numpy as np
 from testifai.models import wrap
 from testifai.quality import Measure, Reference, Score, resolve
 from testifai.support.batches import Batch, take
-from testifai.testing.complaints import (
+from testifai.testing.assertions import (
     Untouched,
     maker_of,
     require,

@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from testifai.data.annotations import CLASS, are_boxes
 from testifai.errors import InputError
 from testifai.models import Outputs, check_outputs, wrap
 from testifai.support.batches import Batch, take
-from testifai.support.boxes import CLASS, are_boxes
-from testifai.testing.complaints import Untouched, maker_of, require, require_flags, require_name
+from testifai.support.types import Array
+from testifai.testing.assertions import Untouched, maker_of, require, require_flags, require_name
 
 PART = 3
 # What another batch may change in a score: sums are made in another order.
@@ -53,7 +53,7 @@ def check_model(model: Any, batch: Batch) -> None:
     require(known == first.fingerprint == again, who, "the fingerprint changes from one load to the next")
 
 
-def _outputs(model: Any, batch: Batch, who: str) -> NDArray[Any]:
+def _outputs(model: Any, batch: Batch, who: str) -> Array:
     arguments = Untouched(batch)
     raw = model(batch)
     arguments.check(who, "calling it")
@@ -63,7 +63,7 @@ def _outputs(model: Any, batch: Batch, who: str) -> NDArray[Any]:
         raise AssertionError(str(error)) from error
 
 
-def _check_declared(model: Any, outputs: NDArray[Any], who: str) -> None:
+def _check_declared(model: Any, outputs: Array, who: str) -> None:
     kinds = (None, *get_args(Outputs))
     require(model.outputs in kinds, who, f"its outputs are {model.outputs!r}; {', '.join(kinds[1:])} are accepted")
     if model.outputs == "labels":
@@ -81,7 +81,7 @@ def _check_declared(model: Any, outputs: NDArray[Any], who: str) -> None:
         require(right, who, f"announces {model.classes} classes and returns {wide}")
 
 
-def _near(one: NDArray[Any], other: NDArray[Any], slack: float) -> bool:
+def _near(one: Array, other: Array, slack: float) -> bool:
     if one.shape != other.shape:
         return False
     if one.dtype.kind == "f":

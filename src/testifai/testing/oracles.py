@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.oracles import ORACLES, Array, Oracle, Outcome, resolve
-from testifai.testing.complaints import (
+from testifai.oracles import ORACLES, Oracle, Outcome, resolve
+from testifai.support.types import Array
+from testifai.testing.assertions import (
     Untouched,
     maker_of,
     require,

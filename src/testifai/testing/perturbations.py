@@ -5,18 +5,58 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.data.table_columns import Column, Table, learn
 from testifai.errors import InputError
-from testifai.perturb import Perturbation, describe, get, rebuild, resolve
+from testifai.perturb import Perturbation, Rng, Rows, describe, get, rebuild, resolve
 from testifai.perturb.smooth import OnArrays
 from testifai.support.batches import Batch, are_pairs, take
-from testifai.support.tables import Table
-from testifai.testing.tables import example_table, with_columns
+from testifai.support.types import Bools, Floats
+
+
+def example_table(count: int = 400, seed: int = 0) -> tuple[Floats, Table]:
+    """Rows, and what is known of their columns.
+
+    Args:
+        count: how many rows
+        seed: of all that is drawn
+
+    >>> rows, table = example_table(5)
+    >>> rows.shape, table.names
+    ((5, 5), ('level', 'amount', 'count', 'member', 'city'))
+    """
+    rng = np.random.default_rng(seed)
+    columns = [
+        Column("level"),
+        Column("amount"),
+        Column("count", "whole"),
+        Column("member", "boolean", (False, True)),
+        Column("city", "category", ("Bonn", "Köln", "Ulm")),
+    ]
+    numbers = rng.normal(size=(512, 5))
+    numbers[:, 1] += 5
+    numbers[:, 2] = rng.integers(0, 6, 512)
+    numbers[:, 3] = rng.integers(0, 2, 512)
+    numbers[:, 4] = rng.integers(0, 3, 512)
+    numbers[1, 1] = numbers[2, 4] = np.nan
+    return numbers[:count].copy(), learn(columns, numbers)
+
+
+def with_columns(perturbation: Perturbation, table: Table) -> Perturbation:
+    """The same perturbation of arrays whose columns are known to be these."""
+
+    def function(batch: Any, parameter: Any, rng: Rng) -> Any:
+        made = perturbation.function(Rows(batch, table, perturbation.columns), parameter, rng)
+        return made.values if isinstance(made, Rows) else made
+
+    return replace(perturbation, function=function, table=False, columns=None)
+
 
 # Every severity is tried on these, the weakest and the strongest on the others.
 _MAIN_FORMS = [(28, 28), (32, 32, 3)]
@@ -139,12 +179,12 @@ def example_photographs(count: int, form: tuple[int, ...] = (32, 32, 3), seed: i
     return pixels.astype(np.uint8).reshape(count, *form)
 
 
-def _distance_to_path(pixels: NDArray[np.int64], path: NDArray[np.float64]) -> NDArray[np.float64]:
+def _distance_to_path(pixels: NDArray[np.int64], path: Floats) -> Floats:
     distances = []
     for start, end in pairwise(path):
         along = np.clip((pixels - start) @ (end - start) / ((end - start) @ (end - start)), 0, 1)
         distances.append(np.linalg.norm(pixels - start - along[..., None] * (end - start), axis=-1))
-    nearest: NDArray[np.float64] = np.min(distances, axis=0)
+    nearest: Floats = np.min(distances, axis=0)
     return nearest
 
 
@@ -260,7 +300,7 @@ def _check_boxes(subject: Perturbation) -> None:
                 _check_box(subject, rows[0], mask, where)
 
 
-def _check_box(subject: Perturbation, row: NDArray[np.float64], mask: NDArray[np.bool_], where: str) -> None:
+def _check_box(subject: Perturbation, row: Floats, mask: Bools, where: str) -> None:
     across, down = np.flatnonzero(mask.any(axis=0)), np.flatnonzero(mask.any(axis=1))
     if len(across) == 0:
         near = bool(min(row[2:] - row[:2]) <= _BOX_TOLERANCE)
@@ -301,12 +341,12 @@ def _check_description(subject: Perturbation) -> None:
 
 def _apply_boxes(
     subject: Perturbation,
-    boxes: list[NDArray[np.float64]],
+    boxes: list[Floats],
     severity: int,
     size: tuple[int, int],
     indices: NDArray[np.int64],
     where: str,
-) -> list[NDArray[np.float64]]:
+) -> list[Floats]:
     try:
         return subject.apply_boxes(boxes, severity, size, seed=7, indices=indices)
     except InputError as error:

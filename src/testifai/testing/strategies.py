@@ -15,7 +15,7 @@ from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.strategies import STRATEGIES, resolve
 from testifai.strategies.base import Progress, Strategy
-from testifai.testing.complaints import maker_of, require, require_described, require_flags, require_name, same
+from testifai.testing.assertions import maker_of, require, require_described, require_flags, require_name, same
 
 INPUTS = 30
 MOST_ROUNDS = 500

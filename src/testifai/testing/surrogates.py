@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from testifai.runs.trials import Trials
-from testifai.surrogates.base import Floats, Surrogate
+from testifai.runs.outcomes import Trials
+from testifai.support.types import Floats
+from testifai.surrogates.adapter import adapt
+from testifai.surrogates.base import Surrogate
 from testifai.surrogates.fitting import Evidence
-from testifai.surrogates.foreign import adapt
-from testifai.testing.complaints import Untouched, maker_of, require, require_flags, require_name, same
+from testifai.testing.assertions import Untouched, maker_of, require, require_flags, require_name, same
 
 SEVERITIES, AXES, INPUTS = 4, 3, 60
 # What another order of the same rows, or learning the same twice, may change: optimisers stop where it is flat.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from testifai.operational.base import Flags, Frame, Indices, Sample, draw
-from testifai.testing.complaints import Untouched, maker_of, require, require_name, same
+from testifai.testing.assertions import Untouched, maker_of, require, require_name, same
 
 SIZE, TESTS, SEED = 300, 60, 5
 

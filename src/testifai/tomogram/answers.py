@@ -4,16 +4,52 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from testifai.support.plain import plain
-from testifai.support.printable import printable
+import numpy as np
+
+from testifai.runs.outcomes import Ids
+from testifai.support.formatting import aligned, estimate_text, interval, printable, rate
+from testifai.support.serialization import plain
+from testifai.support.types import Array, Bools, Floats, Record
 from testifai.support.views import view
-from testifai.support.wording import aligned, estimate_text, interval, rate
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
+
+@dataclass(frozen=True)
+class RateTable:
+    """Estimates of some tests, or of the whole space by configuration id, for all inputs or a part of them."""
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    passes: Array  # of a score, the sum of its values
+    trials: Ids
+    alone: Bools  # whether the estimate rests on the test's own trials alone
+
+    def at(self, places: Any) -> RateTable:
+        """Those at some places."""
+        return RateTable(*(getattr(self, one.name)[places] for one in fields(self)))
+
+    def and_(self, other: RateTable) -> RateTable:
+        """These and then others."""
+        return RateTable(*(np.concatenate([getattr(one, part.name) for one in (self, other)]) for part in fields(self)))
+
+
+@dataclass(frozen=True)
+class CleanAccuracy:
+    """The pass rate of the clean test with its 95 % bounds, and on how many of the inputs it was tried."""
+
+    estimate: float
+    low: float
+    high: float
+    trials: int
+    inputs: int
+    alone: bool  # rests on these trials alone, not on those of other tests too
+
 
 Key = TypeVar("Key")
 
@@ -34,7 +70,7 @@ class Excluded:
     low: float
     high: float
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON, None for what does not exist."""
         return {name: plain(value) for name, value in vars(self).items()}
 
@@ -119,7 +155,7 @@ class Answer:
         figure: Figure = view("answer as a figure")(self, dark=dark)
         return figure
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON, None for what does not exist."""
         names = ("robustness", "low", "high", "drop", "tests", "measured", "inferred")
         found = {name: getattr(self, name) for name in names}

@@ -16,11 +16,12 @@ import numpy as np
 from testifai.errors import InputError, suggest
 from testifai.perturb.registry import SUITES, get, main_names, names, suite_of
 from testifai.space import Axis, Space
-from testifai.statistics.corrections import confidence_each
+from testifai.statistics.multiplicity import confidence_each
+from testifai.support.formatting import estimate_text
+from testifai.support.types import Floats, Record
 from testifai.support.views import view
-from testifai.support.wording import estimate_text
-from testifai.tomogram.estimates import Estimates
-from testifai.tomogram.weighted import Floats, Ids, rates_of, weighted_sum
+from testifai.tomogram.estimator import Estimates
+from testifai.tomogram.profile import Ids, rates_of, weighted_sum
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -117,7 +118,7 @@ class Benchmark:
             said.append(f"not comparable with published scores of {self.suite}: without all severities of {many}")
         return said
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON."""
 
         def plain(given: Score | None) -> Any:

@@ -6,7 +6,7 @@ both runs tried on an input is compared on that input, and all outcomes of one i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +16,13 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids
 from testifai.space import Space
-from testifai.statistics import mean_differences
-from testifai.statistics.corrections import holm
-from testifai.statistics.differences import (
-    CONFIDENCE,
-    Bools,
-    Floats,
-    solve_apart,
-    solve_paired,
-    solve_stopped,
-)
-from testifai.statistics.normal import half_widths
+from testifai.statistics import differences as mean_differences
+from testifai.statistics.differences import CONFIDENCE, solve_apart, solve_paired, solve_stopped
+from testifai.statistics.intervals import half_widths
+from testifai.statistics.multiplicity import holm
 from testifai.support.bits import unpack
-from testifai.support.plain import plain
+from testifai.support.serialization import plain
+from testifai.support.types import Array, Bools, Floats, Record, RecordLike
 from testifai.support.views import view
 from testifai.tomogram.answers import Sigma
 from testifai.tomogram.tomogram import Tomogram
@@ -64,7 +58,7 @@ class Difference:
         found = f"B − A {_signed(self.difference)} ({_bounds(self.low, self.high)}), {self.verdict}"
         return f"<Difference of {self.configuration}: {found}>"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON."""
         return {name: plain(value) for name, value in vars(self).items()}
 
@@ -97,7 +91,7 @@ class RegionDifference:
             return "better"
         return "worse" if self.high < 0 else "undecided"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON, None for what does not exist."""
         found = {**vars(self), "left_out": self.left_out, "verdict": self.verdict}
         return {name: plain(value) for name, value in found.items()}
@@ -152,7 +146,7 @@ class Comparison:
         losses = [test for test in self.tests if test.difference < 0]
         return tuple(sorted(losses, key=lambda test: test.difference)[:EXTREMES])
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON."""
         return {
             "a": self.names[0],
@@ -289,11 +283,11 @@ class _Runs:
     def inputs(self) -> int:
         return int(np.count_nonzero(self.chosen))
 
-    def outcomes(self, test: int) -> tuple[Bools, NDArray[Any], Bools, NDArray[Any]]:
+    def outcomes(self, test: int) -> tuple[Bools, Array, Bools, Array]:
         """Tried and passed by A, tried and passed by B, or the scores; one entry per input."""
         return (*self._read(self.a, test), *self._read(self.b, test))
 
-    def _read(self, run: Tomogram, test: int) -> tuple[Bools, NDArray[Any]]:
+    def _read(self, run: Tomogram, test: int) -> tuple[Bools, Array]:
         if run.score is not None:
             return self._read_scores(run, test)
         tried, passed = np.empty_like(self.chosen), np.empty_like(self.chosen)
@@ -314,7 +308,7 @@ class _Table:
     """Every test measured in both runs: counts on the inputs used, differences, intervals, p-values."""
 
     ids: Ids
-    counts: NDArray[Any]  # per test: trials and passes of A, of B; of common inputs: only A passed, only B passed
+    counts: Array  # per test: trials and passes of A, of B; of common inputs: only A passed, only B passed
     paired: Bools
     low: Floats
     high: Floats
@@ -387,7 +381,7 @@ class _Table:
 
 
 def _count(
-    tried_a: Bools, passed_a: NDArray[Any], tried_b: Bools, passed_b: NDArray[Any], *, stopped: bool
+    tried_a: Bools, passed_a: Array, tried_b: Bools, passed_b: Array, *, stopped: bool
 ) -> tuple[list[Any], bool]:
     """One test's counts, and whether they are of the inputs both runs tried.
 
@@ -415,11 +409,11 @@ def _solve_scores(runs: _Runs, ids: Ids, paired: Bools) -> tuple[Floats, Floats,
     if paired.any():
         both = [(a & b, one, two) for (a, one, b, two), pairs in zip(read, paired, strict=True) if pairs]
         differences = [two[common] - one[common] for common, one, two in both]
-        low[paired], high[paired], p[paired] = mean_differences.solve_paired(differences, runs.population)
+        low[paired], high[paired], p[paired] = mean_differences.solve_paired_means(differences, runs.population)
     if not paired.all():
         each = [(one[a], two[b]) for (a, one, b, two), pairs in zip(read, paired, strict=True) if not pairs]
         a, b = ([pair[side] for pair in each] for side in (0, 1))
-        solved = mean_differences.solve_apart(a, b, runs.population, stopped=runs.stopped)
+        solved = mean_differences.solve_separate_means(a, b, runs.population, stopped=runs.stopped)
         low[~paired], high[~paired], p[~paired] = solved
     return low, high, p
 
@@ -452,7 +446,7 @@ def _influence(runs: _Runs, table: _Table, at: NDArray[np.intp]) -> tuple[Floats
     moved, reach = np.zeros(len(runs.chosen)), np.zeros(len(runs.chosen))
     rate_a, rate_b = (rates[at].mean() for rates in table.rates)
 
-    def add(tried: Bools, values: NDArray[Any], sign: int, centre: float, share: float) -> None:
+    def add(tried: Bools, values: Array, sign: int, centre: float, share: float) -> None:
         n = len(values)
         own = (values - values.mean()) * np.sqrt(n / (n - 1)) if n > 1 else values - centre
         scale = np.sqrt(share) / (n * len(at))
@@ -516,7 +510,7 @@ def _difference(a: Tomogram, b: Tomogram) -> str | None:
     return None
 
 
-def _space_difference(one: Mapping[str, Any], two: Mapping[str, Any]) -> str:
+def _space_difference(one: RecordLike, two: RecordLike) -> str:
     names = [[axis["name"] for axis in space["axes"]] for space in (one, two)]
     if names[0] != names[1]:
         return f"spaces differ: axes {', '.join(names[0])} against {', '.join(names[1])}"

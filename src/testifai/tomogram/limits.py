@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.quality.scores import Scores, no_quality_in
+from testifai.quality.predict import Scores, no_quality_in
 from testifai.tomogram.answers import Answer
 from testifai.tomogram.tomogram import Tomogram
 

@@ -17,7 +17,8 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.space import LISTED
 from testifai.statistics.difficulty import Difficulties, Tried, difficulties, spread_of
-from testifai.support.checks import whole
+from testifai.support.types import Floats
+from testifai.support.validation import whole
 from testifai.tomogram.tomogram import Tomogram
 
 CELLS = 4_000_000  # trials whose probabilities are worked out at once
@@ -30,7 +31,7 @@ class Priorities:
     tests: Ids
     places: Places
     inputs: NDArray[np.intp]  # their numbers in the data set
-    probability: NDArray[np.float64]  # of failing
+    probability: Floats  # of failing
 
     def __len__(self) -> int:
         return len(self.tests)
@@ -45,7 +46,7 @@ class Prioritiser:
     """Ranks what is left to try of some tests of a run; the spread of difficulties is that of the run's own trials."""
 
     ids: Ids
-    rates: NDArray[np.float64]  # of failures
+    rates: Floats  # of failures
     known: Outcomes
     order: NDArray[np.intp]
     spread: float
@@ -84,7 +85,7 @@ class Prioritiser:
         tests, places, probability = best.ranked()
         return Priorities(tests, places, self.order[places], probability)
 
-    def _chances(self, model: Difficulties) -> Iterator[tuple[Ids, NDArray[np.float64]]]:
+    def _chances(self, model: Difficulties) -> Iterator[tuple[Ids, Floats]]:
         step = max(1, CELLS // self.known.inputs)
         for start in range(0, len(self.ids), step):
             tests = self.ids[start : start + step]
@@ -96,9 +97,9 @@ class _Best:
 
     def __init__(self, n: int, once: bool) -> None:
         self._n, self._once = n, once
-        self._parts: list[tuple[Ids, Places, NDArray[np.float64]]] = []
+        self._parts: list[tuple[Ids, Places, Floats]] = []
 
-    def take(self, tests: Ids, chances: NDArray[np.float64]) -> None:
+    def take(self, tests: Ids, chances: Floats) -> None:
         if self._once:
             rows, places = chances.argmax(axis=0), np.arange(chances.shape[1])
         else:
@@ -108,7 +109,7 @@ class _Best:
         left = worth >= 0
         self._parts.append((tests[rows[left]], places[left], worth[left]))
 
-    def ranked(self) -> tuple[Ids, Places, NDArray[np.float64]]:
+    def ranked(self) -> tuple[Ids, Places, Floats]:
         tests, places, worth = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         order = np.lexsort((places, tests, -worth))
         if self._once:

@@ -5,20 +5,62 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.space import Space
-from testifai.statistics.normal import half_widths
-from testifai.support.wording import estimate_text
+from testifai.statistics.intervals import half_widths
+from testifai.support.formatting import estimate_text
+from testifai.support.types import Array, Bools, Floats, Record, RecordLike
 from testifai.tomogram.answers import Sigma
-from testifai.tomogram.context import Known, Profile
-from testifai.tomogram.estimates import Estimates
-from testifai.tomogram.statements import MOST_CELLS, TOLERANCE, Floats
-from testifai.tomogram.weighted import rates_of, weighted_sum
+from testifai.tomogram.estimator import Estimates
+from testifai.tomogram.profile_parser import MOST_CELLS, TOLERANCE, Known, Profile
+
+Ids = NDArray[np.int64]
+
+MOST_JOINT = 4_000  # tests up to which the covariance of all errors is used: 128 MB
+
+
+def rates_of(tomogram: Estimates, ids: Ids) -> tuple[Floats, Floats, Floats]:
+    """The rate of each of some tests, and its bounds at 95 %."""
+    if tomogram.space.listed:
+        view = tomogram.estimate, tomogram.low, tomogram.high
+        estimate, low, high = (array.reshape(-1)[ids] for array in view)
+        return estimate, low, high
+    return tomogram.predict(map(tomogram.space.configuration, ids.tolist()))
+
+
+def weighted_sum(
+    tomogram: Estimates, ids: Ids, weights: Floats, confidence: float = 0.95
+) -> tuple[float, float, float]:
+    """The sum of some tests' rates times weights of any sign, with bounds.
+
+    Without a covariance the bounds are the weighted sums of the tests' own, which is right however errors hang
+    together: the standard deviation of a sum is at most the sum of standard deviations. Of very many tests the
+    covariance of those with the largest weights is used and the others' half-widths are added, as is that of a clean
+    test that speaks for itself.
+    """
+    estimate, low, high = rates_of(tomogram, ids)
+    wider = half_widths(confidence) / half_widths()
+    below, above = (estimate - low) * wider, (high - estimate) * wider
+    # A test with a weight below zero pulls the sum down where its rate is higher.
+    down, up = np.where(weights < 0, above, below), np.where(weights < 0, below, above)
+    size, centre = np.abs(weights), float(weights @ estimate)
+    apart = (ids == 0) & tomogram.clean.alone
+    by_weight = np.argsort(np.where(apart, 1.0, -size), kind="stable")
+    most = min(MOST_JOINT, int(np.count_nonzero(~apart)))
+    joint, rest = by_weight[:most], by_weight[most:]
+    surrogate = tomogram.pooling()
+    covariance = None
+    if surrogate is not None and len(joint):
+        covariance = surrogate.covariance(tomogram.space.matrix(ids[joint]))
+    if covariance is None:
+        return centre, centre - float(size @ down), centre + float(size @ up)
+    half = half_widths(confidence) * math.sqrt(max(float(weights[joint] @ covariance @ weights[joint]), 0.0))
+    return centre, centre - half - float(size[rest] @ down[rest]), centre + half + float(size[rest] @ up[rest])
+
 
 WORST = 5
 DRAWN = 4_000  # configurations by their probabilities, where more than can be listed have one
@@ -47,7 +89,7 @@ class Expected:
         found = estimate_text(self.robustness, self.low, self.high)
         return f"<Expected {found}, drop {self.drop:+.3f}, over {self.tests:,} tests: {self.measured:,} measured>"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON, None for what does not exist."""
         names = ("robustness", "low", "high", "drop", "tests", "measured", "inferred")
         values = {name: getattr(self, name) for name in names}
@@ -60,8 +102,8 @@ class Expected:
 
 def expected(
     tomogram: Estimates,
-    profile: Profile | Mapping[str, Any] | NDArray[Any],
-    given: Mapping[str, Any] | None = None,
+    profile: Profile | RecordLike | Array,
+    given: RecordLike | None = None,
 ) -> Expected:
     """The mean pass rate of a tomogram's tests, each weighted by its probability under an operational profile.
 
@@ -123,7 +165,7 @@ def expected(
 # -- how probable tests are -----------------------------------------------------------------------------------------
 
 
-def _array(space: Space, weights: NDArray[Any], given: Mapping[str, Any] | None) -> tuple[NDArray[np.int64], Floats]:
+def _array(space: Space, weights: Array, given: RecordLike | None) -> tuple[NDArray[np.int64], Floats]:
     if given:
         raise InputError("given: a profile that is an array has no variables; accepted: with statements only")
     if weights.shape != space.shape or weights.dtype.kind not in "fiu":
@@ -136,7 +178,7 @@ def _array(space: Space, weights: NDArray[Any], given: Mapping[str, Any] | None)
 
 
 def _stated(
-    space: Space, profile: Profile | Mapping[str, Any], given: Mapping[str, Any] | None, seed: int
+    space: Space, profile: Profile | RecordLike, given: RecordLike | None, seed: int
 ) -> tuple[tuple[NDArray[np.int64], Floats], int]:
     """The configurations that have a probability, or some drawn by it, with their weights; and how many have one."""
     stated = profile if isinstance(profile, Profile) else Profile(profile)
@@ -151,7 +193,7 @@ def _stated(
     return (ids, weights), len(ids)
 
 
-def _drawn(space: Space, known: Known, given: Mapping[str, Any] | None, seed: int) -> tuple[NDArray[np.int64], Floats]:
+def _drawn(space: Space, known: Known, given: RecordLike | None, seed: int) -> tuple[NDArray[np.int64], Floats]:
     """Configurations drawn by their probabilities, and the share of the draws that each got."""
     rows = known.draw(space.names, DRAWN, np.random.default_rng(seed), given)
     severities = [np.array(axis.severities)[column] for axis, column in zip(space.axes, rows.T, strict=True)]
@@ -160,7 +202,7 @@ def _drawn(space: Space, known: Known, given: Mapping[str, Any] | None, seed: in
 
 
 def _positive(
-    space: Space, known: Known, support: Mapping[str, NDArray[np.intp]], given: Mapping[str, Any] | None
+    space: Space, known: Known, support: Mapping[str, NDArray[np.intp]], given: RecordLike | None
 ) -> tuple[NDArray[np.int64], Floats]:
     """The configurations that have a probability, and it."""
     joint = known.joint(space.names, given, support)
@@ -187,7 +229,7 @@ def _with_draw(mean: float, bounds: list[float], variance: float) -> list[float]
     return [mean - low, mean + high]
 
 
-def _own_trials(tomogram: Estimates, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _own_trials(tomogram: Estimates, ids: NDArray[np.int64]) -> Bools:
     """Which of the tests rest on their own trials alone."""
     _, trials = tomogram.outcomes.counts(ids)
     return tomogram.alone(ids, trials, tomogram.outcomes.inputs)

@@ -6,16 +6,16 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.space import Axis, Selection, Space
 from testifai.space import query as queries
-from testifai.statistics.corrections import confidence_each
+from testifai.statistics.multiplicity import confidence_each
+from testifai.support.formatting import estimate_text
 from testifai.support.progress import note
-from testifai.support.wording import estimate_text
+from testifai.support.types import Array, Bools, Floats, Record
 from testifai.tomogram.answers import Answer
 from testifai.tomogram.tomogram import Tomogram
 
@@ -36,7 +36,7 @@ class RegionAnswer:
     def __repr__(self) -> str:
         return f"<{self.query}: {estimate_text(self.answer.robustness, self.answer.low, self.answer.high)}>"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON."""
         return {"query": self.query, **self.answer.as_dict()}
 
@@ -128,7 +128,7 @@ def worst_regions(tomogram: Tomogram, count: int = 5) -> RegionSearch:
     ]
     searched = sum(one.quality.size for one in boxes)
     found: list[RegionAnswer] = []
-    masks: list[NDArray[np.bool_]] = []
+    masks: list[Bools] = []
     columns = space.columns_of(rows)
     for query in _best_first(space, boxes):
         mask = queries.compile(query, space.column_names).evaluate(columns)
@@ -146,15 +146,15 @@ class _Boxes:
 
     axes: tuple[int, ...]
     ranges: tuple[tuple[tuple[int, int], ...], ...]  # per axis: first and last position
-    quality: NDArray[np.float64]
+    quality: Floats
 
 
 def _boxes(
     space: Space,
     chosen: tuple[int, ...],
     rows: NDArray[np.int64],
-    estimate: NDArray[np.float64],
-    known: NDArray[np.bool_],
+    estimate: Floats,
+    known: Bools,
     mean: float,
 ) -> _Boxes:
     axes = [space.axes[number] for number in chosen]
@@ -162,7 +162,7 @@ def _boxes(
     places = [np.searchsorted(axis.severities, rows[:, number]) for number, axis in zip(chosen, axes, strict=True)]
     cell = np.ravel_multi_index(places, shape)
 
-    def table(values: NDArray[Any]) -> NDArray[np.float64]:
+    def table(values: Array) -> Floats:
         total = np.bincount(cell, values.astype(np.float64), math.prod(shape)).astype(np.float64)
         return total.reshape(shape)
 
@@ -172,7 +172,7 @@ def _boxes(
         for listed, levels in zip(ranges, shape, strict=True)
     ]
 
-    def sums(values: NDArray[Any]) -> NDArray[np.float64]:
+    def sums(values: Array) -> Floats:
         total = table(values)
         for axis, rows in enumerate(inside):
             total = np.moveaxis(np.tensordot(rows, total, (1, axis)), 0, axis)
@@ -222,5 +222,5 @@ def _range_text(axis: Axis, first: int, last: int) -> str:
     return f"{name} >= {levels[first]}" if last == len(levels) - 1 else f"{levels[first]} <= {name} <= {levels[last]}"
 
 
-def _shared(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
+def _shared(one: Bools, other: Bools) -> float:
     return float(np.count_nonzero(one & other) / np.count_nonzero(one | other))

@@ -8,24 +8,23 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.runs.scored import ScoredOutcomes
+from testifai.runs.outcomes import ScoredOutcomes
 from testifai.space import Selection
 from testifai.space import query as queries
 from testifai.space.selection import values_of
-from testifai.statistics.corrections import confidence_each
+from testifai.statistics.multiplicity import confidence_each
 from testifai.support.bits import Bits, pack
 from testifai.support.progress import note
+from testifai.support.types import Array, Bools, RecordLike
 from testifai.support.views import view
-from testifai.tomogram import own_trials
+from testifai.tomogram import region_means
 from testifai.tomogram.answers import Answer, Answers, AnswersByAxis, Asked, Excluded
+from testifai.tomogram.average_precision import AveragePrecision, average_precision
 from testifai.tomogram.benchmark import Benchmark, benchmark
-from testifai.tomogram.chosen import DRAWN_EACH, IN_A_TABLE, Chosen
-from testifai.tomogram.precision import AveragePrecision, average_precision
 from testifai.tomogram.profile import Expected, expected
-from testifai.tomogram.selecting import Selecting
+from testifai.tomogram.query_engine import DRAWN_EACH, IN_A_TABLE, Chosen, Selecting
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -227,7 +226,7 @@ class Tomogram(Selecting):
         html: str = view("tomogram in a notebook")(self)
         return html
 
-    def expected(self, profile: Any, given: Mapping[str, Any] | None = None) -> Expected:
+    def expected(self, profile: Any, given: RecordLike | None = None) -> Expected:
         """The robustness to expect in operation, tests weighted by how probable their conditions are.
 
         See `testifai.tomogram.profile.expected`.
@@ -261,8 +260,8 @@ class Tomogram(Selecting):
 
     def _raw(self, among: Bits) -> Answer:
         """The mean over the tests tried from their own trials alone: a surrogate for each class would take long."""
-        free = own_trials.region(self.outcomes, self.measured_ids, among, finite=self.population == "data")
-        drop = free.estimate - own_trials.region(self.outcomes, self.measured_ids[:1], among).estimate
+        free = region_means.region(self.outcomes, self.measured_ids, among, finite=self.population == "data")
+        drop = free.estimate - region_means.region(self.outcomes, self.measured_ids[:1], among).estimate
         return Answer(free.estimate, free.low, free.high, drop, free.tests, free.tests, 0, ())
 
     def by_order(self) -> Answers[int]:
@@ -350,11 +349,11 @@ class Tomogram(Selecting):
             raise InputError(f"inputs: there is no label {_listing(unknown)} (labels are {_listing(classes)})")
         return self._bits(chosen)
 
-    def _bits(self, chosen: NDArray[np.bool_]) -> Bits:
+    def _bits(self, chosen: Bools) -> Bits:
         """Inputs as bits in visiting order."""
         return pack(chosen[self.order])
 
 
-def _listing(values: NDArray[Any], most: int = 12) -> str:
+def _listing(values: Array, most: int = 12) -> str:
     shown = ", ".join(map(str, values[:most].tolist()))
     return shown + (", …" if len(values) > most else "")

@@ -1,7 +1,6 @@
 """Regions handed over to formal verifiers: an ONNX graph from parameters to scores, and the property as VNN-LIB."""
 
-from testifai.verification.handover import Agreement, Handover, hand_over
-from testifai.verification.regions import Range, Region, region_of
-from testifai.verification.vnnlib import property_text
+from testifai.verification.export import Agreement, Handover, hand_over
+from testifai.verification.regions import Range, Region, property_text, region_of
 
 __all__ = ["Agreement", "Handover", "Range", "Region", "hand_over", "property_text", "region_of"]

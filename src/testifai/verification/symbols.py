@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from testifai.support import libraries
+from testifai.support import optional_imports
+from testifai.support.types import Array, Floats
 
-Floats = NDArray[np.float64]
 Shape = tuple[int, int, int]  # channels, height, width
 INPUT = "parameters"  # the graph's one input, (1, parameters)
 OWN = "testifai/"  # what the names of nodes begin with, so that none is the model's
@@ -95,7 +95,7 @@ class Drawing:
     """The nodes of a graph from parameters to an image, and the primitives of smooth formulas on symbols."""
 
     def __init__(self, parameters: int, shape: Shape) -> None:
-        self._onnx = libraries.load("onnx", extra="verify")
+        self._onnx = optional_imports.load("onnx", extra="verify")
         self.parameters, self._shape = parameters, shape
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
@@ -183,7 +183,7 @@ class Drawing:
         return name
 
 
-def channels_first(batch: NDArray[Any]) -> NDArray[Any]:
+def channels_first(batch: Array) -> Array:
     """The one image of a batch (1, H, W) or (1, H, W, C) as (channels, height, width)."""
-    image: NDArray[Any] = batch[0].reshape(*batch.shape[1:3], math.prod(batch.shape[3:]))
+    image: Array = batch[0].reshape(*batch.shape[1:3], math.prod(batch.shape[3:]))
     return image.transpose(2, 0, 1)

@@ -14,7 +14,7 @@ from testifai.engine.plan import Work  # noqa: E402
 from testifai.errors import InputError  # noqa: E402
 from testifai.models.torch import TorchModel  # noqa: E402
 from testifai.oracles import resolve  # noqa: E402
-from testifai.scans.session import Session  # noqa: E402
+from testifai.session.session import Session  # noqa: E402
 from testifai.testing import check_executor  # noqa: E402
 
 RNG = np.random.default_rng(0)

@@ -7,10 +7,10 @@ from contextlib import nullcontext
 
 import pytest
 
+from testifai.engine.ray.actor_pool import Wanted
 from testifai.engine.ray.cluster import Cluster, _no_stderr, _reason
-from testifai.engine.ray.crew import Wanted
 from testifai.errors import InputError
-from testifai.scans.options import ScanOptions
+from testifai.spec.options import ScanOptions
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,13 @@ import pytest
 from tests.engine.ray.nodes import Nodes, descendants
 
 from testifai.data.sample import demo_data, demo_model_path
-from testifai.engine.ray.executor import RayExecutor
-from testifai.engine.ray.workers import RayWorkers
+from testifai.engine.ray.executor import RayExecutor, RayWorkers
 from testifai.errors import InputError
 from testifai.models import wrap
 from testifai.operational.selection import choose
 from testifai.present import export
-from testifai.scans.session import scan
-from testifai.scans.stored import open_measured, open_run
+from testifai.session.session import scan
+from testifai.session.stored_runs import open_measured, open_run
 from testifai.space import Space
 from testifai.sweeps import sweep_model
 from testifai.testing import check_executor

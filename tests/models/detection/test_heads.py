@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from testifai.models.detection.choice import choose
 from testifai.models.detection.heads import HEADS, Head, cells, recognise
 from testifai.models.detection.letterbox import Letterbox
+from testifai.models.detection.nms import choose
 
 CANVAS = (64, 96)
 BOXES = np.array([[8, 4, 40, 36, 0.9, 2], [50, 10, 90, 60, 0.6, 0]], np.float32)

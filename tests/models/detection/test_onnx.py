@@ -10,11 +10,11 @@ from tests.models.detection.graphs import SIDE, boxes, constant, tiled, tiles
 from tests.models.detection.test_heads import BOXES, CANVAS, CLASSES, MADE
 
 from testifai import models
+from testifai.data.annotations import unpack
 from testifai.errors import InputError
 from testifai.models.detection.heads import HEADS, cells
 from testifai.models.detection.onnx import OnnxDetector
 from testifai.models.onnx import OnnxModel
-from testifai.support.boxes import unpack
 from testifai.testing import check_model
 
 PLACES = [[(0, 1), (2, 2)], [(1, 1)], [], [(0, 0), (0, 3), (3, 3)], [(2, 0)]]

@@ -8,7 +8,7 @@ import pytest
 from testifai import models
 from testifai.data import from_arrays
 from testifai.errors import InputError
-from testifai.scans.session import Session
+from testifai.session.session import Session
 from testifai.space import Space
 
 torch = pytest.importorskip("torch")

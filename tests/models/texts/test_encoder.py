@@ -8,15 +8,14 @@ import pytest
 
 from testifai import models
 from testifai.errors import InputError
-from testifai.scans import loading
-from testifai.scans.spec import parse
+from testifai.session import assembly
+from testifai.spec.parsing import parse
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("tokenizers")
 
-from testifai.models.texts.encoder import Encoder, EncoderModel  # noqa: E402
-from testifai.models.texts.heads import Head, fit_head, pair_features  # noqa: E402
+from testifai.models.texts.encoder import Encoder, EncoderModel, Head, fit_head, pair_features  # noqa: E402  # noqa: E402
 
 TEXTS = ["what is the best way to learn a language?", "why", "how can i do a", "cat", "a dog", "cat", ""]
 PAIRS = list(zip(TEXTS, TEXTS[::-1], strict=True))
@@ -182,7 +181,7 @@ def test_a_spec_that_runs(encoder_folder):
     }
     spec = parse(table)
     assert spec.runs_code() == []
-    tomogram = loading.session(spec, encoder_folder.parent).run()
+    tomogram = assembly.session(spec, encoder_folder.parent).run()
     expected = EncoderModel(encoder_folder, head=HEADS[True])(PAIRS).argmax(axis=1) == 1
     assert tomogram.passes[0] == expected.sum()
 

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from testifai.perturb.ops_torch.cards import kernels_for  # noqa: E402
+from testifai.perturb.ops_torch.kernel_dispatch import kernels_for  # noqa: E402
 from testifai.perturb.ops_torch.rng import TensorRng  # noqa: E402
 
 WORDS = """
@@ -31,7 +31,7 @@ IMAGES = """
 import importlib, torch
 from unittest.mock import patch
 from testifai.perturb.ops_torch import filters, kernels
-shuffle = importlib.import_module("testifai.perturb.ops_torch.shuffle")
+shuffle = importlib.import_module("testifai.perturb.ops_torch.geometry")
 generator = torch.Generator().manual_seed(0)
 
 def same(module, run):

@@ -12,8 +12,10 @@ from testifai.perturb.rng import FEW, Rng
 
 torch = pytest.importorskip("torch")
 
-from testifai.perturb.ops_torch.philox import philox4x32  # noqa: E402
-from testifai.perturb.ops_torch.rng import TensorRng  # noqa: E402
+from testifai.perturb.ops_torch.rng import (  # noqa: E402
+    TensorRng,
+    philox4x32,
+)
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 on_devices = pytest.mark.parametrize("device", DEVICES)

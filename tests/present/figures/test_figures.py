@@ -10,7 +10,7 @@ import pytest
 
 from testifai.errors import InputError
 from testifai.present.figures import curves, distribution, dots, heatmaps, sweeps, voxels
-from testifai.present.figures.projection import SOURCES
+from testifai.present.figures.heatmaps import SOURCES
 from testifai.sweeps import sweep
 
 FIGURES = {

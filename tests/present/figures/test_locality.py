@@ -12,7 +12,7 @@ from tests.locality.test_explain import worked_example
 from testifai.locality import Local, compose
 from testifai.locality.explain import explain
 from testifai.present.figures.locality import confusions, heatmap, local_to_global
-from testifai.report.errors import render
+from testifai.report.error_page import render
 
 pytest.importorskip("plotly")
 

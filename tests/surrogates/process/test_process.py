@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from testifai.errors import InputError
-from testifai.runs.trials import Trials
+from testifai.runs.outcomes import Trials
 from testifai.surrogates.process import Process
-from testifai.surrogates.process.evidence import CompleteGrid, SomeTests
-from testifai.surrogates.process.inputs import Information, SameInput, _pairs, fit_same_input, hermite
+from testifai.surrogates.process.input_correlation import Information, SameInput, _pairs, fit_same_input, hermite
 from testifai.surrogates.process.kernel import Prior
+from testifai.surrogates.process.marginal_likelihood import CompleteGrid, SomeTests
 
 
 def grid(*sizes):
@@ -197,7 +197,7 @@ def test_information_from_means_where_inputs_serve_many_tests(monkeypatch):
     _, _, single = counted(outcomes, np.repeat(np.arange(6), 30), np.tile(np.arange(30), 6))
     deviations = rng.normal(size=180)
     precision, score = brute_information(single, 6, some_correlation(6), deviations)
-    monkeypatch.setattr("testifai.surrogates.process.inputs.WORK", 20)
+    monkeypatch.setattr("testifai.surrogates.process.input_correlation.WORK", 20)
     found = Information(single, 6, some_correlation(6))  # all inputs in all tests: means lose nothing
     np.testing.assert_allclose(found.precision, precision, rtol=1e-8)
     np.testing.assert_allclose(found.score(deviations), score, rtol=1e-8)
@@ -385,7 +385,7 @@ def test_unequal_trials_and_tests_without_any():
 
 def test_large_spaces_are_fitted_on_a_part(monkeypatch):
     monkeypatch.setattr("testifai.surrogates.process.process.LARGEST", 60)
-    monkeypatch.setattr("testifai.surrogates.process.covariances.ROWS", 50)
+    monkeypatch.setattr("testifai.surrogates.process.posterior.ROWS", 50)
     rates = np.exp(-0.1 * SIGMAS.sum(axis=1))
     rng = np.random.default_rng(0)
     outcomes = population(rates, 300, rng)
@@ -437,7 +437,7 @@ def test_unknown_severities_and_confidences_are_refused():
 
 def test_a_region_in_chunks_is_that_in_one_piece(monkeypatch):
     """Of tests that were tried, of others, and of both, against the covariance of all their errors."""
-    from testifai.surrogates.process import covariances
+    from testifai.surrogates.process import posterior
 
     grid = np.argwhere(np.ones((4, 3, 3), bool))
     rng = np.random.default_rng(2)
@@ -449,7 +449,7 @@ def test_a_region_in_chunks_is_that_in_one_piece(monkeypatch):
         half = 1.959964 * (surface.covariance(asked).mean()) ** 0.5
         centre = surface.bounds(asked, confidence=1e-9)[0].mean()  # the surface itself
         assert (high - centre) * (centre - low) == pytest.approx(half**2, rel=1e-6)
-        monkeypatch.setattr(covariances, "ROWS", 7)
+        monkeypatch.setattr(posterior, "ROWS", 7)
         assert surface.region(asked) == pytest.approx((estimate, low, high), abs=1e-12)
         monkeypatch.undo()
 

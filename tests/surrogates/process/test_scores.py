@@ -3,9 +3,9 @@ import itertools
 import numpy as np
 import pytest
 
-from testifai.runs.trials import Trials
+from testifai.runs.outcomes import Trials
 from testifai.surrogates.process import Process
-from testifai.surrogates.process.inputs import hermite
+from testifai.surrogates.process.input_correlation import hermite
 from testifai.surrogates.process.scores import read_scores
 
 SIGMAS = np.array(list(itertools.product(range(4), repeat=3)))

@@ -10,11 +10,11 @@ from testifai.perturb import Perturbation
 from testifai.space import Space
 from testifai.surrogates.forest import Forest
 from testifai.surrogates.process import Process
-from testifai.surrogates.process.evidence import CompleteGrid, SomeTests, posed
+from testifai.surrogates.process.grid import Numbers
 from testifai.surrogates.process.kernel import Prior
-from testifai.surrogates.process.places import Numbers
+from testifai.surrogates.process.low_rank import Effects
+from testifai.surrogates.process.marginal_likelihood import CompleteGrid, SomeTests, posed
 from testifai.surrogates.process.sequences import Sequences
-from testifai.surrogates.process.wide import Effects
 
 LEVELS = [[0, 1, 2, 3], [0, 2, 3], [0, 1, 4]]
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, (0, 1, 2, 3))

@@ -10,14 +10,13 @@ import torch
 
 from testifai.engine.base import BatchOutcome, Executor, References
 from testifai.engine.batch_size import BatchSize, input_bytes
-from testifai.engine.device.bench import Bench
 from testifai.engine.device.inputs import DeviceInputs
-from testifai.engine.device.lane import Lane, out_of_memory
-from testifai.engine.device.returns import Returns
-from testifai.engine.device.walk import DeviceWalk
-from testifai.engine.gathering import Trails
+from testifai.engine.device.prefix_tree import DeviceWalk
+from testifai.engine.device.streams import Lane, Returns, out_of_memory
+from testifai.engine.device.subject import Bench
 from testifai.engine.local import CHUNK_BYTES, CHUNK_INPUTS
 from testifai.engine.plan import Node, Piece, Work, most_inputs, prefix_tree
+from testifai.engine.prefix_tree import Trails
 from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from testifai.engine.device.lane import Fetch, Lane
+from testifai.engine.device.streams import Fetch, Lane
 from testifai.engine.plan import Piece
 from testifai.engine.subject import Subject
 from testifai.runs.outcomes import Places

@@ -23,7 +23,8 @@ from typing import Any
 
 from testifai.engine.inference import one_line
 from testifai.errors import InputError
-from testifai.support import libraries
+from testifai.support import optional_imports
+from testifai.support.types import Record
 
 CLIENT = "ray://"
 REACHED_WITHIN = 5.0  # seconds
@@ -40,7 +41,7 @@ class Cluster:
     """A connection to a cluster; what it began, it ends."""
 
     def __init__(self, address: str | None) -> None:
-        libraries.load("ray.exceptions", extra="ray")  # a folder called ray could pass for the package
+        optional_imports.load("ray.exceptions", extra="ray")  # a folder called ray could pass for the package
         self.ray: Any = importlib.import_module("ray")
         self.ours = not self.ray.is_initialized()
         self._folder: str | None = None
@@ -80,7 +81,7 @@ class Cluster:
                 log.debug("the server for this client died on starting", exc_info=True)
 
     def _init(self, address: str) -> None:
-        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+        quiet: Record = {"log_to_driver": False, "logging_level": logging.CRITICAL}
         if address.startswith(CLIENT) and find_spec("grpc") is None:
             raise InputError(f"workers: {address} needs grpcio; install it with: pip install 'ray[client]'")
         if address == "local":

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.models.detection.letterbox import Size
+from testifai.support.types import Array
 
-Array = NDArray[Any]
 Shapes = Sequence[Sequence[int | None]]
 Decoded = tuple[Array, Array]  # corners (images, boxes, 4) in pixels of the canvas, scores (images, boxes, classes)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.support.libraries import cv2
+from testifai.support.optional_imports import cv2
 
 Size = tuple[int, int]  # height, width
 

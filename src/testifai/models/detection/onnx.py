@@ -9,11 +9,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.data.annotations import MOST, Boxes, pack
 from testifai.errors import InputError, suggest
 from testifai.models.base import Model
-from testifai.models.detection.choice import choose
 from testifai.models.detection.heads import HEADS, Head, Shapes, recognise
 from testifai.models.detection.letterbox import Letterbox, Size
+from testifai.models.detection.nms import choose
 from testifai.models.onnx_session import (
     DTYPES,
     draws,
@@ -25,9 +26,9 @@ from testifai.models.onnx_session import (
     sizes,
 )
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
-from testifai.support import checks
+from testifai.support import validation
 from testifai.support.batches import Batch
-from testifai.support.boxes import MOST, Boxes, pack
+from testifai.support.types import Array, Record
 
 Fit = Literal["centre", "corner", "stretch"]
 LEAST, OVERLAP = 0.01, 0.45  # of scores and of overlaps, as those who publish detectors have it
@@ -95,10 +96,10 @@ class OnnxDetector(Model):
             self._dtype,
         )
         self.confidence = (
-            LEAST if confidence is None else checks.number("model: confidence", confidence, least=0, most=1)
+            LEAST if confidence is None else validation.number("model: confidence", confidence, least=0, most=1)
         )
         overlap = OVERLAP if nms is None and self.head.overlapping else nms
-        self.nms = None if overlap is None else checks.number("model: nms", overlap, above=0, most=1)
+        self.nms = None if overlap is None else validation.number("model: nms", overlap, above=0, most=1)
         self.classes = self.head.classes(shapes)
         self.shown_outputs = " and ".join(map(_shown, shapes))
         if classes is not None:
@@ -138,7 +139,7 @@ class OnnxDetector(Model):
             for box, score, size in zip(corners, scores, [_size(image) for image in images], strict=True)
         ]
 
-    def _run(self, canvases: NDArray[np.uint8]) -> list[NDArray[Any]]:
+    def _run(self, canvases: NDArray[np.uint8]) -> list[Array]:
         ready = np.asarray(self._prepare(canvases[..., ::-1] if self._bgr else canvases))
         return infer(self._session, self._names, ready, self.name)
 
@@ -196,10 +197,10 @@ def _canvas(name: str, taken: tuple[int | None, int | None], told: Sequence[int]
     return taken[0], taken[1]
 
 
-def _fitting(head: Head, told: str | None) -> dict[str, Any]:
+def _fitting(head: Head, told: str | None) -> Record:
     if told is None:
         return {"fill": head.fill, "centred": head.centred, "stretch": head.stretch}
-    checks.choice("model: fit", told, get_args(Fit))
+    validation.choice("model: fit", told, get_args(Fit))
     return {"fill": head.fill, "centred": told == "centre", "stretch": told == "stretch"}
 
 
@@ -223,5 +224,5 @@ def _shown(shape: Sequence[int | None]) -> str:
     return f"({', '.join('any' if size is None else str(size) for size in shape)})"
 
 
-def _reopen(path: Path, options: dict[str, Any]) -> OnnxDetector:
+def _reopen(path: Path, options: Record) -> OnnxDetector:
     return OnnxDetector(path, **options)

@@ -6,13 +6,13 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.models.base import Model, ModelPart
-from testifai.models.texts.cache import LIMIT_MB, RowCache
+from testifai.models.texts.batching import LIMIT_MB, RowCache
 from testifai.support.batches import Batch, are_pairs
-from testifai.support.fields import Count, Megabytes
+from testifai.support.options_base import Count, Megabytes
+from testifai.support.types import Array
 
 # Texts are told apart, sorted by length and cut into batches by the adapter: many at a time leave it a choice.
 BATCH_SIZE = 4096
@@ -51,10 +51,10 @@ class TextModel(Model):
         self._known = RowCache(cache_mb)
 
     @abstractmethod
-    def scores(self, texts: list[Any]) -> NDArray[Any]:
+    def scores(self, texts: list[Any]) -> Array:
         """A row for each."""
 
-    def __call__(self, batch: Batch) -> NDArray[Any]:
+    def __call__(self, batch: Batch) -> Array:
         return self._known.rows(self._texts(batch), self.scores)
 
     def _texts(self, batch: Batch) -> list[Any]:

@@ -6,13 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
-from testifai.models.class_names import class_names
 from testifai.models.texts.base import TextModel
-from testifai.models.texts.cache import LIMIT_MB
-from testifai.models.texts.network import TextNetwork, fingerprint
+from testifai.models.texts.batching import LIMIT_MB
+from testifai.models.texts.network import TextNetwork, class_names, fingerprint
 from testifai.support.batches import Batch
+from testifai.support.types import Array
 
 
 class TransformersModel(TextModel):
@@ -51,14 +49,14 @@ class TransformersModel(TextModel):
         """A hash of the folder's files."""
         return fingerprint(self.folder)
 
-    def scores(self, texts: list[Any]) -> NDArray[Any]:
+    def scores(self, texts: list[Any]) -> Array:
         return self.network.rows(texts, _logits)
 
-    def features(self, batch: Batch) -> NDArray[Any]:
+    def features(self, batch: Batch) -> Array:
         """The last layer's states, averaged over the tokens."""
         return self.network.rows(self._texts(batch), _last_states, output_hidden_states=True)
 
-    def traced(self, batch: Batch, layer: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+    def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
         """Logits and, from the same pass, what a submodule said, averaged over the tokens; by default the features."""
         texts = self._texts(batch)
         if layer is not None:

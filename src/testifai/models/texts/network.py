@@ -17,9 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
-from testifai.models.texts.tokens import Tokenizer, of_equal_length
-from testifai.models.traces import as_rows
-from testifai.support import checks, libraries
+from testifai.models.outputs import as_rows
+from testifai.models.texts.batching import Tokenizer, of_equal_length
+from testifai.support import optional_imports, validation
+from testifai.support.types import Record
+
+
+def class_names(config: Any) -> list[str] | None:
+    """The names in the order of the outputs; None where the config only numbers them."""
+    names = [str(config.id2label[number]) for number in range(config.num_labels)]
+    return None if names == [f"LABEL_{number}" for number in range(len(names))] else names
+
 
 # What in a folder decides what comes out; a model card or a training log does not.
 _CONTENT = (".json", ".safetensors", ".bin", ".txt", ".model")
@@ -51,10 +59,10 @@ class TextNetwork:
     ) -> None:
         for field, value in (("max_length", max_length), ("threads", threads)):
             if value is not None:
-                checks.whole(f"model: {field}", value, least=1)
+                validation.whole(f"model: {field}", value, least=1)
         self.folder, self.threads = folder, threads
         read_config(folder)
-        torch = libraries.load("torch", extra="text")
+        torch = optional_imports.load("torch", extra="text")
         # Folders differ in the precision of their weights, and versions of the library in what they make of it.
         self.module = open_network(folder, kind, optional).float().eval()
         if device is not None:
@@ -126,7 +134,7 @@ class TextNetwork:
         return rows[back]
 
 
-def read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> Record:
     """The folder's config.json, or a line that says why it is no model."""
     if not folder.is_dir():
         raise InputError(f"model: {folder} {'is not a folder' if folder.exists() else 'does not exist'}")
@@ -174,7 +182,7 @@ def offline() -> Iterator[Any]:
         flags = {flag: _flag(*flag) for flag in OFFLINE_FLAGS}
         os.environ.update(dict.fromkeys(OFFLINE, "1"))
         try:
-            transformers = libraries.load("transformers", extra="text")
+            transformers = optional_imports.load("transformers", extra="text")
             for flag in flags:
                 _set_flag(*flag, True)
             yield transformers
@@ -304,7 +312,7 @@ _before = 1
 def _torch_threads(count: int) -> Iterator[None]:
     """Torch's operations in so many threads for calls in progress; the last of them restores what was."""
     global _users, _before
-    torch = libraries.load("torch", extra="text")
+    torch = optional_imports.load("torch", extra="text")
     with _lock:
         _users += 1
         if _users == 1:

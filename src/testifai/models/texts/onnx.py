@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.models import onnx_session as graphs
+from testifai.models.outputs import as_rows
 from testifai.models.texts.base import TextModel
-from testifai.models.texts.cache import LIMIT_MB
-from testifai.models.texts.tokens import Tokenizer, Tokens, of_equal_length
-from testifai.models.traces import as_rows
+from testifai.models.texts.batching import LIMIT_MB, Tokenizer, Tokens, of_equal_length
 from testifai.support.batches import Batch
+from testifai.support.types import Array, Record
 
 _INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -69,18 +68,18 @@ class OnnxTextModel(TextModel):
     def former_fingerprint(self) -> str:
         return f"{graphs.plain_fingerprint(self.path)}-{graphs.plain_fingerprint(self._tokenizer_path)}"
 
-    def __call__(self, batch: Batch) -> NDArray[Any]:
+    def __call__(self, batch: Batch) -> Array:
         return self._flat(super().__call__(batch))
 
-    def scores(self, texts: list[Any]) -> NDArray[Any]:
+    def scores(self, texts: list[Any]) -> Array:
         (rows,) = self._run(texts, [self.output])
         return rows
 
-    def features(self, batch: Batch) -> NDArray[Any]:
+    def features(self, batch: Batch) -> Array:
         """What the graph's features output says of each input; states of tokens are averaged."""
         return self.traced(batch)[1]
 
-    def traced(self, batch: Batch, layer: str | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+    def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
         """Outputs and, from the same pass, what an output of the graph said; by default the features output."""
         layer = self.features_output if layer is None else layer
         known = ", ".join(node.name for node in self._session.get_outputs())
@@ -91,13 +90,13 @@ class OnnxTextModel(TextModel):
         outputs, activations = self._run(self._texts(batch), [self.output, layer])
         return self._flat(outputs), activations
 
-    def _flat(self, outputs: NDArray[Any]) -> NDArray[Any]:
+    def _flat(self, outputs: Array) -> Array:
         return outputs[:, 0] if self.outputs == "labels" and outputs.ndim == 2 else outputs
 
-    def _run(self, texts: list[Any], names: list[str]) -> list[NDArray[Any]]:
+    def _run(self, texts: list[Any], names: list[str]) -> list[Array]:
         tokens = self.tokenizer(texts or [""])
         lengths = [self._length or len(one.ids) for one in tokens]
-        parts: list[list[NDArray[Any]]] = [[] for _ in names]
+        parts: list[list[Array]] = [[] for _ in names]
         order = []
         for group in of_equal_length(lengths):
             size = self._rows or len(group)
@@ -112,7 +111,7 @@ class OnnxTextModel(TextModel):
         back = np.argsort(np.concatenate(order))
         return [np.concatenate(kept)[back][: len(texts)] for kept in parts]
 
-    def _infer(self, tokens: list[Tokens], length: int, names: list[str]) -> list[NDArray[Any]]:
+    def _infer(self, tokens: list[Tokens], length: int, names: list[str]) -> list[Array]:
         shape = (self._rows or len(tokens), length)
         filled = {name: np.zeros(shape, _INTEGERS[node.type]) for name, node in self._inputs.items()}
         filled["input_ids"][:] = self.tokenizer.pad
@@ -134,7 +133,7 @@ def _shorter(told: int | None, fixed: int | None) -> int | None:
     return min((size for size in (told, fixed) if size is not None), default=None)
 
 
-def _named_inputs(name: str, inputs: list[Any]) -> dict[str, Any]:
+def _named_inputs(name: str, inputs: list[Any]) -> Record:
     """The graph's inputs by what they hold; a lone one holds the token numbers whatever it is called."""
     named = {"input_ids": inputs[0]} if len(inputs) == 1 else {node.name: node for node in inputs}
     unknown = [node for node in named if node not in _INPUTS]
@@ -149,7 +148,7 @@ def _named_inputs(name: str, inputs: list[Any]) -> dict[str, Any]:
     return named
 
 
-def _fixed_shape(name: str, inputs: dict[str, Any]) -> tuple[int | None, int | None]:
+def _fixed_shape(name: str, inputs: Record) -> tuple[int | None, int | None]:
     """The number of inputs and of tokens, where the graph fixes them."""
     rows, length = (size if isinstance(size, int) else None for size in inputs["input_ids"].shape)
     if length is not None and "attention_mask" not in inputs:

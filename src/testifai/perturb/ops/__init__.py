@@ -6,11 +6,13 @@ changes its argument, and an image comes out the same whatever batch it is in: s
 in an order that does not depend on the batch.
 """
 
-from testifai.perturb.ops.edges import canny, distance, equalise
 from testifai.perturb.ops.filters import (
     bilateral_blur,
     box_blur,
+    canny,
     disc_blur,
+    distance,
+    equalise,
     gaussian,
     line_blur,
     median_blur,
@@ -23,12 +25,12 @@ from testifai.perturb.ops.geometry import (
     pixelate,
     resample,
     resize,
+    shuffle,
     warp,
 )
 from testifai.perturb.ops.jpeg import jpeg
-from testifai.perturb.ops.shuffle import shuffle
-from testifai.perturb.ops.small import Images
 from testifai.perturb.ops.values import (
+    Images,
     brighten,
     channel_means,
     clip,

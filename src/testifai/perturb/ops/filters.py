@@ -5,16 +5,42 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.perturb.ops.small import SMALL, Images, exact, put_back, runs, slabs
-from testifai.perturb.ops.values import image_shape
-from testifai.support.checks import choice, number
-from testifai.support.libraries import cv2
+from testifai.perturb.ops.values import SMALL, Images, exact, image_shape, put_back, runs, slabs
+from testifai.support.optional_imports import cv2
 from testifai.support.threads import one_blas_thread
+from testifai.support.types import Array, Floats
+from testifai.support.validation import choice, number
+
+
+def canny(grey: Images, low: float, high: float) -> Images:
+    """Edges by Canny (1986) as 0 and 1, for grey levels (N, H, W): 3×3 Sobel, gradient |dx| + |dy|."""
+    edges = np.empty(grey.shape, dtype=np.uint8)
+    for image, result in zip(grey, edges, strict=True):
+        cv2.Canny(image, low, high, edges=result)
+    # OpenCV marks an edge by 255.
+    return edges & np.uint8(1)
+
+
+def distance(edges: Images, most: float) -> NDArray[np.float32]:
+    """Distance in pixels to the nearest edge pixel (not 0), at most `most`: Borgefors (1986), 5×5 chamfer mask."""
+    away = np.empty(edges.shape, dtype=np.float32)
+    for image, result in zip(edges == 0, away, strict=True):
+        cv2.distanceTransform(image.view(np.uint8), cv2.DIST_L2, 5, dst=result)
+    return np.minimum(away, np.float32(most), out=away)
+
+
+def equalise(grey: Images) -> Images:
+    """Spread the levels of each grey image (N, H, W) so that all are about equally frequent."""
+    result = np.empty(grey.shape, dtype=np.uint8)
+    for image, target in zip(grey, result, strict=True):
+        cv2.equalizeHist(image, dst=target)
+    return result
+
 
 # Numbers handled at once where images are first sorted into groups, which should not become too small.
 _GROUPED = 2**22
@@ -114,8 +140,8 @@ def _blur_large(planes: Images, lines: Iterator[tuple[slice, _Line]]) -> Images:
 
 
 def gaussian(
-    values: NDArray[Any], sigma: float | tuple[float, float], truncate: float = 4.0, border: str = "nearest"
-) -> NDArray[Any]:
+    values: Array, sigma: float | tuple[float, float], truncate: float = 4.0, border: str = "nearest"
+) -> Array:
     """Gaussian blur of images or of a layer; sigma in pixels, for both axes or as (vertical, horizontal).
 
     Outside lies the nearest pixel, or with border="mirror" the mirror image (d c b a | a b c d).
@@ -143,14 +169,14 @@ class _Gaussian(NamedTuple):
     def radius(self) -> int:
         return int(self.truncate * self.sigma + 0.5)
 
-    def taps(self) -> NDArray[np.float64]:
+    def taps(self) -> Floats:
         return _bell(self.radius, self.sigma)
 
 
-def _bell(radius: int, sigma: float) -> NDArray[np.float64]:
+def _bell(radius: int, sigma: float) -> Floats:
     """Weights of a Gaussian at −radius … radius."""
     weights = np.exp(-0.5 * (np.arange(-radius, radius + 1) / max(sigma, 1e-9)) ** 2)
-    normalised: NDArray[np.float64] = weights / weights.sum()
+    normalised: Floats = weights / weights.sum()
     return normalised
 
 
@@ -292,7 +318,7 @@ def bilateral_blur(images: Images, diameter: int, sigma_colour: float, sigma_spa
     return _each(images, lambda image: cv2.bilateralFilter(image, diameter, sigma_colour, sigma_space))
 
 
-def _each(images: Images, change: Callable[[Images], NDArray[Any]]) -> Images:
+def _each(images: Images, change: Callable[[Images], Array]) -> Images:
     image_shape(images)
     result = np.empty(images.shape, dtype=np.uint8)
     for image, target in zip(images, result, strict=True):
@@ -312,7 +338,7 @@ def _pixels_first(images: Images) -> Images:
     return turned.reshape(height, width, -1)
 
 
-def _images_first(pixels: NDArray[Any], count: int) -> NDArray[Any]:
+def _images_first(pixels: Array, count: int) -> Array:
     """The way back from `_pixels_first`."""
     height, width = pixels.shape[:2]
     return np.asarray(cv2.transpose(pixels.reshape(-1, count))).reshape(count, height, width, -1)

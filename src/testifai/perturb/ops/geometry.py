@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from testifai.perturb.ops.small import SMALL, Images, exact, put_back, runs, slabs, transposed
-from testifai.perturb.ops.values import image_shape
-from testifai.support.libraries import cv2
+from testifai.perturb.ops.values import SMALL, Images, exact, image_shape, put_back, runs, slabs, transposed
+from testifai.support.optional_imports import cv2
+from testifai.support.types import Floats
 
 # Numbers handled at once where boxes are summed up: their sums need four times the memory of the pixels.
 _BOXED = 2**16
 
 
-def about_centre(linear: ArrayLike, height: int, width: int) -> NDArray[np.float64]:
+def about_centre(linear: ArrayLike, height: int, width: int) -> Floats:
     """The 2×3 matrix that applies a linear map while the image's centre stays where it is."""
     map_ = np.asarray(linear, dtype=np.float64)
     centre = np.array([(width - 1) / 2, (height - 1) / 2])
@@ -41,9 +41,7 @@ def warp(images: Images, matrices: ArrayLike, which: ArrayLike | None = None, bo
     return put_back(_warp_runs(stacked[order], choices, runs(chosen[order]), border), order).reshape(images.shape)
 
 
-def _warp_runs(
-    images: Images, choices: NDArray[np.float64], chosen: Iterable[tuple[int, slice]], border: int
-) -> Images:
+def _warp_runs(images: Images, choices: Floats, chosen: Iterable[tuple[int, slice]], border: int) -> Images:
     """The warp of each run of images by its matrix."""
     height, width, channels = images.shape[1:]
     one_warp = _warp_small if height * width <= SMALL else _warp_large
@@ -54,7 +52,7 @@ def _warp_runs(
     return result
 
 
-def _warp_small(images: Images, matrix: NDArray[np.float64], border: int) -> Images:
+def _warp_small(images: Images, matrix: Floats, border: int) -> Images:
     sampler, outside = _sampler(*images.shape[1:3], matrix.tobytes())
     return _sampled(images, sampler, border * outside)
 
@@ -81,9 +79,7 @@ def _sampler(height: int, width: int, matrix: bytes) -> tuple[csr_array, NDArray
     return sampler, outside[:, None]
 
 
-def _taps(
-    height: int, width: int, matrix: NDArray[np.float64]
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+def _taps(height: int, width: int, matrix: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
     """Rows, columns and weights, each (4, H · W), of the four pixels around the place that each pixel shows."""
     y, x = np.indices((height, width)).reshape(2, -1)
     place_x, place_y = (row[0] * x + row[1] * y + row[2] for row in matrix)
@@ -95,7 +91,7 @@ def _taps(
     return rows, columns, weights
 
 
-def _warp_large(images: Images, matrix: NDArray[np.float64], border: int) -> Images:
+def _warp_large(images: Images, matrix: Floats, border: int) -> Images:
     height, width = images.shape[1:3]
     warped = [
         cv2.warpAffine(
@@ -123,7 +119,7 @@ def mean_of_warps(images: Images, matrices: ArrayLike) -> Images:
     return result.reshape(images.shape)
 
 
-def _mean_small(images: Images, matrices: NDArray[np.float64]) -> Images:
+def _mean_small(images: Images, matrices: Floats) -> Images:
     return _sampled(images, _mean_sampler(*images.shape[1:3], matrices.tobytes()))
 
 
@@ -143,7 +139,7 @@ def _mean_sampler(height: int, width: int, matrices: bytes) -> csr_array:
     return csr_array((steps.astype(np.float32), total.indices, total.indptr), shape=total.shape)
 
 
-def _mean_large(images: Images, matrices: NDArray[np.float64]) -> Images:
+def _mean_large(images: Images, matrices: Floats) -> Images:
     height, width = images.shape[1:3]
     result = np.empty(images.shape, dtype=np.uint8)
     for image, target in zip(images.astype(np.float32), result, strict=True):
@@ -267,3 +263,69 @@ def box_shown(size: int, boxes: int) -> NDArray[np.intp]:
     steps = np.full(size, boxes / size)
     steps[0] /= 2
     return np.minimum(np.cumsum(steps).astype(np.intp), boxes - 1)
+
+
+def shuffle(images: Images, radius: int, words: NDArray[np.uint16], swap: bool = True) -> Images:
+    """Swap pixels with neighbours, one pixel after the other from the lower right to the upper left.
+
+    Pixel (h, w), for h from H − radius down to radius + 1 and w likewise, swaps with (h + dy, w + dx), where dy
+    and dx are uniform on −radius … radius − 1 and come from the pixel's random word, words[n, h, w]. Without
+    `swap` it takes over its neighbour's colour and the neighbour stays as it is.
+
+    Swaps whose squares of neighbours do not overlap can be done at once. Such are the pixels with the same
+    2 · radius · (H − h) + (W − w): this number grows along the order of the swaps wherever squares overlap.
+    """
+    height, width, channels = image_shape(images)
+    count, pixels = len(images), height * width
+    state = transposed(_packed(images.reshape(count, pixels, channels)))
+    partners = _partners(transposed(words.reshape(count, pixels)), width, radius)
+    flat = state.reshape(-1)
+    for front in fronts(height, width, radius):
+        places = partners[front]
+        taken = flat.take(places)
+        if swap:
+            flat.put(places, state[front])
+        state[front] = taken
+    return _unpacked(transposed(state), channels).reshape(images.shape)
+
+
+def _packed(pixels: Images) -> NDArray[np.int32] | Images:
+    """Pixels (N, P, C) as one number each, (N, P)."""
+    if pixels.shape[2] == 1:
+        return pixels[..., 0]
+    four: Images = np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2RGBA))
+    return four.view(np.int32)[..., 0]
+
+
+def _unpacked(packed: NDArray[np.int32] | Images, channels: int) -> Images:
+    if channels == 1:
+        return packed.view(np.uint8)
+    return np.asarray(cv2.cvtColor(packed.view(np.uint8).reshape(*packed.shape, 4), cv2.COLOR_RGBA2RGB))
+
+
+def _partners(words: NDArray[np.uint16], width: int, radius: int) -> NDArray[np.intp]:
+    """Where the pixels (P, N) swap to, as flat indices into an array of that shape."""
+    pixels, count = words.shape
+    side = 2 * radius
+    down, right = np.divmod(np.arange(side * side), side)
+    jumps = (down - radius) * width + right - radius
+    drawn = (words * np.uint32(side * side)) >> np.uint32(16)
+    partners: NDArray[np.intp] = (jumps * count).take(drawn)
+    partners += np.arange(pixels * count).reshape(pixels, count)
+    return partners
+
+
+def fronts(height: int, width: int, radius: int) -> Iterator[slice]:
+    """Slices of flat pixels that are swapped at once, in order."""
+    side = 2 * radius
+    rows, columns = height - side, width - side
+    if min(rows, columns) <= 0:
+        return
+    for number in range(side * (rows - 1) + columns):
+        # Counted from the lower right corner of the pixels that move: row 0 … rows - 1, column number - side * row.
+        first = max(0, -(-(number - columns + 1) // side))
+        last = min(rows - 1, number // side)
+        top, bottom = (
+            (height - radius - row) * width + width - radius - (number - side * row) for row in (last, first)
+        )
+        yield slice(top, bottom + 1, columns)

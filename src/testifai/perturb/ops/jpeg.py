@@ -7,11 +7,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.perturb.ops.small import SMALL, Images, slabs
-from testifai.perturb.ops.values import image_shape
-from testifai.support.checks import number
-from testifai.support.libraries import cv2
+from testifai.perturb.ops.values import SMALL, Images, image_shape, slabs
+from testifai.support.optional_imports import cv2
 from testifai.support.threads import one_blas_thread
+from testifai.support.validation import number
 
 # The tables of the standard's annex K (ITU-T T.81), for brightness and for colour, at quality 50.
 _BRIGHTNESS = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -10,15 +10,59 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.perturb.ops.small import Images, slabs
-from testifai.support.libraries import cv2
+from testifai.support.optional_imports import cv2
+from testifai.support.types import Array, Bools, Floats
+
+Images = NDArray[np.uint8]
+
+# Up to this many pixels an image is small.
+SMALL = 64 * 64
+_STEP = 2.0**16
+# Numbers handled at once: few enough for a float copy to stay in the processor's cache.
+_SLAB = 2**18
+
+
+def exact(weights: Floats) -> Floats:
+    """Weights that sum to 1 along the first axis, as multiples of 2⁻¹⁶ that still do."""
+    steps = np.rint(weights * _STEP)
+    largest = steps.argmax(axis=0)[None]
+    rest = _STEP - steps.sum(axis=0, keepdims=True)
+    np.put_along_axis(steps, largest, np.take_along_axis(steps, largest, axis=0) + rest, axis=0)
+    return steps / _STEP
+
+
+def runs(labels: NDArray[np.integer[Any]]) -> Iterator[tuple[int, slice]]:
+    """Runs of equal labels among sorted ones."""
+    found, starts = np.unique(labels, return_index=True)
+    stops = [*starts[1:].tolist(), len(labels)]
+    for label, start, stop in zip(found.tolist(), starts.tolist(), stops, strict=True):
+        yield label, slice(start, stop)
+
+
+def slabs(start: int, stop: int, numbers_per_row: int, most: int = _SLAB) -> Iterator[slice]:
+    step = max(1, most // numbers_per_row)
+    for first in range(start, stop, step):
+        yield slice(first, min(first + step, stop))
+
+
+def put_back(ordered: Images, order: NDArray[np.intp]) -> Images:
+    """Rows that were taken in some order, in their own places again."""
+    result = np.empty_like(ordered)
+    result[order] = ordered
+    return result
+
+
+def transposed(rows: Array) -> Array:
+    """The first two axes swapped; a third one of one or three channels stays. Far faster than a copy by NumPy."""
+    return np.asarray(cv2.transpose(rows)).reshape(rows.shape[1], rows.shape[0], *rows.shape[2:])
+
 
 _LUMA = (0.299, 0.587, 0.114)
 # Numbers handled at once where several float copies of a colour plane are alive.
 _COLOURS = 2**17
 
 
-def image_shape(images: NDArray[Any]) -> tuple[int, int, int]:
+def image_shape(images: Array) -> tuple[int, int, int]:
     """Height, width and number of channels of the images of a batch, or an InputError.
 
     >>> image_shape(np.zeros((5, 28, 20), np.uint8))
@@ -166,13 +210,13 @@ def stretch(images: Images, factor: float, offsets: NDArray[np.float32]) -> Imag
     return levels(values).reshape(images.shape)
 
 
-def largest(values: NDArray[Any]) -> NDArray[np.float32]:
+def largest(values: Array) -> NDArray[np.float32]:
     """Largest number of each image or layer."""
     most: NDArray[np.float32] = values.max(axis=tuple(range(1, values.ndim)), keepdims=True).astype(np.float32)
     return most
 
 
-def luma(values: NDArray[Any]) -> NDArray[np.float32]:
+def luma(values: Array) -> NDArray[np.float32]:
     """Brightness as the eye weighs it, from images or floats, (N, H, W, 1): 0.299 R + 0.587 G + 0.114 B."""
     if values.shape[-1] == 1:
         return values.astype(np.float32)
@@ -180,37 +224,37 @@ def luma(values: NDArray[Any]) -> NDArray[np.float32]:
     return red + green + blue
 
 
-def maximum(a: Any, b: Any) -> NDArray[Any]:
+def maximum(a: Any, b: Any) -> Array:
     """The larger of two, element by element."""
-    result: NDArray[Any] = np.maximum(a, b)
+    result: Array = np.maximum(a, b)
     return result
 
 
-def minimum(a: Any, b: Any) -> NDArray[Any]:
+def minimum(a: Any, b: Any) -> Array:
     """The smaller of two, element by element."""
-    result: NDArray[Any] = np.minimum(a, b)
+    result: Array = np.minimum(a, b)
     return result
 
 
-def where(condition: NDArray[np.bool_], a: Any, b: Any) -> NDArray[Any]:
+def where(condition: Bools, a: Any, b: Any) -> Array:
     """The first where the condition holds, the second elsewhere."""
-    result: NDArray[Any] = np.where(condition, a, b)
+    result: Array = np.where(condition, a, b)
     # Two plain numbers would come out as float64.
     return result.astype(np.float32) if result.dtype == np.float64 else result
 
 
-def clip(a: NDArray[Any], low: Any, high: Any) -> NDArray[Any]:
+def clip(a: Array, low: Any, high: Any) -> Array:
     """Numbers below low become low, those above high become high."""
-    result: NDArray[Any] = np.clip(a, low, high)
+    result: Array = np.clip(a, low, high)
     return result
 
 
-def roll(a: NDArray[Any], shift: int, axis: int) -> NDArray[Any]:
+def roll(a: Array, shift: int, axis: int) -> Array:
     """Moved along an axis; what leaves at one end enters at the other."""
     return np.roll(a, shift, axis)
 
 
-def zeros(like: NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.float32]:
+def zeros(like: Array, shape: tuple[int, ...]) -> NDArray[np.float32]:
     """Float32 zeros where `like` is."""
     return np.zeros(shape, dtype=np.float32)
 

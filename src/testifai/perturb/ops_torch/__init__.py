@@ -7,11 +7,13 @@ arithmetic, or sums that are exact in any order. Given the same arguments, resul
 primitives to within rounding.
 """
 
-from testifai.perturb.ops_torch.edges import canny, distance, equalise
 from testifai.perturb.ops_torch.filters import (
     bilateral_blur,
     box_blur,
+    canny,
     disc_blur,
+    distance,
+    equalise,
     gaussian,
     line_blur,
     median_blur,
@@ -24,10 +26,10 @@ from testifai.perturb.ops_torch.geometry import (
     pixelate,
     resample,
     resize,
+    shuffle,
     warp,
 )
 from testifai.perturb.ops_torch.jpeg import jpeg
-from testifai.perturb.ops_torch.shuffle import shuffle
 from testifai.perturb.ops_torch.values import (
     Images,
     brighten,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from testifai.perturb.ops.jpeg import OFFSETS, SEPARATION, cosines, doubling, rounding_steps
 from testifai.perturb.ops_torch.values import Images, constant, image_shape
-from testifai.support.checks import number
+from testifai.support.validation import number
 
 # Shares of Cr and Cb in red, green and blue as libjpeg has them: in steps of 2⁻¹⁶.
 _RED, _GREEN_CR, _GREEN_CB, _BLUE = (np.array([91881, -46802, -22554, 116130]) / 65536).tolist()

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.perturb.ops.values import _stretches
+from testifai.support.types import Array
 
 Images = Any  # a torch.Tensor of uint8
 
@@ -49,7 +50,7 @@ class _Key:
     changed one after use would get the old one.
     """
 
-    def __init__(self, array: NDArray[Any]) -> None:
+    def __init__(self, array: Array) -> None:
         self.array = array
 
     def __hash__(self) -> int:

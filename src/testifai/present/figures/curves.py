@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from testifai.present import theme
-from testifai.present.figures.projection import PREDICTED, SOURCES, sources
+from testifai.present.figures.heatmaps import PREDICTED, SOURCES, sources
+from testifai.session.hunting import Hunt
+from testifai.support.types import Record
 from testifai.tomogram import Tomogram
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ def _over_others(tomogram: Tomogram, names: Sequence[str]) -> dict[str, list[Poi
     }
 
 
-def _curve(name: str, points: Sequence[Point], colour: int) -> list[dict[str, Any]]:
+def _curve(name: str, points: Sequence[Point], colour: int) -> list[Record]:
     """A line with its band; a point without an interval has none."""
     place = colour % len(theme.SERIES)
     x = [point.at for point in points]
@@ -126,7 +128,7 @@ def _hover(name: str, point: Point) -> str:
     return f"{name} {point.at:g}<br>{theme.estimate_text(point.estimate, point.low, point.high)}{source}"
 
 
-def band(x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, group: str) -> dict[str, Any]:
+def band(x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, group: str) -> Record:
     """An area between bounds, with gaps where there are none."""
     edge_x: list[float | None] = []
     edge_y: list[float | None] = []
@@ -158,9 +160,7 @@ def finite_runs(low: Sequence[float], high: Sequence[float]) -> list[tuple[int, 
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-def _figure(
-    tomogram: Tomogram, traces: list[dict[str, Any]], x_title: str, title: str, subtitle: str, *, dark: bool
-) -> Figure:
+def _figure(tomogram: Tomogram, traces: list[Record], x_title: str, title: str, subtitle: str, *, dark: bool) -> Figure:
     ends = [min(traces[1]["x"]), max(traces[1]["x"])]
     clean = {
         "type": "scatter", "name": f"clean {tomogram.base:.3f}", "mode": "lines", "x": ends, "y": [tomogram.base] * 2,
@@ -172,6 +172,43 @@ def _figure(
         title={"text": title, "subtitle": {"text": subtitle}},
         xaxis={"title": {"text": x_title}, "zeroline": False, "dtick": 1 if x_title == "severity" else None},
         yaxis=theme.rate_axis(tomogram.quantity),
+        legend={"orientation": "h", "y": -0.22},
+        margin={"l": 60, "r": 20, "t": 70, "b": 50},
+    )
+
+
+def hunt_curve(hunt: Hunt, *, dark: bool = False) -> Figure:
+    """Failures, and inputs that failed, against the inferences spent: counts, which have no interval."""
+    spent = [0, *(step[0] for step in hunt.curve)]
+    counts = {
+        "failures": [0, *(step[1] for step in hunt.curve)],
+        "inputs that failed": [0, *(step[2] for step in hunt.curve)],
+    }
+    lines: list[Record] = [
+        {
+            "type": "scatter", "name": name, "mode": "lines+markers", "x": spent, "y": found, "hoverinfo": "text",
+            "hovertext": [f"{n:,} {name}<br>after {at:,} inferences" for at, n in zip(spent, found, strict=True)],
+            "line": {"color": theme.SERIES[place], "dash": theme.DASHES[place], "width": 2.2},
+            "marker": {"symbol": theme.SYMBOLS[place], "size": 7},
+        }
+        for place, (name, found) in enumerate(counts.items())
+    ]  # fmt: skip
+    if hunt.inferences:
+        lines.insert(0, {
+            "type": "scatter", "name": "if every trial failed", "mode": "lines", "x": [0, hunt.inferences],
+            "y": [0, hunt.inferences], "line": {"color": theme.NEUTRAL, "width": 1.2, "dash": "dot"},
+            "hoverinfo": "skip",
+        })  # fmt: skip
+    inputs = len(hunt.failing_inputs)
+    return theme.figure(
+        lines,
+        dark=dark,
+        title={
+            "text": f"{len(hunt.tests):,} failures in {hunt.inferences:,} inferences",
+            "subtitle": {"text": f"on {inputs:,} inputs; trials were chosen for failing: no rate of all inputs"},
+        },
+        xaxis={"title": {"text": "inferences"}, "rangemode": "tozero", "zeroline": False},
+        yaxis={"title": {"text": "found"}, "rangemode": "tozero", "zeroline": False},
         legend={"orientation": "h", "y": -0.22},
         margin={"l": 60, "r": 20, "t": 70, "b": 50},
     )

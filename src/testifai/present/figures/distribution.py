@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.present import theme
-from testifai.present.figures.projection import MEASURED, PART, PREDICTED, SOURCES, sources
+from testifai.present.figures.heatmaps import MEASURED, PART, PREDICTED, SOURCES, sources
 from testifai.runs.outcomes import Ids
 from testifai.space import Selection, Space
+from testifai.support.types import Floats, Record
 from testifai.tomogram import Tomogram
-from testifai.tomogram.rates import RateTable
+from testifai.tomogram.answers import RateTable
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -65,7 +66,7 @@ def by_order(tomogram: Tomogram, *, dark: bool = False) -> Figure:
     )
 
 
-def _violin(order: int, values: NDArray[np.float64]) -> dict[str, Any]:
+def _violin(order: int, values: Floats) -> Record:
     return {
         "type": "violin",
         "x0": order,
@@ -91,7 +92,7 @@ def _by_order(tomogram: Tomogram) -> tuple[Ids, RateTable]:
     return ids, tomogram.table(ids)
 
 
-def _points(space: Space, orders: NDArray[np.intp], kind: int, ids: Ids, found: RateTable) -> dict[str, Any]:
+def _points(space: Space, orders: NDArray[np.intp], kind: int, ids: Ids, found: RateTable) -> Record:
     """Tests one by one, spread sideways so that they do not cover each other, always in the same way."""
     estimate, low, high = found.estimate, found.low, found.high
     aside = ((ids * GOLDEN) % 1 - 0.5) * WIDTH * 0.7
@@ -113,7 +114,7 @@ def _points(space: Space, orders: NDArray[np.intp], kind: int, ids: Ids, found: 
     }
 
 
-def _means(tomogram: Tomogram) -> dict[str, Any]:
+def _means(tomogram: Tomogram) -> Record:
     found = tomogram.by_order()
     answers = list(found.values())
     return {
@@ -136,7 +137,7 @@ def _means(tomogram: Tomogram) -> dict[str, Any]:
     }
 
 
-def error_bars(estimates: list[tuple[float, float, float]], colour: str, width: int = 4) -> dict[str, Any]:
+def error_bars(estimates: list[tuple[float, float, float]], colour: str, width: int = 4) -> Record:
     """Bars from (estimate, low, high); none where there is no interval."""
     table = np.array(estimates, np.float64).reshape(-1, 3)
     above, below = table[:, 2] - table[:, 0], table[:, 0] - table[:, 1]

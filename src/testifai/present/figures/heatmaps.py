@@ -2,18 +2,160 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.present import theme
-from testifai.present.figures.projection import MARKS, MEASURED, SOURCES, Mask, Projection, others_text, project
+from testifai.present.theme import estimate_text
+from testifai.runs.outcomes import Ids
+from testifai.space import Selection, Space
+from testifai.support.types import Bools, Floats
 from testifai.tomogram import Tomogram
+from testifai.tomogram.answers import RateTable
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
+Mask = Bools | Selection  # tests flat by configuration id, or, where they are not listed, what selects them
+
+# Where the estimate of a cell comes from.
+MEASURED, PART, PREDICTED, UNKNOWN = range(4)
+SOURCES = ("measured", "predicted with own trials", "predicted", "unknown")
+MARKS = ("", "◐", "○", "")
+LOOKED_AT = 2_000  # tests that stand for a selection of more than are listed
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Mean estimates and bounds of the selected tests in each cell; NaN in cells that have none.
+
+    `source` says how much of a cell rests on its own trials: an index into `SOURCES`.
+    """
+
+    axes: tuple[str, ...]
+    levels: tuple[tuple[int, ...], ...]
+    estimate: Floats
+    low: Floats
+    high: Floats
+    tests: NDArray[np.int64]
+    trials: NDArray[np.int64]
+    source: NDArray[np.int64]
+    first: NDArray[np.int64]  # the lowest id of the selected tests of each cell, -1 where there are none
+
+    def describe(self, cell: tuple[int, ...]) -> str:
+        """What there is to say about a cell, in lines for hovering."""
+        where = ", ".join(
+            f"{name} {levels[place]}" for name, levels, place in zip(self.axes, self.levels, cell, strict=True)
+        )
+        found = estimate_text(float(self.estimate[cell]), float(self.low[cell]), float(self.high[cell]))
+        tests = int(self.tests[cell])
+        count = "" if tests == 1 else f"mean of {tests:,} tests, "
+        return f"{where}<br>{found}<br>{count}{int(self.trials[cell]):,} trials, {SOURCES[self.source[cell]]}"
+
+
+def project(
+    tomogram: Tomogram, axes: Sequence[str], *, at: Mapping[str, int] | None = None, chosen: Mask | None = None
+) -> Projection:
+    """See a tomogram along some axes. Others are fixed by `at` (axis -> severity) or averaged over.
+
+    `chosen` are the tests to look at, flat by configuration id, as `tomogram.select` gives them, or where they are not
+    listed, as `tomogram.selection` does: then a sample of them is looked at. The bounds of a cell are the mean bounds
+    of its tests: on the safe side, since tests share inputs.
+
+    >>> from testifai.runs.outcomes import Outcomes
+    >>> from testifai.perturb import Perturbation
+    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2))
+    >>> space, outcomes = Space({"a": fade, "b": fade}), Outcomes(10)
+    >>> for test in range(9):
+    ...     outcomes.record(test, np.arange(10), np.arange(10) >= test)
+    >>> tomogram = Tomogram(space, outcomes, np.arange(10))
+    >>> project(tomogram, ["a"]).estimate.round(2).tolist(), project(tomogram, ["a"], at={"b": 2}).estimate.tolist()
+    ([0.9, 0.6, 0.3], [0.8, 0.5, 0.2])
+    """
+    space, fixed = tomogram.space, dict(at or {})
+    numbers = [axis_number(space, name) for name in axes]
+    levels = tuple(space.axes[number].severities for number in numbers)
+    for name, severity in fixed.items():
+        allowed = space[name].severities
+        if severity not in allowed:
+            raise InputError(f"at: {name} = {severity!r} is not a severity; accepted: {', '.join(map(str, allowed))}")
+    ids, found = looked_at(tomogram, fixed, chosen)
+    rows = space.matrix(ids)
+    places = [np.searchsorted(level, rows[:, number]) for number, level in zip(numbers, levels, strict=True)]
+    shape = tuple(map(len, levels))
+    cell = np.ravel_multi_index(places, shape) if len(ids) else np.zeros(0, np.intp)
+    size = math.prod(shape)
+
+    def total(values: NDArray[np.generic]) -> Floats:
+        sums: Floats = np.bincount(cell, values.astype(np.float64), size).astype(np.float64)
+        return sums.reshape(shape)
+
+    tests = np.bincount(cell, minlength=size).reshape(shape)
+    with np.errstate(invalid="ignore"):
+        estimate, low, high = (total(values) / tests for values in (found.estimate, found.low, found.high))
+    first = np.full(size, -1, np.int64)
+    first[cell[::-1]] = ids[::-1]
+    own, tried = total(found.alone), total(found.trials > 0)
+    source = np.where(own == tests, MEASURED, np.where(tried == 0, PREDICTED, PART))
+    return Projection(
+        axes=tuple(axes),
+        levels=levels,
+        estimate=estimate,
+        low=low,
+        high=high,
+        tests=tests,
+        trials=total(found.trials).astype(np.int64),
+        source=np.where(np.isnan(estimate), UNKNOWN, source),
+        first=first.reshape(shape),
+    )
+
+
+def looked_at(tomogram: Tomogram, fixed: Mapping[str, int], chosen: Mask | None) -> tuple[Ids, RateTable]:
+    """The chosen tests in which some axes have given severities, or a sample of them, and what is known of these."""
+    space = tomogram.space
+    if not fixed and chosen is None:
+        return tomogram.sample
+    if space.listed:
+        ids, _ = tomogram.sample
+        used = np.ones(space.size, bool) if chosen is None else np.array(chosen, bool)
+        for name, severity in fixed.items():
+            used &= space.severities(name) == severity
+        return ids[used], tomogram.table(ids[used])
+    part = chosen if isinstance(chosen, Selection) else Selection(space)
+    if fixed:
+        part = part.narrowed(" and ".join(f"{name} == {severity}" for name, severity in fixed.items()))
+    if tomogram.predicts():
+        ids = part.sample(LOOKED_AT, np.random.default_rng(tomogram.seed))
+    else:
+        ids = tomogram.measured_ids[part.contains(tomogram.measured_ids)]
+    return ids, tomogram.table(ids)
+
+
+def sources(found: RateTable) -> NDArray[np.int64]:
+    """Where the estimates of tests come from: an index into `SOURCES` for each."""
+    source = np.where(found.alone, MEASURED, np.where(found.trials > 0, PART, PREDICTED))
+    return np.where(np.isnan(found.estimate), UNKNOWN, source)
+
+
+def axis_number(space: Space, name: str) -> int:
+    """Which axis has this name."""
+    return space.names.index(space[name].name)
+
+
+def others_text(space: Space, axes: Sequence[str], at: Mapping[str, int] | None, *, whole: bool) -> str:
+    """What became of the axes that are not shown, in words; nothing where all are."""
+    fixed = [f"{name} = {severity}" for name, severity in (at or {}).items()]
+    free = [name for name in space.names if name not in axes and name not in (at or {})]
+    mean = f"mean over {', '.join(free)}" + ("" if space.listed else ", from a sample of the tests")
+    parts = [*fixed, *([mean] if free else []), *([] if whole else ["selected tests only"])]
+    return "; ".join(parts)
+
 
 MOST_WRITTEN = 12  # levels per axis up to which every cell has its number written in
 

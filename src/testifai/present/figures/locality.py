@@ -13,10 +13,9 @@ import numpy as np
 
 from testifai.locality.compose import Prediction
 from testifai.locality.local import Local, Rates
-from testifai.locality.spread import Floats
-from testifai.locality.summary import Explanation, Trend, no_trend
-from testifai.locality.wording import gain_text
+from testifai.locality.summary import Explanation, Trend, gain_text, no_trend
 from testifai.present import theme
+from testifai.support.types import Floats, Record
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -159,7 +158,7 @@ def _read_as(trend: Trend) -> list[str]:
     return [SEVERAL] if trend.kind == "class" else [trend.answers[0]]
 
 
-def _path(stops: list[tuple[int, float]], trend: Trend, rank: int, width: float) -> dict[str, Any]:
+def _path(stops: list[tuple[int, float]], trend: Trend, rank: int, width: float) -> Record:
     bends = [_bend(start, end) for start, end in itertools.pairwise(stops)]
     x, y = (np.concatenate(ends) for ends in zip(*bends, strict=True))
     words = f"{rank}. {theme.plain(trend.text)}<br>if fixed {gain_text(trend.gain)}"
@@ -170,14 +169,14 @@ def _path(stops: list[tuple[int, float]], trend: Trend, rank: int, width: float)
     }  # fmt: skip
 
 
-def _bar(column: int, at: float, reach: float) -> dict[str, Any]:
+def _bar(column: int, at: float, reach: float) -> Record:
     return {
         "type": "scatter", "mode": "lines", "x": [column, column], "y": [at - reach, at + reach], "hoverinfo": "skip",
         "line": {"color": theme.NEUTRAL, "width": 14},
     }  # fmt: skip
 
 
-def _edge(start: tuple[int, float], end: tuple[int, float], rate: float, words: str) -> dict[str, Any]:
+def _edge(start: tuple[int, float], end: tuple[int, float], rate: float, words: str) -> Record:
     x, y = _bend(start, end)
     return {
         "type": "scatter", "mode": "lines", "x": x, "y": y, "opacity": 0.6,
@@ -186,11 +185,11 @@ def _edge(start: tuple[int, float], end: tuple[int, float], rate: float, words: 
     }  # fmt: skip
 
 
-def _nodes(nodes: Sequence[tuple[int, float, str, Rates | None]]) -> dict[str, Any]:
+def _nodes(nodes: Sequence[tuple[int, float, str, Rates | None]]) -> Record:
     """Names beside or above their marks, with the estimate where there is one."""
     sides = {0: "middle left", max((node[0] for node in nodes), default=0): "middle right"}
     known = [node[3] for node in nodes if node[3] is not None]
-    marks: dict[str, Any] = {"size": 14, "color": theme.NEUTRAL}
+    marks: Record = {"size": 14, "color": theme.NEUTRAL}
     if known:
         marks = {"size": 16, "color": [one.rate for one in known], "coloraxis": "coloraxis"}
     labels = [
@@ -207,7 +206,7 @@ def _nodes(nodes: Sequence[tuple[int, float, str, Rates | None]]) -> dict[str, A
 
 
 def _graph(
-    traces: list[dict[str, Any]], columns: Sequence[str], height: float, *, title: str, subtitle: str, **options: Any
+    traces: list[Record], columns: Sequence[str], height: float, *, title: str, subtitle: str, **options: Any
 ) -> Figure:
     """Nodes in columns, named at the top."""
     hidden = {"showgrid": False, "zeroline": False, "showline": False}

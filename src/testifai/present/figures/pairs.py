@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from testifai.present import theme
 from testifai.present.figures.curves import band
-from testifai.present.figures.projection import Floats, Mask, Projection, project
+from testifai.present.figures.heatmaps import Mask, Projection, project
+from testifai.support.types import Floats, Record
 from testifai.tomogram import Answer, Tomogram
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def pairs(
     by_axis = tomogram.by_severity(query)
     names = steepest(by_axis) if axes is None else [tomogram.space[name].name for name in axes]
     matrix = _Matrix(tomogram, names)
-    traces: list[dict[str, Any]] = []
+    traces: list[Record] = []
     widest = 0.0
     for row, y in enumerate(names):
         for column, x in enumerate(names[: row + 1]):
@@ -76,7 +77,7 @@ def pairs(
     )
 
 
-def steepest(by_axis: dict[str, Any], most: int = MOST_AXES) -> list[str]:
+def steepest(by_axis: Record, most: int = MOST_AXES) -> list[str]:
     """The axes along which estimates differ most, as many as there is room for, in their own order."""
 
     def fall(name: str) -> float:
@@ -133,7 +134,7 @@ class _Matrix:
         suffix = self.suffix(row, column)
         return {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
 
-    def curve(self, place: int, answers: dict[int, Answer]) -> list[dict[str, Any]]:
+    def curve(self, place: int, answers: dict[int, Answer]) -> list[Record]:
         """The mean for each severity of an axis, with its interval."""
         levels = self.levels(place)
         x = [float(levels.index(severity)) for severity in answers]
@@ -151,7 +152,7 @@ class _Matrix:
         }  # fmt: skip
         return [{**trace, **self.on(place, place)} for trace in (shaded, line)]
 
-    def cells(self, row: int, column: int, seen: Projection, values: Floats) -> dict[str, Any]:
+    def cells(self, row: int, column: int, seen: Projection, values: Floats) -> Record:
         """A panel of cells; above the diagonal the axes have changed places."""
         above = column > row
         shape = values.shape
@@ -179,9 +180,9 @@ class _Matrix:
             **self.on(row, column),
         }
 
-    def layout(self, widest: float) -> dict[str, Any]:
+    def layout(self, widest: float) -> Record:
         """Axes of the panels, and the bars of colours below them."""
-        axes: dict[str, Any] = {}
+        axes: Record = {}
         for row in range(self.count):
             for column in range(self.count):
                 suffix = self.suffix(row, column)
@@ -203,7 +204,7 @@ class _Matrix:
             "coloraxis2": {**doubt, "colorbar": self._bar(doubt, 0.54, "± (95 % interval)")},
         }
 
-    def _side(self, slot: int, place: int, suffix: str, anchor: str, *, named: bool) -> dict[str, Any]:
+    def _side(self, slot: int, place: int, suffix: str, anchor: str, *, named: bool) -> Record:
         """One side of a panel; names and severities stand at the edges of the figure only."""
         each = (1 - GAP * (self.count - 1)) / self.count
         levels = self.levels(place)
@@ -220,7 +221,7 @@ class _Matrix:
             "title": self._title(self.names[place] if named else ""),
         }
 
-    def _rates(self, title: dict[str, Any]) -> dict[str, Any]:
+    def _rates(self, title: Record) -> Record:
         """What differs of an upright side along which rates stand: the numbers are inside."""
         return {
             **theme.rate_axis(), "title": title, "tickvals": [0, 0.5, 1], "ticktext": ["0", ".5", "1"],
@@ -228,14 +229,14 @@ class _Matrix:
             "range": [-0.05, 1.05],
         }  # fmt: skip
 
-    def _bar(self, colours: dict[str, Any], start: float, title: str) -> dict[str, Any]:
+    def _bar(self, colours: Record, start: float, title: str) -> Record:
         return {
             **colours["colorbar"], "orientation": "h", "x": start, "xanchor": "left", "len": 0.46, "nticks": 5,
             "y": 0, "yref": "container", "yanchor": "bottom",
             "title": {"text": theme.plain(title), "side": "bottom"},
         }  # fmt: skip
 
-    def _title(self, name: str) -> dict[str, Any]:
+    def _title(self, name: str) -> Record:
         """The name of an axis, smaller and on several lines where there is little room."""
         text = theme.plain(name)
         if self.count <= FEW_AXES:

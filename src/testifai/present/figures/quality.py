@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.present import theme
 from testifai.present.figures.curves import band
+from testifai.support.types import Array, Floats, Record
 from testifai.tomogram import Tomogram
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-Floats = NDArray[np.float64]
 
 HEIGHT = 540
 
@@ -59,15 +58,13 @@ def quality_curves(tomogram: Tomogram, *, dark: bool = False) -> Figure | None:
     )
 
 
-def _means(values: Floats, totals: NDArray[Any], sums: NDArray[Any]) -> Floats:
+def _means(values: Floats, totals: Array, sums: Array) -> Floats:
     """The mean over the tests of each sum; NaN where one of them is."""
     flat = values.reshape(-1)
     return np.array([flat[totals == total].mean() for total in sums])
 
 
-def _curve(
-    name: str, sums: NDArray[Any], found: list[NDArray[np.float64]], colour: int, axis: str
-) -> list[dict[str, Any]]:
+def _curve(name: str, sums: Array, found: list[Floats], colour: int, axis: str) -> list[Record]:
     x = sums.astype(float).tolist()
     middle, low, high = (values.tolist() for values in found)
     words = [

@@ -7,14 +7,14 @@ robustness.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.present import theme
-from testifai.present.figures.projection import (
+from testifai.present.figures.heatmaps import (
     MEASURED,
     PART,
     PREDICTED,
@@ -25,12 +25,12 @@ from testifai.present.figures.projection import (
     others_text,
     project,
 )
+from testifai.support.types import Record
 from testifai.tomogram import Tomogram
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-Floats = NDArray[np.float64]
 
 SIDE = {MEASURED: 0.74, PART: 0.58, PREDICTED: 0.38}  # of a cube, as a share of a cell
 
@@ -104,7 +104,7 @@ def voxels(
     )
 
 
-def _cubes(seen: Projection, cells: NDArray[np.intp], kind: int) -> dict[str, Any]:
+def _cubes(seen: Projection, cells: NDArray[np.intp], kind: int) -> Record:
     """The cubes of one kind as a mesh."""
     corners = (cells[:, None, :] + SIDE[kind] * CORNERS).astype(np.float32)  # cubes × 8 × 3
     x, y, z = corners.reshape(-1, 3).T
@@ -131,7 +131,7 @@ def _cubes(seen: Projection, cells: NDArray[np.intp], kind: int) -> dict[str, An
     }
 
 
-def _dots(cells: NDArray[np.intp]) -> dict[str, Any]:
+def _dots(cells: NDArray[np.intp]) -> Record:
     """The rest of the space, so that a region is seen in its place."""
     x, y, z = cells.T
     return {

@@ -15,10 +15,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from testifai.surrogates.process.inputs import Floats, Ints
+from testifai.support.types import Floats
+from testifai.surrogates.process.fit_cache import Notes
+from testifai.surrogates.process.input_correlation import Ints
 from testifai.surrogates.process.kernel import CONSTANT, Prior, symmetric
-from testifai.surrogates.process.notes import Notes
-from testifai.surrogates.process.part import Scatter, SurfacePart
+from testifai.surrogates.process.posterior import Scatter, SurfacePart
 
 PARAMETER_TESTS = 400  # tests used for the sizes
 STEPS = 40

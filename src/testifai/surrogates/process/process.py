@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.runs.trials import Trials
+from testifai.runs.outcomes import Trials
 from testifai.space import LISTED
-from testifai.statistics.normal import half_widths, skewed_reaches
+from testifai.statistics.intervals import half_widths, skewed_reaches
 from testifai.support.progress import note
+from testifai.support.types import Bools, Floats, Record, RecordLike
 from testifai.surrogates.base import are_numbered, drawn_from
-from testifai.surrogates.process.covariances import Covariances, chunks
+from testifai.surrogates.process.count_fit import STEPS as FIRST_STEPS
+from testifai.surrogates.process.count_fit import OddTests, counted, odd_tests, overall, values_at
 from testifai.surrogates.process.deviation import DeviatingPart
-from testifai.surrogates.process.dispersion import Dispersion
-from testifai.surrogates.process.evidence import maximise, posed
-from testifai.surrogates.process.inputs import (
+from testifai.surrogates.process.fit_cache import Notes
+from testifai.surrogates.process.grid import known_places, severities
+from testifai.surrogates.process.input_correlation import (
+    Dispersion,
     Independent,
     Information,
     SameInput,
@@ -27,16 +30,11 @@ from testifai.surrogates.process.inputs import (
     selected,
     thinned,
 )
-from testifai.surrogates.process.kernel import REMAINDER, Floats, Ints, Prior
-from testifai.surrogates.process.notes import Notes
-from testifai.surrogates.process.odd import OddTests, odd_tests
-from testifai.surrogates.process.part import Scatter, SurfacePart
-from testifai.surrogates.process.places import known_places, severities
-from testifai.surrogates.process.rough import STEPS as FIRST_STEPS
-from testifai.surrogates.process.rough import counted, overall, values_at
-from testifai.surrogates.process.scale import inside, moments, rate
+from testifai.surrogates.process.kernel import REMAINDER, Ints, Prior, inside, moments, rate
+from testifai.surrogates.process.low_rank import Seen, Wide
+from testifai.surrogates.process.marginal_likelihood import maximise, posed
+from testifai.surrogates.process.posterior import Covariances, Scatter, SurfacePart, chunks
 from testifai.surrogates.process.scores import EXPLAINED, ScoreFit, read_scores
-from testifai.surrogates.process.wide import Seen, Wide
 
 LARGEST = 2_000  # tests up to which the covariance of all of them is held; of more, the prior's largest effects are
 PILOT = 800  # of more tests than that, so many tell the prior's parameters and how trials of one input hang together
@@ -89,10 +87,10 @@ class Process(Covariances):
         self.population = population
         self._recalled: Notes | None = None  # what the next fit need not look for
 
-    def recall(self, learned: Mapping[str, Any]) -> None:
+    def recall(self, learned: RecordLike) -> None:
         self._recalled = Notes(learned)
 
-    def learned(self) -> dict[str, Any]:
+    def learned(self) -> Record:
         """The parameters of all that was fitted, and what bounds are widened by for not knowing them."""
         for part in self._parts:
             part.widening(self._places[:1], np.ones(1, bool))  # found out when first asked for
@@ -388,7 +386,7 @@ class Process(Covariances):
         return self.regions(rows, np.ones((1, len(rows)), bool), [of], confidence)[0]
 
     def regions(
-        self, features: ArrayLike, members: NDArray[np.bool_], of: Sequence[int | None], confidence: float = 0.95
+        self, features: ArrayLike, members: Bools, of: Sequence[int | None], confidence: float = 0.95
     ) -> list[tuple[float, float, float]]:
         """The means over several sets of these configurations, the covariance of whose errors is made only once."""
         places = known_places(self.prior_, severities(features))
@@ -409,7 +407,7 @@ class Process(Covariances):
         return found
 
     def _means(
-        self, places: Ints, eta: Floats, rates: Floats, off: Floats, members: NDArray[np.bool_], confidence: float
+        self, places: Ints, eta: Floats, rates: Floats, off: Floats, members: Bools, confidence: float
     ) -> Iterator[tuple[float, float, float]]:
         """The mean rates over sets of configurations, and their bounds."""
         shares = members / np.maximum(members.sum(axis=1, keepdims=True), 1)

@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from testifai.runs.trials import Trials
-from testifai.surrogates.process.inputs import Floats, Ints
+from testifai.runs.outcomes import Trials
+from testifai.support.types import Bools, Floats
+from testifai.surrogates.process.input_correlation import Ints
 
 EXPLAINED = 2  # of the expansion that the values stand for
 MANY = 200  # trials per test from which on outcomes alone do better
@@ -71,7 +71,7 @@ def read_scores(single: Trials, eta: Floats, kernel: Floats, coefficients: Float
     )
 
 
-def _scaled(values: Floats, passed: NDArray[np.bool_]) -> Floats:
+def _scaled(values: Floats, passed: Bools) -> Floats:
     """Values on a scale on which tests are about normal, higher for passes, the threshold at 0.
 
     Half of it are the values themselves, without those far out, half their ranks as quantiles of the normal

@@ -22,7 +22,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from testifai.support.types import Floats
+
 Ints = NDArray[np.intp]
 
 LENGTH = 1.2  # correlation length of E_j; an axis is 1 long

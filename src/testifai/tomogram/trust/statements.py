@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
-from testifai.support.plain import plain
+from testifai.support.serialization import plain
+from testifai.support.types import Record, RecordLike
 
 NAMED = 5  # tests named in a line
 TOO_NARROW = 1.25  # mean squared error, as a multiple of what the intervals say
@@ -152,12 +153,12 @@ class Trust:
     def __repr__(self) -> str:
         return "\n".join(self.lines()) or "<Trust: nothing can be said>"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Record:
         """Plain data for JSON, None for what does not exist."""
         return {name: plain(value) for name, value in {**vars(self), "lines": self.lines()}.items()}
 
     @classmethod
-    def from_dict(cls, facts: Mapping[str, Any]) -> Self:
+    def from_dict(cls, facts: RecordLike) -> Self:
         """What `as_dict` wrote, read back."""
         left_out, held_back, high = (facts[name] for name in ("left_out", "held_back", "high_orders"))
         if high is not None:

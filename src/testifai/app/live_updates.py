@@ -1,0 +1,104 @@
+"""Runs that still grow: their files are looked at, and what is new is estimated before a page asks for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from testifai.app.state import FINISHED, GROWING, LOST, STILL, Runs, Standing, clock
+from testifai.errors import InputError
+from testifai.identity.input_hashes import changes
+from testifai.runs import keys
+from testifai.runs.reader import Loaded, Signature
+from testifai.runs.store import Store
+from testifai.session.stored_runs import measured, read_run
+from testifai.support.types import Record
+
+log = logging.getLogger(__name__)
+
+PERIOD = 2.0  # seconds between two looks
+REST = 2.0  # times as long as the last reading and estimating took: the run needs the processor more
+SHOWN_FIRST = (LOST, GROWING, STILL, FINISHED)  # of several runs, that which most needs to be seen
+UNSEEN = 15.0  # seconds without a word from any page, after which nobody is looking
+
+
+class Follower:
+    """Takes up what is new in the files of runs, for as long as a page is open on them."""
+
+    def __init__(self, runs: Runs) -> None:
+        self.runs = runs
+        self._signatures = list(runs.signatures)
+        self._last = [runs.tomograms[runs.file_of.index(file)] for file in range(len(runs.files))]
+        self._asked = -UNSEEN
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None  # begun by the first page
+
+    def _go(self) -> None:
+        while True:
+            time.sleep(PERIOD)
+            begin = time.monotonic()
+            if begin - self._asked < UNSEEN and all(map(self.runs.ready, range(len(self.runs.names)))):
+                self.look()
+                time.sleep(REST * (time.monotonic() - begin))
+
+    def told(self) -> Record:
+        """For a page, which thereby says that it is open: how the runs stand, and whether there is more to show."""
+        self._asked = time.monotonic()
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._go, name="follower", daemon=True)
+                self._thread.start()
+        standing = list(self.runs.standing)
+        several = len(standing) > 1
+        lines = [
+            f"{name}: {one.words}" if several else one.words
+            for name, one in zip(self.runs.file_names, standing, strict=True)
+        ]
+        kinds = [one.kind for one in standing]
+        return {"revision": self.runs.revision, "words": "\n".join(lines), "kind": min(kinds, key=SHOWN_FIRST.index)}
+
+    def look(self) -> None:
+        """Look at every file once, and take up what is new."""
+        for file, path in enumerate(self.runs.files):
+            try:
+                self._look_at(file, path)
+            except InputError as error:
+                self._lost(file, str(error))
+            except Exception as error:  # whatever it is, the page goes on with what it has
+                log.debug("following %s", path, exc_info=error)
+                self._lost(file, f"{path.name} could not be read again ({type(error).__name__})")
+
+    def _look_at(self, file: int, path: Path) -> None:
+        now, before, shown = Signature.of(path), self._signatures[file], self.runs.standing[file]
+        self._signatures[file] = now
+        at = shown.at
+        if now is None:
+            raise InputError(f"{path.name} is gone: this is what it held")
+        if now != before:
+            if before is None or now.file != before.file:
+                self.runs.loaded[file] = Loaded()  # another file
+            at = clock()
+            self._read(file, path)
+        elif shown.kind == LOST:
+            return  # until it changes
+        self.runs.standing[file] = replace(Standing.of(path, self._last[file]), at=at)
+
+    def _read(self, file: int, path: Path) -> None:
+        last = self._last[file]
+        with Store.open(path) as store:
+            identity = store.get(keys.IDENTITY)
+            if identity is not None and changes(last.provenance[keys.IDENTITY], identity):
+                raise InputError(f"{path.name} holds another run now: start testifai explore again to look at that")
+            if store.get(keys.ID) != last.provenance[keys.ID]:
+                self.runs.loaded[file] = Loaded()  # begun anew: of the file that was here, nothing counts
+            found = measured(read_run(store, self.runs.loaded[file]))
+        if found.outcomes.total() != last.outcomes.total():
+            self.runs.take_up(file, found)
+        self._last[file] = found
+
+    def _lost(self, file: int, why: str) -> None:
+        self.runs.loaded[file] = Loaded()
+        self.runs.standing[file] = replace(self.runs.standing[file], kind=LOST, problem=why)

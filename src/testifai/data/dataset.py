@@ -1,0 +1,229 @@
+"""A data set in memory or on disk: inputs, labels where there are any, class names."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from mmap import mmap
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.data.content_hashes import chunks, fingerprint
+from testifai.data.labels import read_labels
+from testifai.data.lazy import LazyInputs, sampled
+from testifai.data.memory_map import MappedInputs
+from testifai.data.table_columns import Table, unnamed
+from testifai.errors import InputError
+from testifai.support import validation
+from testifai.support.batches import SIDES, Images, Pair, Side, are_images, are_pairs
+from testifai.support.options_base import Part
+from testifai.support.types import Array
+
+
+class DataPart(Part):
+    """What a spec says of a data set of some kind; each reader has its own."""
+
+    @abstractmethod
+    def load(self, folder: Path) -> Data:
+        """The data themselves; files and modules are looked for in the folder first."""
+
+
+Inputs = Array | list[str] | list[Pair] | Images | LazyInputs
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Inputs (first axis = input), their labels and the names of the classes.
+
+    `side` says which text of each input is perturbed where the inputs are pairs of texts. `schema` says what the
+    columns are where the inputs are rows of a table with names; what is missing in them is NaN.
+    """
+
+    inputs: Inputs
+    labels: Array | None = None
+    classes: tuple[str, ...] | None = None
+    name: str = "data"
+    side: Side = "both"
+    schema: Table | None = None
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def sizes(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Height and width of images, a row each."""
+        inputs = self.inputs
+        if isinstance(inputs, LazyInputs):
+            return inputs.sizes(rows)
+        if are_images(inputs):
+            return np.array([inputs[row].shape[:2] for row in rows.tolist()], np.intp).reshape(-1, 2)
+        return np.tile(np.array(np.shape(inputs)[1:3], np.intp), (len(rows), 1))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes when inputs, labels, classes, side or columns change; computed when first asked for."""
+        return fingerprint(self.inputs, self.labels, self.classes, self.side, self.schema)
+
+    @cached_property
+    def table(self) -> Table | None:
+        """What the columns of a table are: as told, or as an array of rows shows them; None for other inputs."""
+        inputs = self.inputs
+        if self.schema is not None or isinstance(inputs, list) or inputs.ndim != 2 or inputs.dtype.kind not in "biuf":
+            return self.schema
+        return unnamed(inputs[sampled(len(inputs))] if isinstance(inputs, LazyInputs) else inputs)
+
+    @property
+    def former_fingerprint(self) -> str | None:
+        """What version 0.1.0 took for the fingerprint, where it looked at less."""
+        if not isinstance(self.inputs, LazyInputs) or self.inputs.former_identity() is None:
+            return None
+        return fingerprint(self.inputs, self.labels, self.classes, self.side, former=True)
+
+
+def from_arrays(
+    inputs: Any,
+    labels: Any = None,
+    classes: Sequence[str] | None = None,
+    *,
+    name: str = "data",
+    side: Side = "both",
+) -> Data:
+    """A data set from arrays or lists, checked. A list of pairs of strings is a data set of pairs of texts.
+
+    Args:
+        inputs: an array whose first axis is the input, or a list of strings, of pairs of strings or of images
+        labels: for each input a class, a number, a 0/1 row, boxes or a label map; None: there are none
+        classes: names of the classes in their order
+        name: for people
+        side: which text of a pair is perturbed
+
+    >>> data = from_arrays(np.zeros((2, 28, 28), np.uint8), ["seven", "two"])
+    >>> len(data), data.labels.tolist(), data.classes
+    (2, [0, 1], ('seven', 'two'))
+    """
+    checked = _read_inputs(inputs)
+    if len(checked) == 0:
+        raise InputError(f"{name}: has no rows; at least one input is needed")
+    names = tuple(str(one) for one in classes) if classes is not None else None
+    array: Array | None = None
+    if labels is not None:
+        array, names = read_labels(labels, len(checked), names)
+    validation.choice(f"{name}: side", side, SIDES)
+    if side != "both" and not are_pairs(checked):
+        raise InputError(f"{name}: side {side!r} is for pairs of texts; these inputs are none")
+    return Data(checked, array, names, name, side)
+
+
+def _read_inputs(inputs: Any) -> Inputs:
+    if _is_file(inputs):
+        inputs = MappedInputs.of(inputs)
+    if isinstance(inputs, LazyInputs):
+        if inputs.dtype.kind == "f" and inputs.contents is None:  # else each is looked at when it is read
+            _check_finite(inputs)
+        return inputs
+    if isinstance(inputs, str | bytes | dict | set | frozenset):
+        raise InputError(f"inputs: {type(inputs).__name__} is not accepted; an array or a list of strings is")
+    if isinstance(inputs, list | tuple) and inputs:
+        if isinstance(inputs[0], str):
+            return _strings(inputs)
+        if _holds_text(inputs[0]):
+            return _pairs(inputs)
+    try:
+        array: Array = np.asanyarray(inputs)
+    except ValueError:
+        if isinstance(inputs, list | tuple) and isinstance(inputs[0], np.ndarray):
+            return _images(inputs)
+        raise InputError("inputs: rows have different shapes; all inputs must have the same shape") from None
+    if array.ndim == 0:
+        raise InputError("inputs: a single value is not accepted; the first axis is the input")
+    if array.dtype.kind in "USO":
+        return _texts(array)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"inputs: dtype {array.dtype} is not accepted; numbers or strings are")
+    if array.dtype.kind == "f":
+        _check_finite(array)
+    return array
+
+
+def _images(rows: Sequence[Any]) -> Images:
+    """Images of different sizes, of one kind in all else."""
+    for place, row in enumerate(rows):
+        kind = row.dtype if isinstance(row, np.ndarray) and row.ndim in (2, 3) and row.size else None
+        if kind != np.uint8 or row.shape[2:] != rows[0].shape[2:]:
+            found = f"{row.dtype} {row.shape}" if isinstance(row, np.ndarray) else type(row).__name__
+            raise InputError(
+                f"inputs: row {place} is {found}; rows of different shapes have to be images, uint8 (height, width) or "
+                "(height, width, 3), all grey or all in colour"
+            )
+    return list(rows)
+
+
+def _is_file(inputs: Any) -> bool:
+    """Whether this is a whole array in a file, as `np.load(…, mmap_mode="r")` gives it."""
+    if not isinstance(inputs, np.memmap) or inputs.mode != "r":
+        return False
+    base: Any = inputs.base  # of a part of an array, the array
+    there = isinstance(base, mmap) and inputs.filename is not None and os.path.isfile(inputs.filename)
+    return there and inputs.size > 0 and inputs.dtype.kind in "biuf"
+
+
+def _holds_text(row: Any) -> bool:
+    return isinstance(row, list | tuple) and any(isinstance(text, str) for text in row)
+
+
+def _strings(rows: Sequence[Any]) -> list[str]:
+    if not all(isinstance(text, str) for text in rows):
+        # NumPy would write a number, or a missing value, as a string.
+        place = next(place for place, text in enumerate(rows) if not isinstance(text, str))
+        raise InputError(f"inputs: row {place} is a {type(rows[place]).__name__}; a string is accepted, as before it")
+    return list(rows)
+
+
+def _pairs(rows: Sequence[Any]) -> list[Pair]:
+    pairs = [tuple(row) if isinstance(row, list | tuple) else (row,) for row in rows]
+    for place, pair in enumerate(pairs):
+        if len(pair) != 2 or not isinstance(pair[0], str) or not isinstance(pair[1], str):
+            found = ", ".join(type(one).__name__ for one in pair[:4]) or "nothing"
+            raise InputError(f"inputs: row {place} holds {found}; a pair of strings is accepted, (first, second)")
+    return cast(list[Pair], pairs)
+
+
+def _texts(array: Array) -> list[str] | list[Pair]:
+    if array.ndim == 2 and array.shape[1] == 2:
+        return _pairs(_decoded(array))
+    if array.ndim != 1:
+        raise InputError(
+            f"inputs: texts have shape {array.shape}; a list of strings or of pairs (first, second) is accepted"
+        )
+    if array.dtype.kind == "O" and len(array) and _holds_text(array[0]):
+        return _pairs(array.tolist())
+    words = _decoded(array)
+    for row, word in enumerate(words):
+        if not isinstance(word, str):
+            raise InputError(f"inputs: row {row} is a {type(word).__name__}; numbers or strings are accepted")
+    return words
+
+
+def _decoded(array: Array) -> list[Any]:
+    try:
+        words = [word.decode() if isinstance(word, bytes) else word for word in array.ravel().tolist()]
+    except UnicodeDecodeError:
+        raise InputError("inputs: byte strings that are not UTF-8 text") from None
+    return words if array.ndim == 1 else list(zip(words[::2], words[1::2], strict=True))
+
+
+def _check_finite(array: Array | LazyInputs) -> None:
+    bad, first, row = 0, -1, 0
+    for chunk in chunks(array):
+        finite = np.isfinite(chunk).reshape(len(chunk), -1).all(axis=1)
+        if not finite.all():
+            first = row + int(np.argmin(finite)) if first < 0 else first
+            bad += int((~finite).sum())
+        row += len(chunk)
+    if bad:
+        raise InputError(f"inputs: {bad} of {len(array)} hold NaN or infinity (the first is row {first})")

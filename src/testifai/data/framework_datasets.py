@@ -1,0 +1,325 @@
+"""Data-set objects of other libraries: torch's and torchvision's, DataLoaders, Hugging Face's, tensors.
+
+What they are is told by what they can do, in this one place; none of the libraries is imported. Images are read when a
+batch of them is asked for, and become bytes of shape (H, W) or (H, W, 3), as perturbations want them: tensors as torch
+lays them out, (C, H, W) in 0 … 1, are laid out and scaled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from testifai.data.dataset import Data, from_arrays
+from testifai.data.lazy import MOST_FILES, Contents, LazyInputs, Rows, as_numbers, hashed
+from testifai.errors import InputError, suggest
+from testifai.support.types import Array
+from testifai.support.user_code import ANY_FAULT
+
+READ_TWICE = 8  # items that are looked at again before a run: they must not change
+INPUTS = ("image", "img", "pixel_values", "text", "sentence")  # usual names of the parts of an item
+LABELS = ("label", "labels", "target", "targets", "fine_label", "y")
+CHANNELS = (1, 3)
+
+
+def is_dataset(given: Any) -> bool:
+    """Whether this is a data set, a loader or a tensor of another library rather than an array or a list."""
+    if isinstance(given, np.ndarray | list | tuple | str | bytes | Mapping | LazyInputs):
+        return _is_splits(given)
+    if _is_tensor(given) or _is_loader(given) or _is_stream(given):
+        return True
+    own = hasattr(given, "__getitem__") and hasattr(given, "__len__")
+    return own and not hasattr(given, "__array__") and not hasattr(given, "iloc")
+
+
+def from_dataset(
+    given: Any,
+    *,
+    inputs: str | int | None = None,
+    labels: str | int | None = None,
+    classes: Sequence[str] | None = None,
+    name: str = "data",
+) -> Data:
+    """A data set of torch, torchvision or Hugging Face, a `DataLoader`, or a tensor, as `ta.scan` takes it.
+
+    `inputs` and `labels` say which column, or which place in an item, holds them, where that cannot be seen: images and
+    one label, one text and one label, and pairs (input, label) can. A DataLoader stands for its data set.
+
+    Args:
+        given: the data set
+        inputs: the column, or the place in an item, of the inputs; None: as it can be seen
+        labels: the same of the labels
+        classes: names of the classes in their order
+        name: for people
+    """
+    if _is_splits(given):
+        raise InputError(
+            f"data: holds the splits {', '.join(map(str, given))}; hand over one, such as data[{_first(given)!r}]"
+        )
+    if _is_tensor(given):
+        return from_arrays(_bare(given), None, classes, name=name)
+    if _is_loader(given):
+        return from_dataset(_of_loader(given), inputs=inputs, labels=labels, classes=classes, name=name)
+    if _is_stream(given):
+        raise InputError(
+            f"data: {type(given).__name__} has no length, so no input has a number; take a part of it as a list"
+        )
+    if not len(given):
+        raise InputError(f"{name}: has no rows; at least one input is needed")
+    items = _Columns(given, inputs, labels) if hasattr(given, "column_names") else _Items(given, inputs, labels)
+    names = classes if classes is not None else items.classes()
+    return from_arrays(items.inputs(), items.labels(), names, name=name)
+
+
+# -- what is what -----------------------------------------------------------------------------------------------------
+
+
+def _is_tensor(given: Any) -> bool:
+    return type(given).__module__.partition(".")[0] == "torch" and hasattr(given, "detach")
+
+
+def _is_loader(given: Any) -> bool:
+    return hasattr(given, "dataset") and hasattr(given, "sampler") and hasattr(given, "batch_size")
+
+
+def _is_stream(given: Any) -> bool:
+    """A data set that only tells one item after the other."""
+    named = any(one.__name__ in ("IterableDataset", "IterableDatasetDict") for one in type(given).__mro__)
+    return named and not hasattr(given, "__len__")
+
+
+def _is_splits(given: Any) -> bool:
+    """Several data sets by name, as Hugging Face's `load_dataset` returns them."""
+    return isinstance(given, Mapping) and bool(given) and all(hasattr(one, "column_names") for one in given.values())
+
+
+def _first(given: Mapping[Any, Any]) -> Any:
+    return "test" if "test" in given else next(iter(given))
+
+
+def _of_loader(loader: Any) -> Any:
+    """What a loader reads from: its order of reading is of no importance, as long as it adds and drops nothing."""
+    sampler = type(loader.sampler).__name__
+    if sampler not in ("SequentialSampler", "RandomSampler", "NoneType") or getattr(
+        loader.sampler, "replacement", False
+    ):
+        raise InputError(
+            f"data: this DataLoader draws with {sampler}, so its inputs are not those of its data set; hand over the "
+            "data set itself: loader.dataset"
+        )
+    return loader.dataset
+
+
+class _Items:
+    """A data set with numbered items: (input, label), {"image": …, "label": …}, or inputs alone."""
+
+    def __init__(self, given: Any, inputs: str | int | None, labels: str | int | None) -> None:
+        self.given = given
+        first = self._item(0)
+        self.at, self.label_at = _places(first, inputs, labels)
+        self.image = _part(first, self.at)
+        for row in range(min(READ_TWICE, len(given))):
+            once, again = (_content(_part(self._item(row), self.at), f"item {row}") for _ in range(2))
+            if once != again:
+                raise InputError(
+                    f"data: item {row} of {type(given).__name__} is another each time it is read; hand over the data "
+                    "set without random transforms"
+                )
+
+    def _item(self, row: int) -> Any:
+        try:
+            return self.given[row]
+        except ANY_FAULT as error:
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(f"data: item {row} cannot be read: {type(error).__name__}: {reason}") from error
+
+    def inputs(self) -> Any:
+        """The inputs: texts as they are, all others when they are asked for."""
+        if isinstance(self.image, str):
+            return [_part(self._item(row), self.at) for row in range(len(self.given))]
+        return ObjectInputs(lambda row: _part(self._item(row), self.at), len(self.given), self.image)
+
+    def labels(self) -> Any:
+        """All labels, from where the data set keeps them, else from its items one by one."""
+        if self.label_at is None:
+            return None
+        for kept in ("targets", "labels"):
+            found = getattr(self.given, kept, None)
+            usual = getattr(self.given, "target_transform", None) is None
+            if usual and found is not None and not callable(found) and len(found) == len(self.given):
+                return _bare(found) if _is_tensor(found) else np.asarray(found)
+        return [_plain_label(_part(self._item(row), self.label_at)) for row in range(len(self.given))]
+
+    def classes(self) -> Sequence[str] | None:
+        """The names of the classes, where the data set has them."""
+        found = getattr(self.given, "classes", None)
+        named = (
+            self.label_at is not None and isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)
+        )
+        return found if named else None
+
+
+class _Columns:
+    """A data set of Hugging Face's: named columns of known kinds."""
+
+    def __init__(self, given: Any, inputs: str | int | None, labels: str | int | None) -> None:
+        self.given, names = given, list(given.column_names)
+        for field, chosen in (("inputs", inputs), ("labels", labels)):
+            if chosen is not None and chosen not in names:
+                raise InputError(f"{field}: there is no column {chosen!r}; {suggest(chosen, names)}")
+        self.label = labels if labels is not None else _only(names, LABELS, lambda one: self._kind(one) == "ClassLabel")
+        self.chosen = [inputs] if inputs is not None else self._inputs([one for one in names if one != self.label])
+
+    def _kind(self, column: Any) -> str:
+        feature = (self.given.features or {}).get(column)
+        return "text" if getattr(feature, "dtype", None) in ("string", "large_string") else type(feature).__name__
+
+    def _inputs(self, columns: list[str]) -> list[Any]:
+        """The columns of inputs: the only one of images, else the only one or two of texts."""
+        for kind, most in (("Image", 1), ("text", 2)):
+            found = [one for one in columns if self._kind(one) == kind]
+            if len(found) > most:
+                raise InputError(
+                    f"data: which of the columns {', '.join(found)} holds the inputs? Say it with inputs=…"
+                )
+            if found:
+                return found
+        if len(columns) == 1:
+            return columns
+        raise InputError(f"data: which of the columns {', '.join(columns)} holds the inputs? Say it with inputs=…")
+
+    def inputs(self) -> Any:
+        """Texts, pairs of texts, or images that are read when asked for."""
+        if all(self._kind(one) == "text" for one in self.chosen):
+            columns = [list(self.given[one]) for one in self.chosen]
+            return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+        column = self.chosen[0]
+        return ObjectInputs(lambda row: self.given[row][column], len(self.given), self.given[0][column])
+
+    def labels(self) -> Any:
+        return None if self.label is None else np.asarray(self.given[self.label])
+
+    def classes(self) -> Sequence[str] | None:
+        names = getattr((self.given.features or {}).get(self.label), "names", None)
+        return names if isinstance(names, list) else None
+
+
+def _only(names: Iterable[str], usual: Sequence[str], fits: Callable[[str], bool]) -> str | None:
+    """The only column of a kind, else the one with a usual name; None where there is none."""
+    names = list(names)
+    found = [one for one in names if fits(one)]
+    return found[0] if len(found) == 1 else next((one for one in usual if one in names), None)
+
+
+def _places(item: Any, inputs: str | int | None, labels: str | int | None) -> tuple[Any, Any]:
+    """Where an item holds its input and its label; None for the whole of it, and for no label."""
+    if isinstance(item, Mapping):
+        for field, chosen in (("inputs", inputs), ("labels", labels)):
+            if chosen is not None and chosen not in item:
+                raise InputError(f"{field}: items have no {chosen!r}; {suggest(chosen, map(str, item))}")
+        label = labels if labels is not None else _only(map(str, item), LABELS, lambda one: False)
+        rest = [one for one in item if one != label]
+        at = inputs if inputs is not None else rest[0] if len(rest) == 1 else _only(rest, INPUTS, lambda one: False)
+        if at is None:
+            raise InputError(f"data: items have {', '.join(map(str, item))}; say which is the input with inputs=…")
+        return at, label
+    if isinstance(item, tuple | list) and len(item) in (1, 2):
+        return (0 if inputs is None else inputs), (labels if labels is not None else 1 if len(item) == 2 else None)
+    if isinstance(item, tuple | list):
+        if inputs is None or labels is None:
+            raise InputError(
+                f"data: items have {len(item)} parts; say which is what with inputs=0, labels=1, for example"
+            )
+        return inputs, labels
+    return None, None
+
+
+def _part(item: Any, at: Any) -> Any:
+    return item if at is None else item[at]
+
+
+def _plain_label(label: Any) -> Any:
+    return _bare(label).tolist() if _is_tensor(label) else label
+
+
+# -- images -----------------------------------------------------------------------------------------------------------
+
+
+class ObjectInputs(LazyInputs):
+    """The inputs of a data set object, each read from it when asked for."""
+
+    def __init__(self, item: Callable[[int], Any], length: int, first: Any) -> None:
+        self._item = item
+        array = as_input(first, "item 0")
+        self.shape, self.dtype = (length, *array.shape), array.dtype
+        if length > MOST_FILES:
+            self.contents = Contents(length)
+
+    def read(self, rows: Rows) -> Array:
+        made = np.empty((len(rows), *self.shape[1:]), self.dtype)
+        for place, row in enumerate(rows.tolist()):
+            made[place] = self._like_the_first(as_input(self._item(row), f"item {row}"), row)
+        if self.contents is not None:
+            self.note(rows, as_numbers(hashed(one.data) for one in made))
+        return made
+
+    def called(self, row: int) -> str:
+        return f"item {row}"
+
+    def _like_the_first(self, array: Array, row: int) -> Array:
+        wanted = self.shape[1:]
+        if array.ndim == 2 and wanted == (*array.shape, 3):
+            array = np.repeat(array[:, :, np.newaxis], 3, axis=2)  # a grey photograph among others
+        if array.shape != wanted or array.dtype.kind != self.dtype.kind:
+            raise InputError(
+                f"data: item {row} has shape {array.shape}, item 0 {wanted}; all inputs must have the same shape: add "
+                "a Resize to the data set's transform"
+            )
+        return array
+
+
+def as_input(given: Any, where: str) -> Array:
+    """An item as an array: images as bytes, other numbers as they are."""
+    if hasattr(given, "convert") and hasattr(given, "mode"):  # an image of Pillow's
+        grey = given.mode in ("1", "L", "I", "I;16", "F")
+        return np.asarray(given.convert("L" if grey else "RGB"), np.uint8)
+    array = _bare(given) if _is_tensor(given) else np.asarray(given)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"data: {where} is {type(given).__name__}; accepted: images, tensors, arrays and texts")
+    if array.ndim != 3:
+        return array if array.dtype.kind != "f" or array.ndim != 2 else _as_bytes(array, where)
+    if array.shape[0] in CHANNELS and (_is_tensor(given) or array.shape[2] not in CHANNELS):
+        array = np.moveaxis(array, 0, -1)
+    if array.dtype.kind == "f":
+        array = _as_bytes(array, where)
+    return np.ascontiguousarray(array[:, :, 0] if array.shape[2] == 1 else array)
+
+
+def _as_bytes(array: Array, where: str) -> Array:
+    """Images of numbers in 0 … 1 as bytes."""
+    low, high = float(array.min(initial=0)), float(array.max(initial=0))
+    if not (low >= 0 and high <= 1):  # NaN fails here too
+        raise InputError(
+            f"data: {where} has numbers from {low:.3g} to {high:.3g}; images are perturbed before they are normalised: "
+            "leave Normalize out of the data set's transform and say mean=…, std=… to ta.models.from_torch"
+        )
+    rounded: Array = np.rint(array * 255).astype(np.uint8)
+    return rounded
+
+
+def _bare(tensor: Any) -> Array:
+    """A tensor as an array; a stack of images as bytes, laid out as images are."""
+    array = np.asarray(tensor.detach().cpu().numpy())
+    if array.ndim != 4:
+        return array
+    if array.shape[1] in CHANNELS:
+        array = np.moveaxis(array, 1, -1)
+    if array.dtype.kind == "f":
+        array = _as_bytes(array, "the tensor")
+    return np.ascontiguousarray(array[..., 0] if array.shape[-1] == 1 else array)
+
+
+def _content(given: Any, where: str) -> bytes:
+    return given.encode() if isinstance(given, str) else as_input(given, where).tobytes()

@@ -1,0 +1,275 @@
+"""Texts and pairs of texts from tables: CSV, TSV, and JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, ClassVar, TextIO
+
+from testifai.data.dataset import Data, DataPart, from_arrays
+from testifai.data.table_columns import Columns, choose
+from testifai.errors import InputError
+from testifai.support.batches import Side
+from testifai.support.files import existing, reading
+from testifai.support.options_base import File
+from testifai.support.types import Record
+
+_LARGEST_NUMBER = 2**53  # what is larger, and written in digits, names something
+_WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
+
+
+class TextsPart(DataPart):
+    """Which columns of a table hold texts and labels, and which text of a pair is perturbed."""
+
+    text: str | list[str] | None = None
+    """The column of texts, or two columns of a pair."""
+    label: str | None = None
+    """The column of labels."""
+    side: Side | None = None
+    """Which text of a pair is perturbed."""
+
+
+class CsvPart(TextsPart):
+    """Texts in a file with commas."""
+
+    csv: File
+    """The file."""
+
+    FILES: ClassVar = ("csv",)
+
+    def load(self, folder: Path) -> Data:
+        options = self.told(folder)
+        return load_csv(options.pop("csv"), **options)
+
+
+class TsvPart(TextsPart):
+    """Texts in a file with tabs."""
+
+    tsv: File
+    """The file."""
+
+    FILES: ClassVar = ("tsv",)
+
+    def load(self, folder: Path) -> Data:
+        options = self.told(folder)
+        return load_tsv(options.pop("tsv"), **options)
+
+
+class JsonlPart(TextsPart):
+    """Texts in a file with a JSON object on every line."""
+
+    jsonl: File
+    """The file."""
+
+    FILES: ClassVar = ("jsonl",)
+
+    def load(self, folder: Path) -> Data:
+        options = self.told(folder)
+        return load_jsonl(options.pop("jsonl"), **options)
+
+
+def load_csv(
+    path: Path, text: str | Sequence[str] | None = None, label: str | None = None, side: Side = "both"
+) -> Data:
+    """Texts from a comma-separated file whose first line names the columns.
+
+    `text` is the column of the texts, or two columns for pairs of texts; `label` that of the labels: whole numbers, or
+    words, which become classes. Columns not told are told from their names. `side` says which text of a pair is
+    perturbed.
+    """
+    path = existing(path)
+    with reading(path) as lines:
+        return _from_cells(path, csv.reader(lines, strict=True), text, label, side)
+
+
+def load_tsv(
+    path: Path, text: str | Sequence[str] | None = None, label: str | None = None, side: Side = "both"
+) -> Data:
+    """Texts from a file with tabs between columns, with cells in quotes or, where that does not work out, without.
+
+    Programs differ: to some a quote at the beginning of a cell is a sign, to others a part of the text.
+    """
+    path = existing(path)
+    try:
+        with reading(path) as lines:
+            return _from_cells(path, csv.reader(lines, "excel-tab", strict=True), text, label, side)
+    except _QuoteError:
+        with reading(path) as lines:
+            return _from_cells(path, csv.reader(lines, "excel-tab", quoting=csv.QUOTE_NONE), text, label, side)
+
+
+def load_jsonl(
+    path: Path, text: str | Sequence[str] | None = None, label: str | None = None, side: Side = "both"
+) -> Data:
+    """Texts from a file with a JSON object on every line; a pair may also be one field with a list of two texts.
+
+    A label may also be a list: several per input.
+    """
+    path = existing(path)
+    with reading(path) as lines:
+        return _from_objects(path, lines, text, label, side)
+
+
+def columns(kind: str, path: Path) -> Columns:
+    """The columns that are read of a file where none are told: from its first line, the rest is not looked at."""
+    path = existing(path)
+    with reading(path) as lines:
+        if kind == "jsonl":
+            number, line = next(((n, line) for n, line in enumerate(lines, 1) if not line.isspace()), (1, "{}"))
+            return choose(list(_object(line, f"data: {path.name}: line {number}")), None, None, path.name)
+        reader = csv.reader(lines, "excel" if kind == "csv" else "excel-tab")
+        return choose([name.strip() for name in next(reader, [])], None, None, path.name)
+
+
+class _QuoteError(InputError):
+    """Cells of a line are not quoted as they are in CSV."""
+
+
+def _from_cells(path: Path, reader: Any, text: str | Sequence[str] | None, label: str | None, side: Side) -> Data:
+    inputs: list[Any] = []
+    labels: list[str] = []
+    try:
+        names = [name.strip() for name in next(reader, [])]
+        if not any(names):
+            raise InputError(f"data: {path.name} does not begin with a line of column names")
+        columns = choose(names, text, label, path.name)
+        read_input = itemgetter(*map(names.index, columns.text))
+        read_label = None if columns.label is None else itemgetter(names.index(columns.label))
+        for row in reader:
+            if len(row) != len(names):
+                if not row:
+                    continue
+                raise InputError(
+                    f"data: {path.name}: line {reader.line_num} has {len(row)} cells for {len(names)} columns; "
+                    "a cell with a separator or a line end in it needs quotes around it"
+                )
+            inputs.append(read_input(row))
+            if read_label is not None:
+                labels.append(read_label(row).strip())
+                if not labels[-1]:
+                    raise InputError(f"data: {path.name}: line {reader.line_num} has no {columns.label}")
+    except csv.Error as error:
+        raise _QuoteError(
+            f"data: {path.name}: line {reader.line_num} is not quoted properly ({error}); "
+            "a quote inside a quoted cell is written twice"
+        ) from None
+    return _made(path, inputs, None if read_label is None else _from_words(labels), columns, side)
+
+
+def _from_objects(path: Path, lines: TextIO, text: str | Sequence[str] | None, label: str | None, side: Side) -> Data:
+    inputs: list[Any] = []
+    labels: list[Any] = []
+    columns: Columns | None = None
+    for number, line in enumerate(lines, start=1):
+        if line.isspace():
+            continue
+        where = f"data: {path.name}: line {number}"
+        row = _object(line, where)
+        if columns is None:
+            columns = choose(list(row), text, label, path.name)
+        texts = [_text(row, name, where) for name in columns.text]
+        inputs.append(texts[0] if len(texts) == 1 else tuple(texts))
+        if columns.label is not None:
+            labels.append(_label(row, columns.label, where))
+    if columns is None:
+        raise InputError(f"data: {path.name} is empty; a JSON object on every line is accepted")
+    return _made(path, inputs, _alike(labels, path) if labels else None, columns, side)
+
+
+def _made(path: Path, inputs: list[Any], labels: list[Any] | None, columns: Columns, side: Side) -> Data:
+    kinds = {type(one) for one in inputs}
+    if len(kinds) > 1:
+        raise InputError(f"data: {path.name}: {columns.text[0]} holds a text on some lines and a pair on others")
+    return from_arrays(inputs, labels, name=path.name, side=side)
+
+
+def _from_words(cells: list[str]) -> list[Any]:
+    """Numbers where all of them are, else words."""
+    different = set(cells)
+    if all(map(_WHOLE.fullmatch, different)):
+        numbers: Record = {cell: int(cell) for cell in different}
+    elif all(map(_is_number, different)):
+        numbers = {cell: float(cell) for cell in different}
+    else:
+        return cells
+    return [numbers[cell] for cell in cells]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return abs(float(cell)) <= _LARGEST_NUMBER and "_" not in cell
+    except ValueError:
+        return False
+
+
+def _object(line: str, where: str) -> Record:
+    try:
+        row = json.loads(line)
+    except RecursionError:
+        raise InputError(f"{where} is nested too deeply; an object with texts in it is accepted") from None
+    except ValueError as error:
+        hint = "; a whole list of objects is not accepted, one object on every line is" if line[:1] == "[" else ""
+        raise InputError(f"{where} is not JSON ({error}){hint}") from None
+    if not isinstance(row, dict):
+        raise InputError(f"{where} is a {_kind(row)}; one JSON object on every line is accepted")
+    return row
+
+
+def _text(row: Record, name: str, where: str) -> Any:
+    """A text, or two as a pair."""
+    value = _field(row, name, where)
+    pair = isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value)
+    if not pair and not isinstance(value, str):
+        raise InputError(f"{where}: {name} is a {_kind(value)}; a text is accepted, or a list of two")
+    for one in value if pair else [value]:
+        _check_characters(one, name, where)
+    return tuple(value) if pair else value
+
+
+def _check_characters(text: str, name: str, where: str) -> None:
+    """JSON can spell halves of characters, which no text can hold."""
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{where}: {name} holds half a character (\\u{ord(text[error.start]):04x}); write both halves, or none"
+        ) from None
+
+
+def _label(row: Record, name: str, where: str) -> Any:
+    value = _field(row, name, where)
+    several = isinstance(value, list) and all(isinstance(one, str | int) for one in value)
+    number = isinstance(value, int | float) and abs(value) <= _LARGEST_NUMBER
+    if not several and not number and not (isinstance(value, str) and value.strip()):
+        raise InputError(f"{where}: {name} is {_shown(value)}; a number, a word or a list of them is accepted")
+    return frozenset(value) if several else value.strip() if isinstance(value, str) else value
+
+
+def _alike(labels: list[Any], path: Path) -> list[Any]:
+    """Labels of one kind; words that are numbers count as such, as they do in a CSV file."""
+    kinds = {str if isinstance(one, str) else frozenset if isinstance(one, frozenset) else float for one in labels}
+    if len(kinds) > 1:
+        raise InputError(f"data: {path.name}: labels are numbers on some lines and words or lists on others")
+    return _from_words(labels) if kinds == {str} else labels
+
+
+def _field(row: Record, name: str, where: str) -> Any:
+    if row.get(name) is None:
+        missing = "null" if name in row else f"missing (found: {', '.join(map(str, row))})"
+        raise InputError(f"{where}: {name} is {missing}; every line needs one")
+    return row[name]
+
+
+def _kind(value: Any) -> str:
+    names = {list: "list", dict: "object", str: "text", bool: "truth value", type(None): "null"}
+    return names.get(type(value), "number")
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=True)[:40]

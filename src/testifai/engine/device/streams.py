@@ -1,0 +1,212 @@
+"""The way to a device and back: copies that nobody waits for, clocks, memory."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import pad
+
+from testifai.engine.base import BatchOutcome
+from testifai.support.types import Array
+
+PARTS = ("perturb", "infer", "judge", "copy", "record")
+
+
+class Clock(Protocol):
+    """Told which part of the work is being done."""
+
+    def __call__(self, part: str) -> AbstractContextManager[None]: ...
+
+
+def no_clock(part: str) -> AbstractContextManager[None]:
+    """Nobody looks."""
+    return nullcontext()
+
+
+class Split:
+    """Seconds for each part of the work. It waits for the device after every step, so the whole takes longer.
+
+    Set as `clock` of a `DeviceExecutor`.
+    """
+
+    def __init__(self, device: str) -> None:
+        self.lane = Lane(device)
+        self.seconds = dict.fromkeys(PARTS, 0.0)
+
+    @contextmanager
+    def __call__(self, part: str) -> Iterator[None]:
+        self.lane.wait()
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.lane.wait()
+            self.seconds[part] += time.perf_counter() - begin
+
+    def __str__(self) -> str:
+        total = sum(self.seconds.values()) or 1.0
+        return ", ".join(f"{part} {100 * spent / total:.1f} %" for part, spent in self.seconds.items())
+
+
+Fetch = Callable[[Tensor], Tensor]
+
+
+class Lane:
+    """One device. What is asked of CUDA's streams and events happens at once on the CPU."""
+
+    def __init__(self, device: str) -> None:
+        self.device = torch.device(device)
+        self.cuda = self.device.type == "cuda"
+        self._beside = torch.cuda.Stream(self.device) if self.cuda else None
+
+    def up(self, array: Array) -> Tensor:
+        """An array on the device; the caller goes on at once, by way of memory that the device reads itself."""
+        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        return tensor.pin_memory().to(self.device, non_blocking=True) if self.cuda else tensor
+
+    def down(self, tensor: Tensor) -> Callable[[], Array]:
+        """Begin to copy a tensor to this computer; what comes back waits for it and gives the array."""
+        if not self.cuda:
+            return lambda: np.asarray(tensor.numpy())
+        kept = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+        kept.copy_(tensor, non_blocking=True)
+        done = torch.cuda.Event()
+        done.record(torch.cuda.current_stream(self.device))
+
+        def wait() -> Array:
+            done.synchronize()
+            return np.asarray(kept.numpy())
+
+        return wait
+
+    @contextmanager
+    def beside(self) -> Iterator[Fetch]:
+        """Work that other work need not wait for; a tensor made here is fetched by what this gives, once it is used."""
+        if self._beside is None:
+            yield lambda tensor: tensor
+            return
+        # Memory may still be in use by what was asked for earlier.
+        self._beside.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self._beside):
+            done = torch.cuda.Event()
+
+            def fetch(tensor: Tensor) -> Tensor:
+                here = torch.cuda.current_stream(self.device)
+                here.wait_event(done)
+                tensor.record_stream(here)
+                return tensor
+
+            yield fetch
+            done.record(self._beside)
+
+    def mark(self) -> Any:
+        """This moment, as the device sees it."""
+        if not self.cuda:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self.device))
+        return event
+
+    def seconds(self, begin: Any, end: Any) -> float:
+        """From one moment to another; both have passed."""
+        return float(begin.elapsed_time(end) / 1000 if self.cuda else end - begin)
+
+    def wait(self) -> None:
+        """Until the device has done all it was given."""
+        if self.cuda:
+            torch.cuda.synchronize(self.device)
+
+    def free_bytes(self) -> int | None:
+        """Memory that a run may use; None where nobody says."""
+        if not self.cuda:
+            return None
+        free, _ = torch.cuda.mem_get_info(self.device)
+        # What torch holds and does not use is free too.
+        return int(free + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device))
+
+    def release(self) -> None:
+        """Give back memory that is held for later."""
+        if self.cuda:
+            torch.cuda.empty_cache()
+
+
+def out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or what it came from, is that memory did not suffice."""
+    while error is not None and not isinstance(error, torch.OutOfMemoryError):
+        error = error.__cause__
+    return error is not None
+
+
+AHEAD = 3  # batches that the device has before the first of them is waited for
+
+# What to make of the arrays that come back for a batch.
+Finish = Callable[[list[Array]], Iterable[BatchOutcome]]
+
+
+class Returns:
+    """Batches that the device still works on, in order."""
+
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self._waiting: deque[Callable[[], Iterable[BatchOutcome]]] = deque()
+
+    def send(self, tensors: Sequence[Tensor], finish: Finish) -> None:
+        """Begin to copy a batch's results back; once they are here, `finish` makes outcomes of them."""
+        forms = [(one.dtype, tuple(one.shape)) for one in tensors]
+        arrived = self.lane.down(packed(tensors))
+        self._waiting.append(lambda: finish(unpacked(arrived(), forms)))
+
+    def finished(self, ahead: int = AHEAD) -> Iterator[BatchOutcome]:
+        """Outcomes of the batches that came first, until so many are still with the device."""
+        while len(self._waiting) > ahead:
+            yield from self._waiting.popleft()()
+
+
+def packed(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors of any kind as the bytes of one; flags take a bit each.
+
+    >>> packed([torch.tensor([True, False, True]), torch.tensor([1], dtype=torch.int16)]).tolist()
+    [160, 1, 0]
+    """
+    return torch.cat([_bytes(one) for one in tensors])
+
+
+def unpacked(content: NDArray[np.uint8], forms: Sequence[tuple[torch.dtype, tuple[int, ...]]]) -> list[Array]:
+    """The arrays of which `packed` made these bytes."""
+    arrays, start = [], 0
+    for dtype, shape in forms:
+        count = prod(shape)
+        flags = dtype == torch.bool
+        stop = start + (-(-count // 8) if flags else count * dtype.itemsize)
+        own = content[start:stop].copy()
+        arrays.append((np.unpackbits(own, count=count).view(bool) if flags else own.view(_numpy(dtype))).reshape(shape))
+        start = stop
+    return arrays
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    flat = tensor.reshape(-1)
+    if tensor.dtype == torch.bool:
+        eights = pad(flat.view(torch.uint8), (0, -len(flat) % 8)).view(-1, 8)
+        return (eights << _shifts(tensor.device)).sum(dim=1, dtype=torch.uint8)
+    return flat.contiguous().view(torch.uint8)
+
+
+@lru_cache
+def _shifts(device: torch.device) -> Tensor:
+    return torch.arange(7, -1, -1, dtype=torch.uint8, device=device)
+
+
+@lru_cache
+def _numpy(dtype: torch.dtype) -> np.dtype[Any]:
+    return np.asarray(torch.empty(0, dtype=dtype).numpy()).dtype

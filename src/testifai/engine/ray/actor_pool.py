@@ -1,0 +1,257 @@
+"""Actors on a cluster's nodes: started, kept supplied with tasks, and replaced where they are lost."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from testifai.engine.inference import one_line
+from testifai.engine.ray.cluster import Cluster
+from testifai.engine.ray.jobs import Actor
+from testifai.engine.worker_pool import Inquiry
+from testifai.errors import InputError
+from testifai.support.progress import note
+from testifai.support.version import VERSION
+
+AHEAD = 2  # tasks an actor has at a time: the next one is there when it ends the first
+LOOK_EVERY = 0.2  # seconds, for an interrupt
+STARTED_WITHIN = 120.0  # seconds
+INSTALLED = frozenset({"site-packages", "dist-packages"})
+MOST_LOSSES = 3  # actors that end with the same task before the task is blamed
+
+Task = TypeVar("Task")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How many actors, and what each asks of its node."""
+
+    actors: int | None  # None: as many as fit
+    cpus: float = 1.0
+    gpus: float = 0.0
+
+    def fitting(self, resources: dict[str, float]) -> int:
+        """How many actors there will be on a cluster that has all this.
+
+        >>> Wanted(None, cpus=1, gpus=0.5).fitting({"CPU": 8, "GPU": 2})
+        4
+        """
+        needs = {name: each for name, each in (("CPU", self.cpus), ("GPU", self.gpus)) if each}
+        fit = min(int(resources.get(name, 0) / each + 1e-9) for name, each in needs.items())
+        if fit < (self.actors or 1):
+            has = " and ".join(f"{resources.get(name, 0):g} {name}" for name in needs)
+            asks = " and ".join(f"{each:g} {name}" for name, each in needs.items())
+            count = "an actor" if self.actors is None else f"{self.actors} actors, each"
+            raise InputError(f"workers: the Ray cluster has {has}, too little for {count} with {asks}; ask for less")
+        return self.actors or fit
+
+
+@dataclass(eq=False)
+class _Seat:
+    """One actor, as the driver sees it."""
+
+    handle: Any
+    about: Any  # the answer to who it is, to come
+    loaded: Any  # that it has the inquiry, to come
+    ready: bool = False
+    tasks: dict[Any, Any] = field(default_factory=dict)  # those it has, by the answer to come
+
+
+class Crew:
+    """Has tasks of an inquiry done; what a lost actor had is done again, and every task's answer arrives once."""
+
+    def __init__(self, cluster: Cluster, wanted: Wanted) -> None:
+        self._cluster, self._ray, self._wanted = cluster, cluster.ray, wanted
+        self.size = wanted.fitting(cluster.resources())
+        self._kind = self._ray.remote(Actor)
+        self._inquiry: Any = None  # in the object store
+        self._seats: list[_Seat] = []
+        self._losses: dict[int, int] = {}  # of actors, by the task they had
+
+    def load(self, inquiry: Inquiry[Any, Any]) -> None:
+        """Give all actors an inquiry, in place of the one before; the first starts them."""
+        try:
+            self._inquiry = self._ray.put(inquiry)
+        except Exception as error:  # whatever code of the user's raises when it is pickled
+            raise InputError(f"workers: the model or the data cannot be sent to another process: {one_line(error)}; "
+                             "an ONNX file, a torch module and functions of a module can") from None  # fmt: skip
+        if not self._seats:
+            note(f"starting {self.size} actors on {self._cluster.nodes()} nodes")
+            self._seats = [self._hire() for _ in range(self.size)]
+            return
+        for seat in self._seats:
+            seat.loaded, seat.ready = self._load_into(seat.handle), False
+
+    def where(self) -> str:
+        """Nodes and actors at work, in words."""
+        ready, nodes = sum(seat.ready for seat in self._seats), self._cluster.nodes()
+        return f"{nodes} {'node' if nodes == 1 else 'nodes'}, {ready} {'actor' if ready == 1 else 'actors'}"
+
+    def run(
+        self, cut: Callable[[int], Task | None], interrupted: Callable[[], bool]
+    ) -> Generator[tuple[Task, Any], None, None]:
+        """All tasks with their answers, as they arrive; `cut` makes the next one for so many actors.
+
+        After a task failed, those in hand are waited for, and then its error is raised.
+        """
+        again: deque[Task] = deque()
+        failure: BaseException | None = None
+        idle_since = time.monotonic()
+        while True:
+            waiting = self._hand_out(again, cut) if failure is None else True
+            answers = self._answers()
+            busy = any(seat.tasks for seat in self._seats)
+            if not busy and (failure is not None or not waiting):
+                break
+            idle_since = time.monotonic() if any(seat.ready for seat in self._seats) else idle_since
+            self._check_started(idle_since)
+            arrived, _ = self._ray.wait(list(answers), timeout=LOOK_EVERY) if answers else ([], [])
+            if interrupted():
+                raise KeyboardInterrupt
+            for answer in arrived:
+                try:
+                    found = self._take(answers[answer], answer, again)
+                except self._ray.exceptions.RayTaskError as error:
+                    del answers[answer].tasks[answer]
+                    failure = failure or _cause(error)
+                    continue
+                if found is not None:
+                    yield found
+        if failure is not None:
+            raise failure
+
+    def close(self) -> None:
+        """End all actors, whatever they are doing."""
+        for seat in self._seats:
+            self._dismiss(seat)
+        self._seats = []
+
+    def _hire(self) -> _Seat:
+        handle = self._kind.options(
+            num_cpus=self._wanted.cpus, num_gpus=self._wanted.gpus, scheduling_strategy="SPREAD"
+        ).remote(os.getcwd(), _import_path())
+        return _Seat(handle, handle.about.remote(), self._load_into(handle))
+
+    def _load_into(self, handle: Any) -> Any:
+        return handle.load.remote(self._inquiry, self._wanted.gpus)
+
+    def _dismiss(self, seat: _Seat) -> None:
+        with suppress(Exception):  # it may be gone, and its cluster too
+            self._ray.kill(seat.handle)
+
+    def _hand_out(self, again: deque[Task], cut: Callable[[int], Task | None]) -> bool:
+        """Give every actor enough to do; whether there is more that no actor could take yet."""
+        ready = [seat for seat in self._seats if seat.ready]
+        # Turn by turn: no actor gets a second task while another has none.
+        for busy in range(AHEAD):
+            for seat in ready:
+                if len(seat.tasks) > busy:
+                    continue
+                task = again.popleft() if again else cut(len(ready))
+                if task is None:
+                    return False
+                seat.tasks[seat.handle.do.remote(task)] = task
+        return True
+
+    def _answers(self) -> dict[Any, _Seat]:
+        """All that is waited for, and from whom."""
+        expected = {answer: seat for seat in self._seats for answer in seat.tasks}
+        return expected | {seat.loaded: seat for seat in self._seats if not seat.ready}
+
+    def _take(self, seat: _Seat, answer: Any, again: deque[Task]) -> tuple[Task, Any] | None:
+        """A task with its answer; None for other news."""
+        try:
+            if answer == seat.loaded:
+                self._check_same(seat)
+                self._load(seat)
+                return None
+            said = self._ray.get(answer)
+        except self._ray.exceptions.RayTaskError:
+            raise
+        except self._ray.exceptions.RayError as error:  # the actor, its node, or its answer is lost
+            self._replace(seat, again, error)
+            return None
+        task = seat.tasks.pop(answer)
+        self._losses.pop(id(task), None)
+        return task, said
+
+    def _load(self, seat: _Seat) -> None:
+        try:
+            self._ray.get(seat.loaded)
+        except self._ray.exceptions.RayTaskError as error:
+            cause = _cause(error)
+            if isinstance(cause, InputError):
+                raise cause from None
+            raise InputError(
+                f"workers: a node cannot load the model and the data: {type(cause).__name__}: {one_line(cause)}; what "
+                "they need must be installed, and their files be found, on every node"
+            ) from None
+        seat.ready = True
+
+    def _check_same(self, seat: _Seat) -> None:
+        """Refuse an actor with another version: its outcomes could be others."""
+        version, host = self._ray.get(seat.about)
+        if version != VERSION:
+            raise InputError(f"workers: {host} has testifai {version}, this is {VERSION}; install the same everywhere")
+
+    def _replace(self, seat: _Seat, again: deque[Task], error: BaseException) -> None:
+        """Have what a lost actor was doing done by others, and another actor where it was."""
+        self._dismiss(seat)
+        self._seats.remove(seat)
+        started = seat.ready
+        for task in seat.tasks.values():
+            again.append(task)
+        if not started and (reason := _broken(error)) is not None:
+            raise InputError(f"workers: an actor cannot start: {reason}; is testifai {VERSION} on every node?")
+        first = next(iter(seat.tasks.values()), None)  # the one that it was at
+        if first is not None:
+            self._losses[id(first)] = self._losses.get(id(first), 0) + 1
+            if self._losses[id(first)] >= MOST_LOSSES:
+                raise InputError(
+                    f"workers: {MOST_LOSSES} actors ended one after the other with the same task; does the model fit "
+                    "into the memory of a node, or does it end its process? (fewer actors a node have more each)"
+                )
+        self._seats.append(self._hire())
+
+    def _check_started(self, since: float) -> None:
+        if time.monotonic() - since > STARTED_WITHIN:
+            raise InputError(
+                f"workers: no actor could start on the Ray cluster within {STARTED_WITHIN:.0f} s; are its resources "
+                "taken by others? (ray status)"
+            )
+
+
+def _cause(error: Any) -> BaseException:
+    """What an actor's method raised, without Ray's own account of it."""
+    cause = error.cause
+    return cause if isinstance(cause, BaseException) else error
+
+
+def _broken(error: BaseException) -> str | None:
+    """Why the class of actors cannot be made on a node; None where the node was only lost."""
+    lines = [line.strip() for line in str(error).splitlines() if "Error: " in line]
+    return lines[-1][:200] if lines else None
+
+
+def _import_path() -> list[str]:
+    """Where modules were found here: what Python looks through, and what a spec's own modules came from.
+
+    What is installed is found on a node without it. Parts of installed packages may pass for modules of their own, and
+    the folder of such a package (sklearn's, with `tests` and `utils` in it) would hide folders of the user's.
+    """
+    places = list(dict.fromkeys(str(Path(entry or ".").absolute()) for entry in sys.path))
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if "." not in name and name != "__main__" and file is not None:
+            own = Path(file).absolute()
+            home = own.parents[1] if own.name == "__init__.py" else own.parent
+            if str(home) not in places and not INSTALLED.intersection(home.parts):
+                places.append(str(home))
+    return places

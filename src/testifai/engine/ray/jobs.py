@@ -1,0 +1,223 @@
+"""What travels between driver and actors: a task, and what became of it, packed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.engine.base import BatchOutcome, Executor
+from testifai.engine.inference import in_order
+from testifai.engine.local import LocalExecutor
+from testifai.engine.plan import Work
+from testifai.engine.subject import Subject
+from testifai.engine.worker_pool import Inquiry
+from testifai.models.base import Model
+from testifai.runs.outcomes import Ids, Outcomes, Places
+from testifai.support.bits import Bits, pack, unpack
+from testifai.support.threads import one_blas_thread
+from testifai.support.types import Array, Bools
+from testifai.support.version import VERSION
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Tests and the inputs that each is still to be tried on, all of one block of inputs.
+
+    `wanted` is a table (tests × places) as bits, None where every test wants every place. `references` are what the
+    oracle remembers of the clean outputs, a row for each place; None where it compares with nothing, or where the task
+    is to find them.
+    """
+
+    configurations: Ids
+    places: Places
+    wanted: Bits | None
+    references: Array | None = None
+
+    @classmethod
+    def of(cls, configurations: Ids, places: Places, table: Bools) -> Task:
+        """The task of a table (tests × places), less the inputs that no test wants."""
+        some = table.any(axis=0)
+        if not some.all():
+            places, table = places[some], table[:, some]
+        return cls(configurations, places, None if table.all() else pack(table))
+
+    def table(self) -> Bools:
+        """(tests × places): which trials are wanted."""
+        if self.wanted is None:
+            return np.ones((len(self.configurations), len(self.places)), bool)
+        return unpack(self.wanted, len(self.places))
+
+    def trials(self) -> int:
+        """How many there are."""
+        return int(self.table().sum())
+
+    def work(self) -> Work:
+        """What an executor is to run."""
+        if self.wanted is None:
+            return Work(self.configurations, self.places)
+        return Work(self.configurations, [self.places[row] for row in self.table()])
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What became of a task: a bit and the values kept of each trial, test by test in the order of the task's table.
+
+    `reference` has the rows to remember where the clean test was among them; `seconds` is what the actor took.
+    """
+
+    passed: Bits
+    kept: dict[str, NDArray[np.float32]]
+    reference: Array | None
+    seconds: float
+
+    @classmethod
+    def of(cls, task: Task, outcomes: Iterable[BatchOutcome], seconds: float) -> Measured:
+        """The outcomes of all trials of the task, in any order and any pieces."""
+        rows = _Rows(task)
+        passed = np.zeros(rows.trials, bool)
+        found = np.zeros(rows.trials, bool)
+        kept: dict[str, NDArray[np.float32]] = {}
+        reference: Array | None = None
+        for one in outcomes:
+            at, within = rows.where(one)
+            found[at], passed[at] = True, one.passed
+            for name, values in one.kept.items():
+                if name not in kept:
+                    kept[name] = np.full((rows.trials, *values.shape[1:]), np.nan, np.float32)
+                kept[name][at] = values
+            if one.reference is not None:
+                if reference is None:
+                    clean = rows.counts[rows.number[one.configuration]]
+                    reference = np.zeros((clean, *one.reference.shape[1:]), one.reference.dtype)
+                reference[within] = one.reference
+        assert found.all(), "an actor measures all of a task or nothing"
+        return cls(pack(passed), kept, reference, seconds)
+
+    def outcomes(self, task: Task) -> Iterator[BatchOutcome]:
+        """Each test's, as they are handed over."""
+        rows = _Rows(task)
+        passed = unpack(self.passed, rows.trials)
+        for number, configuration in enumerate(task.configurations.tolist()):
+            own = slice(rows.starts[number], rows.starts[number] + rows.counts[number])
+            kept = {name: values[own] for name, values in self.kept.items()}
+            reference = self.reference if configuration == 0 else None
+            yield BatchOutcome(configuration, rows.places(number), passed[own], kept, reference)
+
+
+class _Rows:
+    """Where the trials of each test of a task lie when they are written one after the other."""
+
+    def __init__(self, task: Task) -> None:
+        self._all, self._table = task.places, None if task.wanted is None else task.table()
+        tests = len(task.configurations)
+        self.counts = np.full(tests, len(task.places)) if self._table is None else self._table.sum(axis=1)
+        self.starts = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
+        self.trials = int(self.counts.sum())
+        self.number = {configuration: number for number, configuration in enumerate(task.configurations.tolist())}
+
+    def places(self, number: int) -> Places:
+        """Those that a test wants."""
+        return self._all if self._table is None else self._all[self._table[number]]
+
+    def where(self, one: BatchOutcome) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Where outcomes of one test belong among all trials, and among its own."""
+        number = self.number[one.configuration]
+        within = np.searchsorted(self.places(number), one.places)
+        return self.starts[number] + within, within
+
+
+def threads_of(model: Model, cpus: float) -> int:
+    """How many threads an actor with so many CPUs asks a model from."""
+    return max(1, int(cpus)) if model.thread_safe else 1
+
+
+class Measuring:
+    """The trials of tasks, measured by an executor of the actor's own."""
+
+    def __init__(self, subject: Subject, batch_size: int | None, cpus: float) -> None:
+        self.subject, self._batch_size, self._cpus = subject, batch_size, cpus
+
+    @property
+    def model(self) -> Model:
+        return self.subject.model
+
+    @cached_property
+    def _executor(self) -> Executor:
+        threads = threads_of(self.model, self._cpus)
+        return LocalExecutor(self.subject, batch_size=self._batch_size, workers=threads)
+
+    def __call__(self, task: Task) -> Measured:
+        begin = time.perf_counter()
+        known = Outcomes(len(self.subject.order))
+        if task.references is not None:
+            self._executor.references.put(task.places, task.references)
+            known.record(0, task.places, np.ones(len(task.places), bool))
+        found: list[BatchOutcome] = []
+        self._executor.run(task.work(), known, found.append)
+        return Measured.of(task, found, time.perf_counter() - begin)
+
+
+class Bundled:
+    """Another inquiry's answers to several jobs together, which have a number, and the seconds they took."""
+
+    def __init__(self, inquiry: Inquiry[Any, Any], threads: int) -> None:
+        self.inquiry, self.threads = inquiry, threads
+
+    @property
+    def model(self) -> Model:
+        return self.inquiry.model
+
+    def __call__(self, jobs: tuple[int, list[Any]]) -> tuple[list[Any], float]:
+        begin = time.perf_counter()
+        # Sums of matrix products depend on the number of threads, and an answer must not depend on the node.
+        with one_blas_thread():
+            said = list(in_order(self.inquiry, jobs[1], self.threads))
+        return said, time.perf_counter() - begin
+
+
+class Actor:
+    """One worker: told where the driver stands, given an inquiry once, then job after job."""
+
+    def __init__(self, folder: str, path: list[str]) -> None:
+        # Relative files and modules of the user's are looked for where the driver found them, if that is reachable.
+        with suppress(OSError):
+            os.chdir(folder)
+        sys.path.extend(entry for entry in path if entry not in sys.path)
+        self._inquiry: Inquiry[Any, Any] | None = None
+
+    def about(self) -> tuple[str, str]:
+        """The version that runs here, and the machine's name."""
+        return VERSION, socket.gethostname()
+
+    def load(self, inquiry: Inquiry[Any, Any], gpus: float) -> None:
+        """Take an inquiry; its model goes to a GPU where one was asked for and is there."""
+        if gpus:
+            _to_gpu(inquiry.model)
+        self._inquiry = inquiry
+
+    def do(self, job: Any) -> Any:
+        """The answer to one job."""
+        assert self._inquiry is not None, "an inquiry is loaded first"
+        return self._inquiry(job)
+
+
+def _to_gpu(model: Model) -> None:
+    """Move a torch module to the first of the GPUs that this process is shown: Ray shows it those it was given."""
+    torch: Any = sys.modules.get("torch")
+    module = getattr(model, "module", None)
+    if torch is None or not isinstance(module, torch.nn.Module) or not torch.cuda.is_available():
+        return
+    from testifai.models.torch import TorchModel
+
+    if isinstance(model, TorchModel):
+        model.module, model.device = module.to("cuda"), torch.device("cuda")

@@ -1,0 +1,111 @@
+"""A strategy for gates: adaptive rounds that end once every gate is decided, and go to the tests of those that are not.
+
+Decisions are looked at each time the inferences have doubled, with bounds that allow for it (`Tomogram.bound`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from testifai.gates.verdicts import Verdict, judge
+from testifai.runs.outcomes import Ids, Outcomes
+from testifai.spec.parsing import Gate
+from testifai.strategies.adaptive import FIRST, TARGET, Adaptive, Round, even, first_tests, fitted, risk, shared_out
+from testifai.strategies.balanced import shares
+from testifai.strategies.base import Progress
+from testifai.strategies.tracked_tests import Watched
+from testifai.support.types import Floats
+from testifai.tomogram import Tomogram
+
+
+@dataclass(frozen=True)
+class TowardsGates(Adaptive):
+    """Adaptive, with rounds that end once every gate is settled and go to the tests of those that are not.
+
+    A run starts with ten to twenty trials per test, the clean one's share among them (`clean_trials`); each round
+    doubles what was spent, up to the budget. A strict gate is settled when it holds or fails; a lenient one also when
+    its half-width is at most the target. Where the spec has a target it is reached as well.
+    """
+
+    gates: tuple[Gate, ...] = ()
+    blank: Callable[[], Tomogram] | None = None  # the tomogram to be, but for its outcomes
+    sharing: int | None = None  # how many gates share the 5 %, if others than these do
+
+    def _plan(self, progress: Progress, known: Outcomes, number: int) -> Round | None:
+        spent, rung = known.total(), self._rung(progress, number)
+        if number == 0:
+            return even(progress, rung, shares(progress, rung), self.weights)
+        # A run that has reached its last rung, or has nothing left to try on the tests in need, is done.
+        watch = self._watched(progress, known, number)
+        need = self._need(progress, known, watch, number) if rung > spent else np.zeros(0)
+        if not need.any():
+            return None
+        return _further(progress, known, rung - spent, watch.ids, need, number)
+
+    def _rung(self, progress: Progress, number: int) -> int:
+        """What is spent after the round of this number: the whole budget in the end, halves of it before."""
+        most, least = self.expected(progress), FIRST * first_tests(progress.space)
+        halvings = max(0, int(np.log2(max(most / least, 1.0))))
+        return most >> max(0, halvings - number)
+
+    def _need(self, progress: Progress, known: Outcomes, watch: Watched, number: int) -> Floats:
+        """How much each watched test is wanted, by gates not settled and by the target; all 0: done.
+
+        The tests of a gate are wanted alike, whatever their outcomes: if those with failures got more trials, bad luck
+        would be mended and good luck kept, and the mean be too high.
+        """
+        assert self.blank is not None
+        tomogram = replace(self.blank(), outcomes=known)
+        need = np.zeros(len(watch.ids))
+        for verdict in judge(self.gates, tomogram, self.sharing):
+            if not settled(verdict, progress.target or TARGET):
+                chosen = tomogram.chosen(verdict.gate.query).contains(watch.ids)
+                need[chosen] += 1 / max(1, int(np.count_nonzero(chosen)))
+        if progress.target is not None:
+            lacking = self._lacking(progress, fitted(progress, known), known, watch, 1 - risk(number))
+            need += lacking / max(lacking.sum(), 1)
+        return need
+
+
+def settled(verdict: Verdict, target: float) -> bool:
+    """Whether more inferences are of no use to a gate."""
+    if verdict.gate.basis == "bound" or verdict.status == "undecided":
+        return verdict.status != "undecided"
+    answer, needed = verdict.answer, verdict.gate.at_least
+    return answer.low >= needed or answer.high < needed or (answer.high - answer.low) / 2 <= target
+
+
+def _further(progress: Progress, known: Outcomes, size: int, tests: Ids, need: Floats, number: int) -> Round | None:
+    """So many further trials on those of the tests that are in need, on inputs they have not seen.
+
+    Inputs of a pool that grows with the run come first: one input under several tests tells more about their
+    differences. The clean test gets its share of all that will have been spent, and where outputs are compared with
+    clean ones, every input that another test gets.
+    """
+    trials = known.counts(tests)[1]
+    share = shares(progress, known.total() + size)
+    topped_up = 0 if progress.needs_clean else max(0, share.clean - int(trials[0]))
+    room = np.where(need > 0, progress.inputs - trials, 0)
+    room[0] = max(0, room[0] - topped_up)
+    added = shared_out(size - topped_up, need, room)
+    if not added.any():
+        return None
+    added[0] += topped_up
+    generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3 + number]))
+    rows = generator.permutation(np.flatnonzero(added))
+    chosen, places = tests[rows], []
+    for test, share_of in zip(chosen.tolist(), added[rows].tolist(), strict=True):
+        unseen = np.flatnonzero(~known.attempted(test, np.arange(progress.inputs)))
+        within = unseen < share.pool
+        order = np.concatenate([generator.permutation(unseen[within]), unseen[~within]])
+        places.append(order[:share_of])
+    if progress.needs_clean:
+        asked = np.unique(np.concatenate(places))
+        clean = asked[~known.attempted(0, asked)]
+        others = chosen != 0
+        places = [clean, *(block for block, other in zip(places, others, strict=True) if other)]
+        chosen = np.concatenate([[0], chosen[others]])
+    return Round(chosen, places)

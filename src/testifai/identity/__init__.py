@@ -1,0 +1,1 @@
+"""What a run was made of: fingerprints, input hashes, provenance, environments."""

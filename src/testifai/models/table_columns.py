@@ -1,0 +1,114 @@
+"""From the numbers of a table to what a model takes: its columns by name, in its order, with their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.data.table_columns import Column, Table
+from testifai.errors import InputError
+from testifai.support import optional_imports
+from testifai.support.types import Array, Floats
+
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Feed:
+    """The columns that a model takes of a table, in its order; as a frame of pandas where it knows them by name.
+
+    `categorical` has categories as such in a frame, as gradient boosting wants them; else they are plain objects.
+    """
+
+    table: Table
+    places: NDArray[np.intp]
+    names: tuple[str, ...] | None = None  # as the model spells them; None: it gets an array
+    categorical: bool = False
+
+    def __call__(self, batch: Array) -> Any:
+        columns = [(self.table.columns[place], np.asarray(batch[:, place], np.float64)) for place in self.places]
+        if self.names is not None:
+            pandas = optional_imports.load("pandas", extra="pandas")
+            series = [self._series(pandas, column, codes) for column, codes in columns]
+            return pandas.DataFrame(dict(zip(self.names, series, strict=True)))
+        made = [_valued(column, codes, self.table.missing) for column, codes in columns]
+        if all(one.dtype.kind in "biuf" for one in made):
+            return np.stack([one.astype(np.float64) for one in made], axis=1)
+        return np.stack([one.astype(object) for one in made], axis=1)
+
+    def _series(self, pandas: Any, column: Column, codes: Floats) -> Any:
+        if self.categorical and column.kind == "category":
+            places = np.where(np.isnan(codes), -1, codes).astype(np.intp)
+            return pandas.Categorical.from_codes(places, categories=list(column.values))
+        return pandas.Series(_valued(column, codes, self.table.missing))
+
+
+def feed(
+    table: Table, model: str, names: Sequence[str] | None, width: int | None = None, *, categorical: bool = False
+) -> Feed:
+    """What a model that knows names or the number of its columns takes of a table; an InputError where they differ."""
+    if names is not None:
+        known = {name: place for place, name in enumerate(table.names)}
+        # LightGBM writes names with _ where they have spaces.
+        spelled = {name.replace(" ", "_"): place for name, place in known.items()}
+        absent = [name for name in names if name not in known and name not in spelled]
+        if absent:
+            raise InputError(
+                f"model: {model} takes columns that the data do not have: {_listing(absent)}; "
+                f"the data have {_listing(table.names)}"
+            )
+        places = [known.get(name, spelled.get(name, 0)) for name in names]
+        # Without pandas, numbers at least can be handed over in the model's order.
+        framed = find_spec("pandas") is not None or any(table.columns[place].kind == "category" for place in places)
+        return Feed(table, np.array(places, np.intp), tuple(names) if framed else None, categorical)
+    if width is not None and width != len(table.columns):
+        raise InputError(
+            f"model: {model} takes {width} columns, and the data have {len(table.columns)} ({_listing(table.names)}); "
+            "name those it was fitted on with features = [...] under [data], in order"
+        )
+    return Feed(table, np.arange(len(table.columns)))
+
+
+def refuse_words(table: Table, model: str) -> None:
+    """Refuse a table with texts for a model that takes numbers alone."""
+    for column in table.columns:
+        if column.kind == "category":
+            raise InputError(
+                f"model: {model} takes numbers, and column {column.name!r} holds categories; leave it out of features, "
+                "or use a model that knows what to do with them"
+            )
+
+
+def _valued(column: Column, codes: Floats, missing: float | str | None) -> Array:
+    """What the numbers of a column stand for, with the marker for what is missing; whole where they are."""
+    absent = np.isnan(codes)
+    filler: Any = missing if _fits(missing, column) else np.nan
+    if column.values:
+        words = np.array([*column.values, filler], dtype=object)
+        made = words[np.where(absent, len(column.values), codes).astype(np.intp)]
+        # By what the column can hold, not by what is in this batch: words that are all missing are no numbers.
+        return made.astype(_dtype({type(value) for value in (words if absent.any() else column.values)}))
+    numbers = np.where(absent, filler, codes).astype(np.float64)
+    return numbers if column.kind == "number" or np.isnan(numbers).any() else numbers.astype(np.int64)
+
+
+def _dtype(kinds: set[type]) -> type:
+    """What holds values of these kinds; NaN, a float, stands for a truth value or a word that is missing."""
+    if len(kinds) == 1 and kinds <= {bool, int, float}:
+        return next(iter(kinds))
+    return float if kinds == {int, float} else object
+
+
+def _fits(missing: float | str | None, column: Column) -> bool:
+    words = any(isinstance(value, str) for value in column.values)
+    return missing is not None and isinstance(missing, str) == words
+
+
+def _listing(names: Sequence[str]) -> str:
+    more = f", … {len(names)} in all" if len(names) > MOST_NAMED else ""
+    return ", ".join(map(repr, names[:MOST_NAMED])) + more

@@ -1,0 +1,212 @@
+"""Images brought to the size that a model was trained on, as Hugging Face's image processors do it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.errors import InputError
+from testifai.models.preprocess import Preprocess
+from testifai.models.texts.network import class_names, fingerprint, open_network, read_config, read_json
+from testifai.models.torch import TorchModel
+from testifai.support import optional_imports
+from testifai.support.types import Record
+
+FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # as Pillow numbers them
+Size = tuple[int, int]  # height, width
+
+
+@dataclass(frozen=True)
+class Resizing:
+    """To a size, or a shorter side, by a filter of Pillow's; then the middle is cut out."""
+
+    size: Size | int | None = None  # a whole number is that of the shorter side
+    crop: Size | None = None
+    resample: int = 2
+
+    def target(self, height: int, width: int) -> Size:
+        """The size before anything is cut off.
+
+        >>> Resizing(224).target(300, 400), Resizing((224, 224)).target(300, 400)
+        ((224, 298), (224, 224))
+        """
+        if self.size is None:
+            return height, width
+        if isinstance(self.size, tuple):
+            return self.size
+        short = min(height, width)
+        return int(height * self.size / short), int(width * self.size / short)
+
+    def __call__(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Images (N, H, W) or (N, H, W, 3) of bytes, each at the new size."""
+        height, width = self.target(*images.shape[1:3])
+        if (height, width) != images.shape[1:3]:
+            from PIL import Image
+
+            resized = (Image.fromarray(one).resize((width, height), self.resample) for one in images)
+            images = np.stack([np.asarray(one, np.uint8) for one in resized])
+        return images[self._middle(height, width)]
+
+    def on_tensors(self, images: Any) -> Any:
+        """The same for a tensor on its device, nearly: torch rounds otherwise, and for Lanczos takes bicubic."""
+        import torch
+
+        height, width = self.target(*images.shape[1:3])
+        if (height, width) != tuple(images.shape[1:3]):
+            mode = FILTERS[self.resample] if self.resample != 1 else "bicubic"
+            planes = images.movedim(-1, 1).float() if images.ndim == 4 else images[:, None].float()
+            exact = {} if mode == "nearest" else {"antialias": True, "align_corners": False}
+            planes = torch.nn.functional.interpolate(planes, (height, width), mode=mode, **exact)
+            planes = planes.round().clamp(0, 255).to(images.dtype)
+            images = planes.movedim(1, -1) if images.ndim == 4 else planes[:, 0]
+        return images[self._middle(height, width)]
+
+    def _middle(self, height: int, width: int) -> tuple[slice, ...]:
+        if self.crop is None:
+            return (slice(None),)
+        top, left = (height - self.crop[0]) // 2, (width - self.crop[1]) // 2
+        if top < 0 or left < 0:
+            raise InputError(
+                f"inputs: {height}×{width} images are smaller than the {self.crop[0]}×{self.crop[1]} to cut out"
+            )
+        return slice(None), slice(top, top + self.crop[0]), slice(left, left + self.crop[1])
+
+
+class Resized(Preprocess):
+    """Preprocessing that brings images to a size first; grey ones get three channels where the model wants them."""
+
+    def __init__(self, resizing: Resizing, channels: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.resizing, self.channels = resizing, channels
+
+    def __call__(self, batch: Any) -> Any:
+        images = self.resizing(batch)
+        if images.ndim == 3 and self.channels == 3:
+            images = np.repeat(images[..., np.newaxis], 3, axis=-1)
+        return super().__call__(images)
+
+    def on_tensors(self, batch: Any) -> Any:
+        images = self.resizing.on_tensors(batch)
+        if images.ndim == 3 and self.channels == 3:
+            images = images[..., None].expand(*images.shape, 3)
+        return super().on_tensors(images)
+
+
+def read_processor(config: Record, where: str) -> tuple[Resizing, Record]:
+    """What a preprocessor_config.json asks for: resizing, then scale, mean and std.
+
+    >>> read_processor({"size": {"height": 8, "width": 8}, "image_mean": [0.5], "image_std": [0.5]}, "x")[1]
+    {'scale': 0.00392156862745098, 'mean': [0.5], 'std': [0.5]}
+    """
+    if config.get("do_pad"):
+        raise InputError(
+            f"model: {where} pads images, which is not known here; accepted: resizing, cropping, rescaling"
+        )
+    told: Record = {}
+    told["scale"] = config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else "raw"
+    if config.get("do_normalize", True):
+        told |= {"mean": config.get("image_mean", [0.5]), "std": config.get("image_std", [0.5])}
+    return _resizing(config, where), told
+
+
+def _resizing(config: Record, where: str) -> Resizing:
+    resample = config.get("resample", 3 if "crop_pct" in config else 2)
+    if resample not in FILTERS:
+        raise InputError(f"model: {where}: resample = {resample!r}; accepted: {', '.join(map(str, FILTERS))}")
+    crop = _size(config.get("crop_size", config.get("size")), where) if config.get("do_center_crop") else None
+    if not config.get("do_resize", True):
+        return Resizing(None, _square(crop), resample)
+    size = _size(config.get("size", 224), where)
+    if "crop_pct" in config and isinstance(size, int):
+        # ConvNeXt's way: small images are enlarged by crop_pct and their middle is cut out, large ones are squeezed.
+        small = size < 384
+        return Resizing(
+            int(size / config["crop_pct"]) if small else (size, size), (size, size) if small else None, resample
+        )
+    if crop is None and isinstance(size, int) and config.get("image_processor_type", "").startswith("ViT"):
+        size = (size, size)
+    return Resizing(size, _square(crop), resample)
+
+
+def _square(size: Size | int | None) -> Size | None:
+    return (size, size) if isinstance(size, int) else size
+
+
+def _size(given: Any, where: str) -> Size | int:
+    """A size as processors write it down."""
+    if isinstance(given, int):
+        return given
+    if isinstance(given, dict) and "shortest_edge" in given:
+        return int(given["shortest_edge"])
+    if isinstance(given, dict) and {"height", "width"} <= {*given}:
+        return int(given["height"]), int(given["width"])
+    raise InputError(f"model: {where}: size = {given!r}; accepted: height and width, or shortest_edge")
+
+
+PROCESSOR = "preprocessor_config.json"
+
+
+def is_image_folder(folder: Path) -> bool:
+    """Whether a folder of transformers holds a classifier of images."""
+    config = read_json(Path(folder, "config.json")) if Path(folder).is_dir() else None
+    named = config.get("architectures") if isinstance(config, dict) else None
+    return any("ForImageClassification" in str(one) for one in named or ())
+
+
+class TransformersImageModel(TorchModel):
+    """A classifier of images; its folder says what size, scale, mean and std its images have.
+
+    The folder needs config.json, weights and preprocessor_config.json; nothing is downloaded and no code of the folder
+    is run. Images are resized as the folder says, after they were perturbed at the size that the data have.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        device: str | None = None,
+        threads: int | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        self.folder = Path(folder)
+        read_config(self.folder)
+        torch = optional_imports.load("torch", extra="text")
+        network = open_network(self.folder, "AutoModelForImageClassification", "").float().eval()
+        super().__init__(_logits_of(torch, network), device=device, threads=threads, batch_size=batch_size)
+        told = read_json(self.folder / PROCESSOR) or {}
+        resizing, feeding = read_processor(told, f"{self.folder / PROCESSOR}")
+        channels = int(getattr(network.config, "num_channels", 3))
+        self._images = Resized(resizing, channels, layout="NCHW", **feeding)
+        self._others = None
+        self.preprocessing = {}  # the folder's own, which its fingerprint tells
+        self.name = self.folder.resolve().name
+        self.outputs, self.classes = "scores", int(network.config.num_labels)
+        self.class_values = class_names(network.config)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the folder's files."""
+        return fingerprint(self.folder)
+
+    @property
+    def untold(self) -> str | None:
+        return None
+
+
+def _logits_of(torch: Any, network: Any) -> Any:
+    """The network as a module that returns its logits alone."""
+
+    class Logits(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, images: Any) -> Any:
+            return self.network(pixel_values=images).logits
+
+    return Logits()

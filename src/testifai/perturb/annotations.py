@@ -1,0 +1,201 @@
+"""Outlines of boxes that move along with their image, and are cut off where it ends.
+
+An upright box around a turned box is larger than it, and one around that after the next turn larger still. So what is
+carried through a composite is the outline; the box around it is taken once, at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError
+from testifai.support.optional_imports import cv2
+from testifai.support.types import Array, Bools, Floats
+
+Corners = Floats  # (n, 2): x and y in pixels from the outer corner of the first pixel
+Size = tuple[int, int]  # height, width
+
+NO_AREA = 1e-9
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A polygon on an image; `left` is the share of it that no edge of the image has cut off so far."""
+
+    corners: Corners
+    left: float = 1.0
+
+    @classmethod
+    def of(cls, box: Any) -> Outline:
+        """The outline of (x1, y1, x2, y2)."""
+        x1, y1, x2, y2 = box
+        return cls(np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]], np.float64))
+
+    def moved(self, corners: Corners, size: Size) -> Outline:
+        """It once its corners have moved to these, cut off at the edges of the image."""
+        inside = cut(corners, size)
+        whole = area(corners)
+        return Outline(inside, self.left * area(inside) / whole if whole > NO_AREA else 0.0)
+
+    @property
+    def box(self) -> Floats:
+        """The upright box around it; without area where nothing is left.
+
+        >>> Outline(np.array([[0, 2], [2, 0], [4, 2], [2, 4.0]])).box.tolist()
+        [0.0, 0.0, 4.0, 4.0]
+        """
+        if not len(self.corners):
+            return np.zeros(4)
+        return np.concatenate([self.corners.min(axis=0), self.corners.max(axis=0)])
+
+
+def area(corners: Corners) -> float:
+    """The area within (Gauss's formula), whichever way round the corners are named.
+
+    >>> area(np.array([[0, 0], [4, 0], [4, 2.0]]))
+    4.0
+    """
+    if len(corners) < 3:
+        return 0.0
+    x, y = corners.T
+    return abs(float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))) / 2
+
+
+def cut(corners: Corners, size: Size) -> Corners:
+    """What of a polygon is on the image (Sutherland and Hodgman, 1974), edge after edge of the image.
+
+    >>> cut(np.array([[-2, 0], [2, 0], [2, 2], [-2, 2.0]]), (10, 10)).tolist()
+    [[0.0, 0.0], [2.0, 0.0], [2.0, 2.0], [0.0, 2.0]]
+    """
+    height, width = size
+    if (corners >= 0).all() and (corners <= (width, height)).all():
+        return corners
+    for axis, limit, sign in ((0, 0, 1), (0, width, -1), (1, 0, 1), (1, height, -1)):
+        corners = _half(corners, axis, limit, sign)
+    return corners
+
+
+def _half(corners: Corners, axis: int, limit: float, sign: int) -> Corners:
+    """What of a polygon is on the inner side of a line."""
+    depth = sign * (corners[:, axis] - limit)
+    if (depth >= 0).all():
+        return corners
+    kept: list[Floats] = []
+    for place, inner in enumerate(depth >= 0):
+        before = place - 1
+        if inner != (depth[before] >= 0):
+            share = depth[before] / (depth[before] - depth[place])
+            crossing = corners[before] + share * (corners[place] - corners[before])
+            crossing[axis] = limit
+            kept.append(crossing)
+        if inner:
+            kept.append(corners[place])
+    return np.array(kept, np.float64).reshape(-1, 2)
+
+
+def contains(corners: Corners, x: NDArray[np.floating], y: NDArray[np.floating]) -> Bools:
+    """Which points lie within a polygon: those from which a ray crosses its edges an odd number of times.
+
+    >>> contains(np.array([[0, 0], [4, 0], [0, 4.0]]), np.array([1.0, 3]), np.array([1.0, 3])).tolist()
+    [True, False]
+    """
+    inside = np.zeros(np.shape(x), bool)
+    for (x1, y1), (x2, y2) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+        if y1 != y2:
+            crosses = (y1 > y) != (y2 > y)
+            inside ^= crosses & (x < (x2 - x1) * (y - y1) / (y2 - y1) + x1)
+    return inside
+
+
+def seen(outlines: list[Corners], across: NDArray[np.floating], down: NDArray[np.floating]) -> list[Corners]:
+    """The outlines of the pixels that show a place within each; none where no pixel does.
+
+    `across` and `down` are the place that each pixel shows. They may fold the image, so that there is no inverse to
+    send corners through.
+    """
+    return [_around(*_showing(corners, across, down)) for corners in outlines]
+
+
+def _showing(
+    corners: Corners, across: NDArray[np.floating], down: NDArray[np.floating]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows and columns of the pixels that show a place within an outline."""
+    if not len(corners):
+        return np.zeros((2, 0), np.intp)[0], np.zeros((2, 0), np.intp)[1]
+    (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
+    row, column = np.nonzero((across >= left) & (across <= right) & (down >= top) & (down <= bottom))
+    upright = len(corners) == 4 and (np.isin(corners, [[left, top], [right, bottom]])).all()
+    if upright:
+        return row, column
+    within = contains(corners, across[row, column], down[row, column])
+    return row[within], column[within]
+
+
+def _around(row: NDArray[np.intp], column: NDArray[np.intp]) -> Corners:
+    """An outline around pixels: down along the first of each row, and up along the last."""
+    if not len(row):
+        return np.zeros((0, 2))
+    rows, first = np.unique(row, return_index=True)  # pixels come row by row
+    starts = column[first]
+    ends = column[np.append(first[1:], len(row)) - 1] + 1
+    left = np.column_stack([np.repeat(starts, 2), np.column_stack([rows, rows + 1]).ravel()])
+    right = np.column_stack([np.repeat(ends, 2), np.column_stack([rows, rows + 1]).ravel()])
+    return np.concatenate([left, right[::-1]]).astype(np.float64)
+
+
+# Per pixel of an image (height, width), the place that it shows: x and y in pixels from the outer corner of the first.
+Places = tuple[NDArray[np.floating], NDArray[np.floating]]
+
+
+def looked_up(mask: Array, places: Places, void: int) -> Array:
+    """The label at the place that each pixel shows; `void` where that is outside the image.
+
+    >>> across, down = np.meshgrid([1.5, 2.5], [0.5, 1.5])
+    >>> looked_up(np.array([[1, 2], [3, 4]]), (across, down), void=-1).tolist()
+    [[2, -1], [4, -1]]
+    """
+    across, down = places
+    height, width = mask.shape
+    inside = (across >= 0) & (across < width) & (down >= 0) & (down < height)  # what is not a number is not
+    moved = np.full(mask.shape, void, mask.dtype)
+    moved[inside] = mask[down[inside].astype(np.intp), across[inside].astype(np.intp)]
+    return moved
+
+
+def through(first: Places, then: Places) -> Places:
+    """Where a pixel looks in the end: `then` says where in the changed image, `first` where that is in the original.
+
+    Label maps that were looked up step by step would drift by half a pixel with each.
+
+    >>> across, down = np.meshgrid([0.5, 1.5, 2.5], [0.5, 1.5, 2.5])
+    >>> through((across - 0.25, down), (across + 0.75, down))[0][0].tolist()
+    [1.0, 2.0, nan]
+    """
+    x, y = (np.asarray(place - 0.5, np.float32) for place in then)  # of pixel centres
+    found = [
+        cv2.remap(
+            np.ascontiguousarray(place, np.float32), x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+        ).astype(np.float64)
+        for place in first
+    ]
+    height, width = x.shape
+    outside = (x < -0.5) | (x > width - 0.5) | (y < -0.5) | (y > height - 0.5)
+    return np.where(outside, np.nan, found[0]), np.where(outside, np.nan, found[1])
+
+
+def check_masks(masks: ArrayLike, void: int) -> Array:
+    """Label maps as an array (images, height, width) of whole numbers, of which `void` can be one, or an InputError."""
+    given = np.asarray(masks)
+    if given.ndim != 3 or given.dtype.kind not in "iu":
+        raise InputError(
+            f"masks: {given.dtype} of shape {given.shape} is not accepted; "
+            "give whole numbers of shape (images, height, width)"
+        )
+    limits = np.iinfo(given.dtype)
+    if not limits.min <= void <= limits.max:
+        raise InputError(f"masks: {given.dtype} cannot hold the label {void} of pixels that are not judged")
+    return given

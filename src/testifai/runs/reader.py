@@ -1,0 +1,291 @@
+"""Reading a file that anyone may have written: its tables, its JSON and its arrays, in bounded time and memory.
+
+Checksums tell damage, not intent: whoever crafts a run file computes them too. Nothing here trusts one.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import re
+import sqlite3
+import sys
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from testifai.errors import InputError
+from testifai.runs.outcomes import Outcomes
+from testifai.support.types import Array
+
+MAGIC = b"SQLite format 3\0"
+APPLICATION_ID = 0x7E57FA1  # in the header of every run file
+_ID_AT = 68  # bytes into the header
+RUN, DATABASE, SPEC = "a run file", "an SQLite file", "a spec"
+KINDS = {
+    ".toml": SPEC,
+    ".csv": "a table", ".tsv": "a table", ".parquet": "a table", ".xlsx": "a table", ".json": "a JSON file",
+    ".jsonl": "a JSON file", ".ndjson": "a JSON file", ".npz": "a file of NumPy arrays",
+    ".npy": "a file of NumPy arrays", ".bin": "a data file", ".gz": "a packed file", ".zip": "a packed file",
+    ".onnx": "an ONNX model", ".pt": "a torch model", ".pth": "a torch model", ".safetensors": "a file of weights",
+    ".py": "Python code", ".ipynb": "a notebook", ".html": "a page", ".md": "a text", ".txt": "a text",
+    ".xml": "an XML file", ".pdf": "a PDF file", ".png": "an image", ".jpg": "an image", ".jpeg": "an image",
+    ".svg": "an image",
+}  # fmt: skip
+
+
+def kind_of(path: Path) -> str | None:
+    """What a file or folder is, in words; None where that cannot be told."""
+    if path.is_dir():
+        return "a folder"
+    if _beginning(path, len(MAGIC)) == MAGIC:
+        return RUN if is_ours(path) else DATABASE
+    return KINDS.get(path.suffix.lower())
+
+
+def refuse_others(path: Path, advice: str) -> None:
+    """Refuse what is of another kind, named for what it is; a file that is empty may become a run."""
+    kind = kind_of(path)
+    empty = not path.exists() or (path.is_file() and not path.stat().st_size)
+    if empty or kind in (None, RUN, DATABASE):
+        return
+    if kind == SPEC:
+        run_file = path.with_suffix(".db")
+        made = "" if run_file.is_file() else f": testifai run {path} makes it"
+        advice = f"its run file is {run_file}{made}"
+    raise InputError(f"run file: {path} is {kind}, not a run file; {advice}")
+
+
+def is_ours(path: str | os.PathLike[str]) -> bool:
+    """Whether the header says that testifai made the file, whatever became of the rest."""
+    begin = _beginning(path, _ID_AT + 4)
+    return begin[: len(MAGIC)] == MAGIC and begin[_ID_AT:] == APPLICATION_ID.to_bytes(4, "big")
+
+
+def _beginning(path: str | os.PathLike[str], length: int) -> bytes:
+    """The first bytes of a file; none where it cannot be read, which whoever opens it will say."""
+    if not os.path.isfile(path):  # a pipe would be waited for
+        return b""
+    with suppress(OSError), open(path, "rb") as file:
+        return file.read(length)
+    return b""
+
+
+def size(path: Path) -> int:
+    """The bytes of a run file, those in its log included."""
+    log = path.with_name(path.name + "-wal")
+    return path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """A connection through which nothing is written."""
+
+    def connect(options: str) -> sqlite3.Connection:
+        uri = f"{path.resolve().as_uri()}?{options}"
+        connection = sqlite3.connect(uri, uri=True, timeout=10, isolation_level=None, check_same_thread=False)
+        try:
+            distrust(connection)
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            connection.execute("PRAGMA query_only = ON")
+        except Exception:
+            connection.close()
+            raise
+        return connection
+
+    try:
+        # Not mode=ro: only who may write tidies the log away behind the last reader.
+        return connect("mode=rw")
+    except sqlite3.OperationalError as error:
+        # In a folder we may not write to, SQLite cannot make the files it reads a write-ahead log through.
+        if "unable to open" not in str(error) and "readonly" not in str(error):
+            raise
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size:
+            raise InputError(
+                f"run file: the last outcomes of {path} are in {log.name}, which can only be read where testifai may "
+                "write; copy both files to another folder"
+            ) from error
+        return connect("mode=ro&immutable=1")
+
+
+STEPS = 10_000  # of SQLite's machine, between two looks at the clock
+MOST_STEPS = 20_000_000  # of one statement, plus these for every byte of the file; ours take a few for a row
+STEPS_PER_BYTE = 20
+
+LONGEST_JSON = 1 << 28  # characters
+DEEPEST_JSON = 64  # ours nest a dozen deep
+
+# Arrays are written at zlib's first level, which makes them 229 times smaller at most.
+SAFE_BYTES = 1 << 28
+MOST_SHRUNK = 300
+
+_DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|c(8|16)|[US]\d{1,6})")
+
+
+class Unreadable(ValueError):  # noqa: N818 - what a cell is
+    """What is wrong with a part of a file, in words."""
+
+
+class Watch:
+    """Ends a statement that takes more steps than any of ours can on a file of this size.
+
+    The steps are counted rather than timed, so that a slow disk or a busy machine is no damage. While SQLite works,
+    Python sees a Ctrl-C only from in here, and SQLite swallows the exception: a statement that was interrupted without
+    having been `overdue` was ended by the user.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, size: int) -> None:
+        self._most = (MOST_STEPS + STEPS_PER_BYTE * size) // STEPS
+        self.start()
+        connection.set_progress_handler(self._tick, STEPS)
+
+    def start(self) -> None:
+        """A new statement begins."""
+        self._left, self.overdue = self._most, False
+
+    def _tick(self) -> bool:
+        self._left -= 1
+        self.overdue = self._left < 0
+        return self.overdue
+
+
+def distrust(connection: sqlite3.Connection) -> None:
+    """Settings for a file whose schema may be hostile: no functions from it, no cells that leave their page."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+
+
+def check_schema(connection: sqlite3.Connection, schema: str) -> None:
+    """Refuse anything but our own tables: a view or a trigger runs whatever it says when a table is read or written."""
+    ours = _objects(schema)
+    found = connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT ?", (len(ours) + 1,)).fetchall()
+    theirs = {(kind, name): _words(sql) for kind, name, sql in found}
+    if theirs == ours and len(found) == len(ours):
+        return
+    strange = sorted({f"{kind} {name}" for kind, name in theirs if (kind, name) not in ours})
+    changed = sorted(f"{kind} {name}" for kind, name in theirs if (kind, name) in ours)
+    what = f"has a {strange[0]}" if strange else f"lacks a table, or has another {', '.join(changed)}"
+    raise Unreadable(f"{what}, which no run file has")
+
+
+@functools.cache
+def _objects(schema: str) -> dict[tuple[Any, Any], str]:
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.executescript(schema)
+        rows = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+    finally:
+        connection.close()
+    return {(kind, name): _words(sql) for kind, name, sql in rows}
+
+
+def _words(sql: object) -> str:
+    return " ".join(str(sql).split())
+
+
+def read_json(text: Any) -> Any:
+    """Plain data from its text, neither long nor deep enough to bring a reader of it down."""
+    if not isinstance(text, str):
+        raise Unreadable("is not text")
+    if len(text) > LONGEST_JSON:
+        raise Unreadable(f"is {len(text):,} characters long")
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise Unreadable(f"is nested more than {DEEPEST_JSON} deep") from None
+    except ValueError as error:
+        raise Unreadable(f"is not JSON: {str(error)[:80]}") from None
+    if text.count("[") + text.count("{") > DEEPEST_JSON and _deep(value):
+        raise Unreadable(f"is nested more than {DEEPEST_JSON} deep")
+    return value
+
+
+def _deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST_JSON + 1):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, list | dict)
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, list | dict)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def read_array(dtype: Any, shape: Any, data: Any) -> Array:
+    """An array from its cells; what it takes is known, and in proportion to the file, before it is unpacked."""
+    if not isinstance(dtype, str) or not _DTYPE.fullmatch(dtype):
+        raise Unreadable(f"has a type {str(dtype)[:40]!r}")
+    kind, sizes = np.dtype(dtype), read_json(shape)
+    if not isinstance(sizes, list) or len(sizes) > 16 or not all(type(n) is int and 0 <= n < 1 << 48 for n in sizes):
+        raise Unreadable(f"has a shape {str(shape)[:40]!r}")
+    if not isinstance(data, bytes):
+        raise Unreadable("holds no bytes")
+    size = math.prod(sizes) * kind.itemsize
+    if size > max(SAFE_BYTES, MOST_SHRUNK * len(data)):
+        raise Unreadable(f"is {len(data):,} bytes that say they are {size:,}")
+    unpacker = zlib.decompressobj()
+    try:
+        # One byte more than it may have: nought would mean no limit.
+        content = unpacker.decompress(data, size + 1)
+    except zlib.error as error:
+        raise Unreadable(f"cannot be unpacked: {error}") from None
+    if len(content) != size or not unpacker.eof:
+        raise Unreadable(f"does not have the {size:,} bytes of its shape")
+    return np.frombuffer(content, kind).reshape(sizes).copy()
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What changes with every outcome that is saved in a run file."""
+
+    file: tuple[int, int]  # which file it is
+    written: tuple[tuple[int, int], ...]  # bytes, and when they were written, of the file and of its log
+
+    @classmethod
+    def of(cls, path: Path) -> Signature | None:
+        """That of a run file now; None where there is none."""
+        try:
+            about = [path.stat()]
+        except OSError:
+            return None
+        with suppress(OSError):
+            about.append(path.with_name(path.name + "-wal").stat())
+        return cls((about[0].st_dev, about[0].st_ino), tuple((one.st_size, one.st_mtime_ns) for one in about))
+
+
+class Loaded:
+    """The outcomes that were read of a run file so far, and which of its rows they came from.
+
+    Who was given them by `Store.load` keeps a snapshot: the next look adds to them.
+    """
+
+    def __init__(self) -> None:
+        self.outcomes: Outcomes | None = None
+        self._rows: set[int] = set()
+
+    def onto(self, inputs: int, *, anew: bool) -> Outcomes:
+        """What to add new rows to; anew: all of them are."""
+        if self.outcomes is None or anew or self.outcomes.inputs != inputs:
+            self.outcomes = Outcomes(inputs)
+            self._rows.clear()
+        return self.outcomes
+
+    def is_new(self, *row: object) -> bool:
+        """Whether a row, by its key and checksum, was not read before; from now on it was."""
+        mark = hash(row)
+        if mark in self._rows:
+            return False
+        self._rows.add(mark)
+        return True

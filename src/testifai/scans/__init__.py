@@ -1,1 +1,0 @@
-"""A scan from its options to its result: spec, session, dry run, replay."""

@@ -1,0 +1,1 @@
+"""Run sessions: assembly, the run loop, dry runs, stored runs, hunting."""

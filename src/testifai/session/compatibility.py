@@ -1,0 +1,190 @@
+"""Models that answer with one number: how they are told, and how far from the truth an answer may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from testifai import oracles
+from testifai.data import Data, rows
+from testifai.data.table_columns import spread
+from testifai.data.tabular import as_values
+from testifai.engine.base import BatchOutcome
+from testifai.engine.inference import call
+from testifai.engine.subject import Subject
+from testifai.errors import InputError
+from testifai.models import Model
+from testifai.oracles import Oracle, Tolerance
+from testifai.runs.outcomes import VALUE
+from testifai.space import Space
+from testifai.support.types import Array, Record
+
+PROBED = 8  # inputs on which a model is asked about missing values
+MISSING = "tabular.missing"
+
+
+def check_tables(model: Model, data: Data, space: Space, seed: int) -> None:
+    """Refuse perturbations of columns that are not there or of another kind, and holes where the model takes none."""
+    for axis in space.axes:
+        chosen = axis.perturbation
+        if not chosen.table:
+            continue
+        chosen.check_table(data.table)
+        few = np.arange(min(PROBED, len(data)))
+        changed = chosen.apply(
+            np.asarray(data.inputs[few]), max(axis.severities), seed=seed, indices=few, table=data.table
+        )
+        if chosen.name == MISSING:
+            call(model, changed, f"{axis.name}, to see whether it takes missing values")
+
+
+def kept(asked: tuple[str, ...], oracle: Oracle) -> tuple[str, ...]:
+    """What is kept of trials: where the oracle has a score, that too."""
+    return asked if oracle.score is None or VALUE in asked else (*asked, VALUE)
+
+
+def check(asked: str | None, oracle: Oracle) -> None:
+    """Refuse a score that the oracle does not have."""
+    if oracle.score is not None and not (isinstance(oracle.score, str) and oracle.score.isidentifier()):
+        raise InputError(
+            f"oracle {oracle.name}: its score is {oracle.score!r}; accepted: a name of letters and digits, such as f1"
+        )
+    if asked is not None and asked != oracle.score:
+        has = "has none" if oracle.score is None else f"has {oracle.score}"
+        raise InputError(f"score: {asked!r} is not a score of the oracle {oracle.name}, which {has}")
+
+
+def identity(asked: str | None, oracle: Oracle) -> Record:
+    """What a run file says of scores; nothing where there are none, as before there were any."""
+    has = {} if oracle.score is None else {"scores": [oracle.score]}
+    return has if asked is None else {**has, "score": asked}
+
+
+def refuse(measured: BatchOutcome, oracle: Oracle, subject: Subject) -> None:
+    """Refuse values that are no scores, where the oracle says that they are."""
+    if oracle.score is None:
+        return
+    values = measured.kept.get(VALUE)
+    if values is None:
+        raise InputError(f"oracle {oracle.name}: it has the score {oracle.score!r}, and gave no values")
+    wrong = ~((values >= 0) & (values <= 1))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        test = subject.space.words(subject.space.configuration(measured.configuration))
+        raise InputError(
+            f"oracle {oracle.name}: its score {oracle.score!r} is {values[at]:.9g} for input "
+            f"{int(subject.order[measured.places[at]])} under {test}; accepted: 0 to 1"
+        )
+
+
+MANY_VALUES = 20  # different whole numbers from which on they may be no classes
+PROBED_REGRESSION = 16  # inputs that show what a model answers
+SHARE = 0.5  # of the spread of the values that an answer may be off by
+RELATIVE = 0.25  # of a value that an answer may be off by,
+RELATIVE_FROM = 10.0  # where high values are so many times low ones
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A tolerance for answers, and why this one."""
+
+    oracle: Tolerance
+    reason: str
+
+    def notes(self, outputs: Array, labels: Array | None) -> list[str]:
+        """What to know about it, and how far answers on clean inputs are from the truth."""
+        notes = [f"The answers are numbers: the oracle is tolerance, {self.reason}."]
+        if labels is None:
+            return [*notes, "The data have no target: answers are compared with those on clean inputs."]
+        off = np.abs(np.asarray(outputs, np.float64).reshape(-1) - labels)
+        squared = float((off**2).mean())
+        return [*notes, f"Clean mean absolute error {off.mean():.4g}, root mean squared error {squared**0.5:.4g}."]
+
+
+def judged(model: Model, data: Data, told: Any) -> tuple[Data, Oracle]:
+    """The oracle that is told, and the data as it takes the labels.
+
+    The plain name "label", the default, stands for a tolerance where the model answers with one number.
+    """
+    oracle = oracles.resolve(told).fitted(data.labels)
+    if told == "label" and data.labels is not None and is_regression(model, data):
+        oracle = tolerance(data.labels).oracle
+    elif oracle.name == "label" and model.outputs == "values":
+        raise InputError(
+            f"oracle label: {model.name} answers with numbers, not with classes; use the oracle tolerance, such as "
+            "oracle = { use = 'tolerance', eps = 1.0, against = 'truth' }, or 'clean' where the truth is not known"
+        )
+    return (as_values(data), oracle) if isinstance(oracle, Tolerance) and oracle.needs_labels else (data, oracle)
+
+
+def fitting(model: Model, data: Data, outputs: Array) -> Chosen | None:
+    """How far answers may be off where they are numbers, as these outputs show; None where they are classes."""
+    if data.labels is not None:
+        return tolerance(data.labels) if is_regression(model, data) else None
+    numbers = model.outputs == "values" or (model.outputs is None and are_numbers(outputs))
+    return clean_tolerance(outputs) if numbers else None
+
+
+def is_regression(model: Model, data: Data) -> bool:
+    """Whether a model answers with one number for each input, and the labels are what that should be."""
+    labels = data.labels
+    if labels is None or labels.ndim != 1 or (model.outputs in ("scores", "labels") and model.classes != 1):
+        return False
+    if data.classes is not None:
+        if model.outputs == "values":
+            raise _words_for_numbers(model, data.name, data.classes)
+        return False
+    if model.outputs == "values" or labels.dtype.kind == "f":
+        return True
+    return _may_be_values(labels) and (model.classes == 1 or _answers_with_numbers(model, data))
+
+
+def tolerance(labels: Array) -> Chosen:
+    """How far from these values an answer may be: half their spread, or a share of each where they span magnitudes.
+
+    >>> tolerance(np.array([10.0, 20.0, 30.0, 40.0])).oracle.describe()
+    {'use': 'tolerance', 'eps': 5.6, 'against': 'truth'}
+    """
+    low, high = np.quantile(labels, (0.05, 0.95))
+    if low > 0 and high >= RELATIVE_FROM * low:
+        reason = f"{RELATIVE:.0%} of the true value, as these go from {low:.3g} to {high:.3g} (5 % and 95 % quantiles)"
+        return Chosen(Tolerance(RELATIVE, "truth", True), reason)
+    eps = _half_spread(labels)
+    always = float(np.mean(np.abs(labels - np.median(labels)) <= eps))
+    reason = f"{eps:g}, half of the spread of the true values; always answering their median would pass {always:.2f}"
+    return Chosen(Tolerance(eps, "truth"), reason)
+
+
+def clean_tolerance(outputs: Array) -> Chosen:
+    """How far from its clean answers a model's answers may be, where no truth is known: half of their spread."""
+    eps = _half_spread(outputs)
+    return Chosen(Tolerance(eps), f"{eps:g}, half of the spread of the answers on clean inputs")
+
+
+def are_numbers(outputs: Array) -> bool:
+    """Whether outputs are one number for each input, and not all of them whole."""
+    one = outputs.ndim == 1 or outputs.shape[1] == 1
+    return one and outputs.dtype.kind == "f" and not bool((outputs == np.floor(outputs)).all())
+
+
+def _words_for_numbers(model: Model, name: str, classes: tuple[str, ...]) -> InputError:
+    return InputError(
+        f"data: {name}: the target holds words ({', '.join(classes[:3])}, …), and {model.name} answers with numbers; "
+        'name a column of numbers as target, or none (target = "") to compare with the clean answer'
+    )
+
+
+def _half_spread(values: Array) -> float:
+    return float(f"{SHARE * spread(np.asarray(values, np.float64).reshape(-1)):.2g}") or SHARE
+
+
+def _may_be_values(labels: Array) -> bool:
+    different = np.unique(labels)
+    return len(different) > MANY_VALUES and not np.array_equal(different, np.arange(len(different)))
+
+
+def _answers_with_numbers(model: Model, data: Data) -> bool:
+    few = np.arange(min(PROBED_REGRESSION, len(data)))
+    return are_numbers(call(model, rows(data.inputs, few), "to see what it answers"))

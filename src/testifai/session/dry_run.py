@@ -1,0 +1,336 @@
+"""The dry run: what a session would cost, from a timed part of its first work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from testifai.data.annotations import CLASS, COLUMNS, NONE
+from testifai.engine.base import BatchOutcome
+from testifai.engine.plan import Work
+from testifai.runs.encoding import BLOCK
+from testifai.runs.outcomes import VALUE, Ids, Outcomes
+from testifai.session import observers
+from testifai.session.observers import ENOUGH, FEWEST
+from testifai.session.session import Session
+from testifai.support.batches import take
+from testifai.support.types import Floats, Record
+from testifai.surrogates import Surrogate, resolve
+from testifai.surrogates.fitting import evidence
+from testifai.tomogram.estimator import SAMPLED as SAMPLED_OF_ALL
+from testifai.tomogram.estimator import Estimates
+from testifai.tomogram.query_engine import DRAWN, DRAWN_EACH, IN_A_TABLE
+from testifai.tomogram.trust.assess import refits
+
+SHARED_PLACES = 200  # of work on the same inputs: what is fitted then hardly depends on how many
+PLAYED = 10.0  # seconds of planning after which the rest is extrapolated
+SAMPLED = 2_000  # tests whose estimates and sum are timed
+COMMON = 0.5  # share of an input's difficulty that is the same under all tests: as good a guess as any
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """About how many inferences there will be, on how many inputs of a test at a time, and how long the rest takes."""
+
+    inferences: int
+    at_once: int
+    seconds: float
+
+
+def foretell(session: Session, work: Work, probed: Outcomes) -> Foretold:
+    """What a run will need, given its first work and the outcomes of some probed tests."""
+    progress, dice = session.progress(), _Dice(session, probed)
+    if isinstance(work.places, list):
+        known, rounds, planning = _played(session, dice)
+    else:
+        known, rounds, planning = dice.thrown(Work(work.configurations, work.places[:SHARED_PLACES])), 1, 0.0
+    surrogate, fit = _timed(lambda: _fitted(session, known))
+    if surrogate is None:
+        inferences, seconds = session.strategy.expected(progress), 0.0
+    else:
+        foreseen = session.strategy.foreseen(progress, known, surrogate)
+        inferences, seconds = foreseen.inferences, planning + foreseen.fits * fit
+        if inferences < session.space.size * len(session.data.inputs) or session.population != "data":
+            seconds += (1 + refits(surrogate, len(known), session.space)) * fit + _answers(session, surrogate)
+    return Foretold(inferences, -(-inferences // (rounds * len(known))), seconds)
+
+
+def _played(session: Session, dice: _Dice) -> tuple[Outcomes, int, float]:
+    """The run with thrown outcomes, for a while: those, how many rounds it had, and how long planning them took."""
+    progress = replace(session.progress(), outcomes=Outcomes(len(session.data.inputs)), decided={})
+    rounds, planning = 0, 0.0
+    while planning < PLAYED:
+        work, seconds = _timed(lambda: session.strategy.propose(progress))
+        planning += seconds
+        if work is None:
+            break
+        progress.outcomes.merge(dice.thrown(work))
+        rounds += 1
+    return progress.outcomes, max(1, rounds), planning
+
+
+def _timed(task: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    return task(), time.perf_counter() - start
+
+
+def _fitted(session: Session, known: Outcomes) -> Surrogate | None:
+    """The run's surrogate on outcomes, and once asked: some of what it knows is found out only then."""
+    made = Estimates(
+        session.space,
+        known,
+        session.subject.order,
+        population=session.population,
+        surrogate=session.surrogate,
+        seed=session.seed,
+    )
+    surrogate = made.fitted()
+    if surrogate is not None:
+        surrogate.region(session.space.matrix(_some(session)[:1]))
+    return surrogate
+
+
+def _some(session: Session) -> Ids:
+    """Neighbouring tests."""
+    size = session.space.size
+    number = min(SAMPLED, size)
+    return np.arange((size - number) // 2, (size + number) // 2)
+
+
+def _answers(session: Session, surrogate: Surrogate) -> float:
+    """How long the means by order and severity take that a summary shows, and the estimates that they are made of."""
+    space = session.space
+    features = space.matrix(_some(session))
+    _, estimates = _timed(lambda: surrogate.predict(features))
+    surrogate.region(features)  # what is kept of the first is there for all others
+    _, region = _timed(lambda: surrogate.region(features))
+    if space.listed:
+        regions = len(space.axes) + 3 + sum(len(axis.severities) for axis in space.axes)
+        return estimates * space.size / len(features) + region * regions
+    orders = len(space.axes) + 1
+    drawn = DRAWN + SAMPLED_OF_ALL + orders * min(DRAWN_EACH, IN_A_TABLE // orders)
+    return region * drawn / len(features)
+
+
+class _Dice:
+    """Outcomes at random from a surface through those probed."""
+
+    def __init__(self, session: Session, probed: Outcomes) -> None:
+        self._session, self._probed = session, probed
+        self._random = np.random.default_rng(session.seed)
+        self._common = self._random.normal(size=probed.inputs) * COMMON**0.5
+
+    def thrown(self, work: Work) -> Outcomes:
+        """Outcomes of the work."""
+        from scipy.special import ndtri
+
+        threshold = ndtri(np.clip(self._rates(work.configurations), 1e-6, 1 - 1e-6))
+        known = Outcomes(self._probed.inputs)
+        for row, test in enumerate(work.configurations.tolist()):
+            places = work.places[row] if isinstance(work.places, list) else work.places
+            own = self._random.normal(size=len(places)) * (1 - COMMON) ** 0.5
+            passed = self._common[places] + own < threshold[row]
+            # Scores that are all or nothing: those of the run will spread less.
+            kept = {VALUE: passed.astype(np.float32)} if self._session.options.score is not None else None
+            known.record(test, places, passed, kept)
+        return known
+
+    def _rates(self, tests: Ids) -> Floats:
+        """Rough pass rates of tests."""
+        return self._surface.predict(self._session.space.matrix(tests))[0]
+
+    @cached_property
+    def _surface(self) -> Surrogate:
+        space, ids = self._session.space, np.array(sorted(self._probed), np.int64)
+        process = resolve("process", self._session.seed, [axis.severities for axis in space.axes])
+        assert process is not None
+        return evidence(process, self._probed, ids, space.matrix(ids)).fit(process)
+
+
+BLOCKS = 6  # of neighbouring tests that are timed: neighbours share what is done to their inputs
+FIRST_INPUTS = 16
+SECONDS = 2.0  # to spend on timing, about
+EDITED_INPUTS = 2000  # texts to look at for places
+# SQLite gives a row of more than a quarter of a page, which is as many values, a page of its own besides a part of one.
+UNSPILT_VALUES = 240
+SPILT_BYTES = 4900
+
+
+@dataclass(frozen=True)
+class Room:
+    """How many of some inputs have places for the edits that an axis of texts asks for at its highest severity."""
+
+    inputs: int
+    asked: int
+    short: int  # have places for fewer
+    untouched: int  # have none: the axis leaves them as they are
+
+    def __str__(self) -> str:
+        looked = f"of {self.inputs:,} inputs, {self.untouched:,} have no place for an edit"
+        return f"{looked}, {self.short - self.untouched:,} have some, but fewer than {self.asked}"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run would take: `foreseen` inferences and `seconds` in all, `fitting` of them not for inferences."""
+
+    tests: int
+    run_tests: int
+    inputs: int
+    inferences: int  # at most
+    seconds: float
+    file_bytes: int
+    workers: int
+    batch_size: int
+    clean_accuracy: float | None
+    clean_inputs: int = 0  # on which clean accuracy was seen
+    near_chance: str | None = None  # what to look at where that is hardly better than guessing
+    foreseen: int = 0
+    fitting: float = 0.0  # seconds for planning, fitting, estimates and trust
+    room: dict[str, Room] = field(default_factory=dict)  # of axes of texts
+    asked_twice: dict[str, int] | None = None  # None for a model that is known to answer the same each time
+
+    def differs(self) -> str | None:
+        """What it means if the model does not answer the same each time."""
+        return observers.words(self.asked_twice)
+
+    def notes(self) -> list[str]:
+        """What to know before a run besides what it costs."""
+        return [f"{axis}: {room}" for axis, room in self.room.items()]
+
+    def as_dict(self) -> Record:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def estimate(session: Session) -> Cost:
+    """Run a part of the first work, and extrapolate. Nothing is stored."""
+    progress = session.progress()
+    work = session.strategy.propose(progress)
+    if work is None:
+        work = Work(np.zeros(1, np.int64), np.arange(1))
+    executor, inputs = session.executor, len(session.data.inputs)
+    probed = Outcomes(inputs)
+
+    boxes: list[tuple[int, int]] = []  # of each batch, how many boxes it would have kept, of how many inputs
+
+    def timed(part: Work) -> float:
+        """Seconds for an inference."""
+        done, start = 0, time.perf_counter()
+
+        def hand_over(measured: BatchOutcome) -> None:
+            nonlocal done
+            probed.record(measured.configuration, measured.places, measured.passed)
+            boxes.append((_boxes(measured), len(measured.places)))
+            done += len(measured.places)
+
+        executor.run(part, Outcomes(inputs), hand_over)
+        return (time.perf_counter() - start) / done
+
+    few = min(inputs, FIRST_INPUTS * executor.workers)
+    timed(Work(np.zeros(1, np.int64), np.arange(few)))  # the first call of a model is never typical
+    rough = timed(_part(work, BLOCKS * few, few))
+    foretold = foretell(session, work, probed)
+    seconds = timed(
+        _part(_like(work, foretold.at_once, inputs), max(BLOCKS * few, int(SECONDS / rough)), executor.chunk)
+    )
+    # As many clean inputs as tell whether the model is fed rightly, if that takes no longer.
+    timed(Work(np.zeros(1, np.int64), np.arange(min(inputs, ENOUGH, max(FEWEST, int(SECONDS / rough))))))
+    passes, trials = probed.counts([0])
+    inferences = session.strategy.expected(progress)
+    return Cost(
+        tests=session.space.size,
+        run_tests=len(work.configurations),
+        inputs=inputs,
+        inferences=inferences,
+        seconds=seconds * foretold.inferences + foretold.seconds,
+        file_bytes=_file_bytes(len(work.configurations), inputs, inferences, len(session.keep))
+        + _box_bytes(len(work.configurations), inputs, inferences, boxes),
+        workers=executor.workers,
+        batch_size=executor.batch_size.next(),
+        clean_accuracy=float(passes[0] / trials[0]) if trials[0] else None,
+        clean_inputs=int(trials[0]),
+        near_chance=session.near_chance(probed),
+        foreseen=foretold.inferences,
+        fitting=foretold.seconds,
+        room=_room(session),
+        asked_twice=_asked_twice(session),
+    )
+
+
+def _like(work: Work, at_once: int, inputs: int) -> Work:
+    """The work with as many inputs for each test of its own as it gets at a time over the whole run."""
+    if not isinstance(work.places, list):
+        return work
+    random = np.random.default_rng(0)
+    places = [
+        asked if len(asked) >= at_once else np.sort(random.permutation(inputs)[:at_once]) for asked in work.places
+    ]
+    return Work(work.configurations, places)
+
+
+def _part(work: Work, inferences: int, chunk: int) -> Work:
+    """About so many inferences of the work: some blocks of neighbouring tests, on at most a chunk of shared inputs."""
+    tests = len(work.configurations)
+    own = isinstance(work.places, list)
+    each = max(1, int(np.median([len(asked) for asked in work.places]))) if own else min(len(work.places), chunk)
+    width = min(tests, max(1, inferences // (BLOCKS * each)))
+    order = np.argsort(work.configurations, kind="stable")
+    starts = np.linspace(0, tests - width, BLOCKS).astype(int)
+    chosen = order[np.unique(starts[:, None] + np.arange(width))]
+    if isinstance(work.places, list):
+        # The clean test may have more inputs than all others together.
+        return Work(work.configurations[chosen], [work.places[row][: 2 * each] for row in chosen.tolist()])
+    return Work(work.configurations[chosen], work.places[: max(1, min(chunk, inferences // len(chosen)))])
+
+
+def _asked_twice(session: Session) -> dict[str, int] | None:
+    if session.model.repeatable:
+        return None
+    inputs = observers.affordable(len(session.data.inputs), None)
+    return observers.ask_twice(session.subject, inputs).as_dict()
+
+
+def _room(session: Session) -> dict[str, Room]:
+    """Whether the texts have places for what the axes do to them; where few have, an axis says little."""
+    data, found = session.data, {}
+    if not isinstance(data.inputs, list):
+        return {}
+    from testifai.perturb.texts.edits import TextEdits, edits
+
+    chosen = session.subject.order[:EDITED_INPUTS]
+    batch = take(data.inputs, chosen)
+    for axis in session.space.axes:
+        if isinstance(axis.perturbation.function, TextEdits):
+            report = edits(
+                axis.perturbation, batch, max(axis.severities), seed=session.seed, indices=chosen, side=data.side
+            )
+            found[axis.name] = Room(len(batch), report.asked, report.short, report.untouched)
+    return found
+
+
+def _boxes(measured: BatchOutcome) -> int:
+    """How many boxes a run would keep of a batch."""
+    packed = [values for values in measured.kept.values() if values.ndim > 1]
+    return sum(int(np.count_nonzero(values[..., CLASS] != NONE)) for values in packed)
+
+
+def _box_bytes(tests: int, inputs: int, inferences: int, boxes: Sequence[tuple[int, int]]) -> int:
+    """At the most: boxes uncompressed, half as many again as were seen on an input, and pages that are not filled."""
+    found, of = sum(some for some, _ in boxes), sum(looked_at for _, looked_at in boxes)
+    pages = 2 * SPILT_BYTES * tests * -(-inputs // BLOCK) if found else 0
+    return pages + inferences * 3 * 4 * (1 + COLUMNS) * found // (2 * of)
+
+
+def _file_bytes(tests: int, inputs: int, inferences: int, kept: int) -> int:
+    """At the most: two bits and every kept value an outcome, some 50 bytes a row, a row for each block of a test."""
+    rows = tests * -(-inputs // BLOCK)
+    values = 4 * inferences * 4 // 3  # pages of the file are not filled to the end
+    if min(inputs, BLOCK) > UNSPILT_VALUES:
+        values = min(SPILT_BYTES * rows, SPILT_BYTES * inferences // UNSPILT_VALUES)
+    return 40_000 + 50 * rows * (1 + kept) + inferences // 4 + kept * values

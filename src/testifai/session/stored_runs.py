@@ -1,0 +1,171 @@
+"""Stored runs, opened again as tomograms; nothing of what they were measured on is loaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from testifai.data import Data
+from testifai.engine.stopping import by_width_alone
+from testifai.errors import InputError
+from testifai.identity.input_hashes import CODE, recall_files
+from testifai.quality.assessment import stored_scores
+from testifai.runs import keys, trusted_runs
+from testifai.runs.outcomes import visiting_order
+from testifai.runs.reader import Loaded
+from testifai.runs.store import Store, damaged, identity_changes
+from testifai.session import assembly
+from testifai.session.session import Session
+from testifai.space import Space
+from testifai.spec.parsing import Spec, parse, read
+from testifai.support.types import Record
+from testifai.tomogram import Tomogram
+
+# What a run file says of its run besides the outcomes, for whoever has the tomogram alone.
+PROVENANCE = (
+    keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.ENVIRONMENTS, keys.ASKED_TWICE, keys.SPEC, keys.FOLDER, keys.GATES,
+    keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED, keys.ENDED, keys.HASHES, keys.RAN, keys.PARTLY,
+)  # fmt: skip
+
+
+def open_run(path: str | os.PathLike[str], before: Loaded | None = None) -> Tomogram:
+    """Reopen a stored run as a tomogram.
+
+    Args:
+        path: a run file
+        before: what was loaded of it before, which is not read again; None: nothing
+    """
+    with Store.open(path) as store:
+        return read_run(store, before)
+
+
+def read_run(store: Store, before: Loaded | None = None) -> Tomogram:
+    """The tomogram of an open run file, its provenance whatever else the file says of the run."""
+    identity = store.get(keys.IDENTITY)
+    if identity is None:
+        raise InputError(f"run file: {store.path} holds no run yet; start it with: testifai run SPEC.toml")
+    inputs, classes, labels = store.get(keys.INPUTS), store.get(keys.CLASSES), store.get_array(keys.LABELS)
+    if inputs is None or (labels is not None and len(labels) != inputs):
+        raise damaged(store.path, "the number of its inputs is missing, or not that of its labels")
+    with reading(store.path, "space"):
+        space = Space.from_description(identity["space"])
+    with reading(store.path, "quality"):
+        quality = stored_scores(store, space, identity["seed"])
+    with reading(store.path, "stopping"):
+        ended_by_width = by_width_alone(identity.get("stopping"))
+    provenance = {"path": str(store.path), **{key: store.get(key) for key in PROVENANCE}}
+    with reading(store.path, "gates"):
+        _check_gates(provenance[keys.GATES])
+    return Tomogram(
+        space,
+        store.load(inputs, space.size, before),
+        visiting_order(inputs, identity["seed"]),
+        labels=labels,
+        classes=None if classes is None else tuple(classes),
+        population=identity["population"],
+        stopped_early=bool(store.get(keys.STOPPED_EARLY)),
+        surrogate=identity.get("surrogate"),
+        seed=identity["seed"],
+        provenance=provenance,
+        quality=quality,
+        ended_by_width=ended_by_width,
+    )
+
+
+def _check_gates(gates: list[Record] | None) -> None:
+    """Refuse what is no gate. Only a run of a spec has any, and pydantic is only needed for those."""
+    if gates:
+        from testifai.spec.parsing import Gate
+
+        for gate in gates:
+            Gate(**gate)
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """What a file says and cannot be, as the one line of a damaged file."""
+    try:
+        yield
+    except InputError as error:
+        raise error if str(error).startswith("run file:") else damaged(path, f"{what}: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise damaged(path, f"{what}: {type(error).__name__}: {error}") from None
+
+
+def open_measured(path: str | os.PathLike[str], before: Loaded | None = None) -> Tomogram:
+    """Reopen a stored run, or refuse where nothing was measured yet."""
+    return measured(open_run(path, before))
+
+
+def measured(tomogram: Tomogram) -> Tomogram:
+    """The tomogram of a run file, refused where nothing was measured yet."""
+    if not len(tomogram.outcomes):
+        path = tomogram.provenance["path"]
+        raise InputError(f"run file: {path} holds no outcome yet; continue it with: testifai run SPEC.toml")
+    return tomogram
+
+
+MEASURED_ON = ("model", "preprocessing", "data", "space", "oracle", "seed", CODE)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The spec behind a run file, where it may be followed, and what the file says that it was measured on."""
+
+    run_file: Path
+    spec: Spec
+    folder: Path
+    identity: Record
+
+    def session(self) -> Session:
+        """Model and data, loaded and known to be those that the run was made with."""
+        made = assembly.session(self.spec, self.folder)
+        recall_files(made.data, self.run_file)
+        self._check(
+            {key: self.identity.get(key) for key in MEASURED_ON if key != CODE or key in self.identity}, made.identity()
+        )
+        return made
+
+    def data(self) -> tuple[Data, Space]:
+        """Data and axes alone."""
+        space, data = assembly.space(self.spec, self.folder), assembly.data(self.spec.data, self.folder)
+        recall_files(data, self.run_file)
+        before = {"data": self.identity["data"], "axes": self.identity["space"]["axes"]}
+        self._check(before, {"data": data.fingerprint, "axes": space.describe()["axes"]})
+        return data, space
+
+    def _check(self, before: Record, now: Record) -> None:
+        changes = identity_changes(before, {key: now.get(key) for key in before})
+        if changes:
+            raise InputError(f"run file: this is not what {self.run_file.name} was measured on: {changes[0]}")
+
+
+def reopen(run: Path | Tomogram, spec: Path | None = None) -> Session:
+    """A session for a stored run, its model and data loaded and known to be those it was made with."""
+    return source(run, spec).session()
+
+
+def source(run: Path | Tomogram, spec: Path | None = None) -> Source:
+    """Where a stored run comes from; a run that is open already is given as its tomogram."""
+    known = run.provenance if isinstance(run, Tomogram) else _provenance(run)
+    run_file, identity = Path(known["path"]), known[keys.IDENTITY]
+    if spec is not None:
+        return Source(run_file, read(spec), spec.resolve().parent, identity)
+    stored, folder = known[keys.SPEC], Path(known[keys.FOLDER] or ".")
+    if stored is None:
+        raise InputError(f"run file: {run_file.name} was not made from a spec; name one with --spec")
+    if not trusted_runs.made_here(known[keys.ID], stored, known[keys.FOLDER]):
+        raise InputError(
+            f"run file: {run_file.name} was not made on this machine under this account, so what its spec names is not "
+            "opened; to allow that, name it with --spec SPEC.toml"
+        )
+    followed = parse(stored)
+    return Source(run_file, followed, folder, identity)
+
+
+def _provenance(run_file: Path) -> Record:
+    with Store.open(run_file) as store:
+        return {"path": run_file, **{key: store.get(key) for key in (keys.ID, keys.IDENTITY, keys.SPEC, keys.FOLDER)}}

@@ -1,0 +1,1 @@
+"""The spec file and the options of a scan: one schema for Python and TOML."""

@@ -1,0 +1,77 @@
+"""Intervals for an accuracy that is looked at after each of a few sample sizes fixed beforehand.
+
+The error probability is divided evenly over the looks, so that all intervals of a level hold at once, whichever look is
+the last. Each is the set of accuracies that an exact test does not reject: Clopper and Pearson's for new inputs like
+the data; for the accuracy on exactly these inputs the same with the hypergeometric distribution, and a point once all
+were tried. For a dozen looks this needs a quarter fewer inputs than an interval that allows a look after every input.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from testifai.statistics.intervals import clopper_pearson, hypergeometric
+from testifai.support.types import Floats
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    """p-values that may each be compared with the risk of any wrong rejection among all (Holm, 1979).
+
+    What is NaN was not asked: it stays NaN and does not count.
+
+    >>> holm([0.01, 0.04, 0.03, np.nan]).round(3).tolist()
+    [0.03, 0.06, 0.06, nan]
+    """
+    values = np.asarray(p_values, np.float64)
+    adjusted = np.full(values.shape, np.nan)
+    known = np.flatnonzero(~np.isnan(values))
+    ascending = known[np.argsort(values[known], kind="stable")]
+    steps = values[ascending] * np.arange(len(known), 0, -1)
+    adjusted[ascending] = np.minimum(np.maximum.accumulate(steps), 1)
+    return adjusted
+
+
+def confidence_each(intervals: int, error: float = 0.05) -> float:
+    """The confidence of each of several intervals that together are all right but for the error (Bonferroni).
+
+    >>> confidence_each(1), confidence_each(5)
+    (0.95, 0.99)
+    """
+    return 1 - error / intervals
+
+
+FIRST_SAMPLE = 64
+GROWTH = 1.5
+
+
+@lru_cache(maxsize=64)
+def sizes(inputs: int) -> tuple[int, ...]:
+    """The sizes of a sample at which it is looked at.
+
+    >>> sizes(200)
+    (64, 96, 144, 200)
+    """
+    found = [min(FIRST_SAMPLE, inputs)]
+    while found[-1] < inputs:
+        found.append(min(inputs, int(GROWTH * found[-1])))
+    return tuple(found)
+
+
+@lru_cache(maxsize=65536)
+def interval(passes: int, trials: int, inputs: int, population: str, error: float) -> tuple[float, float]:
+    """Limits that all looks at a growing sample of `inputs` keep with probability 1 − error.
+
+    >>> [round(limit, 3) for limit in interval(90, 96, 1000, "future", 0.05)]
+    [0.838, 0.985]
+    """
+    if population == "data" and trials == inputs:
+        return passes / trials, passes / trials
+    looks = len(sizes(inputs)) - (population == "data")
+    tail = error / looks / 2
+    if population == "data":
+        low, high = hypergeometric(passes, trials, inputs, (tail, tail))
+        return low / inputs, high / inputs
+    return clopper_pearson(passes, trials, (tail, tail))

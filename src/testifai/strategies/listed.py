@@ -1,0 +1,101 @@
+"""Partial tomography as published: all tests of low order, the rest predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from testifai.errors import InputError
+from testifai.runs.outcomes import Ids
+from testifai.strategies.base import Listed, Progress
+from testifai.strategies.draws import drawn, equal_shares
+from testifai.support.types import Record
+from testifai.support.validation import whole
+
+MOST_TESTS = 5_000_000
+
+
+@dataclass(frozen=True)
+class Full(Listed):
+    """Run every configuration."""
+
+    name = "full"
+
+    def tests(self, progress: Progress) -> Ids:
+        if progress.space.size > MOST_TESTS:
+            raise InputError(
+                f"strategy: full would run {progress.space.size:,} tests (at most {MOST_TESTS:,}); "
+                "choose fewer severities, or strategy = 'ordered' or 'random'"
+            )
+        return progress.space.ids_up_to(None)
+
+    def describe(self) -> Record:
+        return {"use": self.name}
+
+
+STREAM = 1 << 32  # the random numbers of order t are stream STREAM + t of the run's seed
+
+
+@dataclass(frozen=True)
+class Ordered(Listed):
+    """Run all configurations with at most `max_order` perturbations at once (TestifAI, section 4.2).
+
+    `extra` tests of higher order are run too, equally many of each order, drawn at random: they show whether low orders
+    predict high ones. More of them contain fewer of them, so a run can be continued with more.
+
+    >>> Ordered(extra=10).describe()
+    {'use': 'ordered', 'max_order': 2, 'extra': 10}
+    """
+
+    max_order: int = 2
+    extra: int = 0
+    name = "ordered"
+
+    def __post_init__(self) -> None:
+        whole("strategy: max_order", self.max_order, least=1)
+        whole("strategy: extra", self.extra, least=0)
+
+    def tests(self, progress: Progress) -> Ids:
+        space, orders = progress.space, range(self.max_order + 1, len(progress.space.axes) + 1)
+        shares = equal_shares(self.extra, [space.count(order) for order in orders])
+        extra = [
+            drawn(space, order, share, np.random.Generator(np.random.Philox(key=[progress.seed, STREAM + order])))
+            for order, share in zip(orders, shares, strict=True)
+        ]
+        return np.concatenate([space.ids_up_to(self.max_order), *extra])
+
+    def describe(self) -> Record:
+        # Left out where there is none: runs made before it existed keep their identity.
+        return {"use": self.name, "max_order": self.max_order} | ({"extra": self.extra} if self.extra else {})
+
+
+# Up to here the space is shuffled as a whole; beyond, repeats are so rare that drawing again costs nothing.
+MOST_SHUFFLED = 5_000_000
+
+
+@dataclass(frozen=True)
+class Random(Listed):
+    """Run the clean configuration and uniformly drawn others, `tests_run` in all (None: as many as order <= 2 has)."""
+
+    tests_run: int | None = None
+    name = "random"
+
+    def __post_init__(self) -> None:
+        if self.tests_run is not None:
+            whole("strategy: tests_run", self.tests_run, least=1)
+
+    def tests(self, progress: Progress) -> Ids:
+        space = progress.space
+        low_order = sum(space.count(order) for order in range(min(2, len(space.axes)) + 1))
+        wanted = min(self.tests_run or low_order, space.size)
+        generator = np.random.Generator(np.random.Philox(key=[progress.seed, 1]))
+        if space.size <= MOST_SHUFFLED:
+            return np.concatenate([[0], np.sort(1 + generator.permutation(space.size - 1)[: wanted - 1])])
+        drawn: set[int] = set()
+        while len(drawn) < wanted - 1:
+            drawn.update(int(i) for i in generator.integers(1, space.size, wanted - 1 - len(drawn)))
+        return np.array([0, *sorted(drawn)], np.int64)
+
+    def describe(self) -> Record:
+        return {"use": self.name, "tests_run": self.tests_run}

@@ -1,0 +1,232 @@
+"""The bases of what a spec says: pydantic models that refuse what they do not know, and parts told by their kind."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar, cast
+
+import numpy as np
+
+from testifai.errors import InputError, suggest
+from testifai.support import remote, validation
+from testifai.support.described import below_fields
+from testifai.support.registry import Registry
+from testifai.support.schema import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from testifai.support.types import Record, RecordLike
+
+PartType = TypeVar("PartType", bound="Part")
+
+
+def _as_text(value: Any) -> Any:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def _as_python(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def _count(value: Any, info: ValidationInfo) -> int:
+    return validation.whole(info.field_name or "", value, least=1)
+
+
+def _megabytes(value: Any, info: ValidationInfo) -> float:
+    return validation.number(info.field_name or "", value, least=0)
+
+
+def _as_words(value: Any) -> Any:
+    return [str(one) for one in value] if isinstance(value, Iterable) and not isinstance(value, str) else value
+
+
+# Fields that several parts have. Python also hands over paths and arrays, which a spec file has no words for.
+File = Annotated[str, BeforeValidator(_as_text)]
+Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
+Numbers = Annotated[float | list[float], BeforeValidator(_as_python)]
+Megabytes = Annotated[float, BeforeValidator(_megabytes), WithJsonSchema({"type": "number", "minimum": 0})]
+Words = Annotated[
+    list[str],
+    BeforeValidator(_as_words),
+    WithJsonSchema({"type": "array", "items": {"type": ["string", "number"]}}),
+]
+
+
+class UnknownKeyError(InputError):
+    """A key that a part of this kind does not have; the line says all, the table's name included."""
+
+
+class Fields(BaseModel):
+    """A table of a spec: unknown keys are refused, and nothing changes after it was read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def meanings(cls) -> dict[str, str]:
+        """What each field means: the string below it in the source."""
+        parts = [part for part in reversed(cls.__mro__) if issubclass(part, Fields)]
+        return {name: meaning for part in parts for name, meaning in below_fields(part).items()}
+
+
+class Part(Fields):
+    """What a spec says of a part that comes in kinds, such as [model]: the field named like the kind, and options.
+
+    An option that was not told is None and has the default of what is loaded.
+    """
+
+    FILES: ClassVar[tuple[str, ...]] = ()  # fields that name files or folders; relative paths start at the spec's
+    FOLDERS: ClassVar[tuple[str, ...]] = ()  # those of them that may be a folder elsewhere, at an address
+    CODE: ClassVar[tuple[str, ...]] = ()  # fields that name code of the user's, "package.module:name"
+
+    def own_code(self) -> dict[str, str]:
+        """What loading it imports of the user's code, by the field that names it."""
+        named = {name: getattr(self, name, None) for name in self.CODE}
+        return {name: str(path) for name, path in named.items() if path is not None}
+
+    def told(self, folder: Path | None = None) -> Record:
+        """All that was told; with a folder, files as paths that start there, and copies of what is elsewhere."""
+        told = self.model_dump(exclude_none=True)
+        if folder is not None:
+            found = {name: _within(folder, told[name]) for name in self.FILES if name in told}
+            for name, place in found.items():
+                if isinstance(place, remote.RemoteFolder) and name not in self.FOLDERS:
+                    raise InputError(f"{name}: {place} is a folder; of folders elsewhere those of images are read")
+            told |= found
+        return told
+
+    def missing_files(self, folder: Path) -> list[Path]:
+        """The files it names that do not exist."""
+        return [file for file in _values(self.told(folder), self.FILES) if not file.exists()]
+
+    def files(self, folder: Path) -> list[Path | remote.RemoteFolder]:
+        """The files and folders that it is read from; they exist."""
+        return _values(self.told(folder), self.FILES)
+
+    def named(self) -> list[str]:
+        """The code, files and folders it names, as they were told."""
+        return _values(self.told(), (*self.CODE, *self.FILES))
+
+
+def _values(told: RecordLike, names: Iterable[str]) -> list[Any]:
+    """What was told under some names, one by one."""
+    found = [told[name] for name in names if name in told]
+    return [one for value in found for one in (value if isinstance(value, list) else [value])]
+
+
+def _within(folder: Path, named: str | list[str]) -> Any:
+    if isinstance(named, list):
+        return [_within(folder, one) for one in named]
+    return remote.place(named, folder) if remote.is_address(named) else Path(folder, named)
+
+
+def read_part(kinds: Registry, table: RecordLike) -> Any:
+    """The part that a table describes: checked by the one of the registered kinds that it names.
+
+    A ValueError, or pydantic's own, says what is wrong with it.
+    """
+    told = {str(key): value for key, value in table.items() if value is not None}
+    kind = _kind(kinds, told)
+    part = kinds[kind]
+    for name in told:
+        if name not in part.model_fields:
+            raise _unknown(kinds, kind, name)
+    return part.model_validate(told)
+
+
+def make_part(kinds: Registry, kind: str, source: Any, options: RecordLike) -> Any:
+    """The part of a kind, from arguments instead of a table; a mistake is one line."""
+    _ = kinds[kind]  # one that is not known is refused
+    try:
+        return read_part(kinds, {**options, kind: source})
+    except ValidationError as error:
+        raise InputError(first_problem(error, within=kinds.kind)) from None
+    except UnknownKeyError:
+        raise
+    except ValueError as error:
+        raise InputError(f"{kinds.kind}: {error}") from None
+
+
+def validator(kinds: Registry, base: type[PartType]) -> Callable[[Any], PartType]:
+    """For a field of a spec that holds a part: a table becomes the part of the kind it names."""
+
+    def read(given: Any) -> PartType:
+        if isinstance(given, base):
+            return given
+        if not isinstance(given, Mapping):
+            raise ValueError(f"should be a table, got {given!r}")
+        return cast(PartType, read_part(kinds, given))
+
+    return read
+
+
+def _kind(kinds: Registry, told: RecordLike) -> str:
+    given = [kind for kind in kinds if kind in told]
+    # Another package's kind may be called like an option of ours; it then is that option.
+    if len(given) > 1 and all(name in kinds[given[0]].model_fields for name in given[1:]):
+        given = given[:1]
+    if len(given) == 1:
+        return given[0]
+    near = [name for name in told if not given and difflib.get_close_matches(name, list(kinds), n=1, cutoff=0.6)]
+    if near:
+        raise UnknownKeyError(f"unknown key '{kinds.kind}.{near[0]}'; {suggest(near[0], kinds)}")
+    found = " and ".join(given) or "none of them"
+    raise ValueError(f"needs exactly one of {', '.join(kinds)}, got {found}")
+
+
+def _unknown(kinds: Registry, kind: str, name: str) -> UnknownKeyError:
+    """Which kind takes an option that this one does not, and what may have been meant."""
+    problems = {entry.name for entry in kinds.entries() if entry.problem is not None}
+    others = [other for other in kinds if other not in problems and name in kinds[other].model_fields]
+    fields = [field for field in kinds[kind].model_fields if field != kind]
+    listed = " and ".join(filter(None, [", ".join(others[:-1]), *others[-1:]]))
+    elsewhere = f" ({listed} {'takes' if len(others) == 1 else 'take'} it)" if others else ""
+    return UnknownKeyError(f"unknown key '{kinds.kind}.{name}' for {kind}{elsewhere}; {suggest(name, fields)}")
+
+
+def first_problem(
+    error: ValidationError, known: Callable[[list[str]], Iterable[str]] = lambda place: (), within: str | None = None
+) -> str:
+    """What pydantic found, in one line: which field, which value, what is accepted.
+
+    `known` are the keys that a place in the spec has, for those that it has not; `within` the table that was checked.
+    """
+    # A value that fits none of several types is reported once per type; the deepest report knows most.
+    problems = [(problem, _location(problem)) for problem in error.errors()]
+    problem, location = max(
+        problems, key=lambda p: (p[0]["type"] == "extra_forbidden", len(p[0]["loc"]), p[0]["type"] == "value_error")
+    )
+    field = ".".join(location if within is None else [within, *location])
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key {field!r}; {suggest(location[-1], known(location[:-1]))}"
+    if problem["type"] == "missing":
+        return f"{field} is missing"
+    if problem["type"] == "value_error":
+        # A check of an argument names it too; the place in the spec says more.
+        message = problem["msg"].removeprefix("Value error, ").removeprefix(f"{location[-1]}: " if location else "")
+        says_all = not field or isinstance(problem["ctx"]["error"], UnknownKeyError)
+        return message if says_all else f"{field}: {message}"
+    accepted = dict.fromkeys(_accepted(other["msg"]) for other, place in problems if place == location)
+    return f"{field or 'everything'}: should be {', or '.join(accepted)}, got {problem['input']!r}"
+
+
+def _location(problem: Any) -> list[str]:
+    return [str(part) for part in problem["loc"] if not _is_type_tag(part)]
+
+
+def _accepted(message: str) -> str:
+    """What pydantic asks for, without its own classes and its explanations."""
+    wanted = message.removeprefix("Input should be ").partition(", unable")[0]
+    return wanted.partition(" or instance of")[0].replace("a valid dictionary", "a table")
+
+
+def _is_type_tag(part: object) -> bool:
+    """Pydantic names the member of a union in the location; that is its business, not the user's."""
+    text = str(part)
+    return text in {"str", "bool", "int", "float", "AxisPart", "constrained-int"} or "[" in text

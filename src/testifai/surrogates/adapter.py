@@ -1,0 +1,136 @@
+"""Surrogates from elsewhere: any object with fit and predict."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError
+from testifai.runs.outcomes import Trials
+from testifai.support.types import Array, Floats
+from testifai.surrogates.base import Surrogate, drawn_from
+
+
+class Classifier(Surrogate):
+    """The probability of a pass, by any classifier that takes sample weights; it gives no variance.
+
+    Rows of equal (configuration, outcome) are merged with their number as weight: the same model, thousands of times
+    less work.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> logistic = Classifier(LogisticRegression(C=1e6)).fit([[0], [1]], passes=[90, 20], trials=[100, 100])
+    >>> mean, variance = logistic.predict([[0], [1]])
+    >>> mean.round(2).tolist(), variance
+    ([0.9, 0.2], None)
+    """
+
+    def __init__(self, given: Any) -> None:
+        if "sample_weight" not in inspect.signature(given.fit).parameters:
+            raise InputError(
+                f"surrogate: {type(given).__name__} takes no sample_weight; accepted: a classifier whose fit does, "
+                "such as GradientBoostingClassifier"
+            )
+        self.given = given
+        self.name = type(given).__name__
+
+    def unfitted(self) -> Any:
+        """What a fit trains."""
+        return copy(self.given)
+
+    def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
+        rows, outcomes, weights = weighted_rows(features, passes, trials)
+        # Of one class alone there is nothing to learn, and some refuse to.
+        self.always_ = float(outcomes[0]) if len(set(outcomes.tolist())) == 1 else None
+        if self.always_ is None:
+            self.classifier_ = self.unfitted()
+            self.classifier_.fit(rows, outcomes, sample_weight=weights)
+        return self
+
+    def predict(self, features: ArrayLike) -> tuple[Floats, None]:
+        """The pass rate of each configuration, and no variance."""
+        rows = np.asarray(features)
+        if self.always_ is not None:
+            return np.full(len(rows), self.always_), None
+        rates = self.classifier_.predict_proba(rows)[:, list(self.classifier_.classes_).index(1)]
+        return np.asarray(rates, np.float64), None
+
+
+def weighted_rows(features: ArrayLike, passes: ArrayLike, trials: ArrayLike) -> tuple[Array, NDArray[np.int64], Array]:
+    """Configurations with their outcome, 1 or 0, and how often it was seen.
+
+    >>> [array.tolist() for array in weighted_rows([[0], [1]], passes=[9, 10], trials=[10, 10])]
+    [[[0], [1], [0]], [1, 1, 0], [9, 10, 1]]
+    """
+    rows, won, tried = np.asarray(features), np.asarray(passes), np.asarray(trials)
+    weights = np.concatenate([won, tried - won])
+    seen = weights > 0
+    return np.concatenate([rows, rows])[seen], np.repeat([1, 0], len(rows))[seen], weights[seen]
+
+
+def adapt(surrogate: Any, known: Iterable[str] = ()) -> Surrogate:
+    """A surrogate as it is; a classifier, or another object with fit and predict, by way of an adapter."""
+    if isinstance(surrogate, Surrogate):
+        return surrogate
+    if isinstance(surrogate, type) or not (hasattr(surrogate, "fit") and hasattr(surrogate, "predict")):
+        raise InputError(f"surrogate: expected one of {', '.join(known)} or an object with fit and predict")
+    if hasattr(surrogate, "predict_proba"):
+        return Classifier(surrogate)
+    return ForeignSurrogate(surrogate)
+
+
+class ForeignSurrogate(Surrogate):
+    """An object with fit and predict, and with whatever else of a surrogate it has; the rest is as usual."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+        self.name = str(getattr(given, "name", type(given).__name__))
+        self.pools = bool(getattr(given, "pools", False))
+        self.wants_trials = bool(getattr(given, "wants_trials", False))
+        self.takes_scores = bool(getattr(given, "takes_scores", False))
+        self.plain_only = bool(getattr(given, "plain_only", False))
+        self.relearns = bool(getattr(given, "relearns", not hasattr(given, "update")))
+
+    def __copy__(self) -> ForeignSurrogate:
+        return ForeignSurrogate(copy(self.given))
+
+    def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
+        self.given.fit(features, passes, trials, **self._handed(single))
+        return self
+
+    def predict(self, features: ArrayLike) -> tuple[Floats, Floats | None]:
+        mean, variance = self.given.predict(features)
+        return np.asarray(mean, np.float64), None if variance is None else np.asarray(variance, np.float64)
+
+    def update(
+        self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
+    ) -> Self:
+        if not hasattr(self.given, "update"):
+            return super().update(features, passes, trials, single=single)
+        self.given.update(features, passes, trials, **self._handed(single))
+        return self
+
+    def bounds(self, features: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        own = getattr(self.given, "bounds", super().bounds)
+        low, high = own(features, confidence)
+        return low, high
+
+    def region(
+        self, features: ArrayLike, confidence: float = 0.95, of: int | None = None
+    ) -> tuple[float, float, float]:
+        if not hasattr(self.given, "region"):
+            return super().region(features, confidence, of)
+        estimate, low, high = self.given.region(features, confidence)
+        return drawn_from(self.predict(features)[0], (estimate, low, high), of, confidence)
+
+    def covariance(self, features: ArrayLike) -> Floats | None:
+        found: Floats | None = getattr(self.given, "covariance", super().covariance)(features)
+        return found
+
+    def _handed(self, single: Trials | None) -> dict[str, Trials | None]:
+        """One that does not want single outcomes need not have a parameter for them."""
+        return {"single": single} if self.wants_trials else {}

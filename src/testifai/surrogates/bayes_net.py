@@ -1,0 +1,427 @@
+"""A Bayesian network over severities: a test passes if it survives every perturbation, and every pair, by itself."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from testifai.errors import InputError
+from testifai.runs.outcomes import Trials
+from testifai.support.types import Bools, Floats
+from testifai.surrogates.base import Surrogate
+from testifai.surrogates.pairwise import severities
+
+Ints = NDArray[np.int64]
+
+MOST_CELLS = 4_000  # probabilities to learn; severities are binned until there are no more
+MOST_BINS = 8  # of an axis, that for "off" among them
+ALONE = (0.5, 0.5)  # trials survived and not, of the Dirichlet prior of the clean test and of one perturbation
+PAIR = (2.0, 0.1)  # of a pair: what it adds to the harm of each alone is likely little
+SETTLED = 1e-7  # largest step in a probability at which learning ends
+STEPS = (60, 2_000)  # of learning, at least and at most
+MOST_WORK = 200_000_000  # probabilities looked at while learning, but for the least number of steps
+
+
+@dataclass(frozen=True)
+class Group:
+    """One or two axes and where their probabilities begin: one for every combination of bins but all off."""
+
+    axes: tuple[int, ...]
+    start: int
+    bins: tuple[int, ...]  # of each axis, "off" among them
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.bins) - 1
+
+    @property
+    def cells(self) -> Ints:
+        """The numbers of the probabilities, shaped as the bins; that of "all off" means nothing."""
+        return self.start - 1 + np.arange(1 + self.count).reshape(self.bins)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The hidden variables: number 0 is the clean test's, then those of groups; the last, `size`, is certain."""
+
+    levels: tuple[Ints, ...]
+    bins: tuple[Ints, ...]  # of each level of an axis, 0 for off
+    groups: tuple[Group, ...]
+    size: int
+
+    @classmethod
+    def over(cls, levels: Sequence[Sequence[int]]) -> Structure:
+        """All axes and all pairs of axes, severities binned as finely as MOST_CELLS allows."""
+        for most in range(MOST_BINS, 1, -1):
+            bins = [_binned(len(axis), most) for axis in levels]
+            counts = [1 + int(numbers.max()) for numbers in bins]
+            groups, start = [], 1
+            pairs = itertools.combinations(range(len(levels)), 2)
+            for axes in itertools.chain(((j,) for j in range(len(levels))), pairs):
+                group = Group(axes, start, tuple(counts[j] for j in axes))
+                groups.append(group)
+                start += group.count
+            if start <= MOST_CELLS:
+                return cls(tuple(np.array(axis, np.int64) for axis in levels), tuple(bins), tuple(groups), start)
+        raise InputError(
+            f"surrogate: 'bayes_net' of {len(levels)} axes has more than {MOST_CELLS:,} probabilities; "
+            "accepted: fewer axes, or another surrogate"
+        )
+
+    @property
+    def axes(self) -> int:
+        return len(self.levels)
+
+    def cells(self, rows: Ints) -> Ints:
+        """For each configuration the number of its probability in each variable; `size` where one is not concerned."""
+        columns = [self._bin(j, column) for j, column in enumerate(rows.T)]
+        found = [np.zeros(len(rows), np.int64)]
+        for group in self.groups:
+            at = tuple(columns[j] for j in group.axes)
+            on = np.logical_or.reduce(at)
+            found.append(np.where(on, group.cells[at], self.size))
+        return np.stack(found, axis=1)
+
+    def design(self, cells: Ints) -> Any:
+        """(configuration, probability): 1 where it takes part."""
+        from scipy.sparse import csr_array
+
+        row, column = np.nonzero(cells < self.size)
+        ones = np.ones(len(row))
+        return csr_array((ones, (row, cells[row, column])), shape=(len(cells), self.size))
+
+    def prior(self) -> tuple[Floats, Floats]:
+        """Trials survived and not, for every probability."""
+        survived, failed = (np.full(self.size + 1, value) for value in ALONE)
+        for group in self.groups:
+            if len(group.axes) == 2:
+                survived[group.start : group.start + group.count] = PAIR[0]
+                failed[group.start : group.start + group.count] = PAIR[1]
+        return survived, failed
+
+    def _bin(self, j: int, values: Ints) -> Ints:
+        place = np.minimum(np.searchsorted(self.levels[j], values), len(self.levels[j]) - 1)
+        wrong = self.levels[j][place] != values
+        if wrong.any():
+            accepted = ", ".join(map(str, self.levels[j].tolist()))
+            raise InputError(f"features: severity {values[wrong][0]} on axis {j}; accepted: {accepted}")
+        return self.bins[j][place]
+
+
+def _binned(levels: int, most: int) -> Ints:
+    """The bin of each level: 0 for itself, the others in equal shares."""
+    if levels == 1:
+        return np.zeros(1, np.int64)
+    parts = np.array_split(np.arange(1, levels), min(levels - 1, most - 1))
+    return np.concatenate([[0], *(np.full(len(part), number) for number, part in enumerate(parts, start=1))])
+
+
+# -- expectation maximisation ---------------------------------------------------------------------------------------
+
+
+def learn(structure: Structure, cells: Ints, won: Floats, tried: Floats) -> Floats:
+    """The most probable survival probabilities given the counts: the last is that of what is not concerned, 1.
+
+    Of a pass every variable survived; of a failure variable m survived with probability (p_m - r) / (1 - r). Steps are
+    taken in pairs and drawn out where that makes the counts more probable (SQUAREM: Varadhan and Roland, Scandinavian
+    Journal of Statistics 35 (2008) 335-353).
+    """
+    survived, failed = structure.prior()
+    size, lost = structure.size, tried - won
+    # Only what is concerned: of many axes, few are on.
+    row, column = np.nonzero(cells < size)
+    flat = cells[row, column]
+    total = np.bincount(flat, tried[row], size + 1) + survived + failed
+
+    def rates(theta: Floats) -> Floats:
+        return np.clip(np.exp(np.bincount(row, np.log(theta[flat]), len(cells))), 1e-300, 1 - 1e-12)
+
+    def step(theta: Floats) -> Floats:
+        rate = rates(theta)
+        share = won[row] + (lost / (1 - rate))[row] * (theta[flat] - rate[row])
+        new = (np.bincount(flat, share, size + 1) + survived) / total
+        new[size] = 1
+        return np.clip(new, 1e-12, 1)
+
+    def score(theta: Floats) -> float:
+        rate, inner = rates(theta), np.clip(theta[:size], 1e-12, 1 - 1e-12)
+        prior = survived[:size] @ np.log(inner) + failed[:size] @ np.log1p(-inner)
+        return float(won @ np.log(rate) + lost @ np.log1p(-rate) + prior)
+
+    theta = (survived + 1.0) / (survived + failed + 1.0)
+    theta[size] = 1
+    for _ in range(int(np.clip(MOST_WORK // len(flat), *STEPS)) // 3):
+        once = step(theta)
+        twice = step(once)
+        first, second = once - theta, twice - 2 * once + theta
+        if np.abs(twice - once).max() < SETTLED:
+            return twice
+        length = math.sqrt(float(first @ first) / max(float(second @ second), 1e-300))
+        drawn = np.clip(theta + 2 * length * first + length**2 * second, 1e-12, 1 - 1e-12)
+        drawn[size] = 1
+        drawn = step(drawn)
+        theta = drawn if score(drawn) > score(twice) else twice
+    return theta
+
+
+FEWEST = 10  # tests from which it is learned how far tests are off the model
+MOST_LEVERAGE = 0.9  # of a test on its own prediction, for it to tell that
+DOUBT = 0.5  # about a log probability of which nothing like it was seen
+LEAST_DOUBT = 0.02
+CHUNK = 2_000  # configurations predicted at a time
+
+
+class BayesNet(Surrogate):
+    """Noisy-AND: correct = survives_0 and survives_i for each axis i and survives_ij for each pair of axes.
+
+    Each is a hidden variable given its one or two severities, so the pass rate is the product of their probabilities
+    (causal independence: Heckerman and Breese, IEEE Trans. SMC-A 26 (1996) 826-831). The probabilities are learned
+    from the counts of tests of all orders by expectation maximisation, under a Dirichlet prior: of all values given
+    the counts the most probable. Severities are binned where an axis has many. One that was never seen is
+    interpolated; a pair of severities that was never seen adds what is usual for their axes.
+
+    Unlike products of measured rates it needs no particular tests.
+    Variances are those of the learned probabilities (with single outcomes they know that tests share inputs) and of
+    how far tests are off the model; of orders 3 and more, if none was measured, as much as pairs suggest.
+
+    >>> sigmas = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]]
+    >>> model = BayesNet().fit(sigmas, passes=[1000, 800, 800, 500, 500, 400, 400], trials=[1000] * 7)
+    >>> model.predict([[1, 1, 1]])[0].round(2).tolist()
+    [0.25]
+    """
+
+    name = "bayes_net"
+    wants_trials = True
+    plain_only = True
+
+    def __init__(self, levels: Sequence[Any] | None = None, seed: int = 0) -> None:
+        self.levels = levels
+        self.seed = seed
+
+    # -- learning -----------------------------------------------------------------------------------------------
+
+    def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
+        rows = severities(self.name, self.levels, features)
+        won, tried = np.asarray(passes, np.float64), np.asarray(trials, np.float64)
+        used = np.flatnonzero(tried > 0)
+        if not len(used):
+            raise InputError("trials: no test has any; accepted: at least one")
+        self.structure_ = Structure.over(self._levels(rows))
+        cells = self.structure_.cells(rows[used])
+        self.survival_ = learn(self.structure_, cells, won[used], tried[used])
+        self._fill_unseen(cells)
+        self._take_doubt(rows, cells, used, won, tried, single)
+        return self
+
+    def _levels(self, rows: Ints) -> list[list[int]]:
+        if self.levels is None:
+            return [sorted({0, *column}) for column in rows.T.tolist()]
+        return [sorted({0, *map(int, axis)}) for axis in self.levels]
+
+    def _fill_unseen(self, cells: Ints) -> None:
+        """Give cells without trials what their neighbours have, with a doubt: the prior would say the same of all."""
+        seen = np.zeros(self.structure_.size + 1, bool)
+        seen[cells] = True
+        logs, doubt = np.log(self.survival_), np.full(self.structure_.size + 1, np.nan)
+        for group in self.structure_.groups:
+            lines = [group.cells] if len(group.axes) == 1 else [group.cells[:, 0], group.cells[0]]
+            for line in lines:
+                _interpolate(logs, doubt, seen, line)
+            if len(group.axes) == 2:
+                _add_usual(logs, doubt, seen, group)
+        self.survival_, self._doubt = np.exp(logs), doubt[:-1]
+
+    def _take_doubt(
+        self, rows: Ints, cells: Ints, used: NDArray[np.intp], won: Floats, tried: Floats, single: Trials | None
+    ) -> None:
+        """The covariance of the learned logarithms, and how far interactions of three and more may reach."""
+        design = self.structure_.design(cells)
+        rate = np.minimum(self._rates(cells), 1 - 1e-9)
+        weight = tried[used] * rate / (1 - rate)  # a trial's information on the logarithm of its rate
+        theta = np.minimum(self.survival_[:-1], 1 - 1e-9)
+        failed = self.structure_.prior()[1][:-1]
+        # The prior's information, but of what was never seen that of the doubt about it.
+        own = np.where(np.isnan(self._doubt), failed * theta / (1 - theta) ** 2, self._doubt**-2.0)
+        self._spread = np.linalg.inv((design.T @ (design.multiply(weight[:, None]))).toarray() + np.diag(own))
+        self._clustered = None
+        if single is not None:
+            pull = _pull(single, used, len(rows), rate) @ design  # (input, cell): which way an input pulls each
+            self._clustered = self._spread @ ((pull.T @ pull).toarray() + np.diag(own)) @ self._spread
+        self.scatter_, self.reach_ = self._learn_misfit(rows[used], cells, won[used], tried[used])
+
+    def _learn_misfit(self, rows: Ints, cells: Ints, won: Floats, tried: Floats) -> tuple[float, float]:
+        """How far log rates are off the model: the variance of any test, and what three-way terms add to high orders.
+
+        The first is seen in tests that the others predict: a residual e with leverage h would be e / (1 - h) without
+        the test itself. The latter is needed where no such test has order 3 or more: per sum of two-way terms, as much
+        as these are to one-way terms.
+        """
+        orders, rate = np.count_nonzero(rows, axis=1), np.minimum(self._rates(cells), 1 - 1e-9)
+        known = _quadratic(self.structure_.design(cells), self._spread)
+        noise = (1 - rate) / (rate * tried)
+        kept = 1 - np.minimum(known / noise, 1)
+        telling = kept > 1 - MOST_LEVERAGE
+        scatter = 0.0
+        if telling.sum() >= FEWEST:
+            # Relative differences of rates are differences of their logarithms.
+            off = ((won / tried / rate - 1) / np.maximum(kept, 1e-9))[telling]
+            scatter = max(0.0, float((off**2 - (noise + known / np.maximum(kept, 1e-9))[telling]).mean()))
+        if (telling & (orders > 2)).sum() >= FEWEST:
+            return scatter, 0.0
+        logs, joint = np.log(self.survival_), orders == 2
+        first = float(((logs[0] - logs[cells].sum(axis=1))[joint] ** 2).sum())
+        second = float((self._two_way(cells, logs)[joint] ** 2).sum())
+        return scatter, float(np.sqrt(second / first)) if second < first else 1.0
+
+    def _two_way(self, cells: Ints, logs: Floats) -> Floats:
+        """The sum of the sizes of two-way interactions, on the scale of logarithms."""
+        total = np.zeros(len(cells))
+        for column, group in enumerate(self.structure_.groups, start=1):
+            if len(group.axes) == 2:
+                interaction = np.zeros(self.structure_.size + 1)
+                interaction[group.cells[1:, 1:]] = np.abs(logs[group.cells[1:, 1:]] - _apart(logs, group))
+                total += interaction[cells[:, column]]
+        return total
+
+    # -- predicting ---------------------------------------------------------------------------------------------
+
+    def predict(self, features: ArrayLike) -> tuple[Floats, Floats]:
+        """The pass rate of each configuration, and the variance of that estimate."""
+        rows = np.asarray(features, np.int64)
+        if rows.ndim != 2 or rows.shape[1] != self.structure_.axes:
+            raise InputError(f"features: shape {rows.shape}; accepted: rows of {self.structure_.axes} severities")
+        parts = [self._predict(rows[start : start + CHUNK]) for start in range(0, max(len(rows), 1), CHUNK)]
+        return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
+
+    def _predict(self, rows: Ints) -> tuple[Floats, Floats]:
+        cells = self.structure_.cells(rows)
+        design = self.structure_.design(cells)
+        rates = self._rates(cells)
+
+        variance = _quadratic(design, self._spread)
+        if self._clustered is not None:
+            # Where all outcomes were alike, their variance of 0 is no knowledge.
+            variance = np.maximum(variance, _quadratic(design, self._clustered))
+        high = np.count_nonzero(rows, axis=1) > 2
+        variance += self.scatter_
+        variance += np.where(high, (self.reach_ * self._two_way(cells, np.log(self.survival_))) ** 2, 0)
+        # No estimate of a rate is worse than knowing nothing about a coin.
+        return rates, np.minimum(rates**2 * np.maximum(variance, 0), 0.25)
+
+    def _rates(self, cells: Ints) -> Floats:
+        return np.asarray(self.survival_[cells].prod(axis=1))
+
+    # -- looking inside -----------------------------------------------------------------------------------------
+
+    def graph(self, names: Sequence[str] | None = None) -> Any:
+        """The network as a pyAgrum.BayesNet: severities by axis name, what is survived, and `correct`.
+
+        Severities are equally probable in it. `correct` is the last of a chain of conjunctions, whose tables stay
+        small however many variables there are.
+        """
+
+        axes = [f"axis_{j}" for j in range(self.structure_.axes)] if names is None else list(names)
+        own = any(name == "correct" or name.startswith(("survives", "passes_")) for name in axes)
+        if len(axes) != self.structure_.axes or len(set(axes)) < len(axes) or own:
+            raise InputError(
+                f"names: {', '.join(axes)}; accepted: {self.structure_.axes} different ones, none of them correct, "
+                "survives... or passes_..."
+            )
+        return build(self.structure_, self.survival_, axes)
+
+
+def _quadratic(design: Any, matrix: Floats) -> Floats:
+    """x' M x for every row x of the design."""
+    return np.asarray(design.multiply(design @ matrix).sum(axis=1)).reshape(-1)
+
+
+def _apart(logs: Floats, group: Group) -> Floats:
+    """What a pair of axes would do if neither minded the other, for all bins with both on."""
+    return np.asarray(logs[group.cells[1:, :1]] + logs[group.cells[:1, 1:]])
+
+
+def _interpolate(logs: Floats, doubt: Floats, seen: Bools, line: Ints) -> None:
+    """Fill in what was not seen along an axis, from off, which does no harm; beyond what was seen it stays the same.
+
+    The doubt is half the range of what was seen.
+    """
+    at, known = np.arange(len(line)), seen[line]
+    known[0] = False
+    values = np.append(0.0, logs[line[known]])
+    unseen = line[1:][~known[1:]]
+    logs[unseen] = np.interp(at[1:][~known[1:]], np.append(0, at[known]), values)
+    doubt[unseen] = max(LEAST_DOUBT, float(np.ptp(values)) / 2) if known.any() else DOUBT
+
+
+def _add_usual(logs: Floats, doubt: Floats, seen: Bools, group: Group) -> None:
+    """Fill in pairs of severities that were not seen together, with the usual interaction of their axes."""
+    apart, both = _apart(logs, group), group.cells[1:, 1:]
+    known = seen[both]
+    interactions = (logs[both] - apart)[known]
+    unseen = both[~known]
+    logs[unseen] = np.minimum(apart[~known] + (interactions.mean() if len(interactions) else 0.0), 0)
+    doubt[unseen] = max(LEAST_DOUBT, float(interactions.std(ddof=1))) if len(interactions) > 1 else DOUBT
+
+
+def _pull(single: Trials, used: NDArray[np.intp], tests: int, rate: Floats) -> Any:
+    """(input, test): how each outcome pulls the logarithm of its test's rate."""
+    from scipy.sparse import csr_array
+
+    number = np.full(tests, -1, np.intp)
+    number[used] = np.arange(len(used))
+    test = number[single.test]
+    kept = test >= 0
+    test, place, passed = test[kept], np.asarray(single.place)[kept], np.asarray(single.passed)[kept]
+    pull = (passed - rate[test]) / (1 - rate[test])
+    return csr_array((pull, (place, test)), shape=(single.inputs, len(used)))
+
+
+def build(structure: Structure, survival: Floats, names: Sequence[str]) -> Any:
+    """Nodes: severities by name, survives_NAME and survives_NAME_NAME, passes_1, passes_2, ... and correct."""
+    try:
+        gum: Any = importlib.import_module("pyagrum")
+    except ImportError:
+        raise InputError("graph: needs pyAgrum; install it with: pip install 'testifai[bayes]'") from None
+    graph = gum.BayesNet("bayes_net")
+    for name, levels in zip(names, structure.levels, strict=True):
+        labels = list(map(str, levels.tolist()))
+        node = graph.add(gum.LabelizedVariable(name, name, labels if len(labels) > 1 else [*labels, "nothing else"]))
+        graph.cpt(node)[:] = np.full(max(len(labels), 2), 1 / max(len(labels), 2))
+    last = _add(gum, graph, "survives", [], np.array([1 - survival[0], survival[0]]))
+    for number, group in enumerate(structure.groups, start=1):
+        axes = [names[j] for j in group.axes]
+        own = _add(gum, graph, "_".join(["survives", *axes]), axes, _table(structure, survival, group))
+        name = "correct" if number == len(structure.groups) else f"passes_{number}"
+        both = np.zeros((2, 2, 2))
+        both[..., 0] = 1
+        both[1, 1] = 0, 1
+        last = _add(gum, graph, name, [last, own], both)
+    return graph
+
+
+def _table(structure: Structure, survival: Floats, group: Group) -> Floats:
+    """(severities of the axes, survived): certain where all are off."""
+    at = np.ix_(*(structure.bins[j] for j in group.axes))
+    known = np.append(survival[: structure.size], 1.0)[group.cells[at]]
+    known[(0,) * len(group.axes)] = 1
+    table = np.ones([max(size, 2) for size in known.shape])
+    table[tuple(slice(0, size) for size in known.shape)] = known
+    return np.stack([1 - table, table], axis=-1)
+
+
+def _add(gum: Any, graph: Any, name: str, parents: Sequence[str], table: Floats) -> str:
+    graph.add(gum.LabelizedVariable(name, name, ["no", "yes"]))
+    for parent in parents:
+        graph.addArc(parent, name)
+    names = [*parents, name]
+    # pyAgrum's axes are a table's names from last to first.
+    order = [names.index(one) for one in reversed(graph.cpt(name).names)]
+    graph.cpt(name)[:] = np.ascontiguousarray(table.transpose(order))
+    return name

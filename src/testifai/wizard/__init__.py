@@ -1,0 +1,1 @@
+"""`testifai init`: inspects a model and a data set and writes a spec."""

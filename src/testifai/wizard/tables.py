@@ -1,0 +1,82 @@
+"""What `init` sees in a table: its target, the columns for the model, and which perturbations fit both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from testifai.data import Data
+from testifai.data.table_columns import DISCRETE, NUMERIC, Kind, is_number
+from testifai.data.tabular import NO_TARGET, guessed_target, read_columns
+from testifai.engine.inference import call
+from testifai.errors import InputError
+from testifai.models import Model
+from testifai.perturb import get
+from testifai.support.types import Record
+
+Columns = tuple[Record, list[str]]  # what a spec says of the columns, and what is to be known about that
+
+
+def columns(model: Model, path: Path, target: str | None) -> Columns:
+    """The target as it is told, named or left by the model's own columns; and the columns for the model."""
+    names = list(read_columns(path, 1))
+    notes: list[str] = []
+    if target is None:
+        target, how = _target(names, model.columns)
+        notes += [f"Target: {target}, {how}." if target else "No target: the model takes all columns."]
+    features = _features([name for name in names if name != target], model)
+    told: Record = {"target": target}
+    if features is None:
+        return told, notes
+    return {**told, "features": features}, [*notes, f"Columns for the model: {len(features)} of {len(names)}."]
+
+
+def axes(model: Model, data: Data, places: Any) -> tuple[str, ...]:
+    """Perturbations of the suite tabular that have columns to change, and that the model takes."""
+    assert data.table is not None
+    kinds: set[Kind] = {column.kind for column in data.table.columns}
+    wanted = [("noise", NUMERIC), ("swap", DISCRETE), ("outlier", NUMERIC), ("stale", (*NUMERIC, *DISCRETE))]
+    fitting = [name for name, own in wanted if kinds & set(own)]
+    return (*fitting[:1], "missing", *fitting[1:])[:3] if _takes_holes(model, data, places) else tuple(fitting[:3])
+
+
+def _target(names: Sequence[str], own: Sequence[str] | None) -> tuple[str, str]:
+    named = guessed_target(names)
+    if named:
+        return named, "by its name"
+    left = [name for name in names if own is not None and name not in _spelled(own) and not is_number(name)]
+    if own is not None and not left:
+        return NO_TARGET, ""
+    if len(left) == 1:
+        return left[0], "the only column that the model does not take"
+    return names[-1], 'the last column; change it with target = "…" or --target'
+
+
+def _spelled(own: Sequence[str]) -> set[str]:
+    """The names that a model may mean: LightGBM writes _ for a space."""
+    return {*own, *(name.replace("_", " ") for name in own)}
+
+
+def _features(rest: Sequence[str], model: Model) -> list[str] | None:
+    """Those to be named, where not all are for the model."""
+    if model.columns is not None:
+        known = {name: name for name in rest} | {name.replace(" ", "_"): name for name in rest}
+        taken = [known[name] for name in model.columns if name in known]
+        # Where some are not there, all are handed over, for the refusal to name what is missing.
+        return None if len(taken) < len(model.columns) or set(taken) == set(rest) else taken
+    plain = [name for name in rest if not is_number(name)]
+    return plain if len(plain) < len(rest) and len(plain) == model.width else None
+
+
+def _takes_holes(model: Model, data: Data, places: Any) -> bool:
+    missing = get("tabular.missing")
+    batch = np.asarray(data.inputs[places[:8]], np.float64)
+    try:
+        holes = missing.apply(batch, len(missing.severities) - 1, table=data.table)
+        call(model, holes, "to see whether it takes missing values")
+    except InputError:
+        return False
+    return True
