@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo docs examples test test-slow test-oldest test-torch wheel test-wheel lint types coverage bench papers format \
+.PHONY: demo docs examples test test-slow simulations test-oldest test-torch wheel test-wheel lint types coverage bench papers format \
     clean
 
 $(VENV)/installed: pyproject.toml
@@ -32,13 +32,19 @@ examples: $(VENV)/installed-dev
 	$(BIN)/python examples/tools/notebooks.py --check
 	$(BIN)/python examples/tools/run.py
 
-# Two threads of the linear algebra would wait for each other in small fits.
+# One worker per core, and one BLAS thread per worker: threads of small fits would wait for each other.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+WORKERS ?= auto
 test: $(VENV)/installed-dev
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -n $(WORKERS) --dist worksteal --durations 10 -m "not slow and not simulation"
 
-# Seeded fuzz, simulations, many kills and clusters: about a quarter of an hour on two cores.
+# Browsers, clusters and many kills.
 test-slow: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -m slow tests
+	$(PYTEST) -n $(WORKERS) --dist worksteal --durations 10 -m "slow and not simulation" tests
+
+# Many seeds and long fuzzing; not part of continuous integration.
+simulations: $(VENV)/installed-dev
+	$(PYTEST) -n $(WORKERS) --dist worksteal --durations 10 -m simulation tests
 
 # The core tests on the lower bounds that pyproject.toml names, in an environment of their own and without extras.
 OLDEST := .venv-oldest
@@ -51,7 +57,7 @@ $(OLDEST)/installed: pyproject.toml tests/oldest.py
 	touch $@
 
 test-oldest: $(OLDEST)/installed
-	$(OLDEST)/bin/python -m pytest -m "not slow" $(CORE:%=tests/%) $(CORE:%=src/testifai/%) tests/test_cli.py
+	$(OLDEST)/bin/python -m pytest -m "not slow and not simulation" $(CORE:%=tests/%) $(CORE:%=src/testifai/%) tests/test_cli.py
 
 # torch and text are extras, and other libraries to compare with come on top; without them these tests are skipped.
 # TORCH=torch==X takes a smaller build where an index has one.
