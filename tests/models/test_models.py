@@ -115,10 +115,11 @@ def test_kinds_and_options_are_checked():
 
 
 def test_importing_stays_light():
-    heavy = "torch,sklearn,onnxruntime,cv2,scipy,transformers,tokenizers"
+    heavy = "torch,sklearn,onnxruntime,cv2,scipy,transformers,tokenizers,xgboost,lightgbm,skops,pandas,onnx"
     modules = "testifai.models, testifai.data, testifai.oracles"
     # Specs are read by the parts of all kinds, long before a model or data are loaded.
     parts = "[*testifai.models.ADAPTERS.values(), *testifai.data.LOADERS.values()]"
-    code = f"import sys, {modules}; {parts}; print(set('{heavy}'.split(',')) & set(sys.modules))"
+    asked = "[testifai.models.recognise(name) for name in ('a.onnx', 'a.skops', 'a.ubj', 'a.txt', 'a.unknown', '.')]"
+    code = f"import sys, {modules}; {parts}; {asked}; print(set('{heavy}'.split(',')) & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -18,7 +18,7 @@ from testifai.models.outputs import align_labels, check_outputs
 from testifai.models.preprocess import Guess, PerChannel, Preprocess, Scale, guess
 from testifai.models.python import ForeignModel, PythonModel, is_adapter, is_estimator
 from testifai.models.transformers import PipelineModel, is_pipeline
-from testifai.support import optional_imports
+from testifai.support import optional_imports, options_base
 from testifai.support.options_base import make_part
 from testifai.support.registry import Registry
 
@@ -36,6 +36,7 @@ __all__ = [
     "guess",
     "load",
     "onnx_as_torch",
+    "recognise",
     "wrap",
 ]
 
@@ -55,7 +56,6 @@ ADAPTERS = Registry(
 )
 
 
-_SUFFIXES = {".onnx": "onnx", ".skops": "skops", ".json": "xgboost", ".ubj": "xgboost", ".txt": "lightgbm"}
 _PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
 
 
@@ -141,7 +141,7 @@ def wrap(model: Any, table: Table | None = None) -> Model:
 
 def _adapter(model: Any) -> Model:
     if isinstance(model, str | Path):
-        return load(kind_of_path(Path(model)), model)
+        return _load_path(model)
     if isinstance(model, type):
         raise InputError(f"model: {model.__name__} is a class; hand over an instance")
     if isinstance(model, Model):
@@ -168,30 +168,37 @@ def _adapter(model: Any) -> Model:
     return PythonModel(model)
 
 
-def kind_of_path(path: Path) -> str:
-    """The adapter's name for a file or folder."""
-    if path.is_dir():
-        return "encoder" if Path(path, "modules.json").is_file() else "transformers"
-    kind = kind_of_file(path)
-    if kind is not None:
-        return kind
-    raise InputError(
-        f"model: {str(path)!r} is not accepted; a path that ends in {', '.join(_SUFFIXES)}, a folder of transformers, "
-        "package.module:name or a callable is"
-    )
+def recognise(path: str | Path) -> str | None:
+    """Return the name of the adapter for a model's file or folder, None if there is none.
 
+    The adapters are asked in order, those of other packages last; none of them loads anything. A pickle that no
+    adapter reads is refused.
 
-def kind_of_file(path: Path) -> str | None:
-    """The adapter's name for a file by how it is called, None where there is none; a pickle is refused."""
-    kind = _SUFFIXES.get(path.suffix.lower())
-    if kind is not None:
-        return kind
-    if path.suffix.lower() in _PICKLES or _starts_like_a_pickle(path):
+    Args:
+        path: of a file or a folder
+
+    >>> recognise("lenet5.onnx"), recognise("forest.skops"), recognise("notes.md")
+    ('onnx', 'skops', None)
+    """
+    path = Path(path)
+    kind = options_base.recognise(ADAPTERS, path)
+    if kind is None and (path.suffix.lower() in _PICKLES or _starts_like_a_pickle(path)):
         raise InputError(
             f"model: {path} is a pickle, and to load one is to run whatever code is in it; save the model with "
             f"skops.io.dump(model, '{path.stem}.skops'), or load it in code of your own: python = 'my_module:model'"
         )
-    return None
+    return kind
+
+
+def _load_path(path: str | Path) -> Model:
+    kind = recognise(path)
+    if kind is None:
+        endings = [suffix for kind in ADAPTERS if ADAPTERS.problem(kind) is None for suffix in ADAPTERS[kind].suffixes]
+        raise InputError(
+            f"model: {str(path)!r} is not accepted; a path that ends in {', '.join(endings)}, a folder of transformers "
+            "(config.json), package.module:name or a callable is"
+        )
+    return load(kind, path)
 
 
 def _starts_like_a_pickle(path: Path) -> bool:

@@ -101,7 +101,20 @@ class Model(ABC):
 
 
 class ModelPart(Part):
-    """What a spec says of a model of some kind; each adapter has its own."""
+    """The fields of [model] for one kind of model; each adapter has its own.
+
+    `suffixes` and `recognises` (see `Part`) let `ta.scan(path)` and `testifai init` find the adapter of a file.
+    """
+
+    @classmethod
+    def companions(cls, path: Path, inputs: str) -> dict[str, Path]:
+        """Return the files next to a model that it needs, by field; InputError if one is missing.
+
+        Args:
+            path: of the model
+            inputs: "images", "texts", "pairs" or "table"
+        """
+        return {}
 
     @abstractmethod
     def load(self, folder: Path) -> Model:

@@ -117,6 +117,7 @@ class XgboostPart(ModelPart):
     """Inputs handed to the model at once; default: what is quickest."""
 
     FILES: ClassVar = ("xgboost",)
+    suffixes: ClassVar = (".json", ".ubj")
 
     def load(self, folder: Path) -> Model:
         path = _existing(self.told(folder)["xgboost"])
@@ -140,6 +141,7 @@ class LightgbmPart(ModelPart):
     """Inputs handed to the model at once; default: what is quickest."""
 
     FILES: ClassVar = ("lightgbm",)
+    suffixes: ClassVar = (".txt",)
 
     def load(self, folder: Path) -> Model:
         path = _existing(self.told(folder)["lightgbm"])

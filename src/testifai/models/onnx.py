@@ -234,6 +234,16 @@ class OnnxPart(ImagePart):
     """Of a detector: what its classes are called, in their order."""
 
     FILES: ClassVar = ("onnx", "tokenizer")
+    suffixes: ClassVar = (".onnx",)
+
+    @classmethod
+    def companions(cls, path: Path, inputs: str) -> dict[str, Path]:
+        if inputs not in ("texts", "pairs") or not path.is_file():
+            return {}
+        tokenizer = path.with_name("tokenizer.json")
+        if not tokenizer.is_file():
+            raise InputError(f"model: {path} needs a tokenizer for texts; put its tokenizer.json next to it")
+        return {"tokenizer": tokenizer}
 
     @model_validator(mode="after")
     def _of_images_or_of_texts(self) -> OnnxPart:

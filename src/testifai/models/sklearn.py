@@ -197,6 +197,7 @@ class SkopsPart(ModelPart):
     """Inputs handed to the model at once; default: what is quickest."""
 
     FILES: ClassVar = ("skops",)
+    suffixes: ClassVar = (".skops",)
 
     def load(self, folder: Path) -> Model:
         options = self.told(folder)

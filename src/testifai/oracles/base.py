@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ class Oracle(ABC):
     decides_classes = False  # what it judges is the class that the model decides for
     moves: str | None = None  # what of labels and clean outputs moves along with the image: "boxes"
     score: str | None = None  # the name of its value, where every input has one in 0..1 and 1 is best, such as "f1"
+    # "module:function" that makes a `tensors.TensorJudge` of the oracle. A subclass may judge otherwise, so it does not
+    # inherit this.
+    device: ClassVar[str | None] = None
 
     def fitted(self, labels: Array | None) -> Oracle:
         """The oracle for data with these labels, where that makes a difference."""
