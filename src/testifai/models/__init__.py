@@ -7,6 +7,7 @@ if a spec can name it, the `ModelPart` that says how; and one line in `ADAPTERS`
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from testifai.models.outputs import align_labels, check_outputs
 from testifai.models.preprocess import Guess, PerChannel, Preprocess, Scale, guess
 from testifai.models.python import ForeignModel, PythonModel, is_adapter, is_estimator
 from testifai.models.transformers import PipelineModel, is_pipeline
-from testifai.support import optional_imports, options_base
+from testifai.support import optional_imports
 from testifai.support.options_base import make_part
 from testifai.support.registry import Registry
 
@@ -181,7 +182,7 @@ def recognise(path: str | Path) -> str | None:
     ('onnx', 'skops', None)
     """
     path = Path(path)
-    kind = options_base.recognise(ADAPTERS, path)
+    kind = next((kind for kind, part in _parts() if part.recognises(path)), None)
     if kind is None and (path.suffix.lower() in _PICKLES or _starts_like_a_pickle(path)):
         raise InputError(
             f"model: {path} is a pickle, and to load one is to run whatever code is in it; save the model with "
@@ -190,10 +191,15 @@ def recognise(path: str | Path) -> str | None:
     return kind
 
 
+def _parts() -> Iterator[tuple[str, type[ModelPart]]]:
+    """The adapters that can be imported, one after the other."""
+    return ((kind, ADAPTERS[kind]) for kind in ADAPTERS if ADAPTERS.problem(kind) is None)
+
+
 def _load_path(path: str | Path) -> Model:
     kind = recognise(path)
     if kind is None:
-        endings = [suffix for kind in ADAPTERS if ADAPTERS.problem(kind) is None for suffix in ADAPTERS[kind].suffixes]
+        endings = [suffix for _, part in _parts() for suffix in part.suffixes]
         raise InputError(
             f"model: {str(path)!r} is not accepted; a path that ends in {', '.join(endings)}, a folder of transformers "
             "(config.json), package.module:name or a callable is"

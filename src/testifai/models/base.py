@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from testifai.data.table_columns import Table
 from testifai.errors import InputError
@@ -101,10 +101,20 @@ class Model(ABC):
 
 
 class ModelPart(Part):
-    """The fields of [model] for one kind of model; each adapter has its own.
+    """The fields of [model] for one kind of model; each adapter has its own subclass.
 
-    `suffixes` and `recognises` (see `Part`) let `ta.scan(path)` and `testifai init` find the adapter of a file.
+    An adapter that is to be found by path alone sets `suffixes`, or overrides `recognises`.
     """
+
+    suffixes: ClassVar[tuple[str, ...]] = ()  # lower-case, with the dot
+
+    @classmethod
+    def recognises(cls, path: Path) -> bool:
+        """Return True if this adapter loads the file or folder, judged by its name and at most its first bytes.
+
+        Imports no large library. The file may be at an address, or missing.
+        """
+        return path.suffix.lower() in cls.suffixes
 
     @classmethod
     def companions(cls, path: Path, inputs: str) -> dict[str, Path]:

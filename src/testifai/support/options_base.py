@@ -84,12 +84,6 @@ class Part(Fields):
     FILES: ClassVar[tuple[str, ...]] = ()  # fields that name files or folders; relative paths start at the spec's
     FOLDERS: ClassVar[tuple[str, ...]] = ()  # those of them that may be a folder elsewhere, at an address
     CODE: ClassVar[tuple[str, ...]] = ()  # fields that name code of the user's, "package.module:name"
-    suffixes: ClassVar[tuple[str, ...]] = ()  # of the files that it reads, in lower case, such as ".npz"
-
-    @classmethod
-    def recognises(cls, path: Path) -> bool:
-        """Return True if this kind reads the file or folder at a path; imports nothing large, and is quick."""
-        return path.suffix.lower() in cls.suffixes
 
     def own_code(self) -> dict[str, str]:
         """What loading it imports of the user's code, by the field that names it."""
@@ -144,11 +138,6 @@ def read_part(kinds: Registry, table: RecordLike) -> Any:
         if name not in part.model_fields:
             raise _unknown(kinds, kind, name)
     return part.model_validate(told)
-
-
-def recognise(kinds: Registry, path: Path) -> str | None:
-    """Return the first kind that recognises a file or folder; kinds that cannot be imported are skipped."""
-    return next((kind for kind in kinds if kinds.problem(kind) is None and kinds[kind].recognises(path)), None)
 
 
 def make_part(kinds: Registry, kind: str, source: Any, options: RecordLike) -> Any:
