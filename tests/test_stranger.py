@@ -31,6 +31,8 @@ single = "stranger.strategy:Single"
 [project.entry-points."testifai.models"]
 threshold = "stranger.model:ThresholdPart"
 broken = "stranger.broken:BrokenPart"
+[project.entry-points."testifai.data"]
+grid = "stranger.reader:GridPart"
 [project.entry-points."testifai.oracles"]
 same_side = "stranger.oracle:SameSide"
 [project.entry-points."testifai.measures"]
@@ -118,6 +120,19 @@ class ThresholdPart(ModelPart):
     def load(self, folder):
         return Threshold(self.told(folder)["threshold"], self.contrast or 1.0)
 """,
+    "reader": """
+from typing import ClassVar
+import numpy as np
+from testifai.data import DataPart, from_arrays
+
+class GridPart(DataPart):
+    grid: str
+    FILES: ClassVar = ("grid",)
+    suffixes: ClassVar = (".grid",)
+
+    def load(self, folder):
+        return from_arrays(np.loadtxt(self.told(folder)["grid"]), name="grid")
+""",
     "broken": "import a_module_that_is_not_there",
     "oracle": """
 from testifai.oracles.base import Oracle, Outcome
@@ -203,8 +218,8 @@ quality = { use = "sameness", sample = 12 }
 """
 
 PARTS = {
-    ("surrogate", "overall"), ("strategy", "single"), ("model", "threshold"), ("oracle", "same_side"),
-    ("quality", "sameness"), ("technique", "every_nth"),
+    ("surrogate", "overall"), ("strategy", "single"), ("model", "threshold"), ("data", "grid"),
+    ("oracle", "same_side"), ("quality", "sameness"), ("technique", "every_nth"),
 }  # fmt: skip
 
 
@@ -304,3 +319,15 @@ def test_its_technique_is_chosen_by_name(stranger):
     done, out, err = stranger("-c", code)
     assert done == 0, err
     assert out.split(maxsplit=2) == ["every_nth", "0.5", "[3, 8, 13]\n"]
+
+
+def test_its_data_reader_is_found_by_suffix(stranger):
+    code = (
+        "import pathlib, testifai as ta; pathlib.Path('rows.grid').write_text('1 2\\n3 4\\n'); "
+        "shift = ta.Perturbation('shift', lambda rows, by, rng: rows + by, [0.0, 1.0]); "
+        "run = ta.scan(lambda rows: rows[:, 0], 'rows.grid', ta.Space({'shift': shift}), oracle='consistency'); "
+        "print(run.trials.tolist())"
+    )
+    done, out, err = stranger("-c", code)
+    assert done == 0, err
+    assert out == "[2, 2]\n"

@@ -72,7 +72,7 @@ def write_spec(model: str, data: str, out: Path, told: Told = NOTHING_TOLD) -> F
     if not out.parent.is_dir():
         raise InputError(f"init: the folder {out.parent} does not exist")
     folder = out.resolve().parent
-    kind = datasets.detect(data)
+    kind = datasets.recognise(data)
     told.check(kind, data)
     detector = opened(model, kind, folder) if told.task in (None, DETECTION) else None
     if detector is None and told.task == DETECTION:
