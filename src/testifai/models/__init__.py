@@ -109,16 +109,17 @@ def from_torch(
 
 
 def onnx_as_torch(path: str | Path, output: str | None = None) -> Any:
-    """The graph of an ONNX file as a `torch.nn.Module`, read and run without onnx and onnxruntime.
+    """Return the graph of an ONNX file as a `torch.nn.Module`; needs the extra `torch`, and no onnxruntime.
 
-    It gives the model's scores, or the output that is named, for tensors as the graph wants them, on the device
-    that `.to(device)` takes it to. An InputError names the operators that are not known here, if there are any.
+    The module returns the model's scores, or the named output, for tensors as the graph takes them, on the device
+    that `.to(device)` moves it to. Operators that are not supported raise an InputError that names them.
 
     Args:
         path: of the .onnx file
         output: the output to return; None: the scores
     """
-    optional_imports.load("torch", extra="torch")
+    for library in ("torch", "onnx"):
+        optional_imports.load(library, extra="torch")
     from testifai.models import onnx_torch
 
     return onnx_torch.onnx_as_torch(path, output)

@@ -145,7 +145,8 @@ class OnnxModel(Model):
         """
         if device is None:
             return self
-        optional_imports.load("torch", extra="torch")
+        for library in ("torch", "onnx"):
+            optional_imports.load(library, extra="torch")
         from testifai.models.onnx_torch import OnnxTwin, onnx_as_torch
 
         return OnnxTwin(self, onnx_as_torch(self.path, self.output), device, self.preprocess_for)
