@@ -299,7 +299,6 @@ def test_an_onnx_models_twin_is_the_same_model():
         assert (twin.untold, twin.device.type) == (None, "cpu")
 
 
-@pytest.mark.skipif(not hasattr(models.Model, "on_tensors"), reason="models are not asked about tensors")
 def test_a_twin_on_tensors():
     images = np.asarray(demo_data().inputs[np.arange(100)])
     twin = OnnxModel(demo_model_path(), scale="signed", mean=0.1, std=0.3).placed("cpu")

@@ -13,7 +13,7 @@ from typing import Any
 
 from testifai.data.table_columns import Table
 from testifai.errors import InputError
-from testifai.models.base import Model, ModelPart, Outputs
+from testifai.models.base import DeviceModel, Model, ModelPart, Outputs
 from testifai.models.gradient_boosting import booster
 from testifai.models.outputs import align_labels, check_outputs
 from testifai.models.preprocess import Guess, PerChannel, Preprocess, Scale, guess
@@ -25,6 +25,7 @@ from testifai.support.registry import Registry
 
 __all__ = [
     "ADAPTERS",
+    "DeviceModel",
     "Guess",
     "Model",
     "ModelPart",

@@ -55,7 +55,6 @@ class OnnxModel(Model):
     """
 
     thread_safe = True
-    traces_layers = True
     spares_batch = True
 
     def __init__(
@@ -88,7 +87,6 @@ class OnnxModel(Model):
         nodes = {node.name: node for node in self._session.get_outputs()}
         self.output = find_output(self.name, nodes, output)
         self.features_output = find_features(self.name, nodes, features, self.output)
-        self.has_features = self.features_output is not None
         shape = nodes[self.output].shape
         last = shape[1] if len(shape) == 2 else None
         self.outputs = kind_of(nodes[self.output].type, last, len(shape))

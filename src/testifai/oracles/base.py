@@ -24,11 +24,13 @@ class Outcome:
 class Oracle(ABC):
     """Judges outputs on perturbed inputs; it changes none of its arguments and keeps nothing between calls.
 
+    An oracle writes `judge`; all else has a default. One with options also writes `describe`.
+
     `expected` are the labels (None where there are none), `clean` what `reference` kept of the outputs on the
     clean inputs (None unless `needs_clean`). All three have one row per input.
     """
 
-    name: str
+    name: str  # by default that of the class
     needs_labels = False
     needs_clean = False
     decides_classes = False  # what it judges is the class that the model decides for
@@ -37,6 +39,11 @@ class Oracle(ABC):
     # "module:function" that makes a `tensors.TensorJudge` of the oracle. A subclass may judge otherwise, so it does not
     # inherit this.
     device: ClassVar[str | None] = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__
 
     def fitted(self, labels: Array | None) -> Oracle:
         """The oracle for data with these labels, where that makes a difference."""

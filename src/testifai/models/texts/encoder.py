@@ -220,7 +220,7 @@ class EncoderModel(TextModel):
     """
 
     outputs = "scores"
-    has_features = True
+    features_output = "features"
     pairs: bool
 
     def __init__(
