@@ -197,7 +197,6 @@ class BayesNet(Surrogate):
     """
 
     name = "bayes_net"
-    wants_trials = True
     plain_only = True
 
     def __init__(self, levels: Sequence[Any] | None = None, seed: int = 0) -> None:
