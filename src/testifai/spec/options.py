@@ -228,7 +228,7 @@ def choose(options: ScanOptions, space: Space, *, parts: bool = False) -> Method
     # A strategy that looks at the half-widths itself needs none.
     by_target = stopping is None and target is not None and not strategy.uses_target
     rule = stopping_rules.resolve("interval", target) if by_target else told
-    return Methods(strategy, surrogate, told, rule, resolved is not None and resolved.takes_scores)
+    return Methods(strategy, surrogate, told, rule, isinstance(resolved, surrogates.PoolingSurrogate))
 
 
 def with_options(
