@@ -9,13 +9,13 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from replay import Grid, replay
 from scipy.special import ndtri
 
 from promises import Promise
 from testifai.gates.strategy import GateStrategy
 from testifai.gates.verdicts import judge
 from testifai.runs.outcomes import Outcomes, visiting_order
-from testifai.session.replay import Grid, replay
 from testifai.spec.parsing import Gate
 from testifai.tomogram import Tomogram
 
