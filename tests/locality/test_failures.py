@@ -9,8 +9,7 @@ import testifai as ta
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.errors import InputError
 from testifai.locality import Local, local
-from testifai.locality.explain import explain
-from testifai.locality.failures import export_failures
+from testifai.locality.explain import explain, export_failures
 from testifai.models.onnx import OnnxModel
 
 # The same perturbation twice draws numbers of its own each time.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import testifai as ta
 from testifai.errors import InputError
-from testifai.locality.sampling import PerClass, allocate, candidate_mask, class_weights, single_ids
+from testifai.locality.measure import PerClass, allocate, candidate_mask, class_weights, single_ids
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.strategies.base import Progress
 

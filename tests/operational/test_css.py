@@ -5,7 +5,7 @@ import pytest
 
 from testifai.errors import InputError
 from testifai.operational.base import Frame, conclude, draw
-from testifai.operational.css import Stratified
+from testifai.operational.random_sampling import Stratified
 
 
 def population(size=4000, seed=0):

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from testifai.errors import InputError
-from testifai.operational.labelling import Classes, read_filled, selection_of, table, write_new
+from testifai.operational.label_file import Classes, read_filled, selection_of, table, write_new
 
 ANIMALS = Classes(("cat", "dog", "frog"))
 HEADER = ["id", "where", "predicted", "confidence", "label", "selection"]

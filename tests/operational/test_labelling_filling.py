@@ -9,7 +9,7 @@ import time
 import pytest
 
 from testifai.errors import InputError
-from testifai.operational.labelling import ChangedError, Classes, Filling
+from testifai.operational.label_file import ChangedError, Classes, Filling
 
 ANIMALS = Classes(("cat", "dog", "=frog"))
 CONTENT = "id,mine,label\n17,x,dog\n3,y,\n5,z,\n"
@@ -85,8 +85,8 @@ def test_a_file_without_rows(path):
 WRITER = """
 import sys
 from pathlib import Path
-from testifai.operational.labelling import Filling
-from testifai.operational.labelling import Classes
+from testifai.operational.label_file import Filling
+from testifai.operational.label_file import Classes
 file = Filling(Path(sys.argv[1]), Classes(("cat", "dog")))
 print("ready", flush=True)
 while True:

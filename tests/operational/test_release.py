@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from testifai.errors import InputError
-from testifai.operational.release import judge, more_labels
+from testifai.operational.answer import judge, more_labels
 from testifai.statistics.intervals import half_widths, wilson
 from testifai.statistics.multiplicity import confidence_each
 

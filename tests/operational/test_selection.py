@@ -9,7 +9,7 @@ import pytest
 from testifai.data import from_arrays
 from testifai.errors import InputError
 from testifai.operational.base import Frame, Sample
-from testifai.operational.labelling import Classes
+from testifai.operational.label_file import Classes
 from testifai.operational.selection import Selection, choose, make_technique, read
 
 RNG = np.random.default_rng(0)

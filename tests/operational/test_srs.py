@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom, hypergeom
 
 from testifai.operational.base import Frame, Sample, conclude, draw
-from testifai.operational.srs import SimpleRandom
+from testifai.operational.random_sampling import SimpleRandom
 
 
 def repeat(technique, failed, tests, repetitions):

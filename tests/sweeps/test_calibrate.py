@@ -61,3 +61,26 @@ def test_it_can_be_continued() -> None:
 def test_mistakes_are_one_line(drops: Any) -> None:
     with pytest.raises(InputError, match="drops"):
         calibrate(model, (ROWS, LABELS), SHIFT, drops)
+
+
+def test_a_table_perturbation_stays_one() -> None:
+    table = calibrate(model, (ROWS, LABELS), "tabular.noise", [0.05, 0.2], points=64)
+    assert table.table and table.columns == ta.perturb.get("tabular.noise").columns
+    tomogram = ta.scan(model, (ROWS, LABELS), ta.Space({"noise": table}), strategy="full")
+    assert np.allclose(tomogram.estimate[1:], [0.95, 0.8], atol=0.04)
+
+
+def test_a_rotation_still_moves_label_maps() -> None:
+    rng = np.random.default_rng(0)
+    bright = rng.random((40, 16, 16)) > 0.7
+    images, maps = np.where(bright, 200, 50).astype(np.uint8), bright.astype(np.uint8)
+
+    def columns(batch: Any) -> Any:  # the darker a column's place, the less it sees: wrong once rows become columns
+        return (batch > 125).astype(np.uint8)
+
+    rotation = ta.perturb.get("classic.rotation")
+    options: dict[str, Any] = {"oracle": {"use": "segmentation", "at_least": 0.8}}
+    table = calibrate(columns, (images, maps), rotation, [0.5], points=16, **options)
+    assert table.shows is rotation.shows and table.move is rotation.move
+    tomogram = ta.scan(columns, (images, maps), ta.Space({"rotation": table}), strategy="full", **options)
+    assert tomogram.estimate[0] == 1.0

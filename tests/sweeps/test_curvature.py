@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from testifai.sweeps import sweep
-from testifai.sweeps.curvature import LEAST, first_levels, local_curvature
+from testifai.sweeps.asap import LEAST, first_levels, local_curvature
 
 from .curves import SYNTHETIC, Curve, measured, needs_measured, truth, wave
 

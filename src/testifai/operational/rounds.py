@@ -20,7 +20,7 @@ from testifai.data.image_files import ImageFiles
 from testifai.errors import InputError
 from testifai.operational import input_previews
 from testifai.operational.input_previews import cells, have_pictures, inputs_path, packed, pictures
-from testifai.operational.labelling import (
+from testifai.operational.label_file import (
     ID,
     LABEL,
     SELECTION,
@@ -31,7 +31,7 @@ from testifai.operational.labelling import (
     table,
     write_new,
 )
-from testifai.operational.selection import SUFFIX, Selection, Standing, data_fingerprint, read
+from testifai.operational.selection import SUFFIX, LabellingProgress, Selection, data_fingerprint, read
 from testifai.support.types import RecordLike
 
 
@@ -65,7 +65,7 @@ class Collected:
         return {example: bool(predicted[example] != label) for example, label in self.labels.items()}
 
     @cached_property
-    def standing(self) -> Standing:
+    def standing(self) -> LabellingProgress:
         """How far the labels reach."""
         return self.selection.replay(self.failed())
 

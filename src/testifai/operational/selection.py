@@ -39,7 +39,7 @@ from testifai.operational.base import (
     needs_of,
     warn_of_doubts,
 )
-from testifai.operational.labelling import Classes
+from testifai.operational.label_file import Classes
 from testifai.spec.options import ScanOptions
 from testifai.support.types import Floats, Record, RecordLike
 
@@ -88,7 +88,7 @@ class Selection:
         predicted = self.classes.text(int(self.frame.predicted[example]))
         return predicted, None if self.confidence is None else float(self.confidence[example])
 
-    def replay(self, failed: Mapping[int, bool]) -> Standing:
+    def replay(self, failed: Mapping[int, bool]) -> LabellingProgress:
         """Draw again with the outcomes that are known; an unknown one ends what can be told."""
         batches: list[Indices] = []
 
@@ -107,7 +107,7 @@ class Selection:
         # A batch is asked for once all earlier ones are answered; what the plan would want later is not known yet.
         ends = np.cumsum([len(batch) for batch in batches])
         asked = batches[: int(np.searchsorted(ends, labelled, side="right")) + 1]
-        return Standing(tuple(asked), sample.first(labelled), len(sample.selected))
+        return LabellingProgress(tuple(asked), sample.first(labelled), len(sample.selected))
 
     def save(self) -> bytes:
         """The selection as an npz file: numbers and text, the same bytes for the same selection."""
@@ -132,7 +132,7 @@ class Selection:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class LabellingProgress:
     """How far the labelling is.
 
     `batches` are the examples that can be asked for by now (the last batch may be partly labelled), `sample` the

@@ -26,6 +26,4 @@ from testifai.sweeps.model import sweep_model
 from testifai.sweeps.probe import SweepBatch
 from testifai.sweeps.result import Sweep, SweepError
 
-__all__ = ["Calibrated", "Measured", "Sweep", "SweepBatch", "SweepError", "calibrate", "sweep", "sweep_model"]
-
-Measured = SweepBatch  # its first name, for code that imports it
+__all__ = ["Calibrated", "Sweep", "SweepBatch", "SweepError", "calibrate", "sweep", "sweep_model"]

@@ -21,7 +21,7 @@ from testifai.statistics import multiplicity
 from testifai.support.batches import Batch
 from testifai.support.types import Array, Bools, Floats
 from testifai.sweeps import asap, level_selection
-from testifai.sweeps.curvature import local_curvature
+from testifai.sweeps.asap import local_curvature
 from testifai.sweeps.result import Points
 
 
