@@ -65,7 +65,8 @@ def test_mistakes_are_one_line(drops: Any) -> None:
 
 def test_a_table_perturbation_stays_one() -> None:
     table = calibrate(model, (ROWS, LABELS), "tabular.noise", [0.05, 0.2], points=64)
-    assert table.table and table.columns == ta.perturb.get("tabular.noise").columns
+    assert table.table
+    assert table.columns == ta.perturb.get("tabular.noise").columns
     tomogram = ta.scan(model, (ROWS, LABELS), ta.Space({"noise": table}), strategy="full")
     assert np.allclose(tomogram.estimate[1:], [0.95, 0.8], atol=0.04)
 

@@ -8,7 +8,7 @@ classes themselves first, in the same order, then whatever else the model may an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -157,6 +157,10 @@ class Rates:
         known = self.rate[~np.isnan(self.rate)]
         ends = f"from {known.min():.3f} to {known.max():.3f}" if known.size else "unknown"
         return f"<Rates of shape {self.rate.shape}, {ends}, with intervals>"
+
+    def at(self, place: Any) -> Rates:
+        """Return the rates and intervals at some place of the arrays."""
+        return Rates(self.rate[place], self.low[place], self.high[place])
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,25 +373,7 @@ class Local:
 
     def as_dict(self) -> Record:
         """Everything as JSON values; `from_dict` reads it back."""
-        single = None
-        if self.sampled is not None:
-            single = {name: getattr(self.sampled, name).tolist() for name in ("ids", "classes", "predicted")}
-            if self.sampled.confidence is not None:
-                single["confidence"] = _nulls(self.sampled.confidence)
-        return {
-            "classes": list(self.classes),
-            "properties": list(self.properties),
-            "severities": [list(one) for one in self.severities],
-            "outputs": list(self.outputs),
-            "confusion": self.confusion.tolist(),
-            "confidence": _nulls(self.confidence),
-            "available": self.available.tolist(),
-            "weights": self.weights.tolist(),
-            "per_class": self.per_class,
-            "among": self.among,
-            "seed": self.seed,
-            "sampled": single,
-        }
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_dict(cls, table: RecordLike) -> Self:
@@ -409,11 +395,6 @@ class Local:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"local robustness: {error!r}; accepted: what as_dict() makes") from None
-
-
-def _nulls(values: Array) -> Any:
-    """(…, …, …) as lists with None where there is no number."""
-    return [[[None if np.isnan(v) else v for v in row] for row in one] for one in values.tolist()]
 
 
 def _counts(confusion: ArrayLike) -> Counts:

@@ -10,38 +10,18 @@ Zou and Donner, Statistics in Medicine 27, 2008).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.statistics.intervals import half_widths, wilson
-from testifai.support.types import Array, Floats
+from testifai.support.types import Floats
+
+if TYPE_CHECKING:
+    from testifai.locality.local import Local
 
 Arms = tuple[Floats, Floats]  # how far down, how far up
-
-
-class CountedInputs(Protocol):
-    """The single inputs behind counts, as in `Sampled`."""
-
-    @property
-    def classes(self) -> NDArray[np.intp]: ...
-
-    @property
-    def predicted(self) -> NDArray[np.int32]: ...
-
-
-class Counted(Protocol):
-    """What of a local table says how far its estimates may be off; `Local` has it."""
-
-    @property
-    def answers(self) -> Floats: ...
-
-    @property
-    def trials(self) -> Array: ...
-
-    @property
-    def sampled(self) -> CountedInputs | None: ...
 
 
 def bounded_arms(mean: Floats, variance: Floats, trials: Floats, confidence: float = 0.95) -> Arms:
@@ -83,7 +63,7 @@ def _cautious(mean: Floats, variance: Floats, trials: Floats, confidence: float)
 
 
 def class_arms(
-    local: Counted, place: int, gradient: Floats, confidence: float = 0.95, arms: Callable[..., Arms] = bounded_arms
+    local: Local, place: int, gradient: Floats, confidence: float = 0.95, arms: Callable[..., Arms] = bounded_arms
 ) -> Arms:
     """Arms that a class's finite trials give to estimates; `gradient` is (estimate, property, severity, output).
 
@@ -132,7 +112,7 @@ def together(arms: Sequence[Arms]) -> Arms:
     return down, up
 
 
-def _own_answers(local: Counted, place: int, used: NDArray[np.intp]) -> NDArray[np.int32] | None:
+def _own_answers(local: Local, place: int, used: NDArray[np.intp]) -> NDArray[np.int32] | None:
     """(input, cell): the answers on the class's inputs, if they are known and all were tried in all the cells."""
     if local.sampled is None:
         return None
