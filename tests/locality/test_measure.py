@@ -1,4 +1,4 @@
-""""""
+"""Tests of locality.measure."""
 
 from __future__ import annotations
 

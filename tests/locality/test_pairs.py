@@ -1,4 +1,4 @@
-""""""
+"""Tests of locality.pairs."""
 
 from __future__ import annotations
 

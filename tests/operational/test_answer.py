@@ -1,4 +1,4 @@
-""""""
+"""Tests of operational.answer."""
 
 from __future__ import annotations
 

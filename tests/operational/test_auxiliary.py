@@ -1,4 +1,4 @@
-""""""
+"""Tests of operational.auxiliary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Tests of operational.input_previews."""
 
 from __future__ import annotations
 

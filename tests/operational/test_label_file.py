@@ -1,4 +1,4 @@
-""""""
+"""Tests of operational.label_file."""
 
 from __future__ import annotations
 

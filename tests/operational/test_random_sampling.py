@@ -1,4 +1,4 @@
-""""""
+"""Tests of operational.random_sampling."""
 
 from __future__ import annotations
 
