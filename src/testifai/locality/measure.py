@@ -22,6 +22,7 @@ from testifai.locality.local import Local, Sampled, class_means, count_answers
 from testifai.oracles import Label, Outcome, confidence
 from testifai.runs import keys
 from testifai.runs.outcomes import Ids, Outcomes, Places, visiting_order
+from testifai.session.assembly import session_of
 from testifai.session.session import Session
 from testifai.session.stored_runs import open_run, reading
 from testifai.space import Space
@@ -246,7 +247,7 @@ def local(
         class_weights(weights, labels, dict(enumerate(names))),
         candidate_mask(len(data.inputs), exclude, inputs),
     )
-    session = Session(
+    session = session_of(
         model, data, space, strategy=sampling, oracle=Confident(), seed=seed, batch_size=batch_size, workers=workers,
         keep=("value", "predicted"),
     )  # fmt: skip
