@@ -20,8 +20,7 @@ from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
 from testifai.locality import summary
 from testifai.locality.compose import Prediction, Setting, compose
-from testifai.locality.local import Local, Rates, Sampled
-from testifai.locality.margins import class_arms, coull_arms, together
+from testifai.locality.local import Local, Rates, Sampled, class_arms, coull_arms, together
 from testifai.locality.summary import Explanation, Rest, Trace, Trend
 from testifai.locality.system import Combine, Expected, values
 from testifai.locality.trends import Mask, Pattern, TrendSearch, counts, search, wrong_answers

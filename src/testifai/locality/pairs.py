@@ -14,8 +14,7 @@ from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
 from testifai.locality.compose import Global, Prediction, Setting, condition_name, read_conditions
-from testifai.locality.local import Local, Rates, Sampled
-from testifai.locality.margins import bounded_arms, shared_variance
+from testifai.locality.local import Local, Rates, Sampled, bounded_arms, shared_variance
 from testifai.locality.measure import known_classes, local
 from testifai.locality.system import SHARES, Combine, Expected, build
 from testifai.space import Space

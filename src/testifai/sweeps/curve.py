@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from testifai.errors import InputError
-from testifai.support.validation import choice, number, whole
+from testifai.errors import InputError, suggest
+from testifai.support.validation import number, whole
 from testifai.sweeps import level_selection
 from testifai.sweeps.asap import NARROWEST, LevelGrid
 from testifai.sweeps.result import Compared, Points, Scale, SweepError, SweepSetting, results
@@ -53,6 +53,13 @@ def check_narrowest(given: Any, curvature: float | str) -> float:
             'leave it out, or set curvature="auto"'
         )
     return number("narrowest", given, above=0, most=1)
+
+
+def check_method(given: Any) -> str:
+    """The name of a method."""
+    if given not in METHODS:
+        raise InputError(f"method: {given!r} is not known; {suggest(given, METHODS)}")
+    return str(given)
 
 
 def check_accuracy(value: Any, level: float) -> float:
@@ -112,7 +119,7 @@ def sweep(
     setting = SweepSetting(
         scale=Scale(ends, ends),
         thresholds=check_thresholds(threshold),
-        method=choice("method", method, METHODS),
+        method=check_method(method),
         curvature=bend,
         bend=bend,
         points=whole("points", points, least=2),

@@ -14,7 +14,7 @@ from testifai.perturb import Perturbation
 from testifai.perturb.registry import resolve
 from testifai.session.assembly import session_of
 from testifai.space import Space
-from testifai.support.validation import choice, number, whole
+from testifai.support.validation import number, whole
 from testifai.sweeps import asap, curve
 from testifai.sweeps import probe as sampled
 from testifai.sweeps.probe import Probe, SweepBatch
@@ -143,7 +143,7 @@ class SweepTask:
         return SweepSetting(
             scale=self.scale,
             thresholds=thresholds,
-            method=choice("method", method, curve.METHODS),
+            method=curve.check_method(method),
             curvature=bend,
             bend=bend if isinstance(bend, str) else bend / self.scale.work[1] ** 2,
             points=whole("points", points, least=2),
