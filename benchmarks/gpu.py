@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 import testifai as ta
 from testifai import perturb
-from testifai.engine.device import Split
+from testifai.engine.device import TimeSplit
 from testifai.engine.plan import Work
 from testifai.models.onnx_torch import onnx_as_torch
 from testifai.models.torch import TorchModel
@@ -221,7 +221,7 @@ class Bench:
 
             made.executor.run(Work(work.configurations, np.arange(8)), made.outcomes, lambda measured: None)
             if profile:
-                split = made.executor.bench.clock = Split(str(self.device))  # type: ignore[attr-defined]
+                split = made.executor.on_device.clock = TimeSplit(str(self.device))  # type: ignore[attr-defined]
             with self.seconds() as taken:
                 made.executor.run(work, made.outcomes, count)
             if profile:
@@ -238,7 +238,7 @@ class Bench:
         return TorchModel(module, version=model_file), pair, AXES[data][: self.options.axes]
 
     def profile(self, name: str, made: Session) -> None:
-        split = made.executor.bench.clock = Split(str(self.device))  # type: ignore[attr-defined]
+        split = made.executor.on_device.clock = TimeSplit(str(self.device))  # type: ignore[attr-defined]
         made.run()
         self.figures[f"{name} split"] = split.seconds
         print(f"{name}: {split} (waiting after every step)", flush=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from testifai.engine.batch_size import BatchSize
 from testifai.engine.plan import Work
 from testifai.engine.subject import Subject
-from testifai.engine.worker_pool import Inquiry, Job, Said, Threads, Workers
+from testifai.engine.worker_pool import Answer, Job, Task, Threads, Workers
 from testifai.runs.outcomes import Outcomes, Places
 from testifai.support.types import Array, Bools
 
@@ -45,7 +45,7 @@ class References:
 
 
 class Executor(Workers):
-    """Runs work and hands over what it measured, batch by batch and in the caller's thread; other inquiries too.
+    """Runs work and hands over what it measured, batch by batch and in the caller's thread; other jobs too.
 
     The outcomes depend on the subject and the work alone, never on batch size, workers or interruptions.
     """
@@ -58,7 +58,7 @@ class Executor(Workers):
     interrupted: Callable[[], bool]  # asked after every batch; where it says yes, `run` raises KeyboardInterrupt
     where: str = ""  # the work is done, in words, for whoever looks on; nothing where that is here
 
-    def hand_on(self, results: Iterable[BatchOutcome], hand_over: Callable[[BatchOutcome], None]) -> None:
+    def stream_results(self, results: Iterable[BatchOutcome], hand_over: Callable[[BatchOutcome], None]) -> None:
         """Hand over results as they come, remembering clean outputs, until an interrupt."""
         for measured in results:
             if measured.reference is not None:
@@ -72,6 +72,6 @@ class Executor(Workers):
         """Measure what is missing of the work. What was handed over before an error or interrupt stays valid."""
 
     def map(
-        self, inquiry: Inquiry[Job, Said], jobs: Iterable[Job], *, alone: bool = False
-    ) -> Generator[Said, None, None]:
-        return Threads(self.workers).map(inquiry, jobs, alone=alone)
+        self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
+    ) -> Generator[Answer, None, None]:
+        return Threads(self.workers).map(job, tasks, alone=alone)

@@ -1,4 +1,4 @@
-"""Who asks a model about jobs of any kind: threads of this process, or actors elsewhere, behind one interface."""
+"""Who asks a model about tasks of any kind: threads of this process, or actors elsewhere, behind one interface."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Protocol, TypeVar
 from testifai.engine.inference import in_order
 from testifai.models.base import Model
 
-Job = TypeVar("Job")
-Said = TypeVar("Said")
-JobIn = TypeVar("JobIn", contravariant=True)
-SaidOut = TypeVar("SaidOut", covariant=True)
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+TaskIn = TypeVar("TaskIn", contravariant=True)
+AnswerOut = TypeVar("AnswerOut", covariant=True)
 
 
-class Inquiry(Protocol[JobIn, SaidOut]):
-    """What is asked of a model, job by job: the answer depends on the job alone, in whatever process it is given.
+class Job(Protocol[TaskIn, AnswerOut]):
+    """What is asked of a model, task by task: the answer depends on the task alone, in whatever process it is given.
 
-    It may be sent to another process, once; jobs and answers are small beside it.
+    It may be sent to another process, once; tasks and answers are small beside it.
     """
 
     @property
@@ -26,17 +26,17 @@ class Inquiry(Protocol[JobIn, SaidOut]):
         """The model that is asked, which may be moved to an accelerator beforehand."""
         ...
 
-    def __call__(self, job: JobIn, /) -> SaidOut: ...
+    def __call__(self, task: TaskIn, /) -> AnswerOut: ...
 
 
 class Workers(ABC):
-    """Somebody who has inquiries answered."""
+    """Somebody who has jobs answered."""
 
     @abstractmethod
     def map(
-        self, inquiry: Inquiry[Job, Said], jobs: Iterable[Job], *, alone: bool = False
-    ) -> Generator[Said, None, None]:
-        """The answers to all jobs, in their order; an error ends it. `alone`: not from several threads at once."""
+        self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
+    ) -> Generator[Answer, None, None]:
+        """The answers to all tasks, in their order; an error ends it. `alone`: not from several threads at once."""
 
     def close(self) -> None:  # noqa: B027  most hold nothing
         """Let go of whatever is held between calls, on this machine and on others; another call may follow."""
@@ -49,6 +49,6 @@ class Threads(Workers):
         self.count = count
 
     def map(
-        self, inquiry: Inquiry[Job, Said], jobs: Iterable[Job], *, alone: bool = False
-    ) -> Generator[Said, None, None]:
-        return in_order(inquiry, jobs, 1 if alone else self.count)
+        self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
+    ) -> Generator[Answer, None, None]:
+        return in_order(job, tasks, 1 if alone else self.count)

@@ -88,7 +88,7 @@ class _Scored:
 
 @dataclass(frozen=True, eq=False)
 class _Scoring:
-    """The inquiry of an assessment: how far a test's inputs are from the clean ones."""
+    """The job of an assessment: how far a test's inputs are from the clean ones."""
 
     subject: Subject
     reference: Reference

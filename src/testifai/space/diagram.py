@@ -24,7 +24,7 @@ from testifai.space.query import (
     And,
     Before,
     Choice,
-    Column,
+    ColumnName,
     Condition,
     Constant,
     Inequality,
@@ -108,7 +108,7 @@ class Diagram:
 
     def _sum(self, left: Any, sign: str, right: Any, negated: bool) -> _Sum:
         """One comparison as one of a sum over the axes."""
-        given = [one for one in (left, right) if isinstance(one, Column)]
+        given = [one for one in (left, right) if isinstance(one, ColumnName)]
         adds = self._adds(given[0].name)
         if len(given) == 2:
             adds = tuple(a - b for a, b in zip(adds, self._adds(given[1].name), strict=True))
@@ -116,7 +116,7 @@ class Diagram:
         values = np.arange(least, most + 1)
         if len(given) == 2:
             found = holds(sign, values, 0)
-        elif isinstance(left, Column):
+        elif isinstance(left, ColumnName):
             found = holds(sign, values, _constant(right))
         else:
             found = holds(sign, _constant(left), values)
@@ -226,7 +226,7 @@ def _decided(sums: Ints) -> Bools:
 def _mentioned(node: Condition, names: Sequence[str]) -> Iterator[int]:
     """The axes that a condition names, from left to right: those it compares are next to each other."""
     if isinstance(node, Inequality):
-        yield from (names.index(one.name) for one in node.operands if isinstance(one, Column) and one.name in names)
+        yield from (names.index(one.name) for one in node.operands if isinstance(one, ColumnName) and one.name in names)
     if isinstance(node, Inequality | Before):
         return
     for part in (node.part,) if isinstance(node, Not) else node.parts:

@@ -15,7 +15,7 @@ from testifai.errors import InputError
 from testifai.space.query import (
     And,
     Before,
-    Column,
+    ColumnName,
     Condition,
     Constant,
     Inequality,
@@ -30,18 +30,18 @@ MOST_AXES = 5  # named by `before`: 326 cases
 
 
 @dataclass(frozen=True)
-class Case:
+class PrecedenceCase:
     """Axes that are on and applied in this order, whatever is applied in between, and what is asked of severities."""
 
     sequence: tuple[str, ...]
     query: Query | None
 
 
-def cases(query: Query | None) -> Iterator[Case]:
+def cases(query: Query | None) -> Iterator[PrecedenceCase]:
     """The cases of a query; one without `before` is the only one."""
     named = [] if query is None else list(dict.fromkeys(_axes(query.tree)))
     if query is None or not named:
-        yield Case((), query)
+        yield PrecedenceCase((), query)
         return
     if len(named) > MOST_AXES:
         raise InputError(
@@ -55,7 +55,7 @@ def cases(query: Query | None) -> Iterator[Case]:
             if left is not False:
                 on = [_compared(name, ">" if name in place else "==") for name in named]
                 tree = And((*on, *(() if left is True else (left,))))
-                yield Case(sequence, Query(query.text, tree, query.names))
+                yield PrecedenceCase(sequence, Query(query.text, tree, query.names))
 
 
 def _holds(place: Mapping[str, int], one: Before) -> bool:
@@ -70,7 +70,7 @@ def _axes(node: Condition) -> Iterator[str]:
 
 def _compared(name: str, sign: str) -> Inequality:
     """That an axis is on, or off."""
-    return Inequality((Column(name), Constant(0)), (sign,))
+    return Inequality((ColumnName(name), Constant(0)), (sign,))
 
 
 def _assigned(node: Condition, holds: Callable[[Before], bool]) -> Condition | bool:

@@ -13,7 +13,7 @@ from testifai.errors import InputError
 from testifai.space import query as queries
 from testifai.space.diagram import Diagram
 from testifai.space.numbering import Ints, Whole, first_ranks, unrank_places
-from testifai.space.precedence import Case, cases
+from testifai.space.precedence import PrecedenceCase, cases
 from testifai.space.query import Query
 from testifai.space.space import ENUMERABLE, Space
 from testifai.support.types import Bools
@@ -114,7 +114,7 @@ class Selection:
 class _Part:
     """The tests of one case: all of a diagram where the order of application says nothing."""
 
-    def __init__(self, space: Space, case: Case) -> None:
+    def __init__(self, space: Space, case: PrecedenceCase) -> None:
         self._space = space
         self._fixed = [space.names.index(name) for name in case.sequence]
         self._diagram = Diagram(case.query, space.names, [axis.severities for axis in space.axes])

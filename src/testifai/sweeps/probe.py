@@ -61,7 +61,7 @@ class _Said:
 
 @dataclass(frozen=True, eq=False)
 class _AtLevels:
-    """The inquiry of a sweep: a model's outcomes where a perturbation has this or that level."""
+    """The job of a sweep: a model's outcomes where a perturbation has this or that level."""
 
     subject: Subject
     perturbation: Perturbation
@@ -106,7 +106,7 @@ class Probe:
     ) -> None:
         self.inputs = len(session.subject.order)
         self._executor, self._needs_clean = session.executor, session.subject.oracle.needs_clean
-        self._inquiry = _AtLevels(session.subject, *_open_ended(perturbation, ends))
+        self._job = _AtLevels(session.subject, *_open_ended(perturbation, ends))
         self._on_batch = on_batch
         self._passed, self._clean = _joined(recorded)
         self._used: dict[float, int] = {}
@@ -157,7 +157,7 @@ class Probe:
 
     def _run(self, jobs: list[_Job]) -> Iterator[_Said]:
         """What becomes of all jobs, in batches, in the order of the jobs."""
-        with closing(self._executor.map(self._inquiry, self._batches(jobs))) as answers:
+        with closing(self._executor.map(self._job, self._batches(jobs))) as answers:
             for said in answers:
                 self._executor.batch_size.note(len(said.rows), said.seconds)
                 yield said

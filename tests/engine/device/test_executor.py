@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 import testifai as ta  # noqa: E402
 from testifai import perturb  # noqa: E402
-from testifai.engine.device import DeviceExecutor, Split  # noqa: E402
+from testifai.engine.device import DeviceExecutor, TimeSplit  # noqa: E402
 from testifai.engine.plan import Work  # noqa: E402
 from testifai.errors import InputError  # noqa: E402
 from testifai.models.torch import TorchModel  # noqa: E402
@@ -296,7 +296,7 @@ def test_draws_follow_the_input_on_a_device_too():
 
 def test_the_split_of_the_time():
     made = session()
-    made.executor.bench.clock = split = Split("cpu")
+    made.executor.on_device.clock = split = TimeSplit("cpu")
     made.run()
     assert all(split.seconds[part] > 0 for part in ("perturb", "infer", "judge", "copy", "record"))
     assert "infer" in str(split)

@@ -11,12 +11,12 @@ import torch
 from testifai.engine.base import BatchOutcome, Executor, References
 from testifai.engine.batch_size import BatchSize, input_bytes
 from testifai.engine.device.inputs import DeviceInputs
-from testifai.engine.device.prefix_tree import DeviceWalk
-from testifai.engine.device.streams import Lane, Returns, out_of_memory
-from testifai.engine.device.subject import Bench
+from testifai.engine.device.prefix_tree import DeviceTreeWalk
+from testifai.engine.device.streams import DeviceStreams, ResultQueue, out_of_memory
+from testifai.engine.device.subject import DeviceSubject
 from testifai.engine.local import CHUNK_BYTES, CHUNK_INPUTS
 from testifai.engine.plan import Node, Piece, Work, most_inputs, prefix_tree
-from testifai.engine.prefix_tree import Trails
+from testifai.engine.prefix_tree import TreePaths
 from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
@@ -32,7 +32,7 @@ class DeviceExecutor(Executor):
     """One device of torch ("cpu" too), fed by the caller's thread.
 
     The outcomes do not depend on batch size or chunks, but for rounding: an accelerator may sum in another order for
-    batches of another size. `bench.clock` may be set to see what the time goes to.
+    batches of another size. `on_device.clock` may be set to see what the time goes to.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class DeviceExecutor(Executor):
         self.subject, self.interrupted = subject, interrupted
         self.workers = 1
         self.references = References(len(subject.order))
-        lane, size = Lane(device), max(1, input_bytes(subject.data))
-        told, free = batch_size or subject.model.batch_size, lane.free_bytes()
+        streams, size = DeviceStreams(device), max(1, input_bytes(subject.data))
+        told, free = batch_size or subject.model.batch_size, streams.free_bytes()
         if free is None:
             self.batch_size = BatchSize(told, size)
             self.chunk = max(1, min(CHUNK_INPUTS, CHUNK_BYTES // size))
@@ -57,19 +57,19 @@ class DeviceExecutor(Executor):
             self.batch_size = BatchSize(told, size, sizes=SIZES, most_bytes=BATCH_BYTES, tries=TRIES)
             # Clean inputs twice, for the next chunk comes meanwhile; a batch for each step, and one that waits.
             self.chunk = max(1, free // (CHUNK_SHARE * size * (len(subject.space.axes) + 3)))
-        self.bench = Bench(subject, lane, precision, self.batch_size)
-        self.inputs = DeviceInputs(subject, lane, size)
-        self._grown: tuple[Ids, Node, Trails] | None = None
+        self.on_device = DeviceSubject(subject, streams, precision, self.batch_size)
+        self.inputs = DeviceInputs(subject, streams, size)
+        self._grown: tuple[Ids, Node, TreePaths] | None = None
 
     def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
         if self.subject.oracle.needs_clean:
             work = work.with_clean()
-        tests, tree, trails = self._tree(work)
+        tests, tree, paths = self._tree(work)
         work = work.among(tests)
         while True:
             try:
-                with closing(self._results(work, tree, trails, outcomes)) as results:
-                    self.hand_on(results, self._timed(hand_over))
+                with closing(self._results(work, tree, paths, outcomes)) as results:
+                    self.stream_results(results, self._timed(hand_over))
                 return
             except (InputError, torch.OutOfMemoryError) as error:
                 if not out_of_memory(error):
@@ -77,7 +77,7 @@ class DeviceExecutor(Executor):
                 # What was handed over is not missing any more: the rest goes on in smaller chunks.
                 self._smaller_chunks(error)
 
-    def _tree(self, work: Work) -> tuple[Ids, Node, Trails]:
+    def _tree(self, work: Work) -> tuple[Ids, Node, TreePaths]:
         """Tests by number, all of the work among them, and how they share their steps.
 
         Rounds of a run are mostly of much the same tests: the tree of those before is kept where it serves.
@@ -87,18 +87,18 @@ class DeviceExecutor(Executor):
         if known is not None and (np.array_equal(known[0], wanted) or (scattered and _mostly(wanted, known[0]))):
             return known
         tree = prefix_tree(self.subject.space, wanted)
-        self._grown = wanted, tree, Trails(tree)
+        self._grown = wanted, tree, TreePaths(tree)
         return self._grown
 
     def _results(
-        self, work: Work, tree: Node, trails: Trails, outcomes: Outcomes
+        self, work: Work, tree: Node, paths: TreePaths, outcomes: Outcomes
     ) -> Generator[BatchOutcome, None, None]:
-        returns = Returns(self.bench.lane)
+        returns = ResultQueue(self.on_device.streams)
         pieces = work.pieces(outcomes, self._chunk_size(work))
         with self.subject.model.answering(), closing(self.inputs.ahead(_needed(pieces))) as chunks:
             try:
                 for piece, chunk in chunks:
-                    walk = DeviceWalk(self, self.bench, work, trails, piece, chunk=chunk, returns=returns)
+                    walk = DeviceTreeWalk(self, self.on_device, work, paths, piece, chunk=chunk, returns=returns)
                     yield from walk.run(tree)
             except Exception:
                 # What was measured before the failure counts.
@@ -119,16 +119,16 @@ class DeviceExecutor(Executor):
 
     def _smaller_chunks(self, error: BaseException) -> None:
         if self.chunk == 1:
-            raise self.bench.too_small(error) from None
+            raise self.on_device.too_small(error) from None
         self.chunk = max(1, min(self.chunk, len(self.subject.order)) // 2)
-        self.bench.lane.release()
-        self.bench.say(
+        self.on_device.streams.release()
+        self.on_device.say(
             f"device: out of memory when perturbing; going on with {self.chunk:,} inputs at a time, or fewer", "chunk"
         )
 
     def _timed(self, hand_over: Callable[[BatchOutcome], None]) -> Callable[[BatchOutcome], None]:
         def timed(measured: BatchOutcome) -> None:
-            with self.bench.clock("record"):
+            with self.on_device.clock("record"):
                 hand_over(measured)
 
         return timed

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from testifai.engine.device.streams import Fetch, Lane
+from testifai.engine.device.streams import DeviceStreams, Fetch
 from testifai.engine.plan import Piece
 from testifai.engine.subject import Subject
 from testifai.runs.outcomes import Places
@@ -30,9 +30,9 @@ class Chunk:
 class DeviceInputs:
     """The inputs of a subject. What was sent to the device once stays there, if there is room for all."""
 
-    def __init__(self, subject: Subject, lane: Lane, bytes_each: int) -> None:
-        self.subject, self.lane = subject, lane
-        free = lane.free_bytes()
+    def __init__(self, subject: Subject, streams: DeviceStreams, bytes_each: int) -> None:
+        self.subject, self.streams = subject, streams
+        free = streams.free_bytes()
         inputs = len(subject.order)
         # The computer's own memory holds them already.
         self._stay = free is not None and inputs * bytes_each <= free // SHARE
@@ -41,25 +41,25 @@ class DeviceInputs:
 
     def chunk(self, places: Places) -> Chunk:
         """The inputs at these places."""
-        subject, lane = self.subject, self.lane
+        subject, streams = self.subject, self.streams
         numbers = subject.order[places]
         labels = None
         if subject.oracle.needs_labels and subject.labels is not None:
             wanted = subject.labels[numbers]
-            labels = lane.up(wanted.astype(np.int64) if wanted.ndim == 1 else wanted)
-        where = lane.up(numbers.astype(np.int64))
+            labels = streams.up(wanted.astype(np.int64) if wanted.ndim == 1 else wanted)
+        where = streams.up(numbers.astype(np.int64))
         return Chunk(self._values(places, where), where, labels)
 
     def _values(self, places: Places, where: Tensor) -> Tensor:
         if not self._stay:
-            return self.lane.up(np.asarray(self.subject.batch(places)))
+            return self.streams.up(np.asarray(self.subject.batch(places)))
         numbers = self.subject.order[places]
         missing = places[~self._there[numbers]]
         if len(missing):
-            batch = self.lane.up(np.asarray(self.subject.batch(missing)))
+            batch = self.streams.up(np.asarray(self.subject.batch(missing)))
             if self._kept is None:
                 self._kept = torch.empty((len(self._there), *batch.shape[1:]), dtype=batch.dtype, device=batch.device)
-            self._kept[self.lane.up(self.subject.order[missing].astype(np.int64))] = batch
+            self._kept[self.streams.up(self.subject.order[missing].astype(np.int64))] = batch
             self._there[self.subject.order[missing]] = True
         assert self._kept is not None
         return self._kept[where]
@@ -78,7 +78,7 @@ class DeviceInputs:
         piece = next(pieces, None)
         if piece is None:
             return None
-        with self.lane.beside() as fetch:
+        with self.streams.beside() as fetch:
             return piece, self.chunk(piece[0]), fetch
 
     @staticmethod

@@ -33,24 +33,24 @@ def no_clock(part: str) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-class Split:
+class TimeSplit:
     """Seconds for each part of the work. It waits for the device after every step, so the whole takes longer.
 
     Set as `clock` of a `DeviceExecutor`.
     """
 
     def __init__(self, device: str) -> None:
-        self.lane = Lane(device)
+        self.streams = DeviceStreams(device)
         self.seconds = dict.fromkeys(PARTS, 0.0)
 
     @contextmanager
     def __call__(self, part: str) -> Iterator[None]:
-        self.lane.wait()
+        self.streams.wait()
         begin = time.perf_counter()
         try:
             yield
         finally:
-            self.lane.wait()
+            self.streams.wait()
             self.seconds[part] += time.perf_counter() - begin
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class Split:
 Fetch = Callable[[Tensor], Tensor]
 
 
-class Lane:
+class DeviceStreams:
     """One device. What is asked of CUDA's streams and events happens at once on the CPU."""
 
     def __init__(self, device: str) -> None:
@@ -153,17 +153,17 @@ AHEAD = 3  # batches that the device has before the first of them is waited for
 Finish = Callable[[list[Array]], Iterable[BatchOutcome]]
 
 
-class Returns:
+class ResultQueue:
     """Batches that the device still works on, in order."""
 
-    def __init__(self, lane: Lane) -> None:
-        self.lane = lane
+    def __init__(self, streams: DeviceStreams) -> None:
+        self.streams = streams
         self._waiting: deque[Callable[[], Iterable[BatchOutcome]]] = deque()
 
     def send(self, tensors: Sequence[Tensor], finish: Finish) -> None:
         """Begin to copy a batch's results back; once they are here, `finish` makes outcomes of them."""
         forms = [(one.dtype, tuple(one.shape)) for one in tensors]
-        arrived = self.lane.down(packed(tensors))
+        arrived = self.streams.down(packed(tensors))
         self._waiting.append(lambda: finish(unpacked(arrived(), forms)))
 
     def finished(self, ahead: int = AHEAD) -> Iterator[BatchOutcome]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from testifai.engine.inference import one_line
 from testifai.engine.ray.cluster import Cluster
 from testifai.engine.ray.jobs import Actor
-from testifai.engine.worker_pool import Inquiry
+from testifai.engine.worker_pool import Job
 from testifai.errors import InputError
 from testifai.support.progress import note
 from testifai.support.version import VERSION
@@ -30,7 +30,7 @@ Task = TypeVar("Task")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ActorRequest:
     """How many actors, and what each asks of its node."""
 
     actors: int | None  # None: as many as fit
@@ -40,7 +40,7 @@ class Wanted:
     def fitting(self, resources: dict[str, float]) -> int:
         """How many actors there will be on a cluster that has all this.
 
-        >>> Wanted(None, cpus=1, gpus=0.5).fitting({"CPU": 8, "GPU": 2})
+        >>> ActorRequest(None, cpus=1, gpus=0.5).fitting({"CPU": 8, "GPU": 2})
         4
         """
         needs = {name: each for name, each in (("CPU", self.cpus), ("GPU", self.gpus)) if each}
@@ -59,26 +59,26 @@ class _Seat:
 
     handle: Any
     about: Any  # the answer to who it is, to come
-    loaded: Any  # that it has the inquiry, to come
+    loaded: Any  # that it has the job, to come
     ready: bool = False
     tasks: dict[Any, Any] = field(default_factory=dict)  # those it has, by the answer to come
 
 
-class Crew:
-    """Has tasks of an inquiry done; what a lost actor had is done again, and every task's answer arrives once."""
+class ActorPool:
+    """Has tasks of a job done; what a lost actor had is done again, and every task's answer arrives once."""
 
-    def __init__(self, cluster: Cluster, wanted: Wanted) -> None:
+    def __init__(self, cluster: Cluster, wanted: ActorRequest) -> None:
         self._cluster, self._ray, self._wanted = cluster, cluster.ray, wanted
         self.size = wanted.fitting(cluster.resources())
         self._kind = self._ray.remote(Actor)
-        self._inquiry: Any = None  # in the object store
+        self._job: Any = None  # in the object store
         self._seats: list[_Seat] = []
         self._losses: dict[int, int] = {}  # of actors, by the task they had
 
-    def load(self, inquiry: Inquiry[Any, Any]) -> None:
-        """Give all actors an inquiry, in place of the one before; the first starts them."""
+    def load(self, job: Job[Any, Any]) -> None:
+        """Give all actors a job, in place of the one before; the first starts them."""
         try:
-            self._inquiry = self._ray.put(inquiry)
+            self._job = self._ray.put(job)
         except Exception as error:  # whatever code of the user's raises when it is pickled
             raise InputError(f"workers: the model or the data cannot be sent to another process: {one_line(error)}; "
                              "an ONNX file, a torch module and functions of a module can") from None  # fmt: skip
@@ -140,7 +140,7 @@ class Crew:
         return _Seat(handle, handle.about.remote(), self._load_into(handle))
 
     def _load_into(self, handle: Any) -> Any:
-        return handle.load.remote(self._inquiry, self._wanted.gpus)
+        return handle.load.remote(self._job, self._wanted.gpus)
 
     def _dismiss(self, seat: _Seat) -> None:
         with suppress(Exception):  # it may be gone, and its cluster too
@@ -172,7 +172,7 @@ class Crew:
                 self._check_same(seat)
                 self._load(seat)
                 return None
-            said = self._ray.get(answer)
+            answers = self._ray.get(answer)
         except self._ray.exceptions.RayTaskError:
             raise
         except self._ray.exceptions.RayError as error:  # the actor, its node, or its answer is lost
@@ -180,7 +180,7 @@ class Crew:
             return None
         task = seat.tasks.pop(answer)
         self._losses.pop(id(task), None)
-        return task, said
+        return task, answers
 
     def _load(self, seat: _Seat) -> None:
         try:

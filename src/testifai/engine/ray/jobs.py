@@ -20,7 +20,7 @@ from testifai.engine.inference import in_order
 from testifai.engine.local import LocalExecutor
 from testifai.engine.plan import Work
 from testifai.engine.subject import Subject
-from testifai.engine.worker_pool import Inquiry
+from testifai.engine.worker_pool import Job
 from testifai.models.base import Model
 from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.support.bits import Bits, pack, unpack
@@ -30,7 +30,7 @@ from testifai.support.version import VERSION
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class TrialTask:
     """Tests and the inputs that each is still to be tried on, all of one block of inputs.
 
     `wanted` is a table (tests × places) as bits, None where every test wants every place. `references` are what the
@@ -44,7 +44,7 @@ class Task:
     references: Array | None = None
 
     @classmethod
-    def of(cls, configurations: Ids, places: Places, table: Bools) -> Task:
+    def of(cls, configurations: Ids, places: Places, table: Bools) -> TrialTask:
         """The task of a table (tests × places), less the inputs that no test wants."""
         some = table.any(axis=0)
         if not some.all():
@@ -81,9 +81,9 @@ class Measured:
     seconds: float
 
     @classmethod
-    def of(cls, task: Task, outcomes: Iterable[BatchOutcome], seconds: float) -> Measured:
+    def of(cls, task: TrialTask, outcomes: Iterable[BatchOutcome], seconds: float) -> Measured:
         """The outcomes of all trials of the task, in any order and any pieces."""
-        rows = _Rows(task)
+        rows = _TrialRows(task)
         passed = np.zeros(rows.trials, bool)
         found = np.zeros(rows.trials, bool)
         kept: dict[str, NDArray[np.float32]] = {}
@@ -103,9 +103,9 @@ class Measured:
         assert found.all(), "an actor measures all of a task or nothing"
         return cls(pack(passed), kept, reference, seconds)
 
-    def outcomes(self, task: Task) -> Iterator[BatchOutcome]:
+    def outcomes(self, task: TrialTask) -> Iterator[BatchOutcome]:
         """Each test's, as they are handed over."""
-        rows = _Rows(task)
+        rows = _TrialRows(task)
         passed = unpack(self.passed, rows.trials)
         for number, configuration in enumerate(task.configurations.tolist()):
             own = slice(rows.starts[number], rows.starts[number] + rows.counts[number])
@@ -114,10 +114,10 @@ class Measured:
             yield BatchOutcome(configuration, rows.places(number), passed[own], kept, reference)
 
 
-class _Rows:
+class _TrialRows:
     """Where the trials of each test of a task lie when they are written one after the other."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: TrialTask) -> None:
         self._all, self._table = task.places, None if task.wanted is None else task.table()
         tests = len(task.configurations)
         self.counts = np.full(tests, len(task.places)) if self._table is None else self._table.sum(axis=1)
@@ -156,7 +156,7 @@ class Measuring:
         threads = threads_of(self.model, self._cpus)
         return LocalExecutor(self.subject, batch_size=self._batch_size, workers=threads)
 
-    def __call__(self, task: Task) -> Measured:
+    def __call__(self, task: TrialTask) -> Measured:
         begin = time.perf_counter()
         known = Outcomes(len(self.subject.order))
         if task.references is not None:
@@ -168,47 +168,47 @@ class Measuring:
 
 
 class Bundled:
-    """Another inquiry's answers to several jobs together, which have a number, and the seconds they took."""
+    """Another job's answers to several tasks together, which have a number, and the seconds they took."""
 
-    def __init__(self, inquiry: Inquiry[Any, Any], threads: int) -> None:
-        self.inquiry, self.threads = inquiry, threads
+    def __init__(self, job: Job[Any, Any], threads: int) -> None:
+        self.job, self.threads = job, threads
 
     @property
     def model(self) -> Model:
-        return self.inquiry.model
+        return self.job.model
 
-    def __call__(self, jobs: tuple[int, list[Any]]) -> tuple[list[Any], float]:
+    def __call__(self, tasks: tuple[int, list[Any]]) -> tuple[list[Any], float]:
         begin = time.perf_counter()
         # Sums of matrix products depend on the number of threads, and an answer must not depend on the node.
         with one_blas_thread():
-            said = list(in_order(self.inquiry, jobs[1], self.threads))
-        return said, time.perf_counter() - begin
+            answers = list(in_order(self.job, tasks[1], self.threads))
+        return answers, time.perf_counter() - begin
 
 
 class Actor:
-    """One worker: told where the driver stands, given an inquiry once, then job after job."""
+    """One worker: told where the driver stands, given a job once, then task after task."""
 
     def __init__(self, folder: str, path: list[str]) -> None:
         # Relative files and modules of the user's are looked for where the driver found them, if that is reachable.
         with suppress(OSError):
             os.chdir(folder)
         sys.path.extend(entry for entry in path if entry not in sys.path)
-        self._inquiry: Inquiry[Any, Any] | None = None
+        self._job: Job[Any, Any] | None = None
 
     def about(self) -> tuple[str, str]:
         """The version that runs here, and the machine's name."""
         return VERSION, socket.gethostname()
 
-    def load(self, inquiry: Inquiry[Any, Any], gpus: float) -> None:
-        """Take an inquiry; its model goes to a GPU where one was asked for and is there."""
+    def load(self, job: Job[Any, Any], gpus: float) -> None:
+        """Take a job; its model goes to a GPU where one was asked for and is there."""
         if gpus:
-            _to_gpu(inquiry.model)
-        self._inquiry = inquiry
+            _to_gpu(job.model)
+        self._job = job
 
-    def do(self, job: Any) -> Any:
-        """The answer to one job."""
-        assert self._inquiry is not None, "an inquiry is loaded first"
-        return self._inquiry(job)
+    def do(self, task: Any) -> Any:
+        """The answer to one task."""
+        assert self._job is not None, "a job is loaded first"
+        return self._job(task)
 
 
 def _to_gpu(model: Model) -> None:

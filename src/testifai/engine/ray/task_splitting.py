@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from testifai.engine.plan import Work
-from testifai.engine.ray.jobs import Task
+from testifai.engine.ray.jobs import TrialTask
 from testifai.runs.outcomes import Outcomes, Places
 from testifai.space import Space
 from testifai.support.types import Bools
@@ -14,7 +14,7 @@ FEWEST_INPUTS = 128  # for each test of a task: arrays too small to be worth a c
 MOST_CELLS = 32 << 20  # of the table of a block
 
 
-class Cutting:
+class TaskSplitter:
     """What is missing of some work, task by task, each as large as is asked for when it is cut.
 
     Inputs are cut first, since all tests then share what is done to a block of them; where the tests of the smallest
@@ -41,7 +41,7 @@ class Cutting:
         of_block = self._ends[-1] - self._done() if self._row < len(self._ends) else 0
         return int(of_block + self._of_an_input * (len(self._inputs) - self._cut))
 
-    def next(self, trials: int) -> Task | None:
+    def next(self, trials: int) -> TrialTask | None:
         """A task of about so many trials; None where nothing is left."""
         while self._row == len(self._ends) or self._ends[-1] == self._done():
             if self._cut == len(self._inputs):
@@ -53,7 +53,7 @@ class Cutting:
         end = len(self._ends) if everything else int(np.searchsorted(self._ends, done + trials)) + 1
         self._row = end
         rows = begin + np.flatnonzero(self._table[begin:end].any(axis=1))
-        return Task.of(self._work.configurations[rows], self._block, self._table[rows])
+        return TrialTask.of(self._work.configurations[rows], self._block, self._table[rows])
 
     def _done(self) -> int:
         return int(self._ends[self._row - 1]) if self._row else 0
@@ -70,7 +70,7 @@ class Cutting:
         self._row = 0
 
 
-class Pace:
+class TaskPace:
     """How many trials make a task that lasts about a second, from how long earlier ones took.
 
     Towards the end tasks become smaller, so that all actors end together.
