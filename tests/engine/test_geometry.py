@@ -89,10 +89,13 @@ def dimmed(images):
 
 
 def test_a_box_of_which_less_than_half_is_left_may_be_found_or_not():
-    def right(outlines, by, rng, size):
-        return [[corners + np.array([by, 0]) for corners in image] for image in outlines]
+    class Right:
+        def outlines(self, outlines, by, rng, size):
+            return [[corners + np.array([by, 0]) for corners in image] for image in outlines]
 
-    rightwards = ta.Perturbation("right", lambda images, by, rng: np.roll(images, by, axis=2), [0, 40, 55], move=right)
+    rightwards = ta.Perturbation(
+        "right", lambda images, by, rng: np.roll(images, by, axis=2), [0, 40, 55], shows=Right()
+    )
     boxes = pack([np.array([[80, 10, 120, 50, 1, 2], [60, 10, 80, 50, 1, 1], [130, 10, 150, 20, 1, 0]])], 4)
 
     def moved(*severities):

@@ -75,7 +75,7 @@ def test_composites_take_a_side():
 
 @pytest.mark.parametrize("side", ["left", None, 1, ("first",)])
 def test_other_sides_are_refused(side):
-    with pytest.raises(InputError, match=r"^side: .* is not accepted; accepted: first, second, both$"):
+    with pytest.raises(InputError, match=r"^side: must be one of first, second, both"):
         TYPO.apply(PAIRS, 1, side=side)
 
 

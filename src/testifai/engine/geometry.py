@@ -31,12 +31,12 @@ class Movement:
     occurrence: int = 0
     level: float | None = None
 
-    def outlines(self, given: list[list[Outline]], size: tuple[int, int], numbers: NDArray[np.intp]) -> Any:
+    def outlines(
+        self, given: list[list[Outline]], size: tuple[int, int], numbers: NDArray[np.intp]
+    ) -> list[list[Outline]]:
         """Where outlines on images of this size are after it."""
         key: Record = {"seed": self.seed, "indices": numbers, "occurrence": self.occurrence}
-        if self.level is None:
-            return self.perturbation.apply_outlines(given, self.severity, size, **key)
-        return self.perturbation.apply_outlines_level(given, self.level, size, **key)
+        return self.perturbation.apply_outlines(given, self.severity, size, level=self.level, **key)
 
     def places(self, size: tuple[int, int], numbers: NDArray[np.intp]) -> Iterator[Places]:
         """Of images of this size, one after the other, the place that each pixel shows after it."""

@@ -5,21 +5,23 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.perturb.base import Boxes, Move, Perturbation, Shows
+from testifai.perturb.base import Options, Parameter, Perturbation
 from testifai.perturb.registry import perturbation
-from testifai.perturb.smooth import Smooth
 from testifai.perturb.validation import is_tensor
 
+Images: TypeAlias = Any  # an array or a tensor
+Layer: TypeAlias = Any  # the same of one number per pixel, (N, H, W)
+Draws: TypeAlias = Any  # an `Rng`, whose fields are of the kind of the images
 # The longest shorter side, in pixels, on which blurs that grow with the image are worked out.
 MOST = 512
 
 
-def coarsely(ops: ModuleType, images: Any, change: Callable[[Any], Any]) -> Any:
+def coarsely(ops: ModuleType, images: Images, change: Callable[[Images], Images]) -> Images:
     """change(images), on images shrunk such that the shorter side is at most MOST, and enlarged again."""
     height, width, _ = ops.image_shape(images)
     shrink = MOST / min(height, width)
@@ -31,7 +33,7 @@ def coarsely(ops: ModuleType, images: Any, change: Callable[[Any], Any]) -> Any:
 
 # A formula is f(ops, images, parameter, rng) -> images: `ops` are the primitives for this kind of array, images
 # are uint8 of shape (N, H, W, C) with one or three channels.
-Formula = Callable[[ModuleType, Any, Any, Any], Any]
+Formula = Callable[[ModuleType, Images, Parameter, Draws], Images]
 
 # Numbers of a batch handed to a formula at once: few enough for its float copies to stay in the cache.
 SLAB = 2**18
@@ -42,38 +44,25 @@ GROUPED = 2**22
 
 
 def image_perturbation(
-    name: str,
-    severities: Sequence[Any],
-    *,
-    boxes: Boxes | None = None,
-    growing: bool = True,
-    levels: tuple[float, float] | None = None,
-    move: Move | None = None,
-    shows: Shows | None = None,
-    slab: int = SLAB,
-    smooth: Smooth | None = None,
+    name: str, severities: Sequence[Parameter], *, slab: int = SLAB, **options: Unpack[Options]
 ) -> Callable[[Formula], Perturbation]:
     """Register a formula f(ops, images, parameter, rng) as a perturbation of images.
 
     The formula sees uint8 images (N, H, W, C); grey images without a channel axis and float images in 0..1 are
-    converted before and back after it. `slab` is the most numbers to work on at once, `smooth`
-    the formula without rounding.
+    converted before and back after it. `slab` is the most numbers to work on at once.
     """
 
     def register(formula: Formula) -> Perturbation:
         @functools.wraps(formula)
-        def function(batch: Any, parameter: Any, rng: Any) -> Any:
+        def function(batch: Images, parameter: Parameter, rng: Draws) -> Images:
             return _run(formula, batch, parameter, rng, slab)
 
-        return perturbation(
-            name, severities, boxes=boxes, growing=growing, levels=levels, tensors=True, move=move, shows=shows,
-            smooth=smooth,
-        )(function)  # fmt: skip
+        return perturbation(name, severities, tensors=True, **options)(function)
 
     return register
 
 
-def primitives(batch: Any) -> ModuleType:
+def primitives(batch: Images) -> ModuleType:
     """The module of primitive operations for this kind of array."""
     if is_tensor(batch):
         from testifai.perturb import ops_torch
@@ -84,7 +73,7 @@ def primitives(batch: Any) -> ModuleType:
     return ops
 
 
-def _run(formula: Formula, batch: Any, parameter: Any, rng: Any, slab: int) -> Any:
+def _run(formula: Formula, batch: Images, parameter: Parameter, rng: Draws, slab: int) -> Images:
     ops, tensor = primitives(batch), is_tensor(batch)
     if tensor and batch.is_floating_point():
         return _run(formula, _bytes(batch), parameter, rng, slab).to(batch.dtype) / 255
@@ -103,11 +92,11 @@ def _run(formula: Formula, batch: Any, parameter: Any, rng: Any, slab: int) -> A
     return changed.reshape(batch.shape)
 
 
-def _contiguous(images: Any) -> Any:
+def _contiguous(images: Images) -> Images:
     return images.contiguous() if is_tensor(images) else np.ascontiguousarray(images)
 
 
-def _bytes(batch: Any) -> Any:
+def _bytes(batch: Images) -> Images:
     """Float images in 0..1 as 8-bit images."""
     low, high = float(batch.min()), float(batch.max())
     # A NaN fails this test too.

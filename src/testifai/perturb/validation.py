@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from testifai.errors import InputError
-from testifai.support.batches import SIDES, Side, are_images, are_pairs
+from testifai.support.batches import are_images, are_pairs
 from testifai.support.types import Floats
-from testifai.support.validation import whole
 
 
 def check_batch(batch: Any) -> int:
@@ -31,18 +30,6 @@ def check_batch(batch: Any) -> int:
     if 0 in shape:
         raise InputError("batch: it holds no inputs; at least one is needed")
     return len(batch)
-
-
-def check_side(side: Side) -> Side:
-    """Which text of a pair is meant, or an InputError."""
-    if side not in SIDES:
-        raise InputError(f"side: {side!r} is not accepted; accepted: {', '.join(SIDES)}")
-    return side
-
-
-def check_seed(seed: int) -> int:
-    """The seed as a plain int, or an InputError."""
-    return whole("seed", seed)
 
 
 def check_indices(indices: Any, count: int) -> Any:

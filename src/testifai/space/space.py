@@ -462,7 +462,7 @@ class Space:
             for axis in description["axes"]:
                 perturbation = described(axis["perturbation"], axis["severities"], axis["parameters"])
                 if "columns" in axis:
-                    perturbation = replace(perturbation, columns=tuple(axis["columns"]))
+                    perturbation = replace(perturbation, table=tuple(axis["columns"]))
                 axes[axis["name"]] = (perturbation, axis["levels"] or axis["severities"])
             flag, cap = description["order_sensitive"], description.get("max_order")
             return cls(axes, order_sensitive=flag, max_order=cap)

@@ -98,7 +98,7 @@ class DeviceExecutor(Executor):
         with self.subject.model.answering(), closing(self.inputs.ahead(_needed(pieces))) as chunks:
             try:
                 for piece, chunk in chunks:
-                    walk = DeviceTreeWalk(self, self.on_device, work, paths, piece, chunk=chunk, returns=returns)
+                    walk = DeviceTreeWalk(self, self.on_device, work, paths, piece, chunk=chunk, results=returns)
                     yield from walk.run(tree)
             except Exception:
                 # What was measured before the failure counts.

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import logging
 from functools import cache
-from typing import Any
+from types import ModuleType
 
 import torch
+from torch import Tensor
 
 log = logging.getLogger(__name__)
 
 
-def kernels_for(tensor: Any) -> Any:
+def kernels_for(tensor: Tensor) -> ModuleType | None:
     """The module of kernels for a tensor on a card; None elsewhere, and where Triton cannot build them."""
     return _kernels() if tensor.device.type == "cuda" else None
 
 
 @cache
-def _kernels() -> Any:
+def _kernels() -> ModuleType | None:
     try:
         from testifai.perturb.ops_torch import kernels
 

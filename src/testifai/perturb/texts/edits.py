@@ -18,9 +18,10 @@ from testifai.perturb.base import Perturbation, second
 from testifai.perturb.registry import resolve
 from testifai.perturb.rng import Rng
 from testifai.perturb.texts.tokens import Place, shadow_of
-from testifai.perturb.validation import check_batch, check_indices, check_seed, check_side
-from testifai.support.batches import Batch, Side, are_pairs
+from testifai.perturb.validation import check_batch, check_indices
+from testifai.support.batches import SIDES, Batch, Side, are_pairs
 from testifai.support.types import Array
+from testifai.support.validation import choice, whole
 
 # More edits than this would need more draws than come in one piece for all texts at once (two per edit, of FEW).
 MOST = 8
@@ -187,8 +188,8 @@ def edits(
     key = (severity, numbers, occurrence)
     number = subject.severities[severity] if severity else 0
     plans = []
-    for name, given in _parts(subject.name, texts, check_side(side)):
-        rng = Rng(check_seed(seed), name, *key)
+    for name, given in _parts(subject.name, texts, choice("side", side, SIDES)):
+        rng = Rng(whole("seed", seed), name, *key)
         plans.append(subject.function.plan(given, number, rng) if severity else iter([[]] * len(given)))
     made = tuple(tuple(edits) for row in zip(*plans, strict=True) for edits in row)
     return Edits(subject.name, number, made, len(plans))

@@ -208,7 +208,7 @@ def synonym_places(text: str, shadow: str) -> list[Place]:
 def to_synonym(text: str, shadow: str, place: Place, draw: float) -> str:
     """A synonym, with the word's capital.
 
-    >>> change("Car sales", "Car sales", (0, 3), 0.3)
+    >>> to_synonym("Car sales", "Car sales", (0, 3), 0.3)
     'Automobile'
     """
     old = text[place[0] : place[1]]
