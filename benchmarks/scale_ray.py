@@ -28,8 +28,7 @@ import numpy as np
 import testifai as ta
 from testifai.engine.plan import Work
 from testifai.engine.ray import executor as on_ray
-from testifai.engine.ray.jobs import Measured
-from testifai.engine.ray.task_splitting import TaskPace, TaskSplitter
+from testifai.engine.ray.jobs import Measured, TaskPace, TaskSplitter
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import Store
 from testifai.session.session import SAVE_EVERY

@@ -7,7 +7,7 @@ import pytest
 
 import testifai as ta
 from testifai.data.annotations import ious, pack
-from testifai.engine.geometry import Movement, move_boxes
+from testifai.engine.subject import Movement, move_boxes
 from testifai.errors import InputError
 from testifai.perturb.geometric import affine_perturbation
 from testifai.perturb.registry import _registered

@@ -57,7 +57,7 @@ def test_the_suite_has_the_twelve_published_conditions_at_five_levels():
     for name in names("cure"):
         assert len(get(name).severities) == 6
         assert get(name).summary.endswith(".")
-        assert get(name).boxes is None
+        assert not get(name).moves
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)

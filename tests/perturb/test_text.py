@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from testifai.errors import InputError
 from testifai.perturb import get
 from testifai.perturb.text import KINDS, edits
-from testifai.perturb.texts.tokens import protected
+from testifai.perturb.texts.edits import protected
 from testifai.testing import check_perturbation
 
 NAMES = [f"text.{kind}" for kind in KINDS]

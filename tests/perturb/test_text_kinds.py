@@ -15,8 +15,7 @@ from testifai.perturb.text import edits
 from testifai.perturb.texts import characters, words
 from testifai.perturb.texts import words as contractions
 from testifai.perturb.texts import words as synonyms
-from testifai.perturb.texts.edits import pick
-from testifai.perturb.texts.tokens import shadow_of
+from testifai.perturb.texts.edits import pick, shadow_of
 
 MANY = 400
 

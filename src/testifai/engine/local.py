@@ -15,8 +15,7 @@ from contextlib import closing, contextmanager
 
 import numpy as np
 
-from testifai.engine.base import BatchOutcome, Executor, References
-from testifai.engine.batch_size import BatchSize, default_workers, input_bytes
+from testifai.engine.base import BatchOutcome, BatchSize, Executor, References, default_workers, input_bytes
 from testifai.engine.plan import Node, Work, most_inputs, prefix_tree
 from testifai.engine.prefix_tree import ArrayTreeWalk, TreePaths
 from testifai.engine.subject import Subject

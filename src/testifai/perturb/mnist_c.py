@@ -141,9 +141,7 @@ def fog(ops: ModuleType, images: Images, amount_decay: tuple[float, float], rng:
     ],
     growing=False,
 )
-def spatter(
-    ops: ModuleType, images: Images, parameters: tuple[float, ...], rng: Draws
-) -> Images:
+def spatter(ops: ModuleType, images: Images, parameters: tuple[float, ...], rng: Draws) -> Images:
     """Splash dark grey mud where smooth noise is high; (mean, deviation, smoothing, threshold, soft edge)."""
     mean, deviation, smoothing, threshold, softness = parameters
     height, width, _ = ops.image_shape(images)

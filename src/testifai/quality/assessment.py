@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.engine.base import Workers
 from testifai.engine.subject import Subject
-from testifai.engine.worker_pool import Workers
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.quality import resolve

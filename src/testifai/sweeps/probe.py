@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.geometry import Movement
-from testifai.engine.subject import Subject
+from testifai.engine.subject import Movement, Subject
 from testifai.models.base import Model
 from testifai.perturb import Perturbation
 from testifai.session.session import Session

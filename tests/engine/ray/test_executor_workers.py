@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from testifai.engine.backend import hire
+from testifai.engine.base import Threads
 from testifai.engine.ray.executor import RayWorkers
 from testifai.engine.ray.jobs import Bundled
-from testifai.engine.worker_pool import Threads
 from testifai.errors import InputError
 from testifai.models import wrap
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from testifai.engine.base import BatchOutcome
 from testifai.engine.plan import Work
-from testifai.engine.ray.jobs import Measured, TrialTask
-from testifai.engine.ray.task_splitting import FEWEST_INPUTS, TaskPace, TaskSplitter
+from testifai.engine.ray.jobs import FEWEST_INPUTS, Measured, TaskPace, TaskSplitter, TrialTask
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space

@@ -12,8 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from testifai.perturb.ops_torch.kernel_dispatch import kernels_for  # noqa: E402
 from testifai.perturb.ops_torch.rng import TensorRng  # noqa: E402
+from testifai.perturb.ops_torch.values import kernels_for  # noqa: E402
 
 WORDS = """
 import torch

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from testifai.engine.base import BatchOutcome, Executor
-from testifai.engine.batch_size import BatchSize
+from testifai.engine.base import BatchOutcome, BatchSize, Executor
 from testifai.engine.device.streams import Clock, DeviceStreams, no_clock, out_of_memory
 from testifai.engine.inference import blamed, one_line
 from testifai.engine.prefix_tree import ArrayJudge, by_configuration

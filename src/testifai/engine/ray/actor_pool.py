@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from testifai.engine.base import Job
 from testifai.engine.inference import one_line
 from testifai.engine.ray.cluster import Cluster
 from testifai.engine.ray.jobs import Actor
-from testifai.engine.worker_pool import Job
 from testifai.errors import InputError
 from testifai.support.progress import note
 from testifai.support.version import VERSION

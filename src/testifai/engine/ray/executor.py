@@ -11,16 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from testifai.engine.base import BatchOutcome, Executor
-from testifai.engine.batch_size import default_workers
+from testifai.engine.base import Answer, BatchOutcome, Executor, Job, Task, Workers, default_workers
 from testifai.engine.local import LocalExecutor
 from testifai.engine.plan import Work
 from testifai.engine.ray.actor_pool import ActorPool, ActorRequest
 from testifai.engine.ray.cluster import Cluster
-from testifai.engine.ray.jobs import Bundled, Measuring, TrialTask, threads_of
-from testifai.engine.ray.task_splitting import TaskPace, TaskSplitter
+from testifai.engine.ray.jobs import Bundled, Measuring, TaskPace, TaskSplitter, TrialTask, threads_of
 from testifai.engine.subject import Subject
-from testifai.engine.worker_pool import Answer, Job, Task, Workers
 from testifai.runs.outcomes import Outcomes
 from testifai.support import validation
 

@@ -19,8 +19,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from testifai.perturb.ops.filters import _WIDEST, _bell, _half_gaussian
-from testifai.perturb.ops_torch.kernel_dispatch import kernels_for
-from testifai.perturb.ops_torch.values import Images, constant, image_shape
+from testifai.perturb.ops_torch.values import Images, constant, image_shape, kernels_for
 from testifai.support.types import Floats
 from testifai.support.validation import choice, number
 

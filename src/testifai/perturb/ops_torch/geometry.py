@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn.functional import grid_sample, interpolate, pad
 
 from testifai.perturb.ops.geometry import about_centre, box_edges, box_shown, fronts
-from testifai.perturb.ops_torch.kernel_dispatch import kernels_for
-from testifai.perturb.ops_torch.values import constant
+from testifai.perturb.ops_torch.values import constant, kernels_for
 
 KEPT = 1 << 16  # places up to which they are kept: for small images, to launch their making takes longest
 

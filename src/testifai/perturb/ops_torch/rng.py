@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from testifai.errors import InputError
-from testifai.perturb.ops_torch.kernel_dispatch import kernels_for
+from testifai.perturb.ops_torch.values import kernels_for
 from testifai.perturb.rng import FEW, Rng, Size, check_rates
 
 _MASK = 0xFFFFFFFF

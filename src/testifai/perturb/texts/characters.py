@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from testifai.perturb.texts.edits import Kind
-from testifai.perturb.texts.tokens import Place, clusters, words
+from testifai.perturb.texts.edits import Kind, Place, clusters, words
 
 # Pairs that Unicode's list of confusable characters (Technical Standard 39) maps to one form.
 HOMOGLYPHS = str.maketrans(

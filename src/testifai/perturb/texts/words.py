@@ -10,8 +10,7 @@ from importlib.resources import files
 from itertools import groupby
 from operator import itemgetter
 
-from testifai.perturb.texts.edits import Kind
-from testifai.perturb.texts.tokens import WORD, Place, in_case_of
+from testifai.perturb.texts.edits import WORD, Kind, Place, in_case_of
 
 FILLERS = ("actually", "basically", "really", "just", "honestly", "kind of", "you know", "well", "like", "um")
 # The start of a word with another word or number before it, and only a gap between them.
