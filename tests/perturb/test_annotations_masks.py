@@ -76,7 +76,7 @@ def test_labels_are_where_the_moved_picture_shows_them(name, severity):
     assert all(agree(masks, pictures[label], label) >= 0.9 for label in (1, 2, 3))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(MOVING), st.integers(1, 5)), min_size=2, max_size=3), st.integers(0, 10**6))
 def test_labels_go_through_composites_in_order(steps, seed):
     masks, pictures = moved(steps, seed, images=1)

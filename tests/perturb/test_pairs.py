@@ -106,7 +106,7 @@ def write(text: str, made) -> str:
 
 
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=6), st.sampled_from(sorted(KINDS)), st.integers(1, 5))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 def test_any_pairs_are_changed_as_their_texts_alone_are(pairs, kind, severity):
     subject = get(f"text.{kind}")
     indices = 7 * np.arange(len(pairs)) + 3

@@ -66,7 +66,7 @@ def brute(space, text):
     return np.flatnonzero(np.broadcast_to(holds, space.shape).reshape(-1))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(asked())
 def test_a_selection_is_what_the_query_holds_for(case):
     space, text = case
@@ -79,7 +79,7 @@ def test_a_selection_is_what_the_query_holds_for(case):
     assert set(drawn.tolist()) <= set(expected.tolist())
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(asked())
 def test_conditional_counts_are_those_of_the_tests(case):
     space, text = case

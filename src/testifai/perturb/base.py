@@ -71,10 +71,10 @@ class _Call:
     severity: int
     where: str  # in errors
     seed: int
-    indices: NDArray[np.integer[Any]]
+    indices: NDArray[np.integer]
     occurrence: int
 
-    def rng(self, name: str, batch: object = None) -> Rng:
+    def rng(self, name: str, batch: Any = None) -> Rng:
         if is_tensor(batch):
             from testifai.perturb.ops_torch.rng import TensorRng
 

@@ -6,9 +6,10 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from testifai.perturb import ops as array_ops
 from testifai.perturb.annotations import Corners, Places, Size
@@ -22,7 +23,7 @@ __all__ = ["AffineChoice", "about_centre", "affine_perturbation", "displacement_
 
 # 2×3 matrices that take a pixel (x, y) of the result to the place it shows, and each image's choice among them
 # (None: the one there is).
-AffineChoice = tuple[ArrayLike, NDArray[np.integer] | None]
+AffineChoice = tuple[Any, NDArray[np.integer] | None]
 # An affine plan is f(parameter, rng, height, width) -> AffineChoice.
 AffinePlan = Callable[[Parameter, Draws, int, int], AffineChoice]
 # A displacement plan is f(ops, parameter, rng, height, width) -> (dx, dy): layers; pixel (x, y) of the result shows

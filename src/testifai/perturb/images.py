@@ -57,7 +57,8 @@ def image_perturbation(
         def function(batch: Images, parameter: Parameter, rng: Draws) -> Images:
             return _run(formula, batch, parameter, rng, slab)
 
-        return perturbation(name, severities, tensors=True, **options)(function)
+        fields: Options = {**options, "tensors": True}
+        return perturbation(name, severities, **fields)(function)
 
     return register
 

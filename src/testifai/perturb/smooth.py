@@ -8,14 +8,15 @@ white; whoever runs it does that. `images` and `parameter` are numbers of some k
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from testifai.errors import InputError
 from testifai.support.types import Floats
 
-Smooth = Callable[[Any, Any, Any], Any]
+Term: TypeAlias = Any  # numbers of some kind with +, − and ×: arrays, or nodes of a graph
+Smooth = Callable[[Any, Term, Term], Term]
 
 
 class OnArrays:
@@ -32,24 +33,24 @@ class OnArrays:
         return np.asarray(images.mean(axis=(1, 2), keepdims=True))
 
 
-def times(ops: Any, images: Any, factor: Any) -> Any:
+def times(ops: Any, images: Term, factor: Term) -> Term:
     """Every level times a factor."""
     return images * factor
 
 
-def plus(ops: Any, images: Any, levels: Any) -> Any:
+def plus(ops: Any, images: Term, levels: Term) -> Term:
     """Every level plus a number of levels."""
     return images + levels
 
 
-def brighter(ops: Any, images: Any, share: Any) -> Any:
+def brighter(ops: Any, images: Term, share: Term) -> Term:
     """Every level plus a share of white: what adding to V of hue, saturation and value is for grey images."""
     if ops.image_shape(images)[2] != 1:
         raise InputError("is a sum for grey images alone; in colour, deeptest.brightness is one")
     return images + share * 255.0
 
 
-def stretched(ops: Any, images: Any, factor: Any) -> Any:
+def stretched(ops: Any, images: Term, factor: Term) -> Term:
     """Differences from each channel's mean times a factor."""
     means = ops.channel_means(images)
     return (images - means) * factor + means

@@ -36,7 +36,7 @@ def record(tasks: list[TrialTask], outcomes: Outcomes) -> None:
             outcomes.record(configuration, places, np.ones(len(places), bool))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(
     st.lists(st.integers(0, SPACE.size - 1), unique=True, min_size=1, max_size=30),
     st.integers(1, 5000),
@@ -102,7 +102,7 @@ def test_a_task_lasts_about_a_second_and_less_towards_the_end():
     assert pace.trials(10**6, 4) == pytest.approx(100, rel=0.01)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 30), st.booleans())
 def test_outcomes_come_back_as_they_were_measured(seed, tests, inputs, complete):
     random = np.random.default_rng(seed)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -376,7 +377,7 @@ def _planes(values: Tensor) -> Tensor:
 def _products(planes: Tensor, terms: Iterable[tuple[Matrix, Matrix]]) -> Tensor:
     """The sum over terms of (matrix of rows) · plane · (matrix of columns)ᵀ."""
     height, width = planes.shape[0], planes.shape[3]
-    total: Tensor | None = None
+    total: Any = None
     for rows, columns in terms:
         part = (constant(rows, planes.device) @ planes.reshape(height, -1)).reshape(-1, width)
         transposed = constant(columns, planes.device).T

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from functools import cache, lru_cache
 from types import ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -35,8 +36,8 @@ def _kernels() -> ModuleType | None:
     return kernels
 
 
-Images = Tensor  # of uint8
-Number = Tensor | Array | float
+Images: TypeAlias = Any  # a Tensor of uint8
+Number: TypeAlias = Any  # a Tensor, an array or a float
 
 # Sums of 8-bit values over up to this many pixels fit int32.
 _INT32_PIXELS = 2**23
