@@ -16,7 +16,6 @@ from testifai.data.table_columns import Table
 from testifai.errors import InputError
 from testifai.perturb.annotations import Corners, Outline, Places, Size, check_masks, looked_up, seen
 from testifai.perturb.rng import Rng
-from testifai.perturb.smooth import Smooth
 from testifai.perturb.table_rows import Rows
 from testifai.perturb.validation import (
     box_rows,
@@ -36,6 +35,10 @@ from testifai.support.validation import choice, number, whole
 Parameter: TypeAlias = Any  # of a severity: a number, a tuple, text, as the function takes it
 Changed: TypeAlias = Any  # what a function returns: a batch if it is correct, which is checked
 Function = Callable[[Any, Parameter, Rng], Changed]
+Term: TypeAlias = Any  # numbers of some kind with +, − and ×: arrays, or nodes of a graph
+# The same as plain arithmetic, which a formal verifier can be given: f(ops, images, parameter) -> images in grey levels
+# that are neither rounded nor clipped. `ops` has `image_shape` and `channel_means` for the kind of number.
+Smooth = Callable[[Any, Term, Term], Term]
 BoxFunction = Callable[[list[Floats], Parameter, Rng, Size], list[Floats]]
 LEVEL = -1  # takes the place of the severity's number in the draws of levels
 SHOWN = 5  # parameters in a repr

@@ -14,8 +14,7 @@ import numpy as np
 
 from testifai.perturb import corruptions
 from testifai.perturb.geometric import AffineChoice, affine_perturbation, turn
-from testifai.perturb.images import GROUPED, Draws, Images, image_perturbation
-from testifai.perturb.smooth import times
+from testifai.perturb.images import GROUPED, Draws, Images, image_perturbation, times
 
 
 @image_perturbation("classic.gaussian_noise", severities=[0.0, 0.1, 0.2, 0.3, 0.4, 0.5], levels=(0.0, 0.5))

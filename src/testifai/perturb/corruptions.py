@@ -29,10 +29,10 @@ from types import ModuleType
 import numpy as np
 
 from testifai.perturb import rng as draws
-from testifai.perturb import smooth, textures
+from testifai.perturb import textures
 from testifai.perturb.base import Parameter
 from testifai.perturb.geometric import about_centre, displacement_perturbation
-from testifai.perturb.images import GROUPED, SLAB, Draws, Images, Layer, image_perturbation
+from testifai.perturb.images import GROUPED, SLAB, Draws, Images, Layer, brighter, image_perturbation, stretched
 
 _LUMA = (0.299, 0.587, 0.114)
 _WATER = (175.0, 238.0, 238.0)
@@ -45,7 +45,7 @@ EXTRA = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 
 # Where images are sorted by angle, or pixels of all images swapped at once, work pays off for many at a time.
 _SLABS = {"glass_blur": GROUPED, "motion_blur": GROUPED, "snow": 2**20}
-_SMOOTH = {"brightness": smooth.brighter, "contrast": smooth.stretched}
+_SMOOTH = {"brightness": brighter, "contrast": stretched}
 
 
 def register(suite: str, module: str, tables: Mapping[str, Sequence[Parameter]], not_growing: Sequence[str]) -> None:

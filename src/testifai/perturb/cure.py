@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.perturb import rng as draws
-from testifai.perturb.images import Draws, Images, Layer, coarsely, image_perturbation
-from testifai.perturb.smooth import times
+from testifai.perturb.images import Draws, Images, Layer, coarsely, image_perturbation, times
 from testifai.perturb.textures import plasma
 from testifai.support.types import Floats
 

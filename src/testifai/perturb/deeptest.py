@@ -18,8 +18,7 @@ from types import ModuleType
 import numpy as np
 
 from testifai.perturb.geometric import AffineChoice, about_centre, affine_perturbation, turn
-from testifai.perturb.images import GROUPED, Draws, Images, image_perturbation
-from testifai.perturb.smooth import plus, times
+from testifai.perturb.images import GROUPED, Draws, Images, image_perturbation, plus, times
 
 _SIDE = 480
 

@@ -10,9 +10,10 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.perturb.base import Options, Parameter, Perturbation
+from testifai.perturb.base import Options, Parameter, Perturbation, Term
 from testifai.perturb.registry import perturbation
 from testifai.perturb.validation import is_tensor
+from testifai.support.types import Floats
 
 Images: TypeAlias = Any  # an array or a tensor
 Layer: TypeAlias = Any  # the same of one number per pixel, (N, H, W)
@@ -107,3 +108,43 @@ def _bytes(batch: Images) -> Images:
             "divide by their largest possible value, or convert to uint8 (0 to 255)"
         )
     return (batch * 255).round().byte() if is_tensor(batch) else np.rint(batch * 255).astype(np.uint8)
+
+
+# -- without rounding, as `smooth` of a perturbation --
+
+
+class OnArrays:
+    """The primitives of smooth formulas for float images (N, H, W, C)."""
+
+    @staticmethod
+    def image_shape(images: Floats) -> tuple[int, int, int]:
+        """Height, width and number of channels."""
+        return images.shape[1], images.shape[2], images.shape[3]
+
+    @staticmethod
+    def channel_means(images: Floats) -> Floats:
+        """The mean of each channel of each image, (N, 1, 1, C)."""
+        return np.asarray(images.mean(axis=(1, 2), keepdims=True))
+
+
+def times(ops: Any, images: Term, factor: Term) -> Term:
+    """Every level times a factor."""
+    return images * factor
+
+
+def plus(ops: Any, images: Term, levels: Term) -> Term:
+    """Every level plus a number of levels."""
+    return images + levels
+
+
+def brighter(ops: Any, images: Term, share: Term) -> Term:
+    """Every level plus a share of white: what adding to V of hue, saturation and value is for grey images."""
+    if ops.image_shape(images)[2] != 1:
+        raise InputError("is a sum for grey images alone; in colour, deeptest.brightness is one")
+    return images + share * 255.0
+
+
+def stretched(ops: Any, images: Term, factor: Term) -> Term:
+    """Differences from each channel's mean times a factor."""
+    means = ops.channel_means(images)
+    return (images - means) * factor + means

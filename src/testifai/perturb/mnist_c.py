@@ -17,8 +17,7 @@ import numpy as np
 from testifai.perturb import corruptions
 from testifai.perturb import rng as draws
 from testifai.perturb.geometric import AffineChoice, about_centre, affine_perturbation, turn
-from testifai.perturb.images import GROUPED, Draws, Images, Layer, coarsely, image_perturbation
-from testifai.perturb.smooth import brighter
+from testifai.perturb.images import GROUPED, Draws, Images, Layer, brighter, coarsely, image_perturbation
 from testifai.perturb.textures import plasma
 
 _SIDE = 28

@@ -163,13 +163,13 @@ def before(first: str, second: str) -> str:
     return f"before({first}, {second})"
 
 
-def precedences(node: Condition) -> Iterator[Before]:
-    """Everything that a condition says about the order of application, from left to right."""
-    if isinstance(node, Before):
+def comparisons(node: Condition) -> Iterator[Inequality | Before]:
+    """The comparisons that a condition combines, from left to right."""
+    if isinstance(node, Inequality | Before):
         yield node
-    elif not isinstance(node, Inequality):
+    else:
         for part in (node.part,) if isinstance(node, Not) else node.parts:
-            yield from precedences(part)
+            yield from comparisons(part)
 
 
 def _evaluate(node: Condition, columns: Columns) -> Bools:
@@ -221,18 +221,6 @@ def _without(node: Condition, name: str) -> Condition | None:
     if not left or (isinstance(node, Or) and len(left) < len(parts)):
         return None
     return left[0] if len(left) == 1 else type(node)(left)
-
-
-def _equated(node: Condition, name: str) -> Iterator[Constant]:
-    """The constants that a column is asked to be, or not to be."""
-    if isinstance(node, Inequality):
-        for sign, *pair in zip(node.operators, node.operands, node.operands[1:], strict=False):
-            if sign in _EQUATIONS and ColumnName(name) in pair:
-                yield from (one for one in pair if isinstance(one, Constant))
-                yield from (one for choice in pair if isinstance(choice, Choice) for one in choice.members)
-    elif not isinstance(node, Before):
-        for part in (node.part,) if isinstance(node, Not) else node.parts:
-            yield from _equated(part, name)
 
 
 @dataclass(frozen=True)
@@ -487,7 +475,15 @@ class Query:
         >>> compile("label in {3, 5} or label != 7 or label > 8", ["label"]).equated("label")
         [3, 5, 7]
         """
-        return [one.value for one in _equated(self.tree, name)]
+        found: list[float] = []
+        for node in comparisons(self.tree):
+            if isinstance(node, Before):
+                continue
+            for sign, *pair in zip(node.operators, node.operands, node.operands[1:], strict=False):
+                if sign in _EQUATIONS and ColumnName(name) in pair:
+                    found += [one.value for one in pair if isinstance(one, Constant)]
+                    found += [one.value for choice in pair if isinstance(choice, Choice) for one in choice.members]
+        return found
 
 
 def compile(  # noqa: A001 - the word for it, and always written query.compile

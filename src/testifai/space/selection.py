@@ -26,7 +26,7 @@ from testifai.space.query import (
     Not,
     Or,
     Query,
-    precedences,
+    comparisons,
     printable,
 )
 from testifai.space.space import ENUMERABLE, Space
@@ -45,7 +45,8 @@ class PrecedenceCase:
 
 def cases(query: Query | None) -> Iterator[PrecedenceCase]:
     """The cases of a query; one without `before` is the only one."""
-    named = [] if query is None else list(dict.fromkeys(_axes(query.tree)))
+    nodes = [] if query is None else [one for one in comparisons(query.tree) if isinstance(one, Before)]
+    named = list(dict.fromkeys(name for one in nodes for name in (one.first, one.second)))
     if query is None or not named:
         yield PrecedenceCase((), query)
         return
@@ -67,11 +68,6 @@ def cases(query: Query | None) -> Iterator[PrecedenceCase]:
 def _holds(place: Mapping[str, int], one: Before) -> bool:
     """Whether both axes have a place, the first the earlier one."""
     return one.first in place and one.second in place and place[one.first] < place[one.second]
-
-
-def _axes(node: Condition) -> Iterator[str]:
-    for one in precedences(node):
-        yield from (one.first, one.second)
 
 
 def _compared(name: str, sign: str) -> Inequality:

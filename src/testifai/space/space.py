@@ -359,14 +359,8 @@ class Space:
         dtype = np.min_scalar_type(-largest)  # the smallest signed type that holds the severity sum
         axes = [np.array(axis.severities, dtype=dtype) for axis in self._axes]
         axes = self._flat_columns(axes) if self.ranked else list(np.ix_(*axes))
-        makers: dict[str, Callable[[], Array]] = {
-            name: functools.partial(np.asarray, column) for name, column in zip(self.names, axes, strict=True)
-        }
-        makers["order"] = lambda: functools.reduce(np.add, [(column != 0).astype(dtype) for column in axes])
-        makers["severity"] = lambda: functools.reduce(np.add, axes)
         every = functools.cache(lambda: self.matrix(np.arange(self.size)))
-        makers |= {name: functools.partial(is_before, every, a, b) for name, a, b in self._precedences()}
-        return Lazy(makers)
+        return self._by_name(axes, dtype, every)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -391,19 +385,18 @@ class Space:
         ([2, 2], [1, 2])
         """
         full = np.asarray(matrix).reshape(-1, np.shape(matrix)[-1])
-        rows = full[:, : len(self._axes)]
-        makers: dict[str, Callable[[], Array]] = {
-            name: functools.partial(np.asarray, column) for name, column in zip(self.names, rows.T, strict=True)
-        }
-        makers["order"] = lambda: np.count_nonzero(rows, axis=1)
-        makers["severity"] = lambda: rows.sum(axis=1)
-        makers |= {name: functools.partial(is_before, lambda: full, a, b) for name, a, b in self._precedences()}
-        return Lazy(makers)
+        return self._by_name(list(full[:, : len(self._axes)].T), np.dtype(np.int64), lambda: full)
 
-    def _precedences(self) -> Iterator[tuple[str, int, int]]:
-        """The columns that say which of two axes is applied first, with their positions."""
+    def _by_name(self, axes: list[Array], dtype: np.dtype[np.generic], rows: Callable[[], Array]) -> Lazy:
+        """The columns of a query from those of the axes; `rows` gives the configurations with their places."""
+        makers: dict[str, Callable[[], Array]] = {
+            name: functools.partial(np.asarray, column) for name, column in zip(self.names, axes, strict=True)
+        }
+        makers["order"] = lambda: functools.reduce(np.add, [(column != 0).astype(dtype) for column in axes])
+        makers["severity"] = lambda: functools.reduce(np.add, axes)
         for (a, first), (b, second) in itertools.permutations(enumerate(self.sequenced), 2):
-            yield before(first, second), a, b
+            makers[before(first, second)] = functools.partial(is_before, rows, a, b)
+        return Lazy(makers)
 
     def _flat_columns(self, axes: list[Array]) -> list[Array]:
         """Per axis its severity in every test: the sequence without places, repeated for each permutation."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from testifai.data.table_columns import Column, Table, learn
 from testifai.errors import InputError
 from testifai.perturb import Perturbation, Rng, Rows, describe, get, rebuild, resolve
-from testifai.perturb.smooth import OnArrays
+from testifai.perturb.images import OnArrays
 from testifai.support.batches import Batch, are_pairs, take
 from testifai.support.types import Bools, Floats
 

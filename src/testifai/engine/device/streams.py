@@ -6,11 +6,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,43 +24,8 @@ from testifai.engine.subject import Subject
 from testifai.runs.outcomes import Places
 from testifai.support.types import Array
 
-PARTS = ("perturb", "infer", "judge", "copy", "record")
-
-
-class Clock(Protocol):
-    """Told which part of the work is being done."""
-
-    def __call__(self, part: str) -> AbstractContextManager[None]: ...
-
-
-def no_clock(part: str) -> AbstractContextManager[None]:
-    """Nobody looks."""
-    return nullcontext()
-
-
-class TimeSplit:
-    """Seconds for each part of the work. It waits for the device after every step, so the whole takes longer.
-
-    Set as `clock` of a `DeviceExecutor`.
-    """
-
-    def __init__(self, device: str) -> None:
-        self.streams = DeviceStreams(device)
-        self.seconds = dict.fromkeys(PARTS, 0.0)
-
-    @contextmanager
-    def __call__(self, part: str) -> Iterator[None]:
-        self.streams.wait()
-        begin = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.streams.wait()
-            self.seconds[part] += time.perf_counter() - begin
-
-    def __str__(self) -> str:
-        total = sum(self.seconds.values()) or 1.0
-        return ", ".join(f"{part} {100 * spent / total:.1f} %" for part, spent in self.seconds.items())
+# Called around each part of the work: "perturb", "infer", "judge", "copy", "record".
+Clock = Callable[[str], AbstractContextManager[None]]
 
 
 Fetch = Callable[[Tensor], Tensor]

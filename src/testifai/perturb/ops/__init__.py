@@ -8,6 +8,8 @@ in an order that does not depend on the batch.
 
 # ruff: noqa: F401  what perturbations see as `ops`
 
+from numpy import clip, maximum, minimum, roll
+
 from testifai.perturb.ops.filters import (
     bilateral_blur,
     box_blur,
@@ -34,7 +36,6 @@ from testifai.perturb.ops.jpeg import jpeg
 from testifai.perturb.ops.values import (
     brighten,
     channel_means,
-    clip,
     crops,
     draw_levels,
     floats,
@@ -43,10 +44,7 @@ from testifai.perturb.ops.values import (
     levels,
     lookup,
     luma,
-    maximum,
-    minimum,
     per_image,
-    roll,
     saturate,
     stretch,
     take,

@@ -223,34 +223,11 @@ def luma(values: Array) -> NDArray[np.float32]:
     return red + green + blue
 
 
-def maximum(a: ArrayLike, b: ArrayLike) -> Array:
-    """The larger of two, element by element."""
-    result: Array = np.maximum(a, b)
-    return result
-
-
-def minimum(a: ArrayLike, b: ArrayLike) -> Array:
-    """The smaller of two, element by element."""
-    result: Array = np.minimum(a, b)
-    return result
-
-
 def where(condition: Bools, a: ArrayLike, b: ArrayLike) -> Array:
     """The first where the condition holds, the second elsewhere."""
     result: Array = np.where(condition, a, b)
     # Two plain numbers would come out as float64.
     return result.astype(np.float32) if result.dtype == np.float64 else result
-
-
-def clip(a: Array, low: ArrayLike, high: ArrayLike) -> Array:
-    """Numbers below low become low, those above high become high."""
-    result: Array = np.clip(a, low, high)
-    return result
-
-
-def roll(a: Array, shift: int, axis: int) -> Array:
-    """Moved along an axis; what leaves at one end enters at the other."""
-    return np.roll(a, shift, axis)
 
 
 def zeros(like: Array, shape: tuple[int, ...]) -> NDArray[np.float32]:

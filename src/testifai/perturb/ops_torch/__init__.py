@@ -9,6 +9,8 @@ primitives to within rounding.
 
 # ruff: noqa: F401  what perturbations see as `ops`
 
+from torch import roll
+
 from testifai.perturb.ops_torch.filters import (
     bilateral_blur,
     box_blur,
@@ -47,7 +49,6 @@ from testifai.perturb.ops_torch.values import (
     maximum,
     minimum,
     per_image,
-    roll,
     saturate,
     stretch,
     take,

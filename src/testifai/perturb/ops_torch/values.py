@@ -232,11 +232,6 @@ def clip(a: Tensor, low: Number, high: Number) -> Tensor:
     return a.clamp(low, high)
 
 
-def roll(a: Tensor, shift: int, axis: int) -> Tensor:
-    """Elements moved along an axis; what leaves at one end comes in at the other."""
-    return torch.roll(a, shift, axis)
-
-
 def zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Float32 zeros of a shape, on the device of another tensor."""
     return torch.zeros(shape, dtype=torch.float32, device=like.device)
