@@ -11,7 +11,7 @@ from testifai import data as datasets
 from testifai import models, oracles
 from testifai.engine.local import LocalExecutor
 from testifai.engine.plan import Work, prefix_tree
-from testifai.engine.prefix_tree import Trails
+from testifai.engine.prefix_tree import TreePaths
 from testifai.engine.subject import Subject
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, visiting_order
@@ -122,7 +122,7 @@ def test_a_gathering_holds_no_more_than_a_chunk_for_each_step_of_a_path():
     tree = prefix_tree(space, np.arange(space.size))
     random = np.random.default_rng(0)
     tests, rows = random.integers(1, space.size, 50), random.integers(0, INPUTS, 50)
-    gathering = Trails(tree).gather(tree, 0, tests, rows, INPUTS)
+    gathering = TreePaths(tree).gather(tree, 0, tests, rows, INPUTS)
     made = len(gathering.rows) + sum(len(step.rows) for step in gathering.steps)
     assert made <= (1 + len(space.axes)) * len(tests)
 
