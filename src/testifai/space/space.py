@@ -223,12 +223,7 @@ class Space:
         Args:
             sigma: a configuration: severities in axis order, then places where the order of application counts
         """
-        if self.ranked:
-            return int(self._flat(np.array([self.canonical(sigma)], dtype=np.int64))[0])
-        number = 0
-        for position, levels in zip(self.index(sigma), self.shape, strict=True):
-            number = number * levels + position
-        return number
+        return int(self._flat(np.array([self.canonical(sigma)], dtype=np.int64))[0])
 
     def configuration(self, id: int) -> tuple[int, ...]:  # noqa: A002 - the word for it
         """The configuration with this number.
@@ -238,13 +233,7 @@ class Space:
         """
         if not is_whole(id) or not 0 <= id < self.size:
             raise InputError(f"id: {plain(id)!r} is not a test of this space; accepted: 0 to {self.size - 1}")
-        if self.ranked:
-            return tuple(self._unflat(np.array([int(id)], dtype=self._whole))[0].tolist())
-        severities, rest = [], int(id)
-        for axis in reversed(self._axes):
-            rest, position = divmod(rest, len(axis.severities))
-            severities.append(axis.severities[position])
-        return tuple(reversed(severities))
+        return tuple(self._unflat(np.array([int(id)], dtype=self._whole))[0].tolist())
 
     # --- many configurations ---
 

@@ -171,6 +171,16 @@ def pick(places: Sequence[Place], number: int, draws: Sequence[float]) -> list[P
 
 
 @dataclass(frozen=True)
+class Spans:
+    """Places wherever a pattern is found in a text's shadow."""
+
+    pattern: re.Pattern[str]
+
+    def __call__(self, text: str, shadow: str) -> list[Place]:
+        return [found.span() for found in self.pattern.finditer(shadow)]
+
+
+@dataclass(frozen=True)
 class Kind:
     """One kind of edit.
 
