@@ -116,7 +116,7 @@ def _known(path: Path, data: Any) -> dict[int, int]:
 def _training(path: Path) -> Any:
     from testifai import data
 
-    return data.load(data.detect(path), path)
+    return data.load(data.recognise(path), path)
 
 
 def _names(text: str) -> tuple[str, ...]:

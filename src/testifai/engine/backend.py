@@ -11,11 +11,12 @@ import numpy as np
 from testifai.data import Data, LazyInputs
 from testifai.engine.base import Threads, Workers, default_workers
 from testifai.errors import InputError
-from testifai.models.base import Model
+from testifai.models.base import DeviceModel, Model
 from testifai.support.batches import are_images, are_texts
 from testifai.support.registry import make
-from testifai.support.types import Record
+from testifai.support.types import Record, RecordLike
 
+Executors = str | RecordLike | None  # by name, or by a table with `use` and options
 PRECISIONS = ("float32", "bf16")
 
 
@@ -27,14 +28,14 @@ class Backend:
     Devices differ by rounding alone.
     """
 
-    executor: Any
+    executor: Executors
     model: Model
     options: Record = field(default_factory=dict)
     identity: Record = field(default_factory=dict)
 
 
 def choose(
-    executor: Any, device: str | None, precision: str, model: Model, data: Data, moves: str | None = None
+    executor: Executors, device: str | None, precision: str, model: Model, data: Data, moves: str | None = None
 ) -> Backend:
     """The backend for what was told: by default arrays, or tensors where the model is on an accelerator.
 
@@ -73,7 +74,7 @@ def choose(
 
 def _accelerator(model: Model) -> str | None:
     """The accelerator that a model is on; None for the computer's own memory."""
-    return model.place if model.takes_tensors and (model.place or "").startswith("cuda") else None
+    return model.place if isinstance(model, DeviceModel) and model.place.startswith("cuda") else None
 
 
 def _checked(device: str) -> str:
@@ -101,7 +102,7 @@ def _check_kind(dtype: np.dtype[Any]) -> None:
         ) from None
 
 
-def hire(executor: Any, workers: int | None, model: Model) -> Workers:
+def hire(executor: Executors, workers: int | None, model: Model) -> Workers:
     """Actors of a cluster where the executor says so, else threads of this process, as many as told or as fit."""
     told = dict(executor) if isinstance(executor, Mapping) else {"use": executor}
     if told.get("use") != "ray":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ def span(block: int) -> tuple[int, int]:
     return block * BLOCK, (block + 1) * BLOCK
 
 
-def is_of(whole: bytes, part: Any) -> bool:
+def is_of(whole: bytes, part: object) -> bool:
     """Whether a part's bits are as many as those of the whole, and none is set that is not set there."""
     if not isinstance(part, bytes) or len(part) != len(whole):
         return False
@@ -48,7 +48,7 @@ def all_of(inputs: int, block: int) -> bytes:
     return packed.pack(np.ones(max(0, min(BLOCK, inputs - block * BLOCK)), bool)).tobytes()
 
 
-def checksum(*cells: Any) -> int:
+def checksum(*cells: object) -> int:
     """Of a row's cells with their lengths and types: a damaged key or length must not pass for another row."""
     crc = 0
     for cell in cells:
@@ -57,7 +57,7 @@ def checksum(*cells: Any) -> int:
     return crc
 
 
-def sealed(*cells: Any) -> tuple[Any, ...]:
+def sealed(*cells: object) -> tuple[object, ...]:
     """A row with its checksum."""
     return *cells, checksum(*cells)
 

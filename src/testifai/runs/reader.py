@@ -199,7 +199,7 @@ def check_schema(connection: sqlite3.Connection, schema: str) -> None:
 
 
 @functools.cache
-def _objects(schema: str) -> dict[tuple[Any, Any], str]:
+def _objects(schema: str) -> dict[tuple[str, str], str]:
     connection = sqlite3.connect(":memory:")
     try:
         connection.executescript(schema)
@@ -213,7 +213,7 @@ def _words(sql: object) -> str:
     return " ".join(str(sql).split())
 
 
-def read_json(text: Any) -> Any:
+def read_json(text: object) -> Any:
     """Plain data from its text, neither long nor deep enough to bring a reader of it down."""
     if not isinstance(text, str):
         raise Unreadable("is not text")
@@ -230,7 +230,7 @@ def read_json(text: Any) -> Any:
     return value
 
 
-def _deep(value: Any) -> bool:
+def _deep(value: object) -> bool:
     level = [value]
     for _ in range(DEEPEST_JSON + 1):
         level = [
@@ -245,7 +245,7 @@ def _deep(value: Any) -> bool:
     return True
 
 
-def read_array(dtype: Any, shape: Any, data: Any) -> Array:
+def read_array(dtype: object, shape: object, data: object) -> Array:
     """An array from its cells; what it takes is known, and in proportion to the file, before it is unpacked."""
     if not isinstance(dtype, str) or not _DTYPE.fullmatch(dtype):
         raise Unreadable(f"has a type {str(dtype)[:40]!r}")
@@ -393,6 +393,6 @@ def plain_errors(path: Path, watch: Watch | None = None) -> Iterator[None]:
         raise InputError(f"run file: {path}: {error.strerror or error}") from error
 
 
-def short(value: Any, most: int = 60) -> str:
+def short(value: object, most: int = 60) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     return text if len(text) <= most else text[: most - 1] + "…"

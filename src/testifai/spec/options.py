@@ -223,7 +223,7 @@ def choose(options: ScanOptions, space: Space, *, parts: bool = False) -> Method
     if options.keep is not None:
         keep = tuple(options.keep)
     else:
-        keep = ("value",) if resolved is not None and resolved.takes_scores else ()
+        keep = ("value",) if isinstance(resolved, surrogates.PoolingSurrogate) else ()
     rule = stopping_rules.resolve("interval", target) if by_target else told
     return Methods(strategy, surrogate, told, rule, keep)
 

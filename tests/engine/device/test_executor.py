@@ -303,3 +303,5 @@ def test_tensor_judges_exist_for_the_oracles_that_need_speed():
     assert on_tensors(resolve("label"), 4) is not None
     assert on_tensors(resolve("label"), 0) is None
     assert on_tensors(Own(), 4) is None  # it may judge otherwise
+    Own.device = "testifai.oracles.tensors:label"
+    assert on_tensors(Own(), 4) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from testifai.engine.plan import Node, Piece, Work, most_inputs, prefix_tree
 from testifai.engine.prefix_tree import Rows, TreePaths, TreeWalk, Waiting
 from testifai.engine.subject import Subject
 from testifai.errors import InputError
+from testifai.models.base import DeviceModel
 from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.support.types import Array
 
@@ -191,7 +192,9 @@ class DeviceExecutor(Executor):
     ) -> Generator[BatchOutcome, None, None]:
         returns = ResultQueue(self.on_device.streams)
         pieces = work.pieces(outcomes, self._chunk_size(work))
-        with self.subject.model.answering(), closing(self.inputs.ahead(_needed(pieces))) as chunks:
+        model = self.subject.model
+        answering = model.answering() if isinstance(model, DeviceModel) else nullcontext()
+        with answering, closing(self.inputs.ahead(_needed(pieces))) as chunks:
             try:
                 for piece, chunk in chunks:
                     walk = DeviceTreeWalk(self, self.on_device, work, paths, piece, chunk=chunk, results=returns)

@@ -10,12 +10,11 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from testifai.engine.base import Job
 from testifai.engine.inference import one_line
 from testifai.engine.ray.cluster import Cluster
-from testifai.engine.ray.jobs import Actor
+from testifai.engine.ray.jobs import Actor, AnyJob
 from testifai.errors import InputError
 from testifai.support.progress import note
 from testifai.support.version import VERSION
@@ -27,6 +26,9 @@ INSTALLED = frozenset({"site-packages", "dist-packages"})
 MOST_LOSSES = 3  # actors that end with the same task before the task is blamed
 
 Task = TypeVar("Task")
+Handle: TypeAlias = Any  # of an actor
+Reference: TypeAlias = Any  # to a value that is to come, in the object store
+Answer: TypeAlias = Any  # of a job to a task
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,11 @@ class ActorRequest:
 class _Seat:
     """One actor, as the driver sees it."""
 
-    handle: Any
-    about: Any  # the answer to who it is, to come
-    loaded: Any  # that it has the job, to come
+    handle: Handle
+    about: Reference  # the answer to who it is, to come
+    loaded: Reference  # that it has the job, to come
     ready: bool = False
-    tasks: dict[Any, Any] = field(default_factory=dict)  # those it has, by the answer to come
+    tasks: dict[Reference, object] = field(default_factory=dict)  # those it has, by the answer to come
 
 
 class ActorPool:
@@ -71,11 +73,11 @@ class ActorPool:
         self._cluster, self._ray, self._wanted = cluster, cluster.ray, wanted
         self.size = wanted.fitting(cluster.resources())
         self._kind = self._ray.remote(Actor)
-        self._job: Any = None  # in the object store
+        self._job: Reference = None  # in the object store
         self._seats: list[_Seat] = []
         self._losses: dict[int, int] = {}  # of actors, by the task they had
 
-    def load(self, job: Job[Any, Any]) -> None:
+    def load(self, job: AnyJob) -> None:
         """Give all actors a job, in place of the one before; the first starts them."""
         try:
             self._job = self._ray.put(job)
@@ -96,7 +98,7 @@ class ActorPool:
 
     def run(
         self, cut: Callable[[int], Task | None], interrupted: Callable[[], bool]
-    ) -> Generator[tuple[Task, Any], None, None]:
+    ) -> Generator[tuple[Task, Answer], None, None]:
         """All tasks with their answers, as they arrive; `cut` makes the next one for so many actors.
 
         After a task failed, those in hand are waited for, and then its error is raised.
@@ -139,7 +141,7 @@ class ActorPool:
         ).remote(os.getcwd(), _import_path())
         return _Seat(handle, handle.about.remote(), self._load_into(handle))
 
-    def _load_into(self, handle: Any) -> Any:
+    def _load_into(self, handle: Handle) -> Reference:
         return handle.load.remote(self._job, self._wanted.gpus)
 
     def _dismiss(self, seat: _Seat) -> None:
@@ -160,12 +162,12 @@ class ActorPool:
                 seat.tasks[seat.handle.do.remote(task)] = task
         return True
 
-    def _answers(self) -> dict[Any, _Seat]:
+    def _answers(self) -> dict[Reference, _Seat]:
         """All that is waited for, and from whom."""
         expected = {answer: seat for seat in self._seats for answer in seat.tasks}
         return expected | {seat.loaded: seat for seat in self._seats if not seat.ready}
 
-    def _take(self, seat: _Seat, answer: Any, again: deque[Task]) -> tuple[Task, Any] | None:
+    def _take(self, seat: _Seat, answer: Reference, again: deque[Task]) -> tuple[Task, Answer] | None:
         """A task with its answer; None for other news."""
         try:
             if answer == seat.loaded:

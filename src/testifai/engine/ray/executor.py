@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from testifai.engine.local import LocalExecutor
 from testifai.engine.plan import Work
 from testifai.engine.ray.actor_pool import ActorPool, ActorRequest
 from testifai.engine.ray.cluster import Cluster
-from testifai.engine.ray.jobs import Bundled, Measuring, TaskPace, TaskSplitter, TrialTask, threads_of
+from testifai.engine.ray.jobs import AnyJob, Bundled, Measuring, TaskPace, TaskSplitter, TrialTask, threads_of
 from testifai.engine.subject import Subject
 from testifai.runs.outcomes import Outcomes
 from testifai.support import validation
@@ -137,10 +136,10 @@ class RayWorkers(Workers):
         )
         self.interrupted, self._address = interrupted, address
         self._pool: ActorPool | None = None
-        self._loaded: Job[Any, Any] | None = None
+        self._loaded: AnyJob | None = None
         self._end: weakref.finalize[..., RayWorkers] | None = None
 
-    def pool(self, job: Job[Any, Any]) -> ActorPool:
+    def pool(self, job: AnyJob) -> ActorPool:
         """Actors that have the job, or will have it before they are asked."""
         pool = self._pool or self._start()
         if job is not self._loaded:
@@ -189,7 +188,7 @@ class RayWorkers(Workers):
             self.close()
             raise
 
-    def _bundled(self, job: Job[Any, Any], alone: bool) -> Bundled:
+    def _bundled(self, job: AnyJob, alone: bool) -> Bundled:
         threads = 1 if alone else threads_of(job.model, self.wanted.cpus)
         loaded = self._loaded
         if isinstance(loaded, Bundled) and loaded.job is job and loaded.threads == threads:

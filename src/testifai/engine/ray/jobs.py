@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ from testifai.support.bits import Bits, pack, unpack
 from testifai.support.threads import one_blas_thread
 from testifai.support.types import Array, Bools
 from testifai.support.version import VERSION
+
+AnyJob: TypeAlias = Job[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,14 +172,14 @@ class Measuring:
 class Bundled:
     """Another job's answers to several tasks together, which have a number, and the seconds they took."""
 
-    def __init__(self, job: Job[Any, Any], threads: int) -> None:
+    def __init__(self, job: AnyJob, threads: int) -> None:
         self.job, self.threads = job, threads
 
     @property
     def model(self) -> Model:
         return self.job.model
 
-    def __call__(self, tasks: tuple[int, list[Any]]) -> tuple[list[Any], float]:
+    def __call__(self, tasks: tuple[int, list[object]]) -> tuple[list[object], float]:
         begin = time.perf_counter()
         # Sums of matrix products depend on the number of threads, and an answer must not depend on the node.
         with one_blas_thread():
@@ -193,13 +195,13 @@ class Actor:
         with suppress(OSError):
             os.chdir(folder)
         sys.path.extend(entry for entry in path if entry not in sys.path)
-        self._job: Job[Any, Any] | None = None
+        self._job: AnyJob | None = None
 
     def about(self) -> tuple[str, str]:
         """The version that runs here, and the machine's name."""
         return VERSION, socket.gethostname()
 
-    def load(self, job: Job[Any, Any], gpus: float) -> None:
+    def load(self, job: AnyJob, gpus: float) -> None:
         """Take a job; its model goes to a GPU where one was asked for and is there."""
         if gpus:
             _to_gpu(job.model)
