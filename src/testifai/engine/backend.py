@@ -14,9 +14,8 @@ from testifai.errors import InputError
 from testifai.models.base import DeviceModel, Model
 from testifai.support.batches import are_images, are_texts
 from testifai.support.registry import make
-from testifai.support.types import Record, RecordLike
+from testifai.support.types import Record
 
-Executors = str | RecordLike | None  # by name, or by a table with `use` and options
 PRECISIONS = ("float32", "bf16")
 
 
@@ -28,14 +27,14 @@ class Backend:
     Devices differ by rounding alone.
     """
 
-    executor: Executors
+    executor: Any
     model: Model
     options: Record = field(default_factory=dict)
     identity: Record = field(default_factory=dict)
 
 
 def choose(
-    executor: Executors, device: str | None, precision: str, model: Model, data: Data, moves: str | None = None
+    executor: Any, device: str | None, precision: str, model: Model, data: Data, moves: str | None = None
 ) -> Backend:
     """The backend for what was told: by default arrays, or tensors where the model is on an accelerator.
 
@@ -102,7 +101,7 @@ def _check_kind(dtype: np.dtype[Any]) -> None:
         ) from None
 
 
-def hire(executor: Executors, workers: int | None, model: Model) -> Workers:
+def hire(executor: Any, workers: int | None, model: Model) -> Workers:
     """Actors of a cluster where the executor says so, else threads of this process, as many as told or as fit."""
     told = dict(executor) if isinstance(executor, Mapping) else {"use": executor}
     if told.get("use") != "ray":

@@ -79,7 +79,7 @@ def _severities(field_name: str, chosen: object, table: int) -> tuple[int, ...]:
     return severities
 
 
-def _levels(field_name: str, chosen: Mapping[object, object], names: Iterable[object]) -> dict[str, int]:
+def _levels(field_name: str, chosen: Mapping[Any, Any], names: Iterable[object]) -> dict[str, int]:
     """The user's names for severities; `off`, which every axis has, is left out."""
     taken = {*names, *RESERVED}
     levels = {}

@@ -110,9 +110,7 @@ class Diagram:
             parts += [self._read(part, negated) for part in node.parts]
         return _Tree(np.minimum if conjunction else np.maximum, tuple(parts), slice(start, len(self._sums)))
 
-    def _sum(
-        self, left: ColumnName | Constant | Choice, sign: str, right: ColumnName | Constant | Choice, negated: bool
-    ) -> _Sum:
+    def _sum(self, left: Any, sign: str, right: Any, negated: bool) -> _Sum:
         """One comparison as one of a sum over the axes."""
         given = [one for one in (left, right) if isinstance(one, ColumnName)]
         adds = self._adds(given[0].name)

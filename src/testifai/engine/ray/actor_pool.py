@@ -63,7 +63,7 @@ class _Seat:
     about: Reference  # the answer to who it is, to come
     loaded: Reference  # that it has the job, to come
     ready: bool = False
-    tasks: dict[Reference, object] = field(default_factory=dict)  # those it has, by the answer to come
+    tasks: dict[Reference, Any] = field(default_factory=dict)  # those it has, by the answer to come
 
 
 class ActorPool:
