@@ -65,7 +65,7 @@ def test_what_stays_where_it_was_fails_where_images_move(data):
 
 
 def test_neither_batches_nor_workers_nor_interruptions_matter(data, tmp_path):
-    space = ta.Space({"shift": "mnist_c.translate", "fog": ("imagenet_c.fog", [0, 3, 5])})
+    space = ta.Space({"shift": ("mnist_c.translate", [0, 2, 5]), "fog": ("imagenet_c.fog", [0, 5])})
 
     def run(**options):
         made = ta.scan(dimmed, data[0], space, oracle={**STRICT, "iou": 0.9}, seed=3, **options)
@@ -73,9 +73,9 @@ def test_neither_batches_nor_workers_nor_interruptions_matter(data, tmp_path):
 
     whole = run(strategy="full", batch_size=1, workers=1)
     assert 0 < whole[0].sum() < whole[1].sum()
-    for options in ({"batch_size": 5}, {"workers": 2}, {}):
+    for options in ({"batch_size": 5, "workers": 2}, {}):
         assert all(map(np.array_equal, whole, run(strategy="full", **options)))
-    run(strategy="full", budget=60, store=tmp_path / "run.db")
+    run(strategy="full", budget=30, store=tmp_path / "run.db")
     assert all(map(np.array_equal, whole, run(strategy="full", store=tmp_path / "run.db")))
 
 
