@@ -15,7 +15,7 @@ from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.session.replay import Grid, replay
 from testifai.spec.parsing import Gate
 from testifai.statistics.means import Moments, mean_interval
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 
 INPUTS, LEVELS = 400, 4
 RUNS = 50  # tests by themselves, to a seed
@@ -73,7 +73,13 @@ def wrong(kind: str, side: int, seed: int) -> tuple[int, int]:
     grid = Grid(("a", "b"), INPUTS, np.packbits(scores >= 0.5, axis=-1), score="f1", scores=scores)
     order = visiting_order(INPUTS, seed)
     about = {"identity": {"scores": ["f1"]}}
-    blank = Tomogram(grid.space, Outcomes(INPUTS), order, surrogate="process", seed=seed, provenance=about)
+    blank = Tomogram(
+        grid.space,
+        Outcomes(INPUTS),
+        order,
+        settings=EstimatorSettings(surrogate="process", seed=seed),
+        provenance=about,
+    )
     gate = Gate(query="a >= 0", at_least=float(grid.means.mean()) + side * HAIR, score="f1")
     run = replay(grid, TowardsGates(gates=(gate,), blank=lambda: blank), seed=seed, score="f1")
     return int(judge([gate], run)[0].status == ("holds" if side > 0 else "fails")), 1

@@ -12,7 +12,7 @@ from testifai.session.session import Session
 from testifai.spec.parsing import Gate
 from testifai.strategies import Adaptive
 from testifai.support.threads import one_blas_thread
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 
 INPUTS = 400
 QUERY = "shift <= 2 and noise <= 2"
@@ -49,9 +49,7 @@ def session(gates, *, seed=0, sharing=None, population="data", **options):
         Outcomes(INPUTS),
         visiting_order(INPUTS, seed),
         labels=data(seed)[1],
-        population=population,
-        surrogate="process",
-        seed=seed,
+        settings=EstimatorSettings(population=population, surrogate="process", seed=seed),
     )
     strategy = TowardsGates((), gates=tuple(gates), blank=lambda: blank, sharing=sharing)
     return Session(model, data(seed), SPACE, strategy=strategy, seed=seed, population=population, **options)
@@ -69,7 +67,7 @@ def test_more_inferences_go_to_the_tests_of_undecided_gates():
     """What is spent after the first, even round goes to the nine tests asked for, and to no others."""
     made = session([Gate(query=QUERY, at_least=truth(0)), Gate(query="noise == 3", at_least=0.01)], budget=3200)
     run = made.run()
-    chosen = run.select(QUERY).reshape(SPACE.shape)
+    chosen = run.query_engine.select(QUERY).reshape(SPACE.shape)
     outside = run.trials[~chosen]
     assert run.inferences == 3200
     assert outside.max() <= outside.min() + 1
@@ -82,7 +80,7 @@ def test_more_inferences_go_to_the_tests_of_undecided_gates():
 def test_a_gate_at_the_truth_is_only_decided_by_every_input():
     made = session([Gate(query=QUERY, at_least=truth(0))])
     run = made.run()
-    assert (run.trials.reshape(-1)[run.select(QUERY)] == INPUTS).all()
+    assert (run.trials.reshape(-1)[run.query_engine.select(QUERY)] == INPUTS).all()
     assert judge(made.strategy.gates, run)[0].status == "holds"
     assert run.inferences < SPACE.size * INPUTS
 

@@ -11,7 +11,7 @@ from testifai.locality.local import Local
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 
 FADE = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2))
 CLASSES = ("0", "1", "2")
@@ -39,7 +39,7 @@ def scan(answers, keep=True, inputs=300, names=("fog", "snow"), clean_wrong=0, m
             given[:clean_wrong] = (given[:clean_wrong] + 1) % 3
         kept = {"predicted": given.astype(np.float32)} if keep else None
         outcomes.record(space.id(sigma), np.arange(inputs), given == labels[order], kept)
-    return Tomogram(space, outcomes, order, labels, classes, surrogate=None)
+    return Tomogram(space, outcomes, order, labels, classes, settings=EstimatorSettings(surrogate=None))
 
 
 def test_single_properties_are_the_mean_of_a_dirichlet_posterior():

@@ -16,7 +16,7 @@ from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.space import Space
 from testifai.statistics.differences import independent_interval, paired_interval
 from testifai.statistics.intervals import confidence_sequence
-from testifai.tomogram import Tomogram, comparison
+from testifai.tomogram import EstimatorSettings, Tomogram, comparison
 from testifai.tomogram.comparison import compare
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, list(range(20)))
@@ -26,7 +26,7 @@ def space(tests: int) -> Space:
     return Space({"zoom": (KEEP, list(range(tests)))})
 
 
-def tomogram(passed, tried=None, seed=0, **options) -> Tomogram:
+def tomogram(passed, tried=None, seed=0, labels=None, **settings) -> Tomogram:
     """A run in which these inputs (columns) were tried under these tests (rows)."""
     passed = np.asarray(passed, bool)
     tried = np.ones_like(passed) if tried is None else np.asarray(tried, bool)
@@ -35,7 +35,9 @@ def tomogram(passed, tried=None, seed=0, **options) -> Tomogram:
     for test in np.flatnonzero(tried.any(axis=1)).tolist():
         bits = tried[test][order], (tried & passed)[test][order]
         outcomes.load(test, 0, *(np.packbits(part) for part in bits))
-    return Tomogram(space(len(passed)), outcomes, order, seed=seed, surrogate=None, **options)
+    return Tomogram(
+        space(len(passed)), outcomes, order, labels=labels, settings=EstimatorSettings(None, seed, **settings)
+    )
 
 
 def population(rng, tests, inputs, shared, rate_a=0.8, rate_b=0.75):
@@ -383,7 +385,14 @@ def run(axes=None, inputs=20, order_sensitive=False, tests=(0, 1), labels=None, 
     for test in tests:
         outcomes.record(test, np.arange(inputs), np.arange(inputs) % 3 > 0)
     provenance = {"identity": {**IDENTITY, **identity}}
-    return Tomogram(made, outcomes, visiting_order(inputs, 0), labels=labels, surrogate=None, provenance=provenance)
+    return Tomogram(
+        made,
+        outcomes,
+        visiting_order(inputs, 0),
+        labels=labels,
+        settings=EstimatorSettings(surrogate=None),
+        provenance=provenance,
+    )
 
 
 OTHER = Perturbation("other", lambda batch, parameter, rng: batch, list(range(20)))

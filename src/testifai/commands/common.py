@@ -121,6 +121,6 @@ def check_gates(spec: Any, session: Any) -> None:
     tomogram = session.tomogram()
     for number, gate in enumerate(spec.gate, start=1):
         try:
-            tomogram.scored(gate.score).bound(gate.query, gate.inputs)
+            tomogram.scored(gate.score).query_engine.bound(gate.query, gate.inputs)
         except InputError as error:
             raise InputError(f"gate {gate.name or number}: {error}") from error

@@ -59,7 +59,7 @@ class GatedRun:
 
         A bound comes nearer with the square root of the trials, so the first is a guess.
         """
-        chosen, known = self.tomogram.chosen(verdict.gate.query), self.tomogram.measured_ids
+        chosen, known = self.tomogram.query_engine.sample(verdict.gate.query), self.tomogram.estimator.measured_ids
         trials = int(self.tomogram.outcomes.counts(known[chosen.contains(known)])[1].sum())
         room = chosen.tests * self.tomogram.outcomes.inputs - trials
         answer = verdict.answer
@@ -97,7 +97,7 @@ def prepare(spec: Spec, folder: Path, *, sharing: int | None = None) -> Session:
     blank = session.tomogram()
     for number, gate in enumerate(spec.gate, start=1):
         with naming(gate, number):
-            blank.scored(gate.score).bound(gate.query, gate.inputs)
+            blank.scored(gate.score).query_engine.bound(gate.query, gate.inputs)
     return session
 
 

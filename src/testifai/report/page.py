@@ -138,7 +138,7 @@ def figures(contents: Contents) -> dict[str, list[Drawing]]:
     """Every figure of the page by the part it belongs to."""
     tomogram, names = contents.tomogram, contents.tomogram.space.names
     # Means over many tests are not known where nothing was predicted.
-    means = len(names) > 1 and not np.isnan(tomogram.sample[1].estimate).any()
+    means = len(names) > 1 and not np.isnan(tomogram.estimator.sample[1].estimate).any()
     groups: dict[str, list[tuple[str, Figure | None]]] = {
         "orders": [("by order", distribution.by_order(tomogram))],
         "curves": [
@@ -181,10 +181,10 @@ def _voxel_views(contents: Contents) -> list[tuple[str, Figure | None]]:
         return [("all tests", voxels.voxels(tomogram))] if tomogram.space.size <= MOST_CUBES else []
     regions: list[tuple[str, Mask | None]] = [("all tests", None)]
     for region in contents.search.regions[:1]:
-        regions.append((f"weakest region: {region.query}", tomogram.select(region.query)))
+        regions.append((f"weakest region: {region.query}", tomogram.query_engine.select(region.query)))
     for label, which in (("mildest octant", "Q1"), ("severest octant", "Q8")):
         query = contents.standard[which].query
-        regions.append((f"{label}: {query}", tomogram.select(query)))
+        regions.append((f"{label}: {query}", tomogram.query_engine.select(query)))
     return [(title, voxels.voxels(tomogram, chosen=chosen)) for title, chosen in regions]
 
 

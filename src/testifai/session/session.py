@@ -51,7 +51,7 @@ from testifai.support.batches import are_texts
 from testifai.support.progress import Step, bar
 from testifai.support.threads import only_new_looked_at
 from testifai.support.types import Array, Record
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 
 log = logging.getLogger(__name__)
 
@@ -250,10 +250,13 @@ class Session:
             self.subject.order,
             labels=self.data.labels,
             classes=self.data.classes,
-            population=self.population,
-            stopped_early=self._stopped_early,
-            surrogate=self.surrogate,
-            seed=self.seed,
+            settings=EstimatorSettings(
+                population=self.population,
+                stopped_early=self._stopped_early,
+                surrogate=self.surrogate,
+                seed=self.seed,
+                ended_by_width=stopping_rules.by_width_alone(stopping_rules.describe(self.methods.told_rule)),
+            ),
             provenance={
                 keys.IDENTITY: self.identity(),
                 keys.ENVIRONMENT: self._environments[0],
@@ -261,7 +264,6 @@ class Session:
                 keys.ASKED_TWICE: self._asked_twice,
             },
             quality=None if self.assessment is None else self.assessment.scores(),
-            ended_by_width=stopping_rules.by_width_alone(stopping_rules.describe(self.methods.told_rule)),
         )
 
     def _attach(self, store: Store, extra: Record) -> None:

@@ -71,7 +71,12 @@ def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = No
     ]
     subtitle = "lowest estimates first, with 95 % intervals"
     return one_to_a_line(
-        lines, "the worst tests", subtitle, axis=theme.rate_axis(tomogram.quantity), mark=tomogram.base, dark=dark
+        lines,
+        "the worst tests",
+        subtitle,
+        axis=theme.rate_axis(tomogram.settings.quantity),
+        mark=tomogram.base,
+        dark=dark,
     )
 
 
@@ -91,8 +96,8 @@ def classes(
         for name, answer in found[:count]
     ]
     some = f"the {count} lowest of {len(found)}, " if len(found) > count else ""
-    title, subtitle = f"{theme.plain(tomogram.quantity)} by class", f"{some}mean over the tests tried"
-    return one_to_a_line(shown, title, subtitle, axis=theme.rate_axis(tomogram.quantity), dark=dark)
+    title, subtitle = f"{theme.plain(tomogram.settings.quantity)} by class", f"{some}mean over the tests tried"
+    return one_to_a_line(shown, title, subtitle, axis=theme.rate_axis(tomogram.settings.quantity), dark=dark)
 
 
 def lowest(tomogram: Tomogram, count: int, chosen: Mask | None = None) -> tuple[Ids, RateTable]:
@@ -102,9 +107,9 @@ def lowest(tomogram: Tomogram, count: int, chosen: Mask | None = None) -> tuple[
     """
     ids, found = looked_at(tomogram, {}, chosen)
     if not tomogram.space.listed:
-        tried = tomogram.measured_ids
+        tried = tomogram.estimator.measured_ids
         tried = np.setdiff1d(tried[chosen.contains(tried)] if isinstance(chosen, Selection) else tried, ids)
-        ids, found = np.concatenate([ids, tried]), found.and_(tomogram.table(tried))
+        ids, found = np.concatenate([ids, tried]), found.and_(tomogram.estimator.table(tried))
     known = np.flatnonzero(~np.isnan(found.estimate))
     first = known[np.argsort(found.estimate[known], kind="stable")[:count]]
     return ids[first], found.at(first)

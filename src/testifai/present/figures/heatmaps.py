@@ -120,21 +120,21 @@ def looked_at(tomogram: Tomogram, fixed: Mapping[str, int], chosen: Mask | None)
     """The chosen tests in which some axes have given severities, or a sample of them, and what is known of these."""
     space = tomogram.space
     if not fixed and chosen is None:
-        return tomogram.sample
+        return tomogram.estimator.sample
     if space.listed:
-        ids, _ = tomogram.sample
+        ids, _ = tomogram.estimator.sample
         used = np.ones(space.size, bool) if chosen is None else np.array(chosen, bool)
         for name, severity in fixed.items():
             used &= space.severities(name) == severity
-        return ids[used], tomogram.table(ids[used])
+        return ids[used], tomogram.estimator.table(ids[used])
     part = chosen if isinstance(chosen, Selection) else Selection(space)
     if fixed:
         part = part.narrowed(" and ".join(f"{name} == {severity}" for name, severity in fixed.items()))
-    if tomogram.predicts():
-        ids = part.sample(LOOKED_AT, np.random.default_rng(tomogram.seed))
+    if tomogram.estimator.predicts():
+        ids = part.sample(LOOKED_AT, np.random.default_rng(tomogram.settings.seed))
     else:
-        ids = tomogram.measured_ids[part.contains(tomogram.measured_ids)]
-    return ids, tomogram.table(ids)
+        ids = tomogram.estimator.measured_ids[part.contains(tomogram.estimator.measured_ids)]
+    return ids, tomogram.estimator.table(ids)
 
 
 def sources(found: RateTable) -> NDArray[np.int64]:
@@ -207,7 +207,7 @@ def heatmap(
         title={"text": f"{y} and {x}", "subtitle": {"text": _subtitle(tomogram, seen, at, chosen)}},
         xaxis={"title": {"text": x}, **_ticks(seen.levels[1])},
         yaxis={"title": {"text": y}, **_ticks(seen.levels[0])},
-        coloraxis=theme.robustness_colours(tomogram.quantity),
+        coloraxis=theme.robustness_colours(tomogram.settings.quantity),
         margin={"l": 60, "r": 20, "t": 70, "b": 50},
     )
 
