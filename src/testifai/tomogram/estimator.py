@@ -21,7 +21,7 @@ from testifai.support.bits import Bits, count_set, pack
 from testifai.support.progress import note
 from testifai.support.types import Array, Bools, Floats, Record, RecordLike
 from testifai.support.version import VERSION
-from testifai.surrogates import Surrogate, resolve
+from testifai.surrogates import PoolingSurrogate, Surrogate, resolve
 from testifai.surrogates.fitting import Evidence, evidence
 from testifai.tomogram.answers import CleanAccuracy, RateTable
 
@@ -98,10 +98,9 @@ class FittedSurrogates:
         None if there is nothing, or if the surrogate is an object.
         """
         surrogate = self.on()
-        learned = None if surrogate is None or not isinstance(self.settings.surrogate, str) else surrogate.learned()
-        if surrogate is None or learned is None:
+        if not isinstance(surrogate, PoolingSurrogate) or not isinstance(self.settings.surrogate, str):
             return None
-        return {"of": self._digest(self._evidence(surrogate, None)), "learned": learned}
+        return {"of": self._digest(self._evidence(surrogate, None)), "learned": surrogate.learned()}
 
     def _digest(self, seen: Evidence) -> str:
         """Hash of everything that a fit depends on."""
@@ -114,10 +113,12 @@ class FittedSurrogates:
         seen = self._evidence(surrogate, among)
         if not len(seen):
             return None
+        if not isinstance(surrogate, PoolingSurrogate):
+            return seen.fit(surrogate)
         if among is None and self.kept is not None and self.kept["of"] == self._digest(seen):
             surrogate.recall(self.kept["learned"])
         whole = None if among is None else self.on(None)
-        if among is None or whole is None or whole.relearns:
+        if among is None or not isinstance(whole, PoolingSurrogate):
             return seen.fit(surrogate)
         # A part of the inputs is like the others, as far as its own trials do not show otherwise.
         others = self._evidence(surrogate, ~among & pack(np.ones(self.outcomes.inputs, bool)))
