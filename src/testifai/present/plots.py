@@ -11,9 +11,10 @@ from testifai.present import theme
 from testifai.present.figures import curves, distribution, dots, locality, quality, sweeps
 from testifai.present.figures.curves import hunt_curve
 from testifai.present.figures.dots import Line, Style, differences
-from testifai.present.figures.heatmaps import MEASURED, Mask
+from testifai.present.figures.heatmaps import MEASURED
 from testifai.present.figures.pairs import pairs, steepest
 from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram.lowest_tests import Mask
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -16,11 +16,11 @@ from testifai.locality import summary
 from testifai.locality import summary as wording
 from testifai.present import theme
 from testifai.present.figures import curves, distribution, dots, heatmaps, quality, sweeps, voxels
-from testifai.present.figures.heatmaps import Mask
 from testifai.present.terminal import interval, rate, signed
 from testifai.report import sign_off, words
 from testifai.report.contents import Contents
 from testifai.support.types import Record
+from testifai.tomogram.lowest_tests import Mask
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

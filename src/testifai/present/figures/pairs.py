@@ -11,9 +11,10 @@ import numpy as np
 
 from testifai.present import theme
 from testifai.present.figures.curves import band
-from testifai.present.figures.heatmaps import Mask, Projection, project
+from testifai.present.figures.heatmaps import Projection, project
 from testifai.support.types import Floats, Record
 from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram.lowest_tests import Mask
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -20,13 +20,13 @@ from testifai.present.figures.heatmaps import (
     PREDICTED,
     SOURCES,
     UNKNOWN,
-    Mask,
     Projection,
     others_text,
     project,
 )
 from testifai.support.types import Record
 from testifai.tomogram import Tomogram
+from testifai.tomogram.lowest_tests import Mask
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
