@@ -71,7 +71,7 @@ def test_intervals_of_a_small_run_cover(kind):
     assert regions > 0.75
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("trials", [10, 40])
 def test_intervals_cover_over_many_seeds(kind, trials):

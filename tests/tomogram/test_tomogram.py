@@ -388,6 +388,7 @@ def simulated_space() -> Space:
     return Space({"shift": SHIFT, "shake": SHAKE})
 
 
+@pytest.mark.parametrize("seeds", [40, pytest.param(300, marks=pytest.mark.simulation)])
 @pytest.mark.parametrize(
     ("options", "promised"),
     [
@@ -396,8 +397,7 @@ def simulated_space() -> Space:
         ({"stopping": ta.stopping.Window(batch=60, delta=0.05, window=2)}, 0.95),
     ],
 )
-def test_intervals_cover_the_rate_on_the_data(options, promised, truths):
-    seeds = 300
+def test_intervals_cover_the_rate_on_the_data(options, promised, truths, seeds):
     inside, answered, shorter = [], 0, 0
     for seed in range(seeds):
         tomogram = ta.scan(decide, (ROWS, decide(ROWS)), simulated_space(), strategy="full", seed=seed, **options)
