@@ -132,7 +132,7 @@ def regions(full: ta.Tomogram) -> None:
     asked = [*(f"order == {order}" for order in range(len(full.space.axes) + 1))]
     asked += [f"{name} == 5 and order == 1" for name in full.space.names]
     for query in asked:
-        ids = np.flatnonzero(full.select(query))
+        ids = np.flatnonzero(full.query_engine.select(query))
         values = np.mean([full.outcomes.kept(int(test), "value").mean() for test in ids])
         precision = full.average_precision(query)
         print(
@@ -181,7 +181,7 @@ def twelve(cube: Grid, runs: Runs) -> None:
             off = np.array([rows[place].error for rows in answers[share]])
             cells.append(f"{off.mean():+8.3f} {np.abs(off).mean():6.3f}")
             errors[f"{share:.0%}"].append(float(np.abs(off).mean()))
-            mean = means[truth.select(row.query)].mean()
+            mean = means[truth.query_engine.select(row.query)].mean()
             scored = [abs(run.query(row.query, score="f1").robustness - mean) for run in found]
             errors[f"{share:.0%}, mean F1"].append(float(np.mean(scored)))
         print(f"{row.name:5s} {row.truth:6.3f}  {'  '.join(cells)}")
@@ -202,7 +202,7 @@ def coverage(grid: Grid, runs: Runs) -> None:
                 held[f"{name} of tests"] += [within(*one) for one in bounds]
                 for query in asked:
                     answer = of.query(query)
-                    truth = truths[run.select(query)].mean()
+                    truth = truths[run.query_engine.select(query)].mean()
                     held[f"{name} of queries"].append(within(truth, answer.low, answer.high))
         for name, ends in held.items():
             hits, widths = np.array(ends, float).T

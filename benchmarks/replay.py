@@ -26,7 +26,7 @@ from testifai.spec.options import ScanOptions, choose
 from testifai.support import validation
 from testifai.support.bits import Bits, count_set, unpack
 from testifai.support.types import Array, Bools, Floats, Record
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,11 +144,13 @@ def replay(grid: Grid, strategy: Any, surrogate: Any = None, *, scores: bool = F
             grid.space,
             known,
             order,
-            stopped_early=rule is not None,
-            surrogate=methods.surrogate,
-            population=chosen.population,
-            seed=seed,
-            ended_by_width=stopping_rules.by_width_alone(stopping_rules.describe(rule)),
+            settings=EstimatorSettings(
+                stopped_early=rule is not None,
+                surrogate=methods.surrogate,
+                population=chosen.population,
+                seed=seed,
+                ended_by_width=stopping_rules.by_width_alone(stopping_rules.describe(rule)),
+            ),
             provenance={
                 "identity": _replayed(grid, strategy, rule, methods.surrogate, seed),
                 "environment": environment(),

@@ -99,7 +99,7 @@ def test_gates_may_ask_for_plausible_inputs(project):
     gates = [{"query": "shift >= 1 and quality <= 0.35", "at_least": 0.78}]
     found = project.measure(project(gates, quality=quality, budget=1200))
     tomogram, answer = found.tomogram, found.verdicts[0].answer
-    chosen = tomogram.select(gates[0]["query"])
+    chosen = tomogram.query_engine.select(gates[0]["query"])
     assert np.array_equal(np.flatnonzero(chosen), [tomogram.space.id((1, 0))])
     assert answer.tests == 1
     trials = tomogram.trials.reshape(-1)

@@ -17,7 +17,7 @@ from testifai.locality.local import Local
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 
 from .synthetic import confusions, drawn_table, expected_table
 
@@ -47,7 +47,7 @@ def scan(answers, keep=True, inputs=300, names=("fog", "snow"), clean_wrong=0, m
             given[:clean_wrong] = (given[:clean_wrong] + 1) % 3
         kept = {"predicted": given.astype(np.float32)} if keep else None
         outcomes.record(space.id(sigma), np.arange(inputs), given == labels[order], kept)
-    return Tomogram(space, outcomes, order, labels, classes, surrogate=None)
+    return Tomogram(space, outcomes, order, labels, classes, settings=EstimatorSettings(surrogate=None))
 
 
 def test_single_properties_are_the_mean_of_a_dirichlet_posterior():

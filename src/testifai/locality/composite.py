@@ -63,7 +63,6 @@ class Composite:
             function=_EachPart(one, self.arity),
             boxes=None,
             tensors=False,
-            move=None,
             shows=None,
             smooth=None,
         )

@@ -371,7 +371,7 @@ class Scanned:
 
     def combinations(self) -> Iterator[tuple[tuple[int, ...], Counts]]:
         """Of every measured configuration with two or more of the properties on: its place in the grid, and counts."""
-        ids = self.scan.measured_ids
+        ids = self.scan.estimator.measured_ids
         rows = self.scan.space.matrix(ids)[:, : len(self.scan.space.axes)]
         usable = (np.count_nonzero(rows[:, self._axes], axis=1) >= 2) & ~np.delete(rows, self._axes, axis=1).any(axis=1)
         for level, axis in zip(self.levels, self._axes, strict=True):

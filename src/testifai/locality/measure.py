@@ -292,7 +292,7 @@ def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
         with reading(path, keys.LOCALITY):
             table = dict(notes["numbers"])
             numbers = np.array([table[int(label)] for label in labels], np.intp)
-    record = SampleRecord(tomogram.space, outcomes, tomogram.order, numbers, tomogram.seed, notes)
+    record = SampleRecord(tomogram.space, outcomes, tomogram.order, numbers, tomogram.settings.seed, notes)
     everyone = np.arange(outcomes.inputs)
     tried = np.any([outcomes.attempted(int(test), everyone) for test in single_ids(tomogram.space)], axis=0)
     places = np.flatnonzero(tried & record.fit)
