@@ -21,6 +21,7 @@ PARAMETER_TESTS = 400  # tests used for the parameters where the grid has holes
 UNEVEN = 8  # largest ratio of variances for which the coefficients of a grid are taken as independent
 SINGLED_OUT = 0.01  # share of the tests that may be known better than that, such as the clean one
 FEWER = 150  # of those used where parameters are drawn hundreds of times
+HOPELESS = 1e10  # loss where there is no likelihood
 ELSEWHERE = 200  # configurations without trials that stand for all of them
 
 
@@ -64,7 +65,10 @@ def maximise(prior: Prior, problem: Problem, start: Floats, steps: int) -> Float
         return start
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
-        value, slope = problem.slope(parameters)
+        try:
+            value, slope = problem.slope(parameters)
+        except np.linalg.LinAlgError:  # values so smooth that their covariance is singular
+            return HOPELESS, np.zeros_like(parameters)
         own, own_slope = prior.density(parameters)
         return -value - own, -slope - own_slope
 
