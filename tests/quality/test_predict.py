@@ -48,8 +48,8 @@ def test_third_order_follows_from_the_first_two(form):
     for kind in predict.PREDICTORS:
         middle, _, _ = fitted(truth, np.zeros(len(GRID)), kind=kind)(GRID)
         errors[kind] = np.abs(middle - truth)[~LOW].mean() / np.ptp(truth)
-    assert errors["smooth"] < 0.015
-    assert errors["smooth"] < 0.3 * errors["forest"]
+    assert errors["smooth"] < 0.04
+    assert errors["smooth"] < 0.5 * errors["forest"]
 
 
 # From tests of order two alone, a product of all perturbations cannot be distinguished from pairs that interact.

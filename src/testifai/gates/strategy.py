@@ -16,7 +16,7 @@ from testifai.spec.parsing import Gate
 from testifai.strategies.adaptive import FIRST, TARGET, Adaptive, Round, even, first_tests, fitted, risk, shared_out
 from testifai.strategies.balanced import shares
 from testifai.strategies.base import Progress
-from testifai.strategies.tracked_tests import Watched
+from testifai.strategies.tracked_tests import TrackedTests
 from testifai.support.types import Floats
 from testifai.tomogram import Tomogram
 
@@ -51,7 +51,7 @@ class TowardsGates(Adaptive):
         halvings = max(0, int(np.log2(max(most / least, 1.0))))
         return most >> max(0, halvings - number)
 
-    def _need(self, progress: Progress, known: Outcomes, watch: Watched, number: int) -> Floats:
+    def _need(self, progress: Progress, known: Outcomes, watch: TrackedTests, number: int) -> Floats:
         """How much each watched test is wanted, by gates not settled and by the target; all 0: done.
 
         The tests of a gate are wanted alike, whatever their outcomes: if those with failures got more trials, bad luck

@@ -213,7 +213,7 @@ def test_posterior_is_the_best_linear_prediction_of_the_rates_on_these_inputs():
     outcomes = population([0.9, 0.8, 0.7, 0.6, 0.5, 0.4], 25, rng)
     passes, trials, single = counted(outcomes, *random_design(6, 25, 10, rng))
     process = Process(seed=1).fit(sigmas, passes, trials, single=single)
-    process._odd = None  # the surface alone
+    process._outliers = None  # the surface alone
     covariance = process.covariance(sigmas)
 
     kernel = process.prior_.kernel(process.parameters_, sigmas, sigmas)
@@ -443,7 +443,7 @@ def test_a_region_in_chunks_is_that_in_one_piece(monkeypatch):
     rng = np.random.default_rng(2)
     tried = np.sort(rng.permutation(len(grid))[:20])
     surface = Process([range(4), range(3), range(3)]).fit(grid[tried], rng.integers(20, 30, 20), np.full(20, 30))
-    surface._odd = None  # the surface alone
+    surface._outliers = None  # the surface alone
     for asked in (grid[tried], grid, np.delete(grid, tried, axis=0)):
         estimate, low, high = surface.region(asked)
         half = 1.959964 * (surface.covariance(asked).mean()) ** 0.5

@@ -10,7 +10,7 @@ from testifai.perturb import Perturbation
 from testifai.space import Space
 from testifai.surrogates.forest import Forest
 from testifai.surrogates.process import Process
-from testifai.surrogates.process.grid import Numbers
+from testifai.surrogates.process.grid import GridIndex
 from testifai.surrogates.process.kernel import Prior
 from testifai.surrogates.process.low_rank import Effects
 from testifai.surrogates.process.marginal_likelihood import CompleteGrid, SomeTests, posed
@@ -72,7 +72,7 @@ def test_the_effects_of_many_tests_have_the_precedences(prior, places, parameter
 
 
 def test_a_number_for_every_sequence(prior, places):
-    numbers = Numbers(places, prior.sizes, ordered=True)
+    numbers = GridIndex(places, prior.sizes, ordered=True)
     assert numbers(places).tolist() == list(range(len(places)))
     keys = numbers.keys(places)
     assert len(set(keys.tolist())) == len(places)
