@@ -111,7 +111,7 @@ def fitted(truth, trials, seed):
     return Process([[0, 1, 2, 3]] * 3, seed).fit(ROWS, passes, np.full(len(ROWS), trials)), passes
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_tests_are_known_better_than_by_the_forest_and_as_well_as_bounds_say():
     error, of_forest, covered = [], [], []
     for seed in range(4):
@@ -129,7 +129,7 @@ def test_tests_are_known_better_than_by_the_forest_and_as_well_as_bounds_say():
     assert np.mean(covered) >= 0.93 - 0.02  # of 226 dependent tests, four times
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_nothing_is_lost_where_the_order_makes_no_difference():
     error, of_plain = [], []
     levels = [[0, 1, 2, 3]] * 3

@@ -31,7 +31,7 @@ from testifai.surrogates.process.kernel import REMAINDER, Ints, Prior, inside, m
 from testifai.surrogates.process.low_rank import LowRankPosterior, SeenTests
 from testifai.surrogates.process.marginal_likelihood import FitCache, maximise, posed
 from testifai.surrogates.process.outlier_tests import STEPS as FIRST_STEPS
-from testifai.surrogates.process.outlier_tests import OutlierTests, counted, overall, values_at
+from testifai.surrogates.process.outlier_tests import OutlierTests, counted, find_outliers, overall, values_at
 from testifai.surrogates.process.posterior import Covariances, Scatter, SurfacePart, chunks
 from testifai.surrogates.process.scores import EXPLAINED, ScoreFit, read_scores
 
