@@ -21,7 +21,7 @@ from testifai.strategies.base import ExpectedCost, Progress, Strategy
 from testifai.strategies.clean import region_of
 from testifai.strategies.draws import FEWEST, MOST, WEIGHTS, low_first
 from testifai.strategies.tracked_tests import TrackedTests, representative_tests, selections, watched
-from testifai.support.types import Floats
+from testifai.support.types import Floats, Record
 from testifai.support.validation import choice
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import SCORE, evidence
@@ -111,6 +111,9 @@ class Adaptive(Strategy):
         others = spent - int(known.counts([0])[1][0])
         rounds = math.ceil(math.log1p(lacking / max(others, 1)) / math.log1p(ADDS[1]))
         return ExpectedCost(min(most, round(spent + lacking)), 1 + rounds)
+
+    def describe(self) -> Record:
+        return {"use": self.name, "for_queries": list(self.for_queries), "weights": self.weights}
 
     def _chosen(self, progress: Progress) -> list[Selection]:
         """What the queries select."""
