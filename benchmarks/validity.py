@@ -152,20 +152,20 @@ CONFIGURATIONS = np.array(list(np.ndindex((LEVELS,) * AXES)))
 ORDERS = np.count_nonzero(CONFIGURATIONS, axis=1)
 
 
-def predictor_of(kind: str, truth: Truth, known: NDArray[np.bool_]) -> predict.Predictor:
+def predictor_of(kind: str, truth: Truth, known: NDArray[np.bool_]) -> predict.Predict:
     levels = [range(LEVELS)] * AXES
     return predict.fit(kind, levels, CONFIGURATIONS[known], truth.values[known], truth.errors[known], seed=SEED)
 
 
 def mean_error(kind: str, truth: Truth, known: NDArray[np.bool_]) -> float:
     """Mean absolute error over the tests of order 3 and 4 that were not measured."""
-    found = predictor_of(kind, truth, known).predict(CONFIGURATIONS)[0]
+    found = predictor_of(kind, truth, known)(CONFIGURATIONS)[0]
     return float(np.abs(found - truth.values)[(ORDERS > 2) & ~known].mean())
 
 
 def coverage(truth: Truth, known: NDArray[np.bool_]) -> tuple[float, float]:
     """The share of those tests whose interval has the truth in it, and the intervals' mean width."""
-    _, low, high = predictor_of("smooth", truth, known).predict(CONFIGURATIONS)
+    _, low, high = predictor_of("smooth", truth, known)(CONFIGURATIONS)
     inside, width = (low <= truth.values) & (truth.values <= high), high - low
     asked = (ORDERS > 2) & ~known
     return float(inside[asked].mean()), float(width[asked].mean())
@@ -208,8 +208,8 @@ def show(name: str, truth: Truth) -> bool:
     for count in CHANCE:
         error = error_with(truth, np.zeros_like(known), count) / unit
         report(f"mean absolute error, smooth, from {count} tests by chance", error, task.unit)
-    for kind in predict.KINDS:
-        spent = seconds(lambda kind=kind: predictor_of(kind, truth, known).predict(CONFIGURATIONS))
+    for kind in predict.PREDICTORS:
+        spent = seconds(lambda kind=kind: predictor_of(kind, truth, known)(CONFIGURATIONS))
         reached &= report(f"fit and predict all tests, {kind}", spent, "s", 1.0 if kind == "smooth" else None)
     return reached
 

@@ -14,6 +14,7 @@ from evaluation.setting import MissingFileError, Setting
 from evaluation.tasks import Task
 from testifai.quality.assessment import EXTRA
 from testifai.quality.predict import fit
+from testifai.statistics.intervals import half_widths
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -143,11 +144,13 @@ class Quality:
 
     def predicted(self, kind: str, known: Mask) -> tuple[Floats, Floats, Floats]:
         """All tests' values and 95 % intervals, from those of the known ones."""
-        levels = [range(count) for count in self.values.shape]
-        made = fit(
-            kind, levels, self.configurations[known], self.flat[known], self.errors.reshape(-1)[known], seed=SEED
-        )
-        return made.predict(self.configurations)
+        levels, values = [range(count) for count in self.values.shape], self.flat[known]
+        errors, at = self.errors.reshape(-1)[known], self.configurations
+        predict = fit(kind, levels, at[known], values, errors, seed=SEED)
+        found = np.tile(self.flat, (3, 1))
+        found[1:, known] += np.outer([-1, 1], half_widths() * errors)
+        found[:, ~known] = predict(at[~known])
+        return found[0], found[1], found[2]
 
 
 @dataclass(frozen=True)

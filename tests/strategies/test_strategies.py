@@ -128,7 +128,7 @@ def test_ordered_draws_from_spaces_that_cannot_be_listed():
 
 
 def test_ordered_without_extra_is_what_it_was():
-    assert Ordered().describe() == Ordered(extra=0).describe() == {"use": "ordered", "max_order": 2}
+    assert Ordered().describe() == Ordered(extra=0).describe() == {"use": "ordered", "max_order": 2, "extra": 0}
     assert resolve({"use": "ordered", "extra": 5}).describe() == {"use": "ordered", "max_order": 2, "extra": 5}
 
 

@@ -16,7 +16,7 @@ from testifai.spec.parsing import Gate
 from testifai.strategies.adaptive import FIRST, TARGET, Adaptive, Round, even, first_tests, fitted, risk, shared_out
 from testifai.strategies.balanced import shares
 from testifai.strategies.base import Progress
-from testifai.strategies.tracked_tests import Watched
+from testifai.strategies.tracked_tests import TrackedTests
 from testifai.support.types import Floats
 
 
@@ -49,7 +49,7 @@ class GateStrategy(Adaptive):
         halvings = max(0, int(np.log2(max(most / least, 1.0))))
         return most >> max(0, halvings - number)
 
-    def _need(self, progress: Progress, known: Outcomes, watch: Watched, number: int) -> Floats:
+    def _need(self, progress: Progress, known: Outcomes, watch: TrackedTests, number: int) -> Floats:
         """Return how much each watched test is needed, by gates not settled and by the target; all 0: done.
 
         The tests of a gate are needed alike, independent of their outcomes: if those with failures got more trials,

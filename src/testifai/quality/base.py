@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.support.batches import Batch, take
+from testifai.support.registry import borrow
 from testifai.support.types import Floats, Record
 
 
@@ -48,8 +49,8 @@ class Measure(ABC):
     """
 
     name: str  # "kid", "ssim", …
-    higher_is_better: bool  # whether a larger value means less damage (a similarity) or more (a distance)
-    sample: int  # how many clean inputs it looks at; all, where there are fewer
+    higher_is_better: bool = True  # a larger value means less damage (a similarity), not more (a distance)
+    sample: int = 250  # clean inputs that it compares (all, if there are fewer): a standard error of about 0.01
     uses_model: bool = False  # hands inputs to the model under test:
     share: float = 1.0  # this part of the sample, perturbed, for each test
     clean_share: float = 1.0  # and this part as it is, once
@@ -74,8 +75,7 @@ def draw(count: int, inputs: int, seed: int) -> NDArray[np.intp]:
     return order[:count].astype(np.intp)
 
 
-# Enough for a standard error of 0.01 where values differ by 0.16 from input to input.
-SAMPLE = 250
+SAMPLE = Measure.sample
 # A standard error needs at least two values.
 FEWEST = 2
 
@@ -135,16 +135,12 @@ def adapt(measure: Any) -> Measure | None:
 
 
 class ForeignMeasure(Measure):
-    """An object with describe() and reference(), and with whatever else of a measure it has; the rest is as usual."""
+    """An object with describe() and reference(); other attributes of a measure are used if it has them."""
 
     def __init__(self, given: Any) -> None:
         self.given = given
-        self.name = str(getattr(given, "name", type(given).__name__))
-        self.higher_is_better = bool(getattr(given, "higher_is_better", True))
-        self.sample = int(getattr(given, "sample", SAMPLE))
-        self.uses_model = bool(getattr(given, "uses_model", False))
-        self.share = float(getattr(given, "share", 1.0))
-        self.clean_share = float(getattr(given, "clean_share", 1.0))
+        self.name = type(given).__name__
+        borrow(given, self, keep=("describe", "reference"))
 
     def describe(self) -> Record:
         described: Record = self.given.describe()

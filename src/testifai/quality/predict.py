@@ -1,7 +1,18 @@
-"""The quality of every test, from that of the measured ones."""
+"""The quality of every test, from that of the measured ones.
+
+Let l in 0..1 be the damage: the value less the best measured one, over the range of the measured ones. On the scale
+
+    z = -log(1 - kappa l) / kappa,    kappa < 1,
+
+damage adds up if perturbations act one after the other: kappa near 1 is a score with a ceiling, of which each
+perturbation leaves a share (z is the logarithm of what is left), kappa = 0 one that adds up as it is, and kappa < 0
+one that each perturbation multiplies. z is a Gaussian process with the prior of the surrogate `process`; kappa is the
+one with the largest evidence.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,12 +20,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.errors import InputError, suggest
-from testifai.quality.surface import KnownValues, Surface
+from testifai.errors import InputError
 from testifai.space import LISTED, Space
 from testifai.statistics.intervals import half_widths
 from testifai.support.threads import one_blas_thread
 from testifai.support.types import Floats, RecordLike
+from testifai.support.validation import choice
+from testifai.surrogates.process.grid import known_places
+from testifai.surrogates.process.kernel import Ints, Medians, Prior
+from testifai.surrogates.process.regression import LEARNED, ValueSurface
 
 PREDICTORS = ("smooth", "forest")
 
@@ -78,9 +92,8 @@ class Scores:
         if len(missing):
             known = self.space.matrix(self.measured)
             levels = [axis.severities for axis in self.space.axes]
-            fitted = fit(self.predictor, levels, known, self.values, self.errors, seed=self.seed)
-            predicted = fitted.predict(self.space.matrix(missing))
-            estimate[missing], low[missing], high[missing] = predicted
+            predict = fit(self.predictor, levels, known, self.values, self.errors, seed=self.seed)
+            estimate[missing], low[missing], high[missing] = predict(self.space.matrix(missing))
         estimate[self.measured] = self.values
         low[self.measured] = self.values - half_widths() * self.errors
         high[self.measured] = self.values + half_widths() * self.errors
@@ -88,33 +101,24 @@ class Scores:
 
 
 Bounded = tuple[Floats, Floats, Floats]
+Predict = Callable[[NDArray[np.int64]], Bounded]
 
 TREES = 100
-SAME = 1e-12  # of the largest value: a smaller range is rounding
-
-
-@dataclass(frozen=True)
-class Predictor:
-    """Measured values where there are any, predicted ones elsewhere."""
-
-    kind: str
-    columns: int
-    measured: KnownValues
-    elsewhere: Callable[[Floats], Bounded]
-
-    def predict(self, configurations: ArrayLike) -> Bounded:
-        """Value and 95 % interval of each configuration; NaN for an interval that is not known."""
-        rows = _rows(configurations, self.columns)
-        number = {row.tobytes(): i for i, row in enumerate(self.measured.rows)}
-        found = np.array([number.get(row.tobytes(), -1) for row in rows], np.intp)
-        known = found >= 0
-        middle, low, high = np.empty((3, len(rows)))
-        values, half = self.measured.values[found[known]], half_widths() * self.measured.errors[found[known]]
-        middle[known], low[known], high[known] = values, values - half, values + half
-        if not known.all():
-            with one_blas_thread():
-                middle[~known], low[~known], high[~known] = self.elsewhere(rows[~known])
-        return middle, low, high
+SAME = 1e-12  # share of the largest value: a smaller range is rounding
+CONDITIONED = 3_000  # most tests that predictions are conditioned on
+# On five recorded grids (`benchmarks/validity.py`) these predicted tests of order three and four as well as a process
+# with priors of its own did.
+PRIOR = Medians((0.1, 0.01, 0.002, 0.0005), (1e-6,) * 4, 1.5, 2.0, (1e-2, 1.0, 1e-3), length=2.5)
+BENDS = (0.0, -1.0, -2.0, -3.0, 1.0, 2.5, 4.0)  # kappas that are tried first, as t = -log(1 - kappa)
+BEND_SD = 2.0  # prior sd of t
+SHIFT = 0.1  # of t, for how far it may be off
+ROUGH_STEPS, STEPS = 30, 40  # of the optimiser
+TURNS = 2  # between kappa and the other parameters
+ROUGH_TESTS = 120  # tests from which kappa is first chosen
+# Tests of a run use the same inputs: a share of an error's variance scatters from test to test, all have the rest.
+SCATTERED = (0.02, 0.2, 1.0)
+LINEAR = 1e-6  # kappa below which the scale is that of the damage
+MOST = 50.0  # exponent beyond which an end of an interval is as good as unbounded
 
 
 def fit(
@@ -125,133 +129,169 @@ def fit(
     errors: ArrayLike,
     *,
     seed: int = 0,
-) -> Predictor:
+) -> Predict:
     """Learn from the measured configurations' values and standard errors (NaN: not known).
 
-    "smooth" is a Gaussian process (see `Surface`), "forest" the published random forest, which has no intervals.
-    `levels` are the severities of each axis; a row of a space in which the order of application counts has as many
-    places after its severities. Values that are NaN count as not measured.
+    Returns a function that predicts value and 95 % interval of configurations that were not measured. "smooth" is a
+    Gaussian process, "forest" the published random forest, which has no intervals. `levels` are the severities of each
+    axis; a row of a space in which the order of application counts also has the positions at which they are applied.
 
     >>> tests = [[0, 0], [0, 1], [0, 2], [1, 0], [2, 0], [1, 1], [1, 2], [2, 1]]
     >>> values = [1.0, 0.9, 0.8, 0.7, 0.5, 0.63, 0.56, 0.45]
-    >>> middle, low, high = fit("smooth", [[0, 1, 2]] * 2, tests, values, [0.01] * 8).predict([[2, 0], [2, 2]])
-    >>> middle.round(2).tolist(), low[0].round(2).item(), bool(0.3 < low[1] < 0.4 < high[1] < 0.5)
-    ([0.5, 0.4], 0.48, True)
+    >>> middle, low, high = fit("smooth", [[0, 1, 2]] * 2, tests, values, [0.01] * 8)(np.array([[2, 2]]))
+    >>> middle.round(2).tolist(), bool(0.3 < low[0] < 0.4 < high[0] < 0.5)
+    ([0.4], True)
     """
-    if kind not in KINDS:
-        raise InputError(f"quality: predictor = {kind!r} is not accepted; {suggest(kind, KINDS)}")
-    measured, axes = _checked(levels, configurations, values, errors)
+    choice("quality: predictor", kind, PREDICTORS)
+    rows, value, error = np.asarray(configurations, np.int64), np.asarray(values, float), np.asarray(errors, float)
+    known = np.isfinite(value)
+    if not known.any():
+        raise InputError("values: no test has one; accepted: at least one measured test")
+    # Sorted, so that the order in which tests were measured changes nothing.
+    order = np.flatnonzero(known)[np.lexsort(rows[known].T[::-1])]
+    rows, value, error = rows[order], value[order], np.nan_to_num(error[order])
+    axes = [np.unique(np.asarray(axis, np.int64)).tolist() for axis in levels]
     with one_blas_thread():
-        nothing = _alike(measured.values) or all(len(axis) == 1 for axis in axes)
-        elsewhere = _constant(measured) if nothing else KINDS[kind](axes, measured, seed)
-    return Predictor(kind, measured.rows.shape[1], measured, elsewhere)
+        if _alike(value) or all(len(axis) == 1 for axis in axes):
+            return _constant(value, error)
+        if kind == "forest":
+            return _forest(rows, value, seed)
+        if rows.shape[1] == len(axes):
+            return _Surface(Prior(axes, PRIOR), rows, value, error, seed).predict
+        pairs = len(axes) * (len(axes) - 1) // 2
+        ordered = _Surface(Prior([*axes, *[[-1, 0, 1]] * pairs], PRIOR), _precedence(rows), value, error, seed)
+        return lambda rows: ordered.predict(_precedence(rows))
 
 
-def _smooth(levels: list[Floats], measured: KnownValues, seed: int) -> Callable[[Floats], Bounded]:
-    known = measured._replace(errors=np.nan_to_num(measured.errors))
-    if known.rows.shape[1] == len(levels):
-        return Surface(levels, known, seed=seed).predict
-    pairs = len(levels) * (len(levels) - 1) // 2
-    ordered = Surface(
-        [*levels, *[np.array([-1.0, 0.0, 1.0])] * pairs], known._replace(rows=_precedence(known.rows)), seed=seed
-    )
-    return lambda rows: ordered.predict(_precedence(rows))
+class _Surface:
+    """Values as a smooth surface over the severities, which extends to tests of many perturbations.
 
-
-def _precedence(rows: Floats) -> Floats:
-    """Severities, and for each two axes which is applied first: 1 or -1, 0 where they are not both on.
-
-    Unlike places, which tests of three perturbations have more of, every order of two is among tests of two.
-
-    >>> _precedence(np.array([[5.0, 4.0, 0.0, 2.0, 1.0, 0.0]])).tolist()
-    [[5.0, 4.0, 0.0, -1.0, 0.0, 0.0]]
+    An interval covers the error of the surface, of its parameters and of the measure.
     """
-    severities, places = np.hsplit(rows, 2)
-    first, second = np.triu_indices(places.shape[1], 1)
-    both = (places[:, first] > 0) & (places[:, second] > 0)
-    return np.hstack([severities, np.where(both, np.sign(places[:, second] - places[:, first]), 0.0)])
+
+    def __init__(self, prior: Prior, rows: NDArray[np.int64], values: Floats, errors: Floats, seed: int) -> None:
+        some = np.random.default_rng(seed).permutation(len(values))[:CONDITIONED]
+        self._prior, places, values, errors = prior, known_places(prior, rows)[some], values[some], errors[some]
+        severity = places / np.maximum(np.array(prior.sizes) - 1, 1)
+        together = (severity.sum(axis=1) - severity.sum(axis=1).mean()) @ values
+        self._sign = -1.0 if together < 0 else 1.0  # whether values grow or fall with damage
+        self._range, self._best = float(np.ptp(values)), float((self._sign * values).min())
+        damage, error = (self._sign * values - self._best) / self._range, errors / self._range
+        order = np.argsort(damage, kind="stable")
+        self._damages, self._errors = damage[order], error[order]
+        self._learn(places, damage, error, seed)
+        on, number = np.unique(rows[some] != 0, axis=0, return_inverse=True)
+        groups = [np.flatnonzero(number == one) for one in np.flatnonzero(on.sum(axis=1) > 1)]
+        # Tests that join what no measured test joins are predicted: so each set of perturbations is left out in turn.
+        self._caution = max(1.0, self._surface.surprise(groups)) if len(places) <= LEARNED else 1.0
+
+    def _learn(self, places: Ints, damage: Floats, error: Floats, seed: int) -> None:
+        """Find kappa and the parameters of largest evidence: roughly from some tests, then from more."""
+        from scipy.optimize import minimize_scalar
+
+        def surface(t: float, parameters: Floats, steps: int, tests: int) -> ValueSurface:
+            z, slope = bend(kappa_of(t), damage[:tests])
+            variances = self._scattered * (slope * error[:tests]) ** 2
+            return ValueSurface(self._prior, places[:tests], z, variances, parameters, steps=steps, seed=seed)
+
+        def evidence(t: float, one: ValueSurface) -> float:
+            slope = bend(kappa_of(t), damage[: len(one.places)])[1]
+            return one.evidence + float(np.log(slope).sum()) - 0.5 * (t / BEND_SD) ** 2
+
+        shares = []
+        for self._scattered in SCATTERED if error.any() else SCATTERED[:1]:
+            one = surface(0.0, self._prior.mean, ROUGH_STEPS, ROUGH_TESTS)
+            shares.append((one.evidence, self._scattered))
+        self._scattered = max(shares)[1]
+        rough = []
+        parameters = self._prior.mean
+        for t in BENDS:
+            one = surface(t, parameters, ROUGH_STEPS, ROUGH_TESTS)
+            parameters = one.parameters
+            rough.append((evidence(t, one), t, parameters))
+        _, t, parameters = max(rough, key=lambda one: one[0])
+        for _ in range(TURNS):
+            parameters = surface(t, parameters, ROUGH_STEPS, ROUGH_TESTS).parameters
+
+            def cost(t: float, parameters: Floats = parameters) -> float:
+                return -evidence(t, surface(t, parameters, 0, ROUGH_TESTS))
+
+            bounds = t - 1, t + 1
+            t = float(minimize_scalar(cost, bounds=bounds, method="bounded", options={"maxiter": 12}).x)
+        self._surface = surface(t, parameters, STEPS, CONDITIONED)
+        self._kappa = kappa_of(t)
+        parameters = self._surface.parameters
+        curvature = (cost(t + SHIFT) - 2 * cost(t) + cost(t - SHIFT)) / SHIFT**2
+        doubt = 1 / math.sqrt(max(curvature, BEND_SD**-2))
+        other = t + max(doubt, SHIFT)
+        self._other = kappa_of(other), surface(other, parameters, 0, CONDITIONED), min(doubt / SHIFT, 1.0)
+
+    def predict(self, rows: NDArray[np.int64]) -> Bounded:
+        """Return the median of each configuration, and its 95 % interval."""
+        with one_blas_thread():
+            places = known_places(self._prior, rows)
+            z, variance = self._surface.predict(places)
+            kappa, surface, share = self._other
+            doubt = share * (unbend(kappa, surface.mean(places)) - unbend(self._kappa, z))
+        half = half_widths() * self._caution * np.sqrt(variance)
+        middle, low, high = (unbend(self._kappa, one) for one in (z, z - half, z + half))
+        error = np.interp(middle, self._damages, self._errors)
+        error *= np.maximum(1, middle)  # beyond the worst measured test it grows as damage does
+        shared = half_widths() ** 2 * ((1 - self._scattered) * error**2 + doubt**2)
+        low, high = middle - np.sqrt((middle - low) ** 2 + shared), middle + np.sqrt((high - middle) ** 2 + shared)
+        middle, low, high = (self._sign * (self._best + self._range * one) for one in (middle, low, high))
+        return (middle, low, high) if self._sign > 0 else (middle, high, low)
 
 
-def _forest(levels: list[Floats], measured: KnownValues, seed: int) -> Callable[[Floats], Bounded]:
+def _precedence(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Severities, and for each two axes which is applied first: 1 or -1, or 0 if they are not both on.
+
+    Unlike positions, which tests of three perturbations have more of, every order of two is among tests of two.
+
+    >>> _precedence(np.array([[5, 4, 0, 2, 1, 0]])).tolist()
+    [[5, 4, 0, -1, 0, 0]]
+    """
+    severities, positions = np.hsplit(rows, 2)
+    first, second = np.triu_indices(positions.shape[1], 1)
+    both = (positions[:, first] > 0) & (positions[:, second] > 0)
+    return np.hstack([severities, np.where(both, np.sign(positions[:, second] - positions[:, first]), 0)])
+
+
+def kappa_of(t: float) -> float:
+    """Return kappa in (-inf, 1) for t on the whole line."""
+    return -math.expm1(-t)
+
+
+def bend(kappa: float, damage: Floats) -> tuple[Floats, Floats]:
+    """Return z and its derivative by l.
+
+    >>> bend(0.5, np.array([0.0, 1.0]))[0].round(3).tolist()
+    [0.0, 1.386]
+    """
+    z = damage if abs(kappa) < LINEAR else -np.log1p(-kappa * damage) / kappa
+    return z, 1 / (1 - kappa * damage)
+
+
+def unbend(kappa: float, z: Floats) -> Floats:
+    """Return l of z."""
+    return z if abs(kappa) < LINEAR else np.asarray(-np.expm1(np.minimum(-kappa * z, MOST)) / kappa)
+
+
+def _forest(rows: NDArray[np.int64], values: Floats, seed: int) -> Predict:
     """TestifAI, section 6: a random-forest regressor on the features of the auxiliary model, with its settings."""
     from sklearn.ensemble import RandomForestRegressor
 
     forest = RandomForestRegressor(TREES, bootstrap=False, max_features=None, random_state=seed % 2**32)
-    forest.fit(measured.rows, measured.values)
-
-    def predict(rows: Floats) -> Bounded:
-        return forest.predict(rows), np.full(len(rows), np.nan), np.full(len(rows), np.nan)
-
-    return predict
-
-
-KINDS: dict[str, Callable[[list[Floats], KnownValues, int], Callable[[Floats], Bounded]]] = {
-    "smooth": _smooth,
-    "forest": _forest,
-}
+    forest.fit(rows, values)
+    return lambda rows: (forest.predict(rows), np.full(len(rows), np.nan), np.full(len(rows), np.nan))
 
 
 def _alike(values: Floats) -> bool:
     return bool(np.ptp(values) <= SAME * np.abs(values).max())
 
 
-def _constant(measured: KnownValues) -> Callable[[Floats], Bounded]:
-    """One value everywhere: within the errors where several tests say so, else nobody can tell."""
-    value, agreed = float(measured.values.mean()), len(measured.values) > 1 and _alike(measured.values)
-    half = half_widths() * float(np.nan_to_num(measured.errors).max()) if agreed else np.nan
-
-    def predict(rows: Floats) -> Bounded:
-        return np.full(len(rows), value), np.full(len(rows), value - half), np.full(len(rows), value + half)
-
-    return predict
-
-
-# ---- what is accepted
-
-
-def _checked(
-    levels: Sequence[ArrayLike], configurations: ArrayLike, values: ArrayLike, errors: ArrayLike
-) -> tuple[KnownValues, list[Floats]]:
-    """The tests that have a value, each once, and the levels of each axis."""
-    axes = [np.unique(_numbers("levels", axis)) for axis in levels]
-    if not axes or any(len(axis) == 0 for axis in axes):
-        raise InputError("levels: an axis has none; accepted: the severities of each axis")
-    rows = _rows(configurations, None)
-    if rows.shape[1] not in {len(axes), 2 * len(axes)}:
-        accepted = f"{len(axes)}, one per axis, or as many places after them"
-        raise InputError(f"configurations: {rows.shape[1]} numbers to a row; accepted: {accepted}")
-    value, error = _numbers("values", values), _numbers("errors", errors)
-    if not value.shape == error.shape == (len(rows),):
-        raise InputError(f"values: {value.shape} and errors {error.shape} for {len(rows)} configurations")
-    if (error < 0).any() or np.isinf(error).any():
-        raise InputError(f"errors: {error[(error < 0) | np.isinf(error)][0]:g}; accepted: from 0, or NaN if not known")
-    used = np.isfinite(value)
-    if not used.any():
-        raise InputError("values: no test has one; accepted: at least one measured test")
-    return _once(KnownValues(rows[used], value[used], error[used])), axes
-
-
-def _once(measured: KnownValues) -> KnownValues:
-    """Configurations that were measured several times on the same inputs, as the mean of these."""
-    rows, number = np.unique(measured.rows, axis=0, return_inverse=True)
-    count = np.bincount(number)
-    return KnownValues(rows, np.bincount(number, measured.values) / count, np.bincount(number, measured.errors) / count)
-
-
-def _rows(configurations: ArrayLike, columns: int | None) -> Floats:
-    rows = _numbers("configurations", configurations)
-    if rows.size == 0 and columns is not None:
-        return rows.reshape(0, columns)
-    if rows.ndim != 2 or rows.shape[1] == 0 or columns not in {None, rows.shape[1]}:
-        accepted = "a row of numbers each" if columns is None else f"rows of {columns} numbers"
-        raise InputError(f"configurations: shape {rows.shape}; accepted: {accepted}")
-    if not np.isfinite(rows).all():
-        raise InputError("configurations: some numbers are NaN or infinite; accepted: severities")
-    return rows + 0.0  # no negative zeros: rows are looked up by their bytes
-
-
-def _numbers(name: str, given: ArrayLike) -> Floats:
-    try:
-        return np.asarray(given, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name}: {type(given).__name__} holds what is no number; accepted: numbers") from error
+def _constant(values: Floats, errors: Floats) -> Predict:
+    """Predict one value everywhere, within the errors if several tests agree; one test alone gives no interval."""
+    value, agreed = float(values.mean()), len(values) > 1 and _alike(values)
+    half = half_widths() * float(errors.max()) if agreed else np.nan
+    return lambda rows: (np.full(len(rows), value), np.full(len(rows), value - half), np.full(len(rows), value + half))

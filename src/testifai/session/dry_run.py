@@ -53,7 +53,7 @@ def forecast(session: Session, work: Work, probed: Outcomes) -> Forecast:
     if surrogate is None:
         inferences, seconds = session.strategy.expected(progress), 0.0
     else:
-        foreseen = session.strategy.foreseen(progress, known, surrogate)
+        foreseen = session.strategy.expected_cost(progress, known, surrogate)
         inferences, seconds = foreseen.inferences, planning + foreseen.fits * fit
         if inferences < session.space.size * len(session.data.inputs) or session.options.population != "data":
             seconds += (1 + refits(surrogate, len(known), session.space)) * fit + _answers(session, surrogate)

@@ -9,7 +9,7 @@ from testifai import surrogates
 from testifai.strategies.adaptive import Adaptive
 from testifai.strategies.balanced import Balanced
 from testifai.strategies.base import Progress, Strategy, adapt
-from testifai.strategies.listed import Full, Ordered, Random
+from testifai.strategies.fixed import Full, Ordered, Random
 from testifai.support.registry import Registry
 
 STRATEGIES = Registry(
@@ -18,9 +18,9 @@ STRATEGIES = Registry(
     {
         "adaptive": "testifai.strategies.adaptive:Adaptive",
         "balanced": "testifai.strategies.balanced:Balanced",
-        "full": "testifai.strategies.listed:Full",
-        "ordered": "testifai.strategies.listed:Ordered",
-        "random": "testifai.strategies.listed:Random",
+        "full": "testifai.strategies.fixed:Full",
+        "ordered": "testifai.strategies.fixed:Ordered",
+        "random": "testifai.strategies.fixed:Random",
     },
 )
 

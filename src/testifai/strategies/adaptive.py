@@ -17,10 +17,10 @@ from testifai.space import Space
 from testifai.space.selection import Selection
 from testifai.statistics.intervals import exact
 from testifai.strategies.balanced import Shares, shares, spread
-from testifai.strategies.base import Foreseen, Progress, Strategy
+from testifai.strategies.base import ExpectedCost, Progress, Strategy
 from testifai.strategies.clean import region_of
 from testifai.strategies.draws import FEWEST, MOST, WEIGHTS, low_first
-from testifai.strategies.tracked_tests import Watched, selections, standing_for, watched
+from testifai.strategies.tracked_tests import TrackedTests, representative_tests, selections, watched
 from testifai.support.types import Floats, Record
 from testifai.support.validation import choice
 from testifai.surrogates import Surrogate, resolve
@@ -100,22 +100,20 @@ class Adaptive(Strategy):
             budget = UNLISTED
         return everything if budget is None else min(everything, budget)
 
-    def foreseen(self, progress: Progress, known: Outcomes, surrogate: Surrogate) -> Foreseen:
+    def expected_cost(self, progress: Progress, known: Outcomes, surrogate: Surrogate) -> ExpectedCost:
         most, spent, target = self.expected(progress), known.total(), self._target(progress)
         if spent >= most or target is None:
-            return Foreseen(most, 0 if spent >= most else ROUNDS)
+            return ExpectedCost(most, 0 if spent >= most else ROUNDS)
         process = surrogate if surrogate.name == self.surrogate else fitted(progress, known)
         watch = self._watched(progress, known, 1)
         lacking = float(self._lacking(progress, process, known, watch, 1 - risk(1)).sum())
         # A round adds at most so many times what all but the clean test got; the last finds that nothing is lacking.
         others = spent - int(known.counts([0])[1][0])
         rounds = math.ceil(math.log1p(lacking / max(others, 1)) / math.log1p(ADDS[1]))
-        return Foreseen(min(most, round(spent + lacking)), 1 + rounds)
+        return ExpectedCost(min(most, round(spent + lacking)), 1 + rounds)
 
     def describe(self) -> Record:
-        # Left out where none is given: runs made before it existed keep their identity.
-        drawn = {} if self.weights is None else {"weights": self.weights}
-        return {"use": self.name, "for_queries": list(self.for_queries), **drawn}
+        return {"use": self.name, "for_queries": list(self.for_queries), "weights": self.weights}
 
     def _chosen(self, progress: Progress) -> list[Selection]:
         """What the queries select."""
@@ -124,7 +122,7 @@ class Adaptive(Strategy):
         chosen: list[Selection] = progress.decided["selections"]
         return chosen
 
-    def _watched(self, progress: Progress, known: Outcomes, number: int) -> Watched:
+    def _watched(self, progress: Progress, known: Outcomes, number: int) -> TrackedTests:
         return watched(progress, known, number, self._chosen(progress), self.weights)
 
     def _round(self, progress: Progress, known: Outcomes, number: int) -> Round | None:
@@ -180,7 +178,7 @@ class Adaptive(Strategy):
         return TARGET if unasked else progress.target
 
     def _lacking(
-        self, progress: Progress, process: Surrogate, known: Outcomes, watch: Watched, confidence: float
+        self, progress: Progress, process: Surrogate, known: Outcomes, watch: TrackedTests, confidence: float
     ) -> Floats:
         """How many trials each watched test lacks until half-widths are at most the target; all 0: reached."""
         space, target = progress.space, self._target(progress)
@@ -200,14 +198,14 @@ class Adaptive(Strategy):
             return needed
         lacking = np.zeros(len(trials))
         for selection in self._chosen(progress):
-            tests, chosen = standing_for(selection, progress.seed), selection.contains(watch.ids)
+            tests, chosen = representative_tests(selection, progress.seed), selection.contains(watch.ids)
             least, most = region_of(process, space, tests, own, confidence, of=selection.count)
             more = max(((most - least) / 2 / target) ** SHRINK - 1, 0)
             lacking[chosen] = np.maximum(lacking[chosen], more * np.maximum(trials[chosen], FIRST))
         return lacking
 
 
-def _variances(progress: Progress, known: Outcomes, watch: Watched) -> Floats:
+def _variances(progress: Progress, known: Outcomes, watch: TrackedTests) -> Floats:
     """How far off each watched test may be: by a sketch where counts are even, else by a fit of the process.
 
     A fit would take longer than the inferences of a fast model.
@@ -220,7 +218,7 @@ def _variances(progress: Progress, known: Outcomes, watch: Watched) -> Floats:
     return _foretold(fitted(progress, known), progress, watch) if found is None else found[1]
 
 
-def _foretold(process: Surrogate, progress: Progress, watch: Watched) -> Floats:
+def _foretold(process: Surrogate, progress: Progress, watch: TrackedTests) -> Floats:
     """The variance that the process foretells of each watched test."""
     _, variance = process.predict(progress.space.matrix(watch.ids))
     assert variance is not None

@@ -13,8 +13,7 @@ from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.strategies.base import Progress, Strategy
 from testifai.strategies.clean import clean_trials
 from testifai.strategies.draws import blocks, low_first
-from testifai.strategies.listed import MOST_TESTS
-from testifai.support.types import Record
+from testifai.strategies.fixed import MOST_TESTS
 
 SMALL_POOL = 1500  # up to here half of a budget may go to different inputs
 REUSE = 6  # beyond, an input serves this many tests
@@ -53,9 +52,6 @@ class Balanced(Strategy):
 
     def expected(self, progress: Progress) -> int:
         return _affordable(progress)
-
-    def describe(self) -> Record:
-        return {"use": self.name}
 
 
 def pool_size(budget: int, inputs: int, tests: int) -> int:

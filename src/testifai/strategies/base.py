@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from testifai.engine.stopping import StoppingRule
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes, ScoredOutcomes
 from testifai.space import Space
+from testifai.support.registry import borrow
+from testifai.support.serialization import plain
 from testifai.support.types import Bools, Record
 from testifai.support.validation import whole
 from testifai.surrogates import Surrogate
@@ -45,7 +47,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class ExpectedCost:
     """About how many inferences a whole run will take, and how many fits of a surrogate to plan it."""
 
     inferences: int
@@ -53,31 +55,40 @@ class Foreseen:
 
 
 class Strategy(ABC):
-    """Decides which (configuration, inputs) to run next, and when to stop."""
+    """Decide which (configuration, inputs) to run next, and when to stop. A new strategy needs only `propose`."""
 
     name: str
-    surrogate: str | None = "forest"  # what predicts the rest, where nobody says otherwise
-    uses_target = False  # looks itself at the half-widths reached
-    splits = True  # its work can be shared out among machines by inputs
+    surrogate: str | None = "forest"  # predicts tests that were not measured, unless the spec names another
+    uses_target = False  # checks the half-widths reached
+    splits = True  # its work can be divided among machines by inputs
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__
 
     @abstractmethod
     def propose(self, progress: Progress) -> Work | None:
-        """The next round of work (parts of it may have been measured already), or None: done."""
+        """Return the next round of work (parts of it may have been measured already), or None: done."""
 
-    @abstractmethod
     def expected(self, progress: Progress) -> int:
-        """At most how many inferences the whole run will take."""
+        """Return the largest number of inferences of the whole run: by default all, or the budget."""
+        everything = progress.space.size * progress.inputs
+        return everything if progress.budget is None else min(everything, progress.budget)
 
-    def foreseen(self, progress: Progress, known: Outcomes, surrogate: Surrogate) -> Foreseen:
-        """What the whole run will take, if its first round came out as `known`, on which the surrogate was fitted."""
-        return Foreseen(self.expected(progress))
+    def expected_cost(self, progress: Progress, known: Outcomes, surrogate: Surrogate) -> ExpectedCost:
+        """Return the cost of the run if its first round came out as `known`, on which the surrogate was fitted."""
+        return ExpectedCost(self.expected(progress))
 
-    @abstractmethod
     def describe(self) -> Record:
-        """The strategy as plain data: {"use": name, option: value}."""
+        """Return the strategy as plain data: its name and, of a dataclass, its options."""
+        options: Record = (
+            {field.name: plain(getattr(self, field.name)) for field in fields(self)} if is_dataclass(self) else {}
+        )
+        return {"use": self.name, **options}
 
 
-class Listed(Strategy):
+class FixedTests(Strategy):
     """Strategies that fix their tests beforehand and run each until its stopping rule, the data or the budget ends it.
 
     Inputs are visited in rounds of the rule's batch, all running tests together, so that a budget buys every test
@@ -159,25 +170,13 @@ def adapt(strategy: Any, known: Iterable[str] = ()) -> Strategy:
 
 
 class ForeignStrategy(Strategy):
-    """An object with propose(), and with whatever else of a strategy it has; the rest is as usual."""
+    """An object with propose(); other attributes of a strategy are used if it has them."""
 
     def __init__(self, given: Any) -> None:
         self.given = given
-        self.name = str(getattr(given, "name", type(given).__name__))
-        self.surrogate = getattr(given, "surrogate", Strategy.surrogate)
-        self.uses_target = bool(getattr(given, "uses_target", Strategy.uses_target))
-        self.splits = bool(getattr(given, "splits", Strategy.splits))
+        self.name = type(given).__name__
+        borrow(given, self, keep=("propose",))
 
     def propose(self, progress: Progress) -> Work | None:
         work: Work | None = self.given.propose(progress)
         return work
-
-    def expected(self, progress: Progress) -> int:
-        if hasattr(self.given, "expected"):
-            return int(self.given.expected(progress))
-        everything = progress.space.size * progress.inputs
-        return everything if progress.budget is None else min(everything, progress.budget)
-
-    def describe(self) -> Record:
-        described: Record = self.given.describe() if hasattr(self.given, "describe") else {"use": self.name}
-        return described

@@ -22,7 +22,7 @@ STREAM = 1 << 40  # the random numbers of round n are stream STREAM + n of the r
 
 
 @dataclass(frozen=True)
-class Watched:
+class TrackedTests:
     """Tests by number, ascending, the clean one first, and how much each of them counts."""
 
     ids: Ids
@@ -31,7 +31,7 @@ class Watched:
 
 def watched(
     progress: Progress, known: Outcomes, number: int, chosen: Sequence[Selection], weights: str | None
-) -> Watched:
+) -> TrackedTests:
     """All tests; of a space too large for that those measured, and others drawn for the round of this number.
 
     Tests count alike, or by their share in what the queries select.
@@ -41,7 +41,7 @@ def watched(
     for selection in chosen:
         there = selection.contains(ids).astype(np.float64)
         counts += there / max(1.0, there.sum())
-    return Watched(ids, counts)
+    return TrackedTests(ids, counts)
 
 
 def _ids(progress: Progress, known: Outcomes, number: int, chosen: Sequence[Selection], weights: str | None) -> Ids:
@@ -69,7 +69,7 @@ def selections(space: Space, expressions: Sequence[str]) -> list[Selection]:
     return found
 
 
-def standing_for(selection: Selection, seed: int) -> Ids:
+def representative_tests(selection: Selection, seed: int) -> Ids:
     """Tests that stand for what a query selects: all of them, or a sample in a space too large for that."""
     if selection.space.listed:
         return selection.ids()

@@ -5,7 +5,7 @@ import pytest
 
 from testifai.surrogates.process import Process
 from testifai.surrogates.process.kernel import Prior
-from testifai.surrogates.process.low_rank import Effects, Seen, Wide
+from testifai.surrogates.process.low_rank import Effects, LowRankPosterior, SeenTests
 
 SIZES = (4, 3, 3)
 PRIOR = Prior([list(range(size)) for size in SIZES])
@@ -14,13 +14,13 @@ GRID = np.indices(SIZES).reshape(3, -1).T
 
 def seen(places, rates, trials, inputs=np.inf, offset=0.0):
     tried = np.full(len(places), float(trials))
-    return Seen(places, rates * tried, tried, inputs, offset)
+    return SeenTests(places, rates * tried, tried, inputs, offset)
 
 
 def test_with_all_effects_it_is_the_process_of_the_prior():
     places = GRID[np.random.default_rng(0).permutation(36)[:25]]
     rates = np.exp(-0.05 - 0.1 * places.sum(axis=1))
-    wide = Wide(PRIOR, PRIOR.mean, seen(places, rates, 50), level=0.9)
+    wide = LowRankPosterior(PRIOR, PRIOR.mean, seen(places, rates, 50), level=0.9)
     kernel = PRIOR.kernel(PRIOR.mean, GRID, places)
     inverse = np.linalg.inv(PRIOR.kernel(PRIOR.mean, places, places) + np.eye(25) * 0.25 / 50)
     eta, variance = wide.values(GRID)
@@ -37,15 +37,15 @@ def test_with_all_effects_it_is_the_process_of_the_prior():
 def test_what_the_effects_leave_out_is_each_tests_own():
     effects = Effects(PRIOR, PRIOR.mean, most=8)(GRID)
     assert effects.shape[1] <= 10
-    wide = Wide(PRIOR, PRIOR.mean, seen(GRID[:20], np.full(20, 0.7), 10), level=0.9)
+    wide = LowRankPosterior(PRIOR, PRIOR.mean, seen(GRID[:20], np.full(20, 0.7), 10), level=0.9)
     wide._effects = Effects(PRIOR, PRIOR.mean, most=8)
     assert (wide._rest(GRID, effects) > 0).all()
     assert (effects**2).sum(axis=1).max() <= PRIOR.variance(PRIOR.mean, GRID).max()
 
 
 def test_inputs_in_common_keep_a_region_from_being_known():
-    apart = Wide(PRIOR, PRIOR.mean, seen(GRID, np.full(36, 0.7), 10_000), 0.9)
-    together = Wide(PRIOR, PRIOR.mean, seen(GRID, np.full(36, 0.7), 10_000, offset=0.001), 0.9)
+    apart = LowRankPosterior(PRIOR, PRIOR.mean, seen(GRID, np.full(36, 0.7), 10_000), 0.9)
+    together = LowRankPosterior(PRIOR, PRIOR.mean, seen(GRID, np.full(36, 0.7), 10_000, offset=0.001), 0.9)
     mean = np.full((36, 1), 1 / 36)
     assert mean.T @ together.along(GRID, mean) == pytest.approx(mean.T @ apart.along(GRID, mean) + 0.001)
 

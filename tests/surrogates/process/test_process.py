@@ -213,7 +213,7 @@ def test_posterior_is_the_best_linear_prediction_of_the_rates_on_these_inputs():
     outcomes = population([0.9, 0.8, 0.7, 0.6, 0.5, 0.4], 25, rng)
     passes, trials, single = counted(outcomes, *random_design(6, 25, 10, rng))
     process = Process(seed=1).fit(sigmas, passes, trials, single=single)
-    process._odd = None  # the surface alone
+    process._outliers = None  # the surface alone
     covariance = process.covariance(sigmas)
 
     kernel = process.prior_.kernel(process.parameters_, sigmas, sigmas)
@@ -297,10 +297,11 @@ def surface(kind, rng, sigmas=SIGMAS):
 @pytest.mark.parametrize(
     ("kind", "sigmas", "each", "seeds"),
     [
-        pytest.param("smooth", SIGMAS, 60, 24, marks=pytest.mark.slow),
-        pytest.param("floor", SIGMAS, 60, 24, marks=pytest.mark.slow),
-        pytest.param("dead", SIGMAS, 60, 24, marks=pytest.mark.slow),
-        ("rough", grid(6, 6, 6), 100, 12),
+        ("smooth", SIGMAS, 60, 4),
+        pytest.param("smooth", SIGMAS, 60, 24, marks=pytest.mark.simulation),
+        pytest.param("floor", SIGMAS, 60, 24, marks=pytest.mark.simulation),
+        pytest.param("dead", SIGMAS, 60, 24, marks=pytest.mark.simulation),
+        pytest.param("rough", grid(6, 6, 6), 100, 12, marks=pytest.mark.simulation),
     ],
 )
 def test_intervals_cover_the_rates_on_these_inputs(kind, sigmas, each, seeds):
@@ -323,7 +324,7 @@ def test_intervals_cover_the_rates_on_these_inputs(kind, sigmas, each, seeds):
 
 def test_the_fit_is_several_times_better_than_raw_rates_and_knows_shared_inputs():
     errors = {"raw": [], "counts": [], "single": []}
-    for seed in range(12):
+    for seed in range(5):
         rng = np.random.default_rng(seed)
         outcomes = population(surface("smooth", rng), 600, rng, within=0.8)
         passes, trials, single = counted(outcomes, *random_design(len(SIGMAS), 600, 60, rng))
@@ -443,7 +444,7 @@ def test_a_region_in_chunks_is_that_in_one_piece(monkeypatch):
     rng = np.random.default_rng(2)
     tried = np.sort(rng.permutation(len(grid))[:20])
     surface = Process([range(4), range(3), range(3)]).fit(grid[tried], rng.integers(20, 30, 20), np.full(20, 30))
-    surface._odd = None  # the surface alone
+    surface._outliers = None  # the surface alone
     for asked in (grid[tried], grid, np.delete(grid, tried, axis=0)):
         estimate, low, high = surface.region(asked)
         half = 1.959964 * (surface.covariance(asked).mean()) ** 0.5

@@ -35,9 +35,10 @@ def fitted(single, value=None):
     return Process().fit(SIGMAS, passes, trials, single=given)
 
 
-def test_values_lower_the_error_and_intervals_still_cover():
+@pytest.mark.parametrize("seeds", [4, pytest.param(24, marks=pytest.mark.simulation)])
+def test_values_lower_the_error_and_intervals_still_cover(seeds):
     plain, scored, covered, regions = [], [], [], []
-    for seed in range(24):
+    for seed in range(seeds):
         rng = np.random.default_rng(seed)
         values = margins(rng)
         truth = (values > 0).mean(axis=1)

@@ -10,7 +10,7 @@ from testifai.perturb import Perturbation
 from testifai.space import Space
 from testifai.surrogates.forest import Forest
 from testifai.surrogates.process import Process
-from testifai.surrogates.process.grid import Numbers
+from testifai.surrogates.process.grid import GridIndex
 from testifai.surrogates.process.kernel import Prior
 from testifai.surrogates.process.low_rank import Effects
 from testifai.surrogates.process.marginal_likelihood import CompleteGrid, SomeTests, posed
@@ -72,7 +72,7 @@ def test_the_effects_of_many_tests_have_the_precedences(prior, places, parameter
 
 
 def test_a_number_for_every_sequence(prior, places):
-    numbers = Numbers(places, prior.sizes, ordered=True)
+    numbers = GridIndex(places, prior.sizes, ordered=True)
     assert numbers(places).tolist() == list(range(len(places)))
     keys = numbers.keys(places)
     assert len(set(keys.tolist())) == len(places)
@@ -111,7 +111,7 @@ def fitted(truth, trials, seed):
     return Process([[0, 1, 2, 3]] * 3, seed).fit(ROWS, passes, np.full(len(ROWS), trials)), passes
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_tests_are_known_better_than_by_the_forest_and_as_well_as_bounds_say():
     error, of_forest, covered = [], [], []
     for seed in range(4):
@@ -129,7 +129,7 @@ def test_tests_are_known_better_than_by_the_forest_and_as_well_as_bounds_say():
     assert np.mean(covered) >= 0.93 - 0.02  # of 226 dependent tests, four times
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_nothing_is_lost_where_the_order_makes_no_difference():
     error, of_plain = [], []
     levels = [[0, 1, 2, 3]] * 3

@@ -1,6 +1,6 @@
 """The surrogate `process`: a Gaussian process over the severities."""
 
-from testifai.surrogates.process.count_fit import sketch
+from testifai.surrogates.process.outlier_tests import sketch
 from testifai.surrogates.process.process import Process
 
 __all__ = ["Process", "sketch"]

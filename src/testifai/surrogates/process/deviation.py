@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from testifai.support.types import Floats
-from testifai.surrogates.process.fit_cache import Notes
 from testifai.surrogates.process.input_correlation import Ints
 from testifai.surrogates.process.kernel import CONSTANT, Prior, symmetric
+from testifai.surrogates.process.marginal_likelihood import FitCache
 from testifai.surrogates.process.posterior import Scatter, SurfacePart
 
 PARAMETER_TESTS = 400  # tests used for the sizes
@@ -125,7 +125,9 @@ class DeviatingPart(SurfacePart):
         unknown: Floats = prior - (self._explained(places)[1] ** 2).sum(axis=1)
         return unknown + self._deviation.variance(self.parameters, places)
 
-    def tune(self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int, notes: Notes, name: str) -> None:
+    def tune(
+        self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int, cache: FitCache, name: str
+    ) -> None:
         used = np.sort(np.random.default_rng(seed).permutation(len(places))[:PARAMETER_TESTS])
         spread = np.diag(noise[used]) if noise.ndim == 1 else noise[used][:, used]
         places = places[used]

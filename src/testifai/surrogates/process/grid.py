@@ -19,10 +19,10 @@ from testifai.surrogates.process.kernel import AxisKernel, Prior
 Ints = NDArray[np.intp]
 
 
-class Numbers:
+class GridIndex:
     """Finds tests by their places.
 
-    >>> numbers = Numbers(np.array([[0, 0], [2, 1]]), sizes=(3, 2))
+    >>> numbers = GridIndex(np.array([[0, 0], [2, 1]]), sizes=(3, 2))
     >>> numbers(np.array([[2, 1], [1, 1], [0, 0]])).tolist()
     [1, -1, 0]
     """

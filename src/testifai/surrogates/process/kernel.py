@@ -56,7 +56,7 @@ MANY_AXES = 7  # from which on rows of a sample have hardly half of their axes i
 CACHED = 50_000  # pairs of configurations at a time
 FILLED = 4  # times as many products of halves as configurations may be made
 WIDTHS = {"length": 0.8, "step": 0.6, "scale": 0.9}  # prior sd of the logarithms
-LENGTH = 1.2  # prior median of the correlation length; an axis is 1 long
+LENGTH = 1.2
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class Medians:
     rough_sd: float
     ordered: tuple[float, float, float]  # of q_a q_b, m and r, see `sequences`
     ordered_sd: tuple[float, float, float] = (1.5, 1.5, 2.0)  # of the logarithms of q_a, m and r
+    length: float = LENGTH  # of correlation; an axis is 1 long
 
 
 # Medians and spreads as found on five complete grids of 1,296 tests on 10,000 inputs, whose rough parts are next to
@@ -118,7 +119,7 @@ class Prior:
         for j in self.active:
             self.slices[j] = slice(len(mean), len(mean) + self.sizes[j] + 1)
             gaps = np.diff(self.levels[j].astype(float))
-            mean += [math.log(LENGTH), *np.log(gaps / gaps.mean()), 0.0]
+            mean += [math.log(medians.length), *np.log(gaps / gaps.mean()), 0.0]
             sd += [WIDTHS["length"], *[WIDTHS["step"]] * len(gaps), WIDTHS["scale"]]
         # More axes make more effects of each order: keep their sum where four axes have it.
         share = [math.comb(4, o) / math.comb(max(k, 4), o) for o in range(1, self.orders + 1)]

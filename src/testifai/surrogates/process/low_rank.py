@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from testifai.support.types import Floats
-from testifai.surrogates.process.count_fit import OddTests, odd_tests
-from testifai.surrogates.process.grid import Numbers
+from testifai.surrogates.process.grid import GridIndex
 from testifai.surrogates.process.kernel import CONSTANT, Ints, Prior, inside
+from testifai.surrogates.process.outlier_tests import OutlierTests, find_outliers
 
 MOST_EFFECTS = 1_200
 CANDIDATES = 200_000  # effects of one order that are looked at
@@ -97,7 +97,7 @@ def _candidates(axes: int, order: int, widest: int) -> tuple[Ints, Ints]:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenTests:
     """Tests with their trials, and how far the inputs used may be off all of them together (a variance)."""
 
     places: Ints
@@ -107,21 +107,21 @@ class Seen:
     offset: float
 
 
-class Wide:
+class LowRankPosterior:
     """The posterior of all weights, of the tests' own parts, and of configurations that were not tried."""
 
-    def __init__(self, prior: Prior, parameters: Floats, seen: Seen, level: float) -> None:
+    def __init__(self, prior: Prior, parameters: Floats, seen: SeenTests, level: float) -> None:
         self._prior, self._parameters, self._level, self._seen = prior, parameters, level, seen
         self._effects = Effects(prior, parameters)
-        self.numbered = Numbers(seen.places, prior.sizes, ordered=prior.ordered)
+        self.numbered = GridIndex(seen.places, prior.sizes, ordered=prior.ordered)
         self._noise = 0.25 / seen.tried
         effects = np.concatenate([self._effects(seen.places[some]) for some in chunks(len(seen.places))])
         self._own = self._rest(seen.places, effects)
         self._learn(effects, 0.0)
-        self.odd = self._odd_tests(effects)
-        if self.odd.any_likely:  # these say little about the surface
-            self._learn(effects, self.odd.off)
-            self.odd = self._odd_tests(effects)
+        self.outliers = self._outlier_tests(effects)
+        if self.outliers.any_likely:  # these say little about the surface
+            self._learn(effects, self.outliers.off)
+            self.outliers = self._outlier_tests(effects)
 
     def values(self, places: Ints) -> tuple[Floats, Floats]:
         """Mean and variance of each eta by the surface."""
@@ -176,12 +176,12 @@ class Wide:
             eta = surface + self._gain * (self._values - surface)
         self._spread, self._surface = spread, surface
 
-    def _odd_tests(self, effects: Floats) -> OddTests:
+    def _outlier_tests(self, effects: Floats) -> OutlierTests:
         """Tests off the surface that all others make."""
         variance = np.concatenate([(self._spent(effects[some]) ** 2).sum(axis=1) for some in chunks(len(effects))])
         leverage = np.minimum(variance / self._spread, 1 - 1e-9)
         foretold = (self._surface - leverage * self._values) / (1 - leverage)
-        return odd_tests(
+        return find_outliers(
             foretold, variance / (1 - leverage) + self._own, self._seen.won, self._seen.tried, self._seen.inputs
         )
 

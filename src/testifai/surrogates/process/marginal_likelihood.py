@@ -6,13 +6,12 @@ import functools
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from testifai.support.threads import one_blas_thread
-from testifai.support.types import Bools, Floats
-from testifai.surrogates.process.fit_cache import Notes
+from testifai.support.types import Bools, Floats, Record, RecordLike
 from testifai.surrogates.process.grid import Spectrum, WholeGrid, contracted, contrasts, outer
 from testifai.surrogates.process.kernel import CONSTANT, Ints, Prior, symmetric, unrelated
 from testifai.surrogates.process.sequences import Between
@@ -21,7 +20,43 @@ PARAMETER_TESTS = 400  # tests used for the parameters where the grid has holes
 UNEVEN = 8  # largest ratio of variances for which the coefficients of a grid are taken as independent
 SINGLED_OUT = 0.01  # share of the tests that may be known better than that, such as the clean one
 FEWER = 150  # of those used where parameters are drawn hundreds of times
+HOPELESS = 1e10  # loss where there is no likelihood
 ELSEWHERE = 200  # configurations without trials that stand for all of them
+
+
+class FitCache:
+    """Vectors by name that a fit takes long to find, so that another fit of the same need not look for them.
+
+    >>> cache = FitCache({"mode": [1.0, 2.0]})
+    >>> cache("mode", 2, lambda: np.zeros(2)).tolist(), cache("other", 2, lambda: np.zeros(2)).tolist()
+    ([1.0, 2.0], [0.0, 0.0])
+    >>> cache.as_dict()
+    {'mode': [1.0, 2.0], 'other': [0.0, 0.0]}
+    """
+
+    def __init__(self, known: RecordLike | None = None) -> None:
+        self._known: Record = dict(known or {})
+        self._vectors: dict[str, Floats] = {}
+
+    def __call__(self, name: str, size: int, find: Callable[[], Floats]) -> Floats:
+        """The vector of this name and size; it is looked for where it is not known, or cannot be what is meant."""
+        if name not in self._vectors:
+            known = _vector(self._known.get(name))
+            self._vectors[name] = find() if known is None or len(known) != size else known
+        return self._vectors[name]
+
+    def as_dict(self) -> dict[str, list[float]]:
+        """All that was asked for, as plain data that is read back to the last bit."""
+        return {name: vector.tolist() for name, vector in self._vectors.items()}
+
+
+def _vector(known: Any) -> Floats | None:
+    """Finite numbers in a row; None where it is anything else."""
+    try:
+        vector = np.asarray(known, np.float64)
+    except (TypeError, ValueError):
+        return None
+    return vector if vector.ndim == 1 and np.isfinite(vector).all() else None
 
 
 class Problem(Protocol):
@@ -64,7 +99,10 @@ def maximise(prior: Prior, problem: Problem, start: Floats, steps: int) -> Float
         return start
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
-        value, slope = problem.slope(parameters)
+        try:
+            value, slope = problem.slope(parameters)
+        except np.linalg.LinAlgError:  # values so smooth that their covariance is singular
+            return HOPELESS, np.zeros_like(parameters)
         own, own_slope = prior.density(parameters)
         return -value - own, -slope - own_slope
 
@@ -250,10 +288,10 @@ class Widening:
     """
 
     def __init__(
-        self, problem: CompleteGrid | SomeTests, mode: Floats, seed: int, notes: Notes | None = None, name: str = ""
+        self, problem: CompleteGrid | SomeTests, mode: Floats, seed: int, cache: FitCache | None = None, name: str = ""
     ) -> None:
         self._problem, self._mode, self._seed = problem, mode, seed
-        self._notes, self._name = notes or Notes(), name
+        self._cache, self._name = cache or FitCache(), name
 
     def __call__(self, places: Ints, tried: Bools) -> Floats:
         if not self._problem.prior.active:
@@ -267,7 +305,7 @@ class Widening:
     @cached_property
     def _by_test(self) -> Floats:
         sizes = self._problem.prior.sizes
-        found = self._notes(
+        found = self._cache(
             f"{self._name}, wider", math.prod(sizes), lambda: _ratios(self._problem, self._mode, self._seed)
         )
         return found.reshape(sizes)
@@ -276,7 +314,7 @@ class Widening:
     def _by_order(self) -> tuple[Floats, Floats]:
         """For configurations without trials, and for tests: the mean over some of each order."""
         size = len(self._problem.prior.active) + 1
-        found = self._notes(f"{self._name}, wider", 2 * size, lambda: np.concatenate(self._mean_ratios()))
+        found = self._cache(f"{self._name}, wider", 2 * size, lambda: np.concatenate(self._mean_ratios()))
         return found[:size], found[size:]
 
     def _mean_ratios(self) -> tuple[Floats, Floats]:

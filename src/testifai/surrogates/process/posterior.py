@@ -12,8 +12,7 @@ import numpy as np
 from testifai.support.progress import note
 from testifai.support.types import Bools, Floats
 from testifai.surrogates.base import PoolingSurrogate
-from testifai.surrogates.process.fit_cache import Notes
-from testifai.surrogates.process.grid import Numbers, WholeGrid
+from testifai.surrogates.process.grid import GridIndex, WholeGrid
 from testifai.surrogates.process.input_correlation import (
     TERMS,
     Dispersion,
@@ -23,8 +22,8 @@ from testifai.surrogates.process.input_correlation import (
     hermite,
 )
 from testifai.surrogates.process.kernel import Ints, Prior, inside
-from testifai.surrogates.process.low_rank import Wide
-from testifai.surrogates.process.marginal_likelihood import Widening, maximise, posed, unwidened
+from testifai.surrogates.process.low_rank import LowRankPosterior
+from testifai.surrogates.process.marginal_likelihood import FitCache, Widening, maximise, posed, unwidened
 
 ROWS = 2_000  # configurations predicted at a time
 REMEMBERED = 4  # times so many configurations whose coefficients are kept, as they are asked for several times
@@ -37,9 +36,9 @@ class Covariances(PoolingSurrogate):
     same_input_: SameInput | None
     _parts: Sequence[SurfacePart]  # that add up to the surface
     _places: Ints  # of the tests that it was fitted on
-    _numbered: Numbers  # these by number
+    _numbered: GridIndex  # these by number
     _share: float  # of the inputs at hand, one of them; 0 where rates are those of all there could be
-    _wide: Wide | None
+    _low_rank: LowRankPosterior | None
     _on_grid: bool
     _level: float
     _rough: tuple[Floats, Floats]  # parameters and weights of the surface as if no inputs were shared
@@ -50,8 +49,8 @@ class Covariances(PoolingSurrogate):
 
     def _errors_along(self, places: Ints, weights: Floats) -> Floats:
         """The posterior covariance of each eta with weighted sums of them, of any configurations: a column for each."""
-        if self._wide is not None:
-            return self._wide.along(places, weights)
+        if self._low_rank is not None:
+            return self._low_rank.along(places, weights)
         number = self._numbered(places)
         if (number >= 0).all():
             # Weights of all tests, 0 elsewhere: to pick rows and columns of the covariance takes longer.
@@ -127,8 +126,8 @@ class Covariances(PoolingSurrogate):
         correlation[same, number[same]] = 1
         return correlation
 
-    def _numbers(self, places: Ints) -> Numbers:
-        return Numbers(places, self.prior_.sizes, ordered=self.prior_.ordered)
+    def _numbers(self, places: Ints) -> GridIndex:
+        return GridIndex(places, self.prior_.sizes, ordered=self.prior_.ordered)
 
     def _hermite(self, places: Ints) -> Floats:
         if places is self._places:
@@ -206,12 +205,14 @@ class SurfacePart:
         """The prior variance of configurations."""
         return self.prior.variance(self.parameters, places)
 
-    def tune(self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int, notes: Notes, name: str) -> None:
+    def tune(
+        self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int, cache: FitCache, name: str
+    ) -> None:
         """Learn level and parameters from the tests' values, with the noise's variances or covariance."""
         self.level = float(values.mean())
         problem, start = posed(self.prior, places, values - self.level, noise, seed), self.parameters
-        self.parameters = notes(name, len(start), lambda: maximise(self.prior, problem, start, steps))
-        self.widening = Widening(problem, self.parameters, seed, notes, name)
+        self.parameters = cache(name, len(start), lambda: maximise(self.prior, problem, start, steps))
+        self.widening = Widening(problem, self.parameters, seed, cache, name)
 
     @cached_property
     def grid(self) -> WholeGrid:

@@ -16,10 +16,7 @@ from testifai.statistics.intervals import half_widths, skewed_reaches
 from testifai.support.progress import note
 from testifai.support.types import Bools, Floats, Record, RecordLike
 from testifai.surrogates.base import are_numbered, drawn_from
-from testifai.surrogates.process.count_fit import STEPS as FIRST_STEPS
-from testifai.surrogates.process.count_fit import OddTests, counted, odd_tests, overall, values_at
 from testifai.surrogates.process.deviation import DeviatingPart
-from testifai.surrogates.process.fit_cache import Notes
 from testifai.surrogates.process.grid import known_places, severities
 from testifai.surrogates.process.input_correlation import (
     Dispersion,
@@ -31,8 +28,10 @@ from testifai.surrogates.process.input_correlation import (
     thinned,
 )
 from testifai.surrogates.process.kernel import REMAINDER, Ints, Prior, inside, moments, rate
-from testifai.surrogates.process.low_rank import Seen, Wide
-from testifai.surrogates.process.marginal_likelihood import maximise, posed
+from testifai.surrogates.process.low_rank import LowRankPosterior, SeenTests
+from testifai.surrogates.process.marginal_likelihood import FitCache, maximise, posed
+from testifai.surrogates.process.outlier_tests import STEPS as FIRST_STEPS
+from testifai.surrogates.process.outlier_tests import OutlierTests, counted, find_outliers, overall, values_at
 from testifai.surrogates.process.posterior import Covariances, Scatter, SurfacePart, chunks
 from testifai.surrogates.process.scores import EXPLAINED, ScoreFit, read_scores
 
@@ -60,7 +59,7 @@ class Process(Covariances):
     exactly the inputs at hand: a test measured on all of them is known.
 
     Bounds of single tests rest on smoothness (`benchmarks/coverage.py` says how far), but allow for parameters that are
-    not known (`integration`) and for single tests off the surface, as far as their own trials show it (`odd`).
+    not known (`integration`) and for single tests off the surface, as far as their own trials show it (`outliers`).
 
     Single outcomes may be scores in 0..1: rates are their means then, and how far trials scatter is learned
     (`dispersion`). Sums of scores without the single ones count as passes, which scatter most.
@@ -81,16 +80,16 @@ class Process(Covariances):
         self.levels = levels
         self.seed = seed
         self.population = population
-        self._recalled: Notes | None = None  # what the next fit need not look for
+        self._recalled: FitCache | None = None  # what the next fit need not look for
 
     def recall(self, learned: RecordLike) -> None:
-        self._recalled = Notes(learned)
+        self._recalled = FitCache(learned)
 
     def learned(self) -> Record:
         """The parameters of all that was fitted, and what bounds are widened by for not knowing them."""
         for part in self._parts:
             part.widening(self._places[:1], np.ones(1, bool))  # found out when first asked for
-        return self._notes.as_dict()
+        return self._cache.as_dict()
 
     # -- fitting ------------------------------------------------------------------------------------------------
 
@@ -99,11 +98,11 @@ class Process(Covariances):
         levels = self._levels(rows)
         self.prior_ = Prior(levels, ordered=rows.shape[1] == 2 * len(levels))
         self._take(rows, passes, trials, single)
-        self._notes, self._recalled = self._recalled or Notes(), None
+        self._cache, self._recalled = self._recalled or FitCache(), None
         self.parameters_ = self.prior_.mean
         eta = np.full(len(self._places), self._level)
         for steps in FIRST_STEPS:
-            self.parameters_ = self._notes(
+            self.parameters_ = self._cache(
                 f"rough, {steps} steps", len(self.parameters_), functools.partial(self._rough_mode, eta, steps)
             )
             eta = self._smooth(eta)
@@ -128,7 +127,7 @@ class Process(Covariances):
             new.widening = old.widening
             if scores:
                 new.parameters, new.level = old.parameters, old.level
-        self._notes = Notes()
+        self._cache = FitCache()
         if self.same_input_ is None:
             self.same_input_ = self._same_input(eta)
         self._condition(eta, learn=False)
@@ -150,7 +149,7 @@ class Process(Covariances):
             DeviatingPart(shared, seen, part.scatter, self._places)
             for shared, part in zip(matched, self._parts, strict=True)
         ]
-        self._notes = Notes()
+        self._cache = FitCache()
         self._condition(eta, learn=True)
         return self
 
@@ -182,7 +181,7 @@ class Process(Covariances):
         used = np.flatnonzero(tried)
         if len(used) > LARGEST:
             used = np.sort(np.random.default_rng(self.seed).permutation(used)[: min(PILOT, LARGEST)])
-        self._wide = None
+        self._low_rank = None
         self._places, self._rates, self._tried = places[used], won[used] / tried[used], tried[used]
         self._numbered = self._numbers(self._places)
         self._share = 1 / single.inputs if self.population and single is not None else 0.0
@@ -214,10 +213,10 @@ class Process(Covariances):
         learned = counted(places, tried)
         complete, inputs = tried * self._share == 1, 1 / self._share if self._share else np.inf
         worth = self._worth(won / tried)
-        seen = Seen(places, worth * won * learned / tried, worth * learned, worth * inputs, self._offset(single))
-        self._wide = Wide(self.prior_, self.parameters_, seen, self._level)
-        self._numbered, self._complete, self._rates = self._wide.numbered, complete, won / tried
-        self._odd: OddTests | None = self._wide.odd
+        seen = SeenTests(places, worth * won * learned / tried, worth * learned, worth * inputs, self._offset(single))
+        self._low_rank = LowRankPosterior(self.prior_, self.parameters_, seen, self._level)
+        self._numbered, self._complete, self._rates = self._low_rank.numbered, complete, won / tried
+        self._outliers: OutlierTests | None = self._low_rank.outliers
 
     def _offset(self, single: Trials | None) -> float:
         """How far the inputs used may be off all of them together: a variance on the scale of eta."""
@@ -289,7 +288,7 @@ class Process(Covariances):
         residuals = self._trials(eta)[0][1] / sd[single.test]
         sizes = [prior.sizes[j] for j in prior.active]
         places = self._places[:, prior.active]
-        found = self._notes(
+        found = self._cache(
             "same input",
             2 + sum(size - 1 for size in sizes),
             lambda: fit_same_input(single, residuals, places, rows, sizes, self.seed),
@@ -309,18 +308,18 @@ class Process(Covariances):
             correlation = self._correlation(part, self._places, self._places)
             part.see(self._information(part, correlation), sd, self._test)
             if learn:
-                part.tune(self._places, *part.data(*deviations), STEPS, self.seed, self._notes, f"part {number}")
+                part.tune(self._places, *part.data(*deviations), STEPS, self.seed, self._cache, f"part {number}")
             kernel = part.kernel(self._places, self._places)
             shared = self._share * correlation * np.multiply.outer(sd, sd)
             part.condition(kernel, shared)
         if learn and self._read is None:
             self.parameters_ = self._parts[0].parameters
         eta = self._scored(eta)
-        self._odd = self._odd_tests()
-        if self._odd is not None and self._odd.any_likely:  # these say little about the surface
-            self._parts[0].condition(kernel, shared, self._odd.off)
+        self._outliers = self._outlier_tests()
+        if self._outliers is not None and self._outliers.any_likely:  # these say little about the surface
+            self._parts[0].condition(kernel, shared, self._outliers.off)
             self._scored(eta)
-            self._odd = self._odd_tests()
+            self._outliers = self._outlier_tests()
         for part in self._parts:
             part.forget()
         del self._kernel
@@ -334,7 +333,7 @@ class Process(Covariances):
             eta = sum((part.cross @ part.weights for part in self._parts), sum(centres, np.zeros(len(eta))))
         return eta
 
-    def _odd_tests(self) -> OddTests | None:
+    def _outlier_tests(self) -> OutlierTests | None:
         """Tests off the surface; with values beside the outcomes there are two surfaces, and none is looked for."""
         if len(self._parts) > 1:
             return None
@@ -342,7 +341,7 @@ class Process(Covariances):
         foretold, spread = part.left_out()
         inputs = 1 / self._share if self._share else np.inf
         surface, worth = part.centre(self._places) + foretold, self._worth(self._won / self._tried)
-        return odd_tests(surface, spread, worth * self._won, worth * self._tried, worth * inputs)
+        return find_outliers(surface, spread, worth * self._won, worth * self._tried, worth * inputs)
 
     def _information(self, part: SurfacePart, correlation: Floats) -> Information | Independent:
         tests = len(self._places)
@@ -365,9 +364,9 @@ class Process(Covariances):
         half = half_widths(confidence) * np.sqrt(variance)
         low, high = eta - half, eta + half
         at, tests = self._open(places)
-        if self._odd is not None and len(at):
+        if self._outliers is not None and len(at):
             tail = (1 - confidence) / 2
-            low[at], high[at] = (self._odd.quantile(tests, eta[at], variance[at], q) for q in (tail, 1 - tail))
+            low[at], high[at] = (self._outliers.quantile(tests, eta[at], variance[at], q) for q in (tail, 1 - tail))
         return rate(low), rate(high)
 
     def region(
@@ -438,8 +437,8 @@ class Process(Covariances):
         places = known_places(self.prior_, severities(features))
         chance = np.zeros(len(places))
         at, tests = self._open(places)
-        if self._odd is not None:
-            chance[at] = self._odd.chance[tests]
+        if self._outliers is not None:
+            chance[at] = self._outliers.chance[tests]
         return chance
 
     def covariance(self, features: ArrayLike) -> Floats:
@@ -448,9 +447,9 @@ class Process(Covariances):
         eta, own = self._moments(places)
         slope = self._unsure(places) * self._slope(places, eta)
         total: Floats = np.diag(np.maximum(own - self._values(places)[1], 0))  # of tests off the surface
-        if self._wide is not None:
-            total += self._wide.covariance(places)
-        for part in [] if self._wide is not None else self._parts:
+        if self._low_rank is not None:
+            total += self._low_rank.covariance(places)
+        for part in [] if self._low_rank is not None else self._parts:
             spent = part.spent(self._among(part, places, self._places))
             total += self._among(part, places, places) - spent @ spent.T
         return np.asarray(slope[:, None] * total * slope)
@@ -459,9 +458,9 @@ class Process(Covariances):
         """Mean and variance of each eta, with the chance that a test is off its surface."""
         eta, variance = self._values(places)
         at, tests = self._open(places)
-        if self._odd is not None and len(at):
+        if self._outliers is not None and len(at):
             eta, variance = eta.copy(), variance.copy()
-            eta[at], variance[at] = self._odd.moments(tests, eta[at], variance[at])
+            eta[at], variance[at] = self._outliers.moments(tests, eta[at], variance[at])
         return eta, variance
 
     def _open(self, places: Ints) -> tuple[Ints, Ints]:
@@ -488,11 +487,11 @@ class Process(Covariances):
     def _new_values(self, places: Ints) -> tuple[Floats, Floats]:
         eta, variance = np.zeros(len(places)), np.zeros(len(places))
         tried = self._numbered(places) >= 0
-        if self._wide is not None:
+        if self._low_rank is not None:
             note(f"estimating {len(places):,} tests")
-            eta, variance = self._wide.values(places)
+            eta, variance = self._low_rank.values(places)
             variance *= self._parts[0].widening(places, tried)
-        for part in [] if self._wide is not None else self._parts:
+        for part in [] if self._low_rank is not None else self._parts:
             for some in chunks(len(places)):
                 note(f"estimating {len(places):,} tests" + (f", {some.start:,} done" if some.start else ""))
                 rows = places[some]

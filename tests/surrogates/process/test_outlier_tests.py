@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from testifai.surrogates.process import Process
-from testifai.surrogates.process.count_fit import OddTests, odd_tests
 from testifai.surrogates.process.kernel import rate
+from testifai.surrogates.process.outlier_tests import OutlierTests, find_outliers
 
 SIGMAS = np.array(list(itertools.product(range(6), repeat=2)))
 SMOOTH = 0.95 * np.exp(-0.02 * SIGMAS.sum(axis=1) ** 1.5)
@@ -40,13 +40,13 @@ def test_a_smooth_surface_has_no_odd_tests_and_hardly_wider_intervals():
     process, _ = fitted(SMOOTH, 100, 1)
     assert process.off_surface(SIGMAS).max() < 0.3
     low, high = process.bounds(SIGMAS)
-    process._odd = None
+    process._outliers = None
     before = process.bounds(SIGMAS)
     assert (high - low).mean() < 1.05 * (before[1] - before[0]).mean()
 
 
 def test_both_explanations_meet_in_the_middle():
-    one = OddTests(np.array([0.0, 0.5, 1.0]), np.full(3, 0.6), np.full(3, 0.01**2))
+    one = OutlierTests(np.array([0.0, 0.5, 1.0]), np.full(3, 0.6), np.full(3, 0.01**2))
     eta, variance = np.full(3, 0.2), np.full(3, 0.02**2)
     mean, spread = one.moments(np.arange(3), eta, variance)
     np.testing.assert_allclose(mean, [0.2, 0.4, 0.6])
@@ -58,11 +58,11 @@ def test_both_explanations_meet_in_the_middle():
 
 @pytest.mark.parametrize("passes", [0, 100])
 def test_a_test_that_always_fails_or_passes_gets_finite_numbers(passes):
-    found = odd_tests(np.array([0.8]), np.array([1e-4]), np.array([float(passes)]), np.array([100.0]), np.inf)
+    found = find_outliers(np.array([0.8]), np.array([1e-4]), np.array([float(passes)]), np.array([100.0]), np.inf)
     assert 0.999 < found.chance[0] <= 1
     assert 0 <= rate(found.eta)[0] <= 1
 
 
 def test_a_test_tried_on_all_inputs_has_nothing_left_to_err_in():
-    found = odd_tests(np.array([0.8]), np.array([1e-4]), np.array([10.0]), np.array([100.0]), 100)
+    found = find_outliers(np.array([0.8]), np.array([1e-4]), np.array([10.0]), np.array([100.0]), 100)
     assert found.variance[0] == 0

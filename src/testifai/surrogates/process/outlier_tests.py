@@ -83,7 +83,7 @@ HALVINGS = 40
 
 
 @dataclass(frozen=True)
-class OddTests:
+class OutlierTests:
     """For each test how likely it is off its surface, and its value and variance if it is."""
 
     chance: Floats
@@ -122,7 +122,9 @@ class OddTests:
         return np.asarray((low + high) / 2)
 
 
-def odd_tests(foretold: Floats, spread: Floats, passes: Floats, trials: Floats, inputs: Floats | float) -> OddTests:
+def find_outliers(
+    foretold: Floats, spread: Floats, passes: Floats, trials: Floats, inputs: Floats | float
+) -> OutlierTests:
     """From what all others foretell of each test, with its variance, and the test's own trials.
 
     Its variance is for the rate on this many inputs: none where all of them were tried.
@@ -134,4 +136,4 @@ def odd_tests(foretold: Floats, spread: Floats, passes: Floats, trials: Floats, 
     before = min(0.5, EXPECTED / len(trials))
     chance = before * odds / (1 - before + before * odds)
     gain = (spread + OFF**2) / wide
-    return OddTests(chance, foretold + gain * surprise, gain * noise * (1 - trials / inputs))
+    return OutlierTests(chance, foretold + gain * surprise, gain * noise * (1 - trials / inputs))

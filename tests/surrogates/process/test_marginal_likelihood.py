@@ -42,6 +42,7 @@ def test_draws_without_data_are_those_of_the_prior():
 
 
 @pytest.mark.slow
+@pytest.mark.simulation
 def test_variances_hold_where_parameters_are_drawn_too():
     """Squared errors over variances, on average over tests and surfaces: 1 with the draws, more without them."""
     plain, wide = [], []

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from testifai.surrogates.process.grid import Numbers
+from testifai.surrogates.process.grid import GridIndex
 from testifai.surrogates.process.kernel import Prior
 
 
@@ -13,7 +13,7 @@ def test_numbers_are_those_of_a_dictionary(sizes):
     places = np.array([rng.integers(size, size=40) for size in sizes]).T  # some twice
     asked = np.concatenate([places[::-1], np.array([rng.integers(size, size=40) for size in sizes]).T])
     known = {tuple(place): number for number, place in enumerate(places.tolist())}
-    assert Numbers(places, sizes)(asked).tolist() == [known.get(tuple(place), -1) for place in asked.tolist()]
+    assert GridIndex(places, sizes)(asked).tolist() == [known.get(tuple(place), -1) for place in asked.tolist()]
 
 
 @pytest.mark.parametrize("sizes", [(5,), (4, 3), (4, 1, 3), (3, 2, 4, 3, 2), (1, 1)])
@@ -37,6 +37,6 @@ def test_a_kernel_over_many_is_that_of_each_pair(sizes, part):
 
 def test_many_axes_of_two_levels_are_numbered_by_words_of_a_machine():
     places = np.eye(30, dtype=np.intp)
-    numbers = Numbers(places, [2] * 30)
+    numbers = GridIndex(places, [2] * 30)
     assert numbers(places).tolist() == list(range(30))
     assert numbers.keys(places).dtype == np.int64

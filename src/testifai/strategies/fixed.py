@@ -8,16 +8,15 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids
-from testifai.strategies.base import Listed, Progress
+from testifai.strategies.base import FixedTests, Progress
 from testifai.strategies.draws import drawn, equal_shares
-from testifai.support.types import Record
 from testifai.support.validation import whole
 
 MOST_TESTS = 5_000_000
 
 
 @dataclass(frozen=True)
-class Full(Listed):
+class Full(FixedTests):
     """Run every configuration."""
 
     name = "full"
@@ -30,15 +29,12 @@ class Full(Listed):
             )
         return progress.space.ids_up_to(None)
 
-    def describe(self) -> Record:
-        return {"use": self.name}
-
 
 STREAM = 1 << 32  # the random numbers of order t are stream STREAM + t of the run's seed
 
 
 @dataclass(frozen=True)
-class Ordered(Listed):
+class Ordered(FixedTests):
     """Run all configurations with at most `max_order` perturbations at once (TestifAI, section 4.2).
 
     `extra` tests of higher order are run too, equally many of each order, drawn at random: they show whether low orders
@@ -65,17 +61,13 @@ class Ordered(Listed):
         ]
         return np.concatenate([space.ids_up_to(self.max_order), *extra])
 
-    def describe(self) -> Record:
-        # Left out where there is none: runs made before it existed keep their identity.
-        return {"use": self.name, "max_order": self.max_order} | ({"extra": self.extra} if self.extra else {})
-
 
 # Up to here the space is shuffled as a whole; beyond, repeats are so rare that drawing again costs nothing.
 MOST_SHUFFLED = 5_000_000
 
 
 @dataclass(frozen=True)
-class Random(Listed):
+class Random(FixedTests):
     """Run the clean configuration and uniformly drawn others, `tests_run` in all (None: as many as order <= 2 has)."""
 
     tests_run: int | None = None
@@ -96,6 +88,3 @@ class Random(Listed):
         while len(drawn) < wanted - 1:
             drawn.update(int(i) for i in generator.integers(1, space.size, wanted - 1 - len(drawn)))
         return np.array([0, *sorted(drawn)], np.int64)
-
-    def describe(self) -> Record:
-        return {"use": self.name, "tests_run": self.tests_run}
