@@ -15,20 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data import image_io
-from testifai.data.content_hashes import FileDigests, stat_of
-from testifai.data.lazy import (
-    MOST_BYTES,
-    MOST_FILES,
+from testifai.data.lazy import LazyInputs
+from testifai.errors import InputError
+from testifai.support.fingerprints import (
+    MAX_BYTES,
+    MAX_FILES,
     Contents,
-    Digests,
+    FileHashes,
+    FileTable,
     Hashes,
-    LazyInputs,
     Rows,
     as_numbers,
-    hashed,
+    hash_bytes,
     sampled,
+    stat_of,
 )
-from testifai.errors import InputError
 from testifai.support.optional_imports import cv2
 from testifai.support.remote import RemoteFolder, version_of
 
@@ -216,7 +217,7 @@ class ImageFiles(LazyInputs):
         height, width = size or first.shape[:2]
         self.shape = (len(self.files), height, width, *first.shape[2:])
         self.dtype = np.dtype(np.uint8)
-        self._digests = FileDigests()
+        self._hashes = FileHashes()
         self.contents = Contents(len(self)) if self._are_many() else None
         self._identity: bytes | None = None
 
@@ -246,34 +247,31 @@ class ImageFiles(LazyInputs):
 
     def whole_identity(self) -> bytes:
         self.files.make_ready(range(len(self)))
-        return self._told("image contents", (digest.hex() for digest in self._digests.of(self.files)))
+        return self._told("image contents", (digest.hex() for digest in self._hashes.of(self.files)))
 
-    def former_identity(self) -> bytes:
-        return self._told("images", map(str, self.files.sizes()))
+    def recall(self, digests: FileTable) -> None:
+        self._hashes.recall(digests)
 
-    def recall(self, digests: Digests) -> None:
-        self._digests.recall(digests)
-
-    def digests(self) -> Digests | None:
+    def file_table(self) -> FileTable | None:
         if self._identity is None:
             return None
         looked_at: Sequence[Path] = self.files
         if self.contents is not None:
-            rows = np.union1d(self.contents.rows(), sampled(len(self)))
+            rows = np.union1d(np.flatnonzero(self.contents.hashes.any(axis=1)), sampled(len(self)))
             looked_at = [self.files[row] for row in rows.tolist()]
-        return self._digests.table(looked_at)
+        return self._hashes.table(looked_at)
 
     def hashes(self, rows: Rows) -> Hashes:
-        return as_numbers(self._digests.of([self.files[row] for row in rows.tolist()]))
+        return as_numbers(self._hashes.of([self.files[row] for row in rows.tolist()]))
 
     def called(self, row: int) -> str:
         return str(self.files[row])
 
     def _are_many(self) -> bool:
         """Whether reading all files would take long."""
-        if len(self) > MOST_FILES:
+        if len(self) > MAX_FILES:
             return True
-        return sum(self.files.sizes()) > MOST_BYTES
+        return sum(self.files.sizes()) > MAX_BYTES
 
     def _begun(self, what: str, more: bytes = b"") -> hashlib.blake2b:
         return hashlib.blake2b(f"{what} {self.shape} {self.size} {self.color}\n".encode() + more)
@@ -294,8 +292,8 @@ class ImageFiles(LazyInputs):
             return read_bytes(file), b""
         stat = stat_of(file)
         content = read_bytes(file)
-        digest = hashed(content.data)
-        self._digests.learn(stat, digest)
+        digest = hash_bytes(content.data)
+        self._hashes.learn(stat, digest)
         return content, digest
 
     def _fit(self, file: Path, image: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from testifai.data.lazy import MOST_BYTES, Contents, Hashes, LazyInputs, Rows, as_numbers, hashed
+from testifai.data.lazy import LazyInputs
 from testifai.errors import InputError
+from testifai.support.fingerprints import MAX_BYTES, Contents, Hashes, Rows, as_numbers, hash_bytes
 from testifai.support.types import Array
 
 
@@ -44,7 +45,7 @@ class MappedInputs(LazyInputs):
         self.shape, self.dtype = shape, dtype
         self._array = np.asarray(np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C"))
 
-        if self._array.nbytes > MOST_BYTES:
+        if self._array.nbytes > MAX_BYTES:
             self.contents = Contents(len(self))
 
     @classmethod
@@ -63,7 +64,7 @@ class MappedInputs(LazyInputs):
 
     def hashes(self, rows: Rows) -> Hashes:
         self.file.check()
-        return as_numbers(hashed(np.ascontiguousarray(self._array[row]).data) for row in rows.tolist())
+        return as_numbers(hash_bytes(np.ascontiguousarray(self._array[row]).data) for row in rows.tolist())
 
     def __getitem__(self, key: Any) -> Array:
         if isinstance(key, np.ndarray):
@@ -85,4 +86,4 @@ class MappedInputs(LazyInputs):
 
 
 def _hashes(part: Array) -> Hashes:
-    return as_numbers(hashed(np.ascontiguousarray(row).data) for row in part)
+    return as_numbers(hash_bytes(np.ascontiguousarray(row).data) for row in part)

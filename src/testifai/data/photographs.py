@@ -13,8 +13,8 @@ from testifai.data import image_io
 from testifai.data.annotations import CONFIDENCE, Boxes, areas, pack
 from testifai.data.dataset import Data
 from testifai.data.image_files import ImageFiles, Listed, decoded, read_bytes
-from testifai.data.lazy import Rows
 from testifai.errors import InputError
+from testifai.support.fingerprints import Rows
 
 HEAD = 1 << 16  # bytes in which most files say how large their image is
 TURNED = b"Exif\0\0"  # what may follow says that the image is to be turned, so that it is not as large as it says

@@ -48,13 +48,8 @@ class Model(ABC):
         """Changes when the model does, and is the same on every machine."""
 
     @property
-    def former_fingerprint(self) -> str | None:
-        """What version 0.1.0 took for the fingerprint, where it saw less of the model."""
-        return None
-
-    @property
-    def untold(self) -> str | None:
-        """What of the model the fingerprint cannot tell, in words; None where it tells all."""
+    def unidentified_reason(self) -> str | None:
+        """What the fingerprint does not cover, such as a database connection; None if it covers everything."""
         return None
 
     @abstractmethod

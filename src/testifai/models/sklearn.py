@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import importlib
 import math
 import zipfile
 from functools import cached_property
@@ -20,7 +18,7 @@ from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.models.table_columns import Feed, feed
 from testifai.support import optional_imports
 from testifai.support.batches import Batch, are_images, several_sizes
-from testifai.support.fingerprints import tell
+from testifai.support.fingerprints import CodeFingerprint, fingerprint_code, fingerprint_files
 from testifai.support.options_base import Count, File
 from testifai.support.types import Array
 
@@ -78,13 +76,17 @@ class SklearnModel(Model):
             self.outputs = "values" if _is_regressor(estimator) else None
 
     @cached_property
+    def _code(self) -> CodeFingerprint:
+        return fingerprint_code(self.estimator)
+
+    @property
     def fingerprint(self) -> str:
         """A hash of the estimator's class, parameters and everything it learned."""
-        joblib = importlib.import_module("joblib")  # comes with scikit-learn
-        try:
-            return str(joblib.hash(self.estimator, hash_name="sha1"))
-        except (AttributeError, TypeError, ValueError, joblib.externals.cloudpickle.pickle.PicklingError):
-            return tell(self.estimator, None).fingerprint  # an object of the user's that cannot be written down
+        return self._code.fingerprint
+
+    @property
+    def unidentified_reason(self) -> str | None:
+        return self._code.unidentified_reason
 
     def reading(self, table: Table) -> SklearnModel:
         made = copy.copy(self)
@@ -179,7 +181,7 @@ class SkopsModel(SklearnModel):
 
     def __init__(self, estimator: Any, path: Path, batch_size: int | None = None) -> None:
         super().__init__(estimator, batch_size=batch_size)
-        self._content = hashlib.sha1(Path(path).read_bytes()).hexdigest()
+        self._content = fingerprint_files({"": Path(path)})
 
     @property
     def fingerprint(self) -> str:

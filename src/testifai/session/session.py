@@ -26,9 +26,8 @@ from testifai.errors import InputError
 from testifai.identity.environment import differences, environment, recorded
 from testifai.identity.input_hashes import (
     CODE,
-    Held,
+    InputHashes,
     another_run,
-    changes,
     contents_of,
     keep_files,
     own_code,
@@ -39,7 +38,7 @@ from testifai.quality.assessment import Assessment, plan
 from testifai.runs import keys, trusted_runs
 from testifai.runs.encoding import DETECTIONS
 from testifai.runs.outcomes import Outcomes, visiting_order
-from testifai.runs.store import Store
+from testifai.runs.store import Store, identity_changes
 from testifai.session import compatibility, observers
 from testifai.session.compatibility import check_tables, judged
 from testifai.session.observers import ENOUGH, FEWEST, SURE, Misnumbered, misnumbered, near_chance
@@ -136,7 +135,7 @@ class Session:
             **self.backend.options,
         )
         self.outcomes = Outcomes(inputs)
-        self._held: Held | None = None  # what a run file is told of the inputs
+        self._held: InputHashes | None = None  # what a run file is told of the inputs
         self._decided: dict[Any, Any] = {}
 
     def _assessment(self, quality: Any) -> Assessment:
@@ -266,17 +265,17 @@ class Session:
 
     def _attach(self, store: Store, extra: Record) -> None:
         """Take up what the file holds, or make it ours."""
-        if self.model.untold is not None:
+        if self.model.unidentified_reason is not None:
             log.warning(
-                "model: whether it is still the same cannot be told (%s): a change of it would go unnoticed when this "
-                'run is continued; say which one it is with version = "…" under [model]',
-                self.model.untold,
+                "model: not fully identified (%s): a change of it would go unnoticed when this run is continued; set "
+                'version = "…" under [model]',
+                self.model.unidentified_reason,
             )
         recall_from(self.data, store)
-        self._held = Held(self.data, self.subject.order)
+        self._held = InputHashes(self.data, self.subject.order)
         identity = self.identity()
         stored = store.get(keys.IDENTITY)
-        changed = [] if stored is None else changes(stored, identity)
+        changed = [] if stored is None else identity_changes(stored, identity)
         if changed and store.is_empty():
             # A first try that failed before it measured anything must not stand in the way of the second.
             store.clear()
@@ -297,7 +296,7 @@ class Session:
             keep_files(self.data, store)
             return
         if changed:
-            raise InputError(another_run(store.path, stored, identity, self.model, self.data))
+            raise InputError(another_run(store.path, stored, identity))
         if CODE in identity and CODE not in stored:
             log.warning("run file: %s does not say what your own code was when it was made; taken to be the same",
                         store.path)  # fmt: skip
