@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data.labels import read_labels
-from testifai.data.lazy import LazyInputs
-from testifai.data.memory_map import MappedInputs
+from testifai.data.lazy import LazyInputs, MappedInputs
 from testifai.data.table_columns import Table, unnamed
 from testifai.errors import InputError
 from testifai.support import validation
