@@ -115,6 +115,7 @@ class ThresholdPart(ModelPart):
     threshold: str
     contrast: float | None = None
     FILES: ClassVar = ("threshold",)
+    suffixes: ClassVar = (".level",)
 
     def load(self, folder):
         return Threshold(self.told(folder)["threshold"], self.contrast or 1.0)
@@ -202,7 +203,7 @@ class EveryNth(Technique):
 
 SPEC = """
 [model]
-threshold = "model.json"
+threshold = "model.level"
 contrast = 2.0
 [data]
 npz = "images.npz"
@@ -238,7 +239,7 @@ def stranger(tmp_path_factory):
     labels = np.arange(40) % 2
     images = (np.where(labels, 160, 90)[:, None, None] + rng.integers(-20, 20, (40, 28, 28))).astype(np.uint8)
     np.savez(work / "images.npz", x=images, y=labels)
-    (work / "model.json").write_text('{"level": 128}')
+    (work / "model.level").write_text('{"level": 128}')
     (work / "spec.toml").write_text(SPEC)
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
 
@@ -285,9 +286,21 @@ def test_mistakes_in_its_fields_are_one_line_like_those_in_ours(stranger):
     assert err.strip() == "error: other.toml: unknown key 'model.contrsat' for threshold; did you mean 'contrast'?" + (
         " (known: contrast)"
     )
-    code, _, err = stranger("-c", _with_spec(SPEC.replace('threshold = "model.json"', 'broken = "x"')))
+    code, _, err = stranger("-c", _with_spec(SPEC.replace('threshold = "model.level"', 'broken = "x"')))
     assert code == 2
     assert "'broken' (package testifai-stranger) could not be imported" in err
+
+
+def test_its_model_format_is_found_by_suffix(stranger):
+    code = (
+        "import testifai as ta; space = ta.Space({'dark': 'mnist_c.brightness'}); "
+        "print(ta.scan('model.level', 'images.npz', space, budget=200).query('order == 0').robustness)"
+    )
+    done, out, err = stranger("-c", code)
+    assert (done, out) == (0, "1.0\n"), err
+    done, out, err = stranger("-m", "testifai", "init", "model.level", "images.npz", "-o", "found.toml")
+    assert done == 0, err
+    assert "Clean accuracy on 40 inputs: 1.000" in out
 
 
 def _with_spec(text: str) -> str:

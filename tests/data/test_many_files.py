@@ -20,7 +20,7 @@ from testifai.errors import InputError
 from testifai.runs.merge import merge
 from testifai.runs.outcomes import visiting_order
 from testifai.runs.store import Store
-from testifai.session.session import Session
+from testifai.session.assembly import session_of
 from testifai.support import fingerprints
 
 FADE = ta.Perturbation("fade", lambda x, by, rng: (x * by).astype(np.uint8), [1.0, 0.9, 0.8])
@@ -193,7 +193,7 @@ def test_a_run_cut_short_and_continued_is_the_run_left_alone(many, tmp_path):
 
 def test_parts_measured_on_other_contents_are_not_merged(many, tmp_path):
     for number in (1, 2):
-        Session(bright, load_folder(many), SPACE, strategy="full", part=(number, 2)).run(tmp_path / f"{number}.db")
+        session_of(bright, load_folder(many), SPACE, strategy="full", part=(number, 2)).run(tmp_path / f"{number}.db")
     merge([tmp_path / "1.db", tmp_path / "2.db"], tmp_path / "whole.db")
     assert len(measured(tmp_path / "whole.db")[0]) == 200
     with Store.create_or_open(tmp_path / "2.db") as store:

@@ -21,7 +21,7 @@ from testifai.models import PythonModel, onnx_session
 from testifai.models.onnx import OnnxModel
 from testifai.models.onnx_graph import external_files
 from testifai.runs.store import Store
-from testifai.session.session import Session
+from testifai.session.assembly import session_of
 from testifai.support import user_code
 
 RNG = np.random.default_rng(0)
@@ -244,13 +244,13 @@ def test_a_model_that_cannot_be_told_is_named_and_version_tells_it(own, command,
     spec = own(code)
     code_, _, err = command("run", spec)
     assert code_ == 0
-    lines = [line for line in err.splitlines() if "not fully identified" in line]
+    lines = [line for line in err.splitlines() if "cannot fingerprint this model" in line]
     assert len(lines) == 1
     assert said in lines[0]
     assert 'version = "…" under [model]' in lines[0]
     spec = own(code, model='version = "1"')
     command("run", spec, "--out", spec.with_name("one.db"))
-    assert "not fully identified" not in command("run", spec, "--out", spec.with_name("one.db"))[2]
+    assert "cannot fingerprint this model" not in command("run", spec, "--out", spec.with_name("one.db"))[2]
     spec = own(code, model='version = "2"')
     code_, _, err = command("run", spec, "--out", spec.with_name("one.db"))
     assert code_ == 2
@@ -281,7 +281,7 @@ def test_other_code_of_the_users_is_another_run(tmp_path, kind):
     other = ta.Perturbation("shift", lambda x, by, rng: x - np.float32(by), [0.0, 0.1, 0.3])
     changed = {"oracle": (SHIFT, lenient), "perturbation": (other, strict)}
     for shift, oracle, refused in ((SHIFT, strict, False), (SHIFT, strict, False), (*changed[kind], True)):
-        session = Session(model, ROWS, ta.Space({"shift": shift}), oracle=oracle, strategy="full")
+        session = session_of(model, ROWS, ta.Space({"shift": shift}), oracle=oracle, strategy="full")
         if refused:
             with pytest.raises(InputError, match="belongs to another run: code was"):
                 session.run(tmp_path / "run.db")
@@ -291,7 +291,7 @@ def test_other_code_of_the_users_is_another_run(tmp_path, kind):
 
 def test_parts_of_this_package_are_identified_by_their_names(tmp_path):
     space = ta.Space({"noise": "classic.gaussian_noise"})
-    assert "code" not in Session(lambda rows: rows, ROWS, space, oracle="consistency").identity()
+    assert "code" not in session_of(lambda rows: rows, ROWS, space, oracle="consistency").identity()
 
 
 # -- environments -----------------------------------------------------------------------------------------------------
