@@ -299,7 +299,7 @@ def test_parts_of_this_package_are_identified_by_their_names(tmp_path):
 
 def _versions(monkeypatch, **versions):
     now = {"testifai": "0.1.0", "python": "3.12.1", "platform": "Linux", "numpy": "2.1.0", **versions}
-    for place in (environment, sys.modules["testifai.session.session"]):
+    for place in (environment, sys.modules["testifai.session.observers"]):
         monkeypatch.setattr(place, "environment", lambda: now)
 
 
