@@ -131,7 +131,8 @@ def measure(
     # Fits are small: BLAS threads that wait for each other on a busy machine made one of a second take a minute.
     with _alone(path.with_suffix(".measuring")), one_blas_thread():
         stored = _Stored.of(path)
-        if again is not None and stored.again != again:
+        # A model that cannot be fingerprinted may have changed since.
+        if stored.again != again if again is not None else session.model.unidentified_reason is not None:
             for old in cache.glob(f"{name}-*.db*"):
                 old.unlink(missing_ok=True)
             stored = _Stored()

@@ -21,14 +21,13 @@ from testifai.models.onnx_session import (
     NoUsableOutputError,
     draws,
     external_files,
-    file_fingerprint,
     find_features,
     find_output,
     infer,
     kind_of,
+    model_files,
     only_input,
     open_session,
-    plain_fingerprint,
     sizes,
 )
 from testifai.models.outputs import as_rows
@@ -36,6 +35,7 @@ from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale,
 from testifai.models.texts.onnx import OnnxTextModel
 from testifai.support import optional_imports
 from testifai.support.batches import Batch, are_images, several_sizes
+from testifai.support.fingerprints import fingerprint_files
 from testifai.support.options_base import Count, File, Megabytes, Words
 from testifai.support.remote import Elsewhere, RemoteFolder, opened, portable
 from testifai.support.types import Array, Record
@@ -79,7 +79,7 @@ class OnnxModel(Model):
         self.preprocessing = {option: value for option, value in told.items() if value is not None}
         self.name = self.path.name
         self._session = open_session(self.path, threads)
-        self._fingerprint = file_fingerprint(self.path)
+        self._fingerprint = fingerprint_files(model_files(self.path))
         self.repeatable = not draws(self.path)
         self._input = only_input(self.name, self._session.get_inputs())
         self.input_shape = sizes(self._input)
@@ -100,10 +100,6 @@ class OnnxModel(Model):
     def fingerprint(self) -> str:
         """A hash of the file and of all files of weights it names, as they were when it was opened."""
         return self._fingerprint
-
-    @property
-    def former_fingerprint(self) -> str:
-        return plain_fingerprint(self.path)
 
     def __call__(self, batch: Batch) -> Array:
         return self._flat(self._run(self._session, [self.output], batch)[0])

@@ -18,16 +18,16 @@ from testifai.models.detection.nms import choose
 from testifai.models.onnx_session import (
     DTYPES,
     draws,
-    file_fingerprint,
     infer,
+    model_files,
     only_input,
     open_session,
-    plain_fingerprint,
     sizes,
 )
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.support import validation
 from testifai.support.batches import Batch
+from testifai.support.fingerprints import fingerprint_files
 from testifai.support.types import Array, Record
 
 Fit = Literal["centre", "corner", "stretch"]
@@ -78,7 +78,7 @@ class OnnxDetector(Model):
         self.preprocessing = {option: value for option, value in told.items() if value is not None}
         self.name = self.path.name
         self._session = open_session(self.path, threads)
-        self._fingerprint = file_fingerprint(self.path)
+        self._fingerprint = fingerprint_files(model_files(self.path))
         self.repeatable = not draws(self.path)
         taken = only_input(self.name, self._session.get_inputs())
         self._shape, self._channels_last = _image_shape(self.name, sizes(taken))
@@ -115,10 +115,6 @@ class OnnxDetector(Model):
     def fingerprint(self) -> str:
         """A hash of the file and of all files of weights it names, as they were when it was opened."""
         return self._fingerprint
-
-    @property
-    def former_fingerprint(self) -> str:
-        return plain_fingerprint(self.path)
 
     def __call__(self, batch: Batch) -> Boxes:
         images = [_in_colour(self.name, image) for image in batch]
