@@ -108,7 +108,9 @@ def test_a_sweep_of_something_else_is_not_continued(command, folder, spec_text):
 
 
 def test_drops_make_an_axis_for_the_spec(command, folder, spec_text):
-    code, out, _ = command("sweep", "spec.toml", "-p", "noise", "--drops", "0.03", "--drops", "0.1", "--drops", "0.9")
+    code, out, _ = command(
+        "sweep", "spec.toml", "--calibrate", "-p", "noise", "--drops", "0.03", "--drops", "0.1", "--drops", "0.9"
+    )
     assert code == 0
     assert "not reached" in out
     line = next(line for line in out.splitlines() if line.startswith("noise = "))
@@ -121,7 +123,7 @@ def test_drops_make_an_axis_for_the_spec(command, folder, spec_text):
 
 
 def test_calibrate_takes_any_perturbation_and_prints_an_axis_that_a_spec_accepts(command, folder, spec_text):
-    code, out, _ = command("calibrate", "spec.toml", "-p", "classic.rotation", "--drops", "0.05")
+    code, out, _ = command("sweep", "spec.toml", "--calibrate", "-p", "classic.rotation", "--drops", "0.05")
     assert code == 0
     line = next(line for line in out.splitlines() if line.startswith("rotation = "))
     spec = parse(tomllib.loads(spec_text.replace('noise = "classic.gaussian_noise"', line)))
@@ -129,7 +131,7 @@ def test_calibrate_takes_any_perturbation_and_prints_an_axis_that_a_spec_accepts
 
 
 def test_calibrate_has_five_drops_of_its_own(command, folder):
-    code, out, _ = command("calibrate", "spec.toml", "-p", "noise", "--json")
+    code, out, _ = command("sweep", "spec.toml", "--calibrate", "-p", "noise", "--json")
     found = json.loads(out)["sweeps"]["noise"]
     assert code == 0
     assert sorted(found["drops"] + found["unreached"]) == [0.01, 0.05, 0.1, 0.2, 0.4]
