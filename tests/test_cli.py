@@ -104,8 +104,14 @@ def test_verbose_is_welcome_anywhere(command, ready):
         ("query", ready / "full.db", "zoom > 0", "--json", "--verbose"),
     ):
         assert command(*arguments)[:2] == expected[:2]
-    assert "'-v'" in command("query", ready / "full.db", "--inputs", "-v", "zoom > 0")[2]
-    assert "'-v'" in command("query", ready / "full.db", "--", "-v")[2]
+
+
+def test_a_value_that_looks_like_verbose_is_a_value(command, ready, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert command("export", ready / "full.db", "-o", "-v")[2].startswith(
+        "error: export: cannot tell a format from '-v'"
+    )
+    assert command("show", "--", "-v")[2].startswith("error: run file: -v does not exist")
 
 
 def test_verbose_says_where_a_mistake_came_from(ready, caplog, command):

@@ -72,7 +72,7 @@ class Program(CommandGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a panel of commands after the other."""
         problems = {entry.name: entry.problem for entry in COMMANDS.entries() if entry.problem}
-        for title, names in {**PANELS, PLUGINS: tuple(COMMANDS)[len(self.commands) :]}.items():
+        for title, names in {**PANELS, PLUGINS: tuple(sorted(COMMANDS.keys() - self.commands.keys()))}.items():
             rows = []
             for name in names:
                 try:

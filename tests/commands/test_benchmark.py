@@ -10,14 +10,13 @@ SPEC = """
 [space]
 suite = "mnist_c"
 [scan]
-budget = 1500
-seed = 3
+strategy = "full"
 """
 
 
 @pytest.fixture(scope="module")
 def ready(finished):
-    return finished(40, SPEC)
+    return finished(10, SPEC)
 
 
 def test_scores_with_intervals(command):

@@ -1,4 +1,4 @@
-"""testifai label as a command: what select wrote is served, killed, gone on with; what is wrong is one line."""
+"""testifai label page as a command: what select wrote is served, killed, gone on with; what is wrong is one line."""
 
 from __future__ import annotations
 

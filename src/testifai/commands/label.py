@@ -246,7 +246,7 @@ def page(
     finally:
         lock.release()
     following = "estimate" if labelling.labelled == labelling.rows else "page"
-    say(f"{labelling.labelled} of {labelling.rows} labelled. Next: testifai label {following} {file}")
+    say(f"{labelling.labelled} of {labelling.rows} labelled. Next: testifai label page {following} {file}")
 
 
 @app.command()
