@@ -9,7 +9,7 @@ import pytest
 
 from testifai.app import figures
 from testifai.app import figures as classes
-from testifai.app.figures import Wanted
+from testifai.app.figures import FigureRequest
 from testifai.present import theme
 from testifai.present.figures.heatmaps import project
 
@@ -17,7 +17,7 @@ AXES = ("brightness", "zoom", "blur")
 
 
 def of(runs, view, query="order >= 0", *, axes=AXES, at=None, dark=False):
-    return dict(figures.of_view(runs, Wanted(0, view, query, axes, against=1, at=at or {}), dark=dark))
+    return dict(figures.of_view(runs, FigureRequest(0, view, query, axes, against=1, at=at or {}), dark=dark))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_click_tells_a_test_of_the_region(runs):
 
 
 def test_the_difference_is_b_minus_a(runs):
-    wanted = Wanted(0, "compare", "order >= 0", ("zoom", "blur"), against=1, at={"noise": 5})
+    wanted = FigureRequest(0, "compare", "order >= 0", ("zoom", "blur"), against=1, at={"noise": 5})
     drawn = figures.difference(runs, wanted)
     a, b = (project(tomogram, ("blur", "zoom"), at={"noise": 5}).estimate for tomogram in runs.tomograms)
     np.testing.assert_allclose(drawn.data[0].z, b - a)

@@ -82,7 +82,7 @@ def accept_verbose(command: Any, *, hidden: bool = True) -> None:
     if not {"-v", "--verbose"}.intersection(name for one in command.params for name in one.opts):
         holder = typer.Typer()
         holder.command()(_verbose)
-        option = typer.main.get_command(holder).params[0]  # as this version of typer builds it
+        option: Any = typer.main.get_command(holder).params[0]  # as this version of typer builds it
         option.hidden = hidden
         command.params.append(option)
     for inner in getattr(command, "commands", {}).values():

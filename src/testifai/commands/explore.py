@@ -24,7 +24,7 @@ from testifai.errors import InputError
 from testifai.support.optional_imports import load
 
 if TYPE_CHECKING:
-    from testifai.app.explorer_process import Beside
+    from testifai.app.explorer_process import ExplorerProcess
 
 PORT = 8050
 
@@ -48,12 +48,12 @@ def explore(
         raise InputError("run files: the same file is named twice")
     if spec is not None:
         read_spec(spec)
-    from testifai.app.server import build, is_loopback, listen_for_pages, new_token
+    from testifai.app.server import build, is_loopback, listen, new_token
     from testifai.app.state import Runs
 
     runs = Runs(run_files, spec)
     token = None if is_loopback(host) else new_token()
-    server = listen_for_pages(build(runs, token), host, port)
+    server = listen(build(runs, token).server, host, port)
     # Not earlier: the page, and a first figure on it, need no estimates.
     runs.warm()
     note = None if token is None else "other machines can reach this; whoever has the token sees the runs' inputs"
@@ -67,8 +67,8 @@ def require_dash() -> None:
         load("dash", extra="app")  # its error says how to install it
 
 
-def live_page(run_file: Path) -> Beside:
+def live_page(run_file: Path) -> ExplorerProcess:
     """Return the page of a run in progress; its messages go to standard error, since output may be JSON."""
-    from testifai.app.explorer_process import Beside
+    from testifai.app.explorer_process import ExplorerProcess
 
-    return Beside(run_file, PORT, partial(say, err=True))
+    return ExplorerProcess(run_file, PORT, partial(say, err=True))

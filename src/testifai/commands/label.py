@@ -182,7 +182,7 @@ def _say_written(written: Written, chosen: Selection, out: Path) -> None:
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[int, int], object]]:
+def _bar() -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar on standard error; yield a function of the inputs done and the inputs in total."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -191,7 +191,11 @@ def _bar() -> Iterator[Callable[[int, int], object]]:
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("select", total=1)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+        def show(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield show
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,8 @@ from testifai.commands.common import (
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from testifai.tomogram import Tomogram
 
 
@@ -117,7 +120,7 @@ def _table(tomogram: Tomogram, by: str, as_json: bool) -> None:
     from testifai.present.terminal import folded
     from testifai.support.serialization import plain
 
-    makers = {
+    makers: dict[str, tuple[Callable[[Tomogram], Table], Callable[[], object]]] = {
         "order": (terminal.by_order, tomogram.by_order),
         "axis": (terminal.by_axis, tomogram.by_severity),
         "severity": (terminal.by_severity_sum, tomogram.by_severity_sum),

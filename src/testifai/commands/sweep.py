@@ -165,10 +165,10 @@ class _Subject:
 
                 if drops is not None:
                     return calibrate(self.model, self.data, perturbation, drops, on_batch=keep, **options)
-                found: Result = sweep_model(self.model, self.data, perturbation, on_batch=keep, **options)
+                found: tuple[Sweep, ...] = sweep_model(self.model, self.data, perturbation, on_batch=keep, **options)
         except KeyboardInterrupt:
             raise Stopped(f"stopped: what was measured is in {store.path}; the same command continues") from None
-        record.finish(found)
+        record.finish(list(found))
         return found
 
     def _identity(self, perturbation: Perturbation) -> Record:
@@ -244,7 +244,8 @@ def _progress(axis: str) -> Iterator[Callable[[SweepBatch], None]]:
         def step(measured: SweepBatch) -> None:
             nonlocal inferences
             levels.add(measured.level)
-            inferences += len(measured.passed) if measured.level is not None else len(measured.reference)
+            outcomes = measured.reference if measured.level is None else measured.passed
+            inferences += 0 if outcomes is None else len(outcomes)
             progress.update(task, description=f"{axis}: {len(levels):,} levels, {inferences:,} inferences")
 
         yield step
