@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,6 +26,7 @@ from testifai.commands.common import (
 )
 from testifai.errors import InputError
 from testifai.support.optional_imports import load
+from testifai.support.progress import note, status
 
 if TYPE_CHECKING:
     from testifai.data import Data
@@ -107,10 +106,10 @@ def select(
         written = rounds.write_next(collected, data, out, labels)
         chosen = collected.selection
     else:
-        with _bar() as show:
+        with status():
             chosen = selection.choose(
                 model, data, technique=described, tests=tests, seed=seed, classes=names,
-                training=None if train is None else _training(train), layer=layer, progress=show,
+                training=None if train is None else _training(train), layer=layer, progress=_note,
                 workers=loaded.scan.workers, executor=loaded.scan.executor,
             )  # fmt: skip
         written = rounds.write_first(chosen, data, out, labels)
@@ -130,6 +129,10 @@ def select(
             "selection": chosen.tag,
         }
     )
+
+
+def _note(done: int, total: int) -> None:
+    note(f"{done:,} of {total:,} inputs")
 
 
 def _number_or_word(text: str | None) -> float | str | None:
@@ -179,23 +182,6 @@ def _say_written(written: Written, chosen: Selection, out: Path) -> None:
         f"Next: testifai label page {written.path} (or fill in its column label from the top), "
         f"then testifai label estimate {out}"
     )
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on standard error; yield a function of the inputs done and the inputs in total."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} inputs"), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("select", total=1)
-
-        def show(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        yield show
 
 
 @app.command()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +25,7 @@ from testifai.commands.common import (
     user_function,
 )
 from testifai.errors import InputError
+from testifai.support.progress import note, status
 from testifai.support.types import Record
 
 if TYPE_CHECKING:
@@ -157,11 +157,12 @@ class _Subject:
         record = SweepRecord(store, perturbation.name, self._identity(perturbation))
         options = {**self.options, **options, "recorded": list(record.batches())}
         try:
-            with record.saving(), _progress(axis) as step:
+            with record.saving(), status():
+                progress = _Progress(axis)
 
                 def keep(measured: SweepBatch) -> None:
                     record.add(measured)
-                    step(measured)
+                    progress.step(measured)
 
                 if drops is not None:
                     return calibrate(self.model, self.data, perturbation, drops, on_batch=keep, **options)
@@ -227,28 +228,18 @@ def _curvature(text: str) -> float | str:
         raise InputError(f'--curvature: expected a number or "auto", got {text!r}') from None
 
 
-@contextmanager
-def _progress(axis: str) -> Iterator[Callable[[SweepBatch], None]]:
-    """Show the number of levels and inferences so far; their total is unknown."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+class _Progress:
+    """A line that counts levels and inferences; their total is unknown."""
 
-    from testifai.support.formatting import printable
+    def __init__(self, axis: str) -> None:
+        self._axis, self._levels, self._inferences = axis, set[float | None](), 0
+        note(f"{axis}: begins")
 
-    levels, inferences, axis = set(), 0, printable(axis)
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(f"{axis}: begins", total=None)
-
-        def step(measured: SweepBatch) -> None:
-            nonlocal inferences
-            levels.add(measured.level)
-            outcomes = measured.reference if measured.level is None else measured.passed
-            inferences += 0 if outcomes is None else len(outcomes)
-            progress.update(task, description=f"{axis}: {len(levels):,} levels, {inferences:,} inferences")
-
-        yield step
+    def step(self, measured: SweepBatch) -> None:
+        outcomes = measured.reference if measured.level is None else measured.passed
+        self._levels.add(measured.level)
+        self._inferences += 0 if outcomes is None else len(outcomes)
+        note(f"{self._axis}: {len(self._levels):,} levels, {self._inferences:,} inferences")
 
 
 def _draw(plot: Path, found: dict[str, Result]) -> list[Path]:
