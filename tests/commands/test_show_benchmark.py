@@ -16,7 +16,7 @@ strategy = "full"
 
 @pytest.fixture(scope="module")
 def ready(finished):
-    return finished(10, SPEC)
+    return finished(40, SPEC)
 
 
 def test_scores_with_intervals(command):
