@@ -31,6 +31,8 @@ single = "stranger.strategy:Single"
 [project.entry-points."testifai.models"]
 threshold = "stranger.model:ThresholdPart"
 broken = "stranger.broken:BrokenPart"
+[project.entry-points."testifai.data"]
+grid = "stranger.reader:GridPart"
 [project.entry-points."testifai.oracles"]
 same_side = "stranger.oracle:SameSide"
 [project.entry-points."testifai.measures"]
@@ -135,9 +137,23 @@ class ThresholdPart(ModelPart):
     threshold: str
     contrast: float | None = None
     FILES: ClassVar = ("threshold",)
+    suffixes: ClassVar = (".level",)
 
     def load(self, folder):
         return Threshold(self.told(folder)["threshold"], self.contrast or 1.0)
+""",
+    "reader": """
+from typing import ClassVar
+import numpy as np
+from testifai.data import DataPart, from_arrays
+
+class GridPart(DataPart):
+    grid: str
+    FILES: ClassVar = ("grid",)
+    suffixes: ClassVar = (".grid",)
+
+    def load(self, folder):
+        return from_arrays(np.loadtxt(self.told(folder)["grid"]), name="grid")
 """,
     "broken": "import a_module_that_is_not_there",
     "oracle": """
@@ -209,7 +225,7 @@ class EveryNth(Technique):
 
 SPEC = """
 [model]
-threshold = "model.json"
+threshold = "model.level"
 contrast = 2.0
 [data]
 npz = "images.npz"
@@ -224,8 +240,8 @@ quality = { use = "sameness", sample = 12 }
 """
 
 PARTS = {
-    ("surrogate", "overall"), ("strategy", "single"), ("model", "threshold"), ("oracle", "same_side"),
-    ("quality", "sameness"), ("technique", "every_nth"),
+    ("surrogate", "overall"), ("strategy", "single"), ("model", "threshold"), ("data", "grid"),
+    ("oracle", "same_side"), ("quality", "sameness"), ("technique", "every_nth"),
 }  # fmt: skip
 
 
@@ -245,7 +261,7 @@ def stranger(tmp_path_factory):
     labels = np.arange(40) % 2
     images = (np.where(labels, 160, 90)[:, None, None] + rng.integers(-20, 20, (40, 28, 28))).astype(np.uint8)
     np.savez(work / "images.npz", x=images, y=labels)
-    (work / "model.json").write_text('{"level": 128}')
+    (work / "model.level").write_text('{"level": 128}')
     (work / "spec.toml").write_text(SPEC)
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
 
@@ -293,9 +309,21 @@ def test_mistakes_in_its_fields_are_one_line_like_those_in_ours(stranger):
     assert err.strip() == "error: other.toml: unknown key 'model.contrsat' for threshold; did you mean 'contrast'?" + (
         " (known: contrast)"
     )
-    code, _, err = stranger("-c", _with_spec(SPEC.replace('threshold = "model.json"', 'broken = "x"')))
+    code, _, err = stranger("-c", _with_spec(SPEC.replace('threshold = "model.level"', 'broken = "x"')))
     assert code == 2
     assert "'broken' (package testifai-stranger) could not be imported" in err
+
+
+def test_its_model_format_is_found_by_suffix(stranger):
+    code = (
+        "import testifai as ta; space = ta.Space({'dark': 'mnist_c.brightness'}); "
+        "print(ta.scan('model.level', 'images.npz', space, budget=200).query('order == 0').robustness)"
+    )
+    done, out, err = stranger("-c", code)
+    assert (done, out) == (0, "1.0\n"), err
+    done, out, err = stranger("-m", "testifai", "init", "model.level", "images.npz", "-o", "found.toml")
+    assert done == 0, err
+    assert "Clean accuracy on 40 inputs: 1.000" in out
 
 
 def _with_spec(text: str) -> str:
@@ -332,3 +360,15 @@ def test_its_technique_is_chosen_by_name(stranger):
     done, out, err = stranger("-c", code)
     assert done == 0, err
     assert out.split(maxsplit=2) == ["every_nth", "0.5", "[3, 8, 13]\n"]
+
+
+def test_its_data_reader_is_found_by_suffix(stranger):
+    code = (
+        "import pathlib, testifai as ta; pathlib.Path('rows.grid').write_text('1 2\\n3 4\\n'); "
+        "shift = ta.Perturbation('shift', lambda rows, by, rng: rows + by, [0.0, 1.0]); "
+        "run = ta.scan(lambda rows: rows[:, 0], 'rows.grid', ta.Space({'shift': shift}), oracle='consistency'); "
+        "print(run.trials.tolist())"
+    )
+    done, out, err = stranger("-c", code)
+    assert done == 0, err
+    assert out == "[2, 2]\n"

@@ -70,7 +70,7 @@ def test_yolo_is_read_likewise(tmp_path):
     data = datasets.load("yolo", yolo(tmp_path), background=True, classes=["cat", "dog"])
     assert [len(rows) for rows in unpack(data.labels)] == [2, 1, 0]
     assert data.labels[0] == pytest.approx(np.array([[10, 5, 30, 25, 1, 1], [0, 0, 60, 40, 1, 0]]), abs=1e-4)
-    assert (data.classes, datasets.detect(tmp_path)) == (("cat", "dog"), "yolo")
+    assert (data.classes, datasets.recognise(tmp_path)) == (("cat", "dog"), "yolo")
     (tmp_path / "classes.txt").write_text("a\nb\n")
     assert datasets.load("yolo", tmp_path, background=True).classes == ("a", "b")
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import testifai as ta
-from testifai.data import detect, load, wrap
+from testifai.data import load, recognise, wrap
 from testifai.data.sample import demo_model_path
 from testifai.errors import InputError
 
@@ -109,4 +109,4 @@ def test_folders_of_other_kinds_are_refused(memory):
         wrap("memory://cifar")
     with pytest.raises(InputError, match="cifar: memory://cifar is a folder; of folders elsewhere"):
         load("cifar", "memory://cifar")
-    assert detect("memory://cifar/test_batch.bin") == "cifar"
+    assert recognise("memory://cifar/test_batch.bin") == "cifar"

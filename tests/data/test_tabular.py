@@ -104,7 +104,7 @@ def test_the_fingerprint_changes_with_names_and_not_for_arrays(tmp_path):
 def test_a_table_is_told_from_texts(tmp_path, content, table):
     path = written(tmp_path, content)
     assert is_table(path) is table
-    assert data.detect(path) == ("table" if table else "csv")
+    assert data.recognise(path) == ("table" if table else "csv")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def written(tmp_path, content: str | bytes, name: str = "x.csv"):
 
 def load(tmp_path, content: str | bytes, name: str = "x.csv", **options):
     path = written(tmp_path, content, name)
-    return data.load(data.detect(path), path, **options)
+    return data.load(data.recognise(path), path, **options)
 
 
 def refused(tmp_path, content: str | bytes, name: str = "x.csv", **options) -> str:
@@ -281,7 +281,7 @@ def test_exported_inputs_can_be_read_again(tmp_path):
 )
 def test_columns_are_known_from_the_first_line(tmp_path, name, content):
     path = written(tmp_path, content, name)
-    assert columns(data.detect(path), path) == Columns(("question1", "question2"), "label")
+    assert columns(data.recognise(path), path) == Columns(("question1", "question2"), "label")
 
 
 def test_question_pairs_of_quora():

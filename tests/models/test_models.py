@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from testifai.data.sample import demo_model_path
 from testifai.errors import InputError
 from testifai.models.onnx import OnnxModel
 from testifai.models.sklearn import SklearnModel
+from testifai.testing import check_model
 
 
 class Predictor:
@@ -50,7 +52,7 @@ def test_an_adapter_of_others_becomes_a_model_and_its_fingerprint_is_not_asked_f
     found = models.wrap(Adapter())
     assert isinstance(found, models.Model)
     assert (found.name, found.thread_safe, found.classes, found.batch_size) == ("theirs", True, None, None)
-    assert not found.has_features
+    assert found.features_output is None
     assert not found.traces_layers
     assert found(np.eye(2)).tolist() == [0, 0]
     for ask in (found.features, found.traced):
@@ -74,22 +76,28 @@ def test_what_an_adapter_of_others_can_do_is_found_out_once():
             return self(batch), batch + len(layer or "")
 
     found = models.wrap(Seeing())
-    assert found.has_features
+    assert found.features_output
     assert found.traces_layers
     assert found.features(np.ones(2)).tolist() == [2.0, 2.0]
     assert found.traced(np.ones(2), "abc")[1].tolist() == [4.0, 4.0]
     assert "Seeing" in found.fingerprint  # one that says nothing is known by its class
     Seeing.features_output = None
-    assert not models.wrap(Seeing()).has_features
+    assert models.wrap(Seeing()).features_output is None
 
 
-def test_a_model_has_to_say_what_tells_it_from_others():
-    class Nameless(models.Model):
+def test_a_model_needs_one_method_only():
+    class Scaled(models.Model):
+        def __init__(self, factor):
+            self.factor = factor
+
         def __call__(self, batch):
-            return batch
+            return batch * self.factor
 
-    with pytest.raises(TypeError, match="fingerprint"):
-        Nameless()
+    check_model(Scaled(2.0), np.ones((6, 3)))
+    assert Scaled(2.0).fingerprint == Scaled(2.0).fingerprint != Scaled(3.0).fingerprint
+    assert (Scaled(2.0).untold, Scaled(2.0).traces_layers) == (None, False)
+    with socket.socket() as connection:
+        assert Scaled(connection).untold
 
 
 @pytest.mark.parametrize(
@@ -115,10 +123,11 @@ def test_kinds_and_options_are_checked():
 
 
 def test_importing_stays_light():
-    heavy = "torch,sklearn,onnxruntime,cv2,scipy,transformers,tokenizers"
+    heavy = "torch,sklearn,onnxruntime,cv2,scipy,transformers,tokenizers,xgboost,lightgbm,skops,pandas,onnx"
     modules = "testifai.models, testifai.data, testifai.oracles"
     # Specs are read by the parts of all kinds, long before a model or data are loaded.
     parts = "[*testifai.models.ADAPTERS.values(), *testifai.data.LOADERS.values()]"
-    code = f"import sys, {modules}; {parts}; print(set('{heavy}'.split(',')) & set(sys.modules))"
+    asked = "[testifai.models.recognise(name) for name in ('a.onnx', 'a.skops', 'a.ubj', 'a.txt', 'a.unknown', '.')]"
+    code = f"import sys, {modules}; {parts}; {asked}; print(set('{heavy}'.split(',')) & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

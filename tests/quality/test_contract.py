@@ -21,7 +21,7 @@ class Pixels(Model):
     """A model whose features are coarse pixels; it counts the inputs it is handed."""
 
     name, outputs, fingerprint, batch_size = "pixels", "values", "1", 16
-    has_features = True
+    features_output = "features"
 
     def __init__(self):
         self.seen = 0

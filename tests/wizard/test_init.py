@@ -301,8 +301,8 @@ def test_models_of_texts_are_known_by_their_files(tmp_path, monkeypatch, model, 
 @pytest.mark.parametrize(
     ("model", "files", "words"),
     [
-        ("net", ["net/modules.json"], "is a sentence encoder; put its head beside it as head.npz"),
-        ("net/m.onnx", ["net/m.onnx"], "needs a tokenizer for texts; put its tokenizer.json beside it"),
+        ("net", ["net/modules.json"], "is a sentence encoder; put its head next to it as head.npz"),
+        ("net/m.onnx", ["net/m.onnx"], "needs a tokenizer for texts; put its tokenizer.json next to it"),
         ("net", [], "nor a folder of transformers (config.json)"),
     ],
 )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from testifai.commands.common import Json, SpecFile, check_gates, duration, print_json, read_spec, say
+from testifai.commands.common import Json, SpecFile, duration, print_json, read_spec, say
 
 
 def check(spec: SpecFile, as_json: Json = False) -> None:
     """Estimate the cost of a run without storing anything."""
+    from testifai.gates.verdicts import check_gates
     from testifai.session import assembly
     from testifai.session.dry_run import estimate
 
     loaded = read_spec(spec)
     session = assembly.session(loaded, spec.resolve().parent)
-    check_gates(loaded, session)
+    check_gates(loaded.gate, session.tomogram())
     found = estimate(session)
     if (line := found.differs()) is not None:
         say(f"note: {line}", err=True)

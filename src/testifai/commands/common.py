@@ -19,7 +19,6 @@ from testifai.support.formatting import printable, printable_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from testifai.session.session import Session
     from testifai.spec.parsing import Spec
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -186,16 +185,6 @@ def user_function(name: str | None, option: str) -> Callable[..., Any] | None:
     say(f"note: runs your own code, named by {option}", err=True)
     function: Callable[..., Any] = import_object(name, folder=Path.cwd(), field=option)
     return function
-
-
-def check_gates(spec: Spec, session: Session) -> None:
-    """Raise InputError for a gate that cannot be evaluated, before anything is measured."""
-    tomogram = session.tomogram()
-    for number, gate in enumerate(spec.gate, start=1):
-        try:
-            tomogram.scored(gate.score).bound(gate.query, gate.inputs)
-        except InputError as error:
-            raise InputError(f"gate {gate.name or number}: {error}") from error
 
 
 def check_file(option: str, path: Path | None, *endings: str) -> None:

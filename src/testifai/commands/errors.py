@@ -170,12 +170,11 @@ class _Subject:
         from testifai.space import Space
 
         spec, folder = read_spec(path), path.resolve().parent
-        data = assembly.data(spec.data, folder)
-        model, space = assembly.model(spec.model, folder), assembly.space(spec, folder)
+        parts, space = assembly.load(spec, folder), assembly.space(spec, folder)
         # Each axis is tested alone, so the order of application does not matter.
         alone = Space({axis.name: (axis.perturbation, axis.levels or axis.severities) for axis in space.axes})
         options = {name: getattr(spec.scan, name) for name in ("seed", "batch_size", "workers")}
-        return cls(model, data, alone, options, about(spec, folder, data))
+        return cls(parts.model, parts.data, alone, options, about(spec, folder, parts.data))
 
     def local(self, run_file: Path, per_class: int) -> Local:
         """Measure the local robustness under each axis alone."""

@@ -98,8 +98,8 @@ def select(
     names = None if classes is None else _names(classes)
     loaded, folder = read_spec(spec, workers), spec.resolve().parent
     seed = loaded.scan.seed if seed is None else seed
-    data = assembly.data(loaded.data, folder)
-    model = assembly.model(loaded.model, folder)
+    parts = assembly.load(loaded, folder)
+    model, data = parts.model, parts.data
     labels = {} if known is None else _known(known, data)
     if out.exists():
         collected = rounds.continued(out, described, tests, seed, model, data)
@@ -155,7 +155,7 @@ def _known(path: Path, data: Data) -> dict[int, int]:
 def _training(path: Path) -> Data:
     from testifai import data
 
-    return data.load(data.detect(path), path)
+    return data.load(data.recognise(path), path)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from testifai.commands.common import (
     SpecFile,
     Stopped,
     WorkersOption,
-    check_gates,
     composed,
     exclude,
     print_json,
@@ -73,7 +72,7 @@ def _measure(
     mlflow: bool, as_json: bool,
 ) -> bool:  # fmt: skip
     """Run a spec, print the results and return whether all gates hold."""
-    from testifai.gates.verdicts import judge
+    from testifai.gates.verdicts import check_gates, judge
     from testifai.identity.input_hashes import recall_files
     from testifai.present import terminal
     from testifai.present.terminal import facts
@@ -87,7 +86,7 @@ def _measure(
     loaded, folder = read_spec(spec, workers), spec.resolve().parent
     session = assembly.session(loaded, folder, part=part)
     recall_files(session.data, path)
-    check_gates(loaded, session)
+    check_gates(loaded.gate, session.tomogram())
     with live_page(path) if explore else nullcontext() as page:
         try:
             with noted(run_by, session, path), bar() as show:

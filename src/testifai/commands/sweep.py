@@ -129,13 +129,11 @@ class _Subject:
 
     @classmethod
     def of(cls, spec: Spec, folder: Path) -> _Subject:
-        from testifai import models
         from testifai.session import assembly
 
-        data, scan = assembly.data(spec.data, folder), spec.scan
-        options = {name: getattr(scan, name) for name in ("batch_size", "seed", "workers", "executor")}
-        oracle = assembly.oracle(scan.oracle, folder)
-        return cls(models.wrap(assembly.model(spec.model, folder), data.schema), data, {**options, "oracle": oracle})
+        parts = assembly.load(spec, folder)
+        names = ("oracle", "batch_size", "seed", "workers", "executor")
+        return cls(parts.model, parts.data, {name: getattr(parts.options, name) for name in names})
 
     def composed(
         self, chosen: dict[str, Perturbation], arity: int, combine: Callable[..., Any] | None

@@ -1,7 +1,7 @@
 """Data sets: arrays, files and folders, read into one record.
 
-A reader is one file, with the `DataPart` that says what a spec may tell it, and one line in `LOADERS`, or an entry
-point of another package.
+A reader is one file with a `DataPart`, which declares the options in a spec and recognises the reader's files, and one
+line in `LOADERS`, or an entry point of another package.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data.dataset import Data, DataPart, Inputs, from_arrays
-from testifai.data.detect import detect
 from testifai.data.framework_datasets import from_dataset, is_dataset
 from testifai.data.lazy import LazyInputs
 from testifai.data.tabular import from_columns, from_frame, is_frame
@@ -22,6 +21,7 @@ from testifai.errors import InputError
 from testifai.support.batches import Batch, take
 from testifai.support.options_base import make_part
 from testifai.support.registry import Registry
+from testifai.support.remote import RemoteFolder, is_address, place
 
 __all__ = [
     "LOADERS",
@@ -29,31 +29,32 @@ __all__ = [
     "DataPart",
     "Inputs",
     "LazyInputs",
-    "detect",
     "from_arrays",
     "from_columns",
     "from_dataset",
     "from_frame",
     "load",
+    "recognise",
     "rows",
     "wrap",
 ]
 
+# `recognise` asks them in this order: those that look for more in a file or folder come first.
 LOADERS = Registry(
     "data",
     "testifai.data",
     {
         "npz": "testifai.data.npz:NpzPart",
-        "idx": "testifai.data.idx:IdxPart",
-        "cifar": "testifai.data.cifar:CifarPart",
-        "folder": "testifai.data.image_folder:FolderPart",
         "coco": "testifai.data.coco:CocoPart",
         "yolo": "testifai.data.yolo:YoloPart",
+        "folder": "testifai.data.image_folder:FolderPart",
         "masks": "testifai.data.masks:MasksPart",
+        "cifar": "testifai.data.cifar:CifarPart",
+        "idx": "testifai.data.idx:IdxPart",
+        "table": "testifai.data.tabular:TablePart",
         "csv": "testifai.data.text_tables:CsvPart",
         "tsv": "testifai.data.text_tables:TsvPart",
         "jsonl": "testifai.data.text_tables:JsonlPart",
-        "table": "testifai.data.tabular:TablePart",
         "python": "testifai.data.python:PythonDataPart",
     },
 )
@@ -69,6 +70,30 @@ def load(kind: str, path: str | Path | Sequence[str | Path], *, folder: str | Pa
         options: those of the kind, as in a spec's [data]
     """
     return wrap(make_part(LOADERS, kind, path, options).load(Path(folder)))
+
+
+def recognise(path: str | Path) -> str:
+    """The name of the reader for a file or folder, in `LOADERS`; a folder at an address is one of images.
+
+    Built-in readers are asked first, then those of other packages.
+
+    Args:
+        path: a file or folder, or an address
+    """
+    found = place(path) if isinstance(path, str) and is_address(path) else Path(path)
+    if isinstance(found, RemoteFolder):
+        return "folder"
+    if not found.exists():
+        raise InputError(f"data: {found} does not exist")
+    readers: dict[str, type[DataPart]] = {name: LOADERS[name] for name in LOADERS if LOADERS.problem(name) is None}
+    for name, reader in readers.items():
+        if reader.recognises(found):
+            return name
+    suffixes = dict.fromkeys(suffix for reader in readers.values() for suffix in reader.suffixes)
+    raise InputError(
+        f"data: cannot recognise {found}; accepted: files that end in {', '.join(suffixes)}, MNIST IDX (also .gz), or "
+        "a folder of images: in class folders, with boxes in COCO's .json, or images/ and labels/ as YOLO has them"
+    )
 
 
 def rows(inputs: Inputs, numbers: NDArray[np.intp]) -> Batch:
@@ -102,7 +127,7 @@ def wrap(data: Any) -> Data:
     if isinstance(data, Data):
         return data
     if isinstance(data, str | Path):
-        return load(detect(data), data)
+        return load(recognise(data), str(data))
     if isinstance(data, tuple):
         if len(data) != 2:
             raise InputError(f"data: a tuple of {len(data)} is not accepted; (inputs, labels) is")

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data.dataset import Data, DataPart, from_arrays
+from testifai.data.dataset import Data, DataPart, from_arrays, visible_files
 from testifai.data.lazy import LazyInputs
 from testifai.data.memory_map import MappedFile
 from testifai.errors import InputError
@@ -60,6 +60,11 @@ class CifarPart(DataPart):
     """Whether to take the 20 superclasses of CIFAR-100."""
 
     FILES: ClassVar = ("cifar",)
+    suffixes: ClassVar = (".bin",)
+
+    @classmethod
+    def recognises(cls, path: Path) -> bool:
+        return any(file.suffix == ".bin" for file in visible_files(path)) or super().recognises(path)
 
     def load(self, folder: Path) -> Data:
         options = self.told(folder)

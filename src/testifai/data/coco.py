@@ -29,6 +29,10 @@ class CocoPart(DataPart):
 
     FILES: ClassVar = ("coco", "images")
 
+    @classmethod
+    def recognises(cls, path: Path) -> bool:
+        return bool(coco_files(path)) if path.is_dir() else is_coco(path)
+
     def load(self, folder: Path) -> Data:
         options = self.told(folder)
         return load_coco(options["coco"], options.get("images"))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from mmap import mmap
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,30 @@ from testifai.support.types import Array
 
 
 class DataPart(Part):
-    """What a spec says of a data set of some kind; each reader has its own."""
+    """Options of a data reader in a spec's [data] table; each reader has its own subclass.
+
+    A reader that is to be found by path alone sets `suffixes`, or overrides `recognises`.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = ()  # lower-case, with the dot
+
+    @classmethod
+    def recognises(cls, path: Path) -> bool:
+        """Return True if this reader reads the file or folder, judging by its name and at most its first bytes.
+
+        Imports no large library. The path exists.
+        """
+        return path.suffix.lower() in cls.suffixes and path.is_file()
 
     @abstractmethod
     def load(self, folder: Path) -> Data:
         """The data themselves; files and modules are looked for in the folder first."""
+
+
+def visible_files(folder: Path) -> list[Path]:
+    """The files of a folder by name, without hidden ones; none if it is not a folder."""
+    entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [entry for entry in entries if entry.is_file() and not entry.name.startswith(".")]
 
 
 Inputs = Array | list[str] | list[Pair] | Images | LazyInputs

@@ -13,8 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from testifai.data.class_names import ClassNames, numbered
-from testifai.data.dataset import Data, DataPart, from_arrays
-from testifai.data.detect import is_idx
+from testifai.data.dataset import Data, DataPart, from_arrays, visible_files
 from testifai.data.memory_map import MappedInputs
 from testifai.errors import InputError
 from testifai.support.options_base import File
@@ -34,6 +33,10 @@ class IdxPart(DataPart):
     """Names of the classes in their order, or their numbers by name."""
 
     FILES: ClassVar = ("idx", "labels")
+
+    @classmethod
+    def recognises(cls, path: Path) -> bool:
+        return any(map(is_idx, visible_files(path))) if path.is_dir() else is_idx(path)
 
     def load(self, folder: Path) -> Data:
         options = self.told(folder)
@@ -73,6 +76,15 @@ def read_idx(path: Path) -> Array | MappedInputs:
         count = math.prod(shape)
         return np.frombuffer(data or bytes(expected), dtype, count, offset).reshape(shape)
     return MappedInputs(path, dtype, offset, shape)
+
+
+def is_idx(path: Path) -> bool:
+    """Return True if a file is in MNIST's IDX format, judging by its name or its first four bytes."""
+    if "idx" in path.name and "ubyte" in path.name:
+        return True
+    with path.open("rb") as file:
+        head = file.read(4)
+    return len(head) == 4 and head[:2] == b"\0\0" and head[2] in (8, 9, 11, 12, 13, 14) and 1 <= head[3] <= 4
 
 
 def _is_gzip(path: Path) -> bool:

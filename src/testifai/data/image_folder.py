@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from testifai.data.class_names import ClassNames, numbered
 from testifai.data.dataset import Data, DataPart, from_arrays
-from testifai.data.image_files import ImageFiles, Images, images, images_elsewhere, is_grey
+from testifai.data.image_files import ImageFiles, Images, has_images, images, images_elsewhere, is_grey
 from testifai.data.photographs import photographs
 from testifai.errors import InputError
 from testifai.support import validation
@@ -36,6 +36,10 @@ class FolderPart(DataPart):
 
     FILES: ClassVar = ("folder",)
     FOLDERS: ClassVar = ("folder",)
+
+    @classmethod
+    def recognises(cls, path: Path) -> bool:
+        return path.is_dir() and has_images(path)
 
     def load(self, folder: Path) -> Data:
         options = self.told(folder)

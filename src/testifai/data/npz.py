@@ -34,6 +34,7 @@ class NpzPart(DataPart):
     """Names of the classes in their order, or their numbers by name."""
 
     FILES: ClassVar = ("npz",)
+    suffixes: ClassVar = (".npz",)
 
     def load(self, folder: Path) -> Data:
         options = self.told(folder)

@@ -39,6 +39,11 @@ class TablePart(DataPart):
     """What stands for a missing value, besides empty cells and NaN."""
 
     FILES: ClassVar = ("table",)
+    suffixes: ClassVar = (".parquet", ".csv", ".tsv")
+
+    @classmethod
+    def recognises(cls, path: Path) -> bool:
+        return super().recognises(path) and (path.suffix.lower() == ".parquet" or is_table(path))
 
     def load(self, folder: Path) -> Data:
         options = self.told(folder)

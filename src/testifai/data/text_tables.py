@@ -40,6 +40,7 @@ class CsvPart(TextsPart):
     """The file."""
 
     FILES: ClassVar = ("csv",)
+    suffixes: ClassVar = (".csv",)
 
     def load(self, folder: Path) -> Data:
         options = self.told(folder)
@@ -53,6 +54,7 @@ class TsvPart(TextsPart):
     """The file."""
 
     FILES: ClassVar = ("tsv",)
+    suffixes: ClassVar = (".tsv",)
 
     def load(self, folder: Path) -> Data:
         options = self.told(folder)
@@ -66,6 +68,7 @@ class JsonlPart(TextsPart):
     """The file."""
 
     FILES: ClassVar = ("jsonl",)
+    suffixes: ClassVar = (".jsonl", ".ndjson")
 
     def load(self, folder: Path) -> Data:
         options = self.told(folder)

@@ -32,6 +32,12 @@ class YoloPart(DataPart):
 
     FILES: ClassVar = ("yolo",)
 
+    @classmethod
+    def recognises(cls, path: Path) -> bool:
+        """Return True for a folder with images/ and labels/, and text files in the latter."""
+        labels = path / "labels"
+        return (path / "images").is_dir() and labels.is_dir() and next(labels.rglob("*.txt"), None) is not None
+
     def load(self, folder: Path) -> Data:
         options = self.told(folder)
         return load_yolo(options.pop("yolo"), **options)
@@ -69,12 +75,6 @@ def without_boxes(path: str | Path) -> int:
     """How many images of such a folder have an empty text file, or none."""
     pictures, labels = _folders(Path(path))
     return sum(not _lines((labels / name).with_suffix(".txt"), background=True) for name in _names(pictures))
-
-
-def is_yolo(folder: Path) -> bool:
-    """Whether a folder has images/ and labels/, with text files in the latter."""
-    labels = folder / "labels"
-    return (folder / "images").is_dir() and labels.is_dir() and next(labels.rglob("*.txt"), None) is not None
 
 
 def _folders(path: Path) -> tuple[Path, Path]:

@@ -12,7 +12,7 @@ from testifai.data import Data, LazyInputs
 from testifai.engine.batch_size import default_workers
 from testifai.engine.worker_pool import Threads, Workers
 from testifai.errors import InputError
-from testifai.models.base import Model
+from testifai.models.base import DeviceModel, Model
 from testifai.support.batches import are_images, are_texts
 from testifai.support.registry import make
 from testifai.support.types import Record
@@ -74,7 +74,7 @@ def choose(
 
 def _accelerator(model: Model) -> str | None:
     """The accelerator that a model is on; None for the computer's own memory."""
-    return model.place if model.takes_tensors and (model.place or "").startswith("cuda") else None
+    return model.place if isinstance(model, DeviceModel) and model.place.startswith("cuda") else None
 
 
 def _checked(device: str) -> str:

@@ -7,12 +7,13 @@ if a spec can name it, the `ModelPart` that says how; and one line in `ADAPTERS`
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from testifai.data.table_columns import Table
 from testifai.errors import InputError
-from testifai.models.base import Model, ModelPart, Outputs
+from testifai.models.base import DeviceModel, Model, ModelPart, Outputs
 from testifai.models.gradient_boosting import booster
 from testifai.models.outputs import align_labels, check_outputs
 from testifai.models.preprocess import Guess, PerChannel, Preprocess, Scale, guess
@@ -24,6 +25,7 @@ from testifai.support.registry import Registry
 
 __all__ = [
     "ADAPTERS",
+    "DeviceModel",
     "Guess",
     "Model",
     "ModelPart",
@@ -36,6 +38,7 @@ __all__ = [
     "guess",
     "load",
     "onnx_as_torch",
+    "recognise",
     "wrap",
 ]
 
@@ -55,7 +58,6 @@ ADAPTERS = Registry(
 )
 
 
-_SUFFIXES = {".onnx": "onnx", ".skops": "skops", ".json": "xgboost", ".ubj": "xgboost", ".txt": "lightgbm"}
 _PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
 
 
@@ -108,16 +110,17 @@ def from_torch(
 
 
 def onnx_as_torch(path: str | Path, output: str | None = None) -> Any:
-    """The graph of an ONNX file as a `torch.nn.Module`, read and run without onnx and onnxruntime.
+    """Return the graph of an ONNX file as a `torch.nn.Module`; needs the extra `torch`, and no onnxruntime.
 
-    It gives the model's scores, or the output that is named, for tensors as the graph wants them, on the device
-    that `.to(device)` takes it to. An InputError names the operators that are not known here, if there are any.
+    The module returns the model's scores, or the named output, for tensors as the graph takes them, on the device
+    that `.to(device)` moves it to. Operators that are not supported raise an InputError that names them.
 
     Args:
         path: of the .onnx file
         output: the output to return; None: the scores
     """
-    optional_imports.load("torch", extra="torch")
+    for library in ("torch", "onnx"):
+        optional_imports.load(library, extra="torch")
     from testifai.models import onnx_torch
 
     return onnx_torch.onnx_as_torch(path, output)
@@ -141,7 +144,7 @@ def wrap(model: Any, table: Table | None = None) -> Model:
 
 def _adapter(model: Any) -> Model:
     if isinstance(model, str | Path):
-        return load(kind_of_path(Path(model)), model)
+        return _load_path(model)
     if isinstance(model, type):
         raise InputError(f"model: {model.__name__} is a class; hand over an instance")
     if isinstance(model, Model):
@@ -168,30 +171,42 @@ def _adapter(model: Any) -> Model:
     return PythonModel(model)
 
 
-def kind_of_path(path: Path) -> str:
-    """The adapter's name for a file or folder."""
-    if path.is_dir():
-        return "encoder" if Path(path, "modules.json").is_file() else "transformers"
-    kind = kind_of_file(path)
-    if kind is not None:
-        return kind
-    raise InputError(
-        f"model: {str(path)!r} is not accepted; a path that ends in {', '.join(_SUFFIXES)}, a folder of transformers, "
-        "package.module:name or a callable is"
-    )
+def recognise(path: str | Path) -> str | None:
+    """Return the name of the adapter for a model's file or folder, None if there is none.
 
+    The adapters are asked in order, those of other packages last; none of them loads anything. A pickle that no
+    adapter reads is refused.
 
-def kind_of_file(path: Path) -> str | None:
-    """The adapter's name for a file by how it is called, None where there is none; a pickle is refused."""
-    kind = _SUFFIXES.get(path.suffix.lower())
-    if kind is not None:
-        return kind
-    if path.suffix.lower() in _PICKLES or _starts_like_a_pickle(path):
+    Args:
+        path: of a file or a folder
+
+    >>> recognise("lenet5.onnx"), recognise("forest.skops"), recognise("notes.md")
+    ('onnx', 'skops', None)
+    """
+    path = Path(path)
+    kind = next((kind for kind, part in _parts() if part.recognises(path)), None)
+    if kind is None and (path.suffix.lower() in _PICKLES or _starts_like_a_pickle(path)):
         raise InputError(
             f"model: {path} is a pickle, and to load one is to run whatever code is in it; save the model with "
             f"skops.io.dump(model, '{path.stem}.skops'), or load it in code of your own: python = 'my_module:model'"
         )
-    return None
+    return kind
+
+
+def _parts() -> Iterator[tuple[str, type[ModelPart]]]:
+    """The adapters that can be imported, one after the other."""
+    return ((kind, ADAPTERS[kind]) for kind in ADAPTERS if ADAPTERS.problem(kind) is None)
+
+
+def _load_path(path: str | Path) -> Model:
+    kind = recognise(path)
+    if kind is None:
+        endings = [suffix for _, part in _parts() for suffix in part.suffixes]
+        raise InputError(
+            f"model: {str(path)!r} is not accepted; a path that ends in {', '.join(endings)}, a folder of transformers "
+            "(config.json), package.module:name or a callable is"
+        )
+    return load(kind, path)
 
 
 def _starts_like_a_pickle(path: Path) -> bool:

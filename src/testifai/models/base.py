@@ -1,17 +1,18 @@
-"""What a model is, and what a spec says of one."""
+"""Base classes of models and of their fields in a spec."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from testifai.data.table_columns import Table
 from testifai.errors import InputError
-from testifai.models.table_columns import refuse_words
 from testifai.support.batches import Batch
+from testifai.support.fingerprints import Told, tell
 from testifai.support.options_base import Part
 from testifai.support.types import Array, Record
 
@@ -23,29 +24,32 @@ class Model(ABC):
 
     Maps are labels of pixels (N, H, W), or scores of them (N, classes, H, W).
 
-    An adapter says what is known beyond that; what stands here holds where it says nothing.
+    An adapter writes `__call__`; all else has a default. One that holds more than Python code and plain values also
+    writes `fingerprint`.
     """
 
     name: str = "model"
-    outputs: Outputs | None = None  # None: to be seen when they come
-    classes: int | None = None  # how many there are
-    class_values: Sequence[Any] | Array | None = None  # what they are called, where not 0 … k − 1
-    batch_size: int | None = None  # a good one
-    thread_safe: bool = False  # whether several threads may call it at once
-    preprocessing: Record | None = None  # what was told about its inputs, as plain data
-    has_features: bool = False
-    features_output: str | None = None  # where features come from, where that has a name
-    traces_layers: bool = False
-    spares_batch: bool = False  # never writes into a batch, nor lets code of others do so: it needs no copy of its own
-    takes_tensors: bool = False  # answers about torch tensors too, on a device: see `on_tensors`
-    columns: tuple[str, ...] | None = None  # of a table, by name, that it was fitted on
-    width: int | None = None  # how many columns it was fitted on
-    repeatable: bool = False  # known to answer the same each time; where not, a run asks it twice to see
+    outputs: Outputs | None = None  # None: inferred from the first outputs
+    classes: int | None = None  # number of classes
+    class_values: Sequence[Any] | Array | None = None  # names or values of the classes, if they are not 0 … k − 1
+    batch_size: int | None = None  # recommended
+    thread_safe: bool = False  # several threads may call it at the same time
+    repeatable: bool = False  # known to be deterministic; otherwise a run checks
+    preprocessing: Record | None = None  # the options that prepare its inputs, as plain data
+    features_output: str | None = None  # where `features` come from; None: it has none
+    spares_batch: bool = False  # never writes into a batch, nor does other code that it calls: no copy is needed
+
+    @abstractmethod
+    def __call__(self, batch: Batch) -> Array: ...
+
+    @cached_property
+    def _code(self) -> Told:
+        return tell(self, None)
 
     @property
-    @abstractmethod
     def fingerprint(self) -> str:
-        """Changes when the model does, and is the same on every machine."""
+        """Changes when the model does, and is the same on every machine; by default that of its code and values."""
+        return self._code.fingerprint
 
     @property
     def former_fingerprint(self) -> str | None:
@@ -55,53 +59,89 @@ class Model(ABC):
     @property
     def untold(self) -> str | None:
         """What of the model the fingerprint cannot tell, in words; None where it tells all."""
-        return None
-
-    @abstractmethod
-    def __call__(self, batch: Batch) -> Array: ...
+        return self._code.untold if type(self).fingerprint is Model.fingerprint else None
 
     def reading(self, table: Table) -> Model:
-        """The same model for rows of a table, as numbers: it makes of them what it takes, or refuses the columns.
+        """Return the same model for rows of a table, encoded as numbers; by default it takes them as they are.
 
-        Here: a model that takes numbers takes them as they are.
+        InputError if it cannot take the table's columns.
         """
         refuse_words(table, self.name)
         return self
 
     def placed(self, device: str | None) -> Model:
-        """The same model on a device of torch, None for where it is; a model of the user's own stays where it is.
-
-        Here: a model that takes arrays alone is the same everywhere.
-        """
+        """Return the same model on a PyTorch device (see `DeviceModel`), itself if it can only be where it is."""
         return self
 
-    @property
-    def place(self) -> str | None:
-        """The device of torch that it is on, such as "cuda:0"; None for a model that takes arrays alone."""
-        return None
-
-    def on_tensors(self, batch: Any, precision: str = "float32") -> Any:
-        """The outputs on a batch that is a tensor on the model's device, as a tensor there; nothing is waited for.
-
-        Called while `answering()` lasts.
-        """
-        raise InputError(f"{self.name}: takes no tensors")
-
-    def answering(self) -> AbstractContextManager[None]:
-        """While this lasts, the model is asked about tensors, and nothing else is done with it."""
-        return nullcontext()
-
     def features(self, batch: Batch) -> Array:
-        """One row of numbers for each input, from inside the model."""
-        raise InputError(f"{self.name}: has no features")
+        """Return one row of numbers for each input, from inside the model."""
+        return self.traced(batch)[1]
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
-        """Outputs and, from the same pass, a layer's activations as one row each; by default the features."""
+        """Return outputs and, from the same pass, a layer's activations as one row each; by default the features."""
         raise InputError(f"layer: {self.name} does not show its layers; an ONNX file or a torch module does")
+
+    @property
+    def traces_layers(self) -> bool:
+        """Whether `traced` is available."""
+        return type(self).traced is not Model.traced
+
+
+class DeviceModel(Model):
+    """A model that also answers about PyTorch tensors, on its device."""
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """The device, such as "cuda:0"."""
+
+    @abstractmethod
+    def on_tensors(self, batch: Any, precision: str = "float32") -> Any:
+        """Return the outputs for a tensor on the model's device, as a tensor there, without waiting for the device.
+
+        Called within `answering()`.
+        """
+
+    def answering(self) -> AbstractContextManager[None]:
+        """The context of calls of `on_tensors`; nothing else is done with the model in it."""
+        return nullcontext()
+
+
+def refuse_words(table: Table, model: str) -> None:
+    """Raise InputError if a table has columns of texts, for a model that takes numbers alone."""
+    for column in table.columns:
+        if column.kind == "category":
+            raise InputError(
+                f"model: {model} takes numbers, and column {column.name!r} holds categories; leave it out of features, "
+                "or use a model that knows what to do with them"
+            )
 
 
 class ModelPart(Part):
-    """What a spec says of a model of some kind; each adapter has its own."""
+    """The fields of [model] for one kind of model; each adapter has its own subclass.
+
+    An adapter that is to be found by path alone sets `suffixes`, or overrides `recognises`.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = ()  # lower-case, with the dot
+
+    @classmethod
+    def recognises(cls, path: Path) -> bool:
+        """Return True if this adapter loads the file or folder, judged by its name and at most its first bytes.
+
+        Imports no large library. The file may be at an address, or missing.
+        """
+        return path.suffix.lower() in cls.suffixes
+
+    @classmethod
+    def companions(cls, path: Path, inputs: str) -> dict[str, Path]:
+        """Return the files next to a model that it needs, by field; InputError if one is missing.
+
+        Args:
+            path: of the model
+            inputs: "images", "texts", "pairs" or "table"
+        """
+        return {}
 
     @abstractmethod
     def load(self, folder: Path) -> Model:

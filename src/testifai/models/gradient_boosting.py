@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import re
@@ -14,10 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from testifai.data.table_columns import Table
 from testifai.errors import InputError
 from testifai.models.base import Model, ModelPart, Outputs
-from testifai.models.table_columns import Feed, feed
+from testifai.models.table_columns import TableModel
 from testifai.support import optional_imports
 from testifai.support.batches import Batch
 from testifai.support.options_base import Count, File
@@ -26,7 +24,7 @@ from testifai.support.types import Array
 _UNNAMED = re.compile(r"Column_\d+")  # what LightGBM calls columns without a name
 
 
-class Boosted(Model):
+class Boosted(TableModel):
     """A booster: probabilities of classes as scores, what a ranking or a regression gives as values.
 
     The probability p of two classes becomes the columns (1 − p, p). Missing values are NaN.
@@ -34,6 +32,7 @@ class Boosted(Model):
 
     thread_safe = True
     repeatable = True
+    categorical = True
 
     def __init__(self, booster: Any, objective: str, classes: int, names: Sequence[str] | None, width: int) -> None:
         self.booster, self.width = booster, width
@@ -43,16 +42,10 @@ class Boosted(Model):
         several = classes > 1 or self._two
         self.classes = max(classes, 2) if several else None
         self.outputs: Outputs = "labels" if self._label else "scores" if several else "values"
-        self._feed: Feed | None = None
 
     @abstractmethod
     def predict(self, ready: Any) -> Array:
         """What the booster says of a frame or of an array."""
-
-    def reading(self, table: Table) -> Boosted:
-        made = copy.copy(self)
-        made._feed = feed(table, self.name, self.columns, self.width, categorical=True)
-        return made
 
     def __call__(self, batch: Batch) -> Array:
         if isinstance(batch, list):
@@ -117,6 +110,7 @@ class XgboostPart(ModelPart):
     """Inputs handed to the model at once; default: what is quickest."""
 
     FILES: ClassVar = ("xgboost",)
+    suffixes: ClassVar = (".json", ".ubj")
 
     def load(self, folder: Path) -> Model:
         path = _existing(self.told(folder)["xgboost"])
@@ -140,6 +134,7 @@ class LightgbmPart(ModelPart):
     """Inputs handed to the model at once; default: what is quickest."""
 
     FILES: ClassVar = ("lightgbm",)
+    suffixes: ClassVar = (".txt",)
 
     def load(self, folder: Path) -> Model:
         path = _existing(self.told(folder)["lightgbm"])

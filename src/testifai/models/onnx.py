@@ -55,7 +55,6 @@ class OnnxModel(Model):
     """
 
     thread_safe = True
-    traces_layers = True
     spares_batch = True
 
     def __init__(
@@ -88,7 +87,6 @@ class OnnxModel(Model):
         nodes = {node.name: node for node in self._session.get_outputs()}
         self.output = find_output(self.name, nodes, output)
         self.features_output = find_features(self.name, nodes, features, self.output)
-        self.has_features = self.features_output is not None
         shape = nodes[self.output].shape
         last = shape[1] if len(shape) == 2 else None
         self.outputs = kind_of(nodes[self.output].type, last, len(shape))
@@ -145,7 +143,8 @@ class OnnxModel(Model):
         """
         if device is None:
             return self
-        optional_imports.load("torch", extra="torch")
+        for library in ("torch", "onnx"):
+            optional_imports.load(library, extra="torch")
         from testifai.models.onnx_torch import OnnxTwin, onnx_as_torch
 
         return OnnxTwin(self, onnx_as_torch(self.path, self.output), device, self.preprocess_for)
@@ -234,6 +233,16 @@ class OnnxPart(ImagePart):
     """Of a detector: what its classes are called, in their order."""
 
     FILES: ClassVar = ("onnx", "tokenizer")
+    suffixes: ClassVar = (".onnx",)
+
+    @classmethod
+    def companions(cls, path: Path, inputs: str) -> dict[str, Path]:
+        if inputs not in ("texts", "pairs") or not path.is_file():
+            return {}
+        tokenizer = path.with_name("tokenizer.json")
+        if not tokenizer.is_file():
+            raise InputError(f"model: {path} needs a tokenizer for texts; put its tokenizer.json next to it")
+        return {"tokenizer": tokenizer}
 
     @model_validator(mode="after")
     def _of_images_or_of_texts(self) -> OnnxPart:

@@ -1,15 +1,27 @@
-"""Inside an ONNX file: its inner tensors, a copy that hands one of them out, the files and operators it names.
+"""Inside an ONNX file: its inner tensors, a copy that returns one of them, the files and operators it names, its graph.
 
-An ONNX file is a protocol buffer, and the package that knows its whole schema is large. Two facts of the format are
-enough here. Fields carry their numbers, so the names of the tensors that nodes make can be read without knowing the
-rest. And a message that occurs twice is merged, lists appended: a graph with nothing but one more output, written
-after the model, is added to the model's own graph.
+An ONNX file is a protocol buffer. All but `read_graph` does without the package `onnx`, by two facts of the format.
+Fields carry their numbers, so the names of the tensors that nodes make can be read without knowing the rest. And a
+message that occurs twice is merged, lists appended: a graph with nothing but one more output, written after the model,
+is added to the model's own graph.
 (field numbers: onnx/onnx.proto)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from testifai.errors import InputError
+from testifai.support import optional_imports
+from testifai.support.types import Array, Record
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, ValueInfoProto
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _VARINT_BYTES = 10
@@ -45,28 +57,9 @@ def parts(message: memoryview) -> Iterator[tuple[int, memoryview]]:
     )
 
 
-def whole_numbers(values: Iterable[int | memoryview]) -> list[int]:
-    """A repeated int64 field, whether each number is a field of its own or all are packed into one."""
-    numbers = []
-    for value in values:
-        if isinstance(value, int):
-            numbers.append(_signed(value))
-            continue
-        place = 0
-        while place < len(value):
-            number, place = _read_varint(value, place)
-            numbers.append(_signed(number))
-    return numbers
-
-
 def part(number: int, content: bytes) -> bytes:
     """A field of bytes, written."""
     return _varint(number << 3 | BYTES) + _varint(len(content)) + content
-
-
-def _signed(value: int) -> int:
-    value &= (1 << 64) - 1
-    return value - (1 << 64) if value >> 63 else value
 
 
 def _read_varint(message: memoryview, place: int) -> tuple[int, int]:
@@ -161,3 +154,113 @@ def _messages(model: memoryview) -> Iterator[tuple[str, memoryview]]:
 def _parts(message: memoryview, wanted: int) -> Iterator[memoryview]:
     """The parts of a message that have this field number."""
     return (value for number, value in parts(message) if number == wanted)
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator with the names of its inputs ("" for an optional one that is left out) and outputs."""
+
+    operator: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Record
+
+
+@dataclass(frozen=True)
+class Value:
+    """An input or output as onnxruntime describes it: None or a name for an axis of any size."""
+
+    name: str
+    type: str
+    shape: tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The contents of a file: nodes in an order in which they can be run."""
+
+    nodes: list[Node]
+    constants: dict[str, Array]
+    inputs: list[Value]
+    outputs: list[Value]
+    opset: int
+
+
+def read_graph(path: Path, weights: Mapping[str, Path]) -> Graph:
+    """Return the graph of an ONNX file; needs the package `onnx`.
+
+    Args:
+        path: of the file
+        weights: the files of weights that it names, by the name it has for them
+    """
+    onnx = optional_imports.load("onnx", extra="torch")
+    try:
+        return _graph(onnx.load(path, load_external_data=False), weights)
+    except Exception as error:  # protobuf's own, ValueError and others
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(f"model: {path} is not a usable ONNX model ({reason})") from None
+
+
+def _graph(model: ModelProto, weights: Mapping[str, Path]) -> Graph:
+    graph: GraphProto = model.graph
+    if not graph.output:
+        raise ValueError("it has no graph with an output")
+    constants = {tensor.name: _tensor(tensor, weights) for tensor in graph.initializer}
+    nodes = []
+    for node in graph.node:
+        attributes = {one.name: _attribute(one, weights) for one in node.attribute}
+        if node.op_type == "Constant":
+            constants[node.output[0]] = _constant(*attributes.values())
+            continue
+        operator = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+        nodes.append(Node(operator, tuple(node.input), tuple(node.output), attributes))
+    inputs = [_value(one) for one in graph.input if one.name not in constants]
+    opset = next((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), 0)
+    return Graph(nodes, constants, inputs, [_value(one) for one in graph.output], opset)
+
+
+def _attribute(attribute: AttributeProto, weights: Mapping[str, Path]) -> object:
+    """Return its value; None for graphs within nodes and other kinds that no operator here takes."""
+    from onnx import AttributeProto, helper
+
+    if attribute.type == AttributeProto.TENSOR:
+        return _tensor(attribute.t, weights)
+    if attribute.type == AttributeProto.STRING:
+        return attribute.s.decode()
+    if attribute.type == AttributeProto.STRINGS:
+        return [one.decode() for one in attribute.strings]
+    numbers = (AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.FLOATS, AttributeProto.INTS)
+    return helper.get_attribute_value(attribute) if attribute.type in numbers else None
+
+
+def _constant(value: object) -> Array:
+    first = value[0] if isinstance(value, Sequence) and value else value
+    return np.asarray(value, dtype={float: np.float32, int: np.int64}.get(type(first)))
+
+
+def _tensor(tensor: TensorProto, weights: Mapping[str, Path]) -> Array:
+    from onnx import TensorProto, external_data_helper, numpy_helper
+
+    if tensor.data_location == TensorProto.EXTERNAL:
+        # The package follows no links, and models in caches of downloads are links.
+        found = external_data_helper.ExternalDataInfo(tensor)
+        if found.location not in weights:
+            raise ValueError(f"weights {found.location!r} do not exist beside it")
+        with weights[found.location].open("rb") as stream:
+            stream.seek(found.offset or 0)
+            content = stream.read(-1 if found.length is None else found.length)
+        tensor = TensorProto(name=tensor.name, dims=tensor.dims, data_type=tensor.data_type, raw_data=content)
+    array: Array = numpy_helper.to_array(tensor)
+    if array.dtype.kind not in "biuf":
+        kind = TensorProto.DataType.Name(tensor.data_type)
+        raise ValueError(f"constant {tensor.name!r} has elements of kind {kind}, which is not supported")
+    return array
+
+
+def _value(value: ValueInfoProto) -> Value:
+    from onnx import TensorProto
+
+    tensor = value.type.tensor_type
+    kind = TensorProto.DataType.Name(tensor.elem_type).lower() if tensor.elem_type else "unknown"
+    axes = [axis.dim_value if axis.HasField("dim_value") else axis.dim_param or None for axis in tensor.shape.dim]
+    return Value(value.name, f"tensor({kind})", tuple(axes))

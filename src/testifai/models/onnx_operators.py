@@ -12,13 +12,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import onnx
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from testifai.errors import InputError
 from testifai.models.convolution import convolution
-from testifai.models.onnx_nodes import DTYPES
 
 Operator = Callable[..., Any]
 Wholes = Any  # whole numbers: an input's tensor, or the list of an attribute
@@ -224,7 +224,7 @@ def shape_of(x: Tensor, *, start: int = 0, end: int | None = None) -> Tensor:
 
 
 def cast(x: Tensor, *, to: int, saturate: int = 1) -> Tensor:
-    return x.to(getattr(torch, DTYPES[to].name))
+    return x.to(getattr(torch, onnx.helper.tensor_dtype_to_np_dtype(to).name))
 
 
 def resize(

@@ -40,8 +40,7 @@ class NoUsableOutputError(InputError):
 def open_session(path: Path, threads: int, content: bytes | None = None) -> Any:
     """A session on the file or, where given, on this content in its place."""
     validation.whole("model: threads", threads, least=1)
-    if not path.is_file():
-        raise InputError(f"model: {path} does not exist" if not path.exists() else f"model: {path} is not a file")
+    check_file(path)
     external_files(path)  # refuses what lies elsewhere, before onnxruntime reads it
     import onnxruntime
 
@@ -57,6 +56,12 @@ def open_session(path: Path, threads: int, content: bytes | None = None) -> Any:
         )
     except Exception as error:
         raise InputError(f"model: {path} is not a usable ONNX model ({first_line(error)})") from None
+
+
+def check_file(path: Path) -> None:
+    """Raise InputError if there is no file at the path."""
+    if not path.is_file():
+        raise InputError(f"model: {path} does not exist" if not path.exists() else f"model: {path} is not a file")
 
 
 def only_input(name: str, inputs: Sequence[Any]) -> Any:

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from testifai.errors import InputError, suggest
 from testifai.models.base import Model
-from testifai.models.onnx_nodes import Graph, Node, read
+from testifai.models.onnx_graph import Graph, Node, read_graph
 from testifai.models.onnx_operators import Operator, find
-from testifai.models.onnx_session import find_output
+from testifai.models.onnx_session import check_file, external_files, find_output
 from testifai.models.torch import TorchModel
 from testifai.support.types import Array, Record
 
@@ -136,7 +136,8 @@ class OnnxTwin(TorchModel):
 def onnx_as_torch(path: str | Path, output: str | None = None) -> OnnxModule:
     """The graph of an ONNX file as a module of torch, in evaluation mode; its scores, or the output that is named."""
     path = Path(path)
-    graph = read(path)
+    check_file(path)
+    graph = read_graph(path, external_files(path))
     outputs = {one.name: one for one in graph.outputs}
     if output is not None and output not in outputs:
         raise InputError(f"model: {path.name} has no output {output!r}; {suggest(output, outputs)}")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
-from testifai.data.table_columns import Table
 from testifai.errors import InputError
 from testifai.models.base import Model, ModelPart, Outputs
-from testifai.models.table_columns import Feed, feed
+from testifai.models.table_columns import TableModel
 from testifai.support import user_code, validation
 from testifai.support.batches import Batch
 from testifai.support.fingerprints import Told, tell
@@ -21,36 +19,35 @@ from testifai.support.types import Array, Record
 
 
 class ForeignModel(Model):
-    """A callable with a fingerprint, and whatever else of a `Model` it happens to have."""
+    """A callable with a fingerprint, and with whatever else of a `Model` it has."""
 
     def __init__(self, given: Any) -> None:
         self.given = given
         for attribute in ("name", "outputs", "classes", "class_values", "batch_size", "thread_safe", "preprocessing"):
             setattr(self, attribute, getattr(given, attribute, getattr(Model, attribute)))
-        self.features_output = getattr(given, "features_output", None)
-        # One that says it has no output for features has none, whatever its methods.
-        lacks_output = hasattr(given, "features_output") and self.features_output is None
-        self.has_features = hasattr(given, "features") and not lacks_output
-        self.traces_layers = hasattr(given, "traced")
+        if hasattr(given, "features"):
+            self.features_output = getattr(given, "features_output", "features")
 
     @property
     def fingerprint(self) -> str:
-        """What the object says of itself, or at least its class."""
-        found: str = self.given.fingerprint or type(self.given).__qualname__
-        return found
+        """The object's own, or at least its class."""
+        return str(self.given.fingerprint or type(self.given).__qualname__)
 
     def __call__(self, batch: Batch) -> Array:
         outputs: Array = self.given(batch)
         return outputs
 
     def features(self, batch: Batch) -> Array:
-        rows: Array = self.given.features(batch) if self.has_features else super().features(batch)
+        rows: Array = self.given.features(batch) if self.features_output else super().features(batch)
         return rows
 
+    @property
+    def traces_layers(self) -> bool:
+        return hasattr(self.given, "traced")
+
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
-        found: tuple[Array, Array] = (
-            self.given.traced(batch, layer) if self.traces_layers else super().traced(batch, layer)
-        )
+        call = self.given.traced if self.traces_layers else super().traced
+        found: tuple[Array, Array] = call(batch, layer)
         return found
 
 
@@ -66,7 +63,7 @@ def is_estimator(model: Any) -> bool:
     return predicts and not isinstance(model, type) and (hasattr(model, "get_params") or not callable(model))
 
 
-class PythonModel(Model):
+class PythonModel(TableModel):
     """A function batch → (N,) labels or (N, d) scores or values; `outputs` says which, if known.
 
     `version` is for what cannot be seen of a model from outside, such as a service that it asks: a text of the user's
@@ -97,7 +94,6 @@ class PythonModel(Model):
         self.classes, self.batch_size = classes, batch_size
         self.name = name or _name_of(function)
         self.version = version
-        self._feed: Feed | None = None
 
     @functools.cached_property
     def _told(self) -> Told:
@@ -115,12 +111,6 @@ class PythonModel(Model):
     @property
     def untold(self) -> str | None:
         return self._told.untold
-
-    def reading(self, table: Table) -> PythonModel:
-        """The same function, given the table's values: numbers, or objects where a column holds words."""
-        made = copy.copy(self)
-        made._feed = feed(table, self.name, None)
-        return made
 
     def __call__(self, batch: Batch) -> Array:
         given = batch if self._feed is None or isinstance(batch, list) else self._feed(batch)

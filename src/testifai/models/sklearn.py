@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import importlib
 import math
@@ -13,11 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from testifai.data.table_columns import Table
 from testifai.errors import InputError
 from testifai.models.base import Model, ModelPart
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
-from testifai.models.table_columns import Feed, feed
+from testifai.models.table_columns import TableModel
 from testifai.support import optional_imports
 from testifai.support.batches import Batch, are_images, several_sizes
 from testifai.support.fingerprints import tell
@@ -25,7 +23,7 @@ from testifai.support.options_base import Count, File
 from testifai.support.types import Array
 
 
-class SklearnModel(Model):
+class SklearnModel(TableModel):
     """A fitted estimator: scores from predict_proba or decision_function, else what predict says.
 
     Column j of the scores, and label j, stand for `estimator.classes_[j]`. Where the classes are not 0 … k −
@@ -66,10 +64,11 @@ class SklearnModel(Model):
             self._method = None
         self.classes = count
         self.class_values = self._values if self._values is not None and not _is_range(self._values) else None
-        self._feed: Feed | None = None
         names = getattr(estimator, "feature_names_in_", None)
         self.columns = None if names is None else tuple(map(str, names))
         self.width = getattr(estimator, "n_features_in_", None)
+        # Libraries that follow scikit-learn's interface take categories as such, its own take what they stand for.
+        self.categorical = not type(estimator).__module__.startswith("sklearn.")
         if self._method is not None:
             self.outputs = "scores"
         elif classes is not None:
@@ -85,13 +84,6 @@ class SklearnModel(Model):
             return str(joblib.hash(self.estimator, hash_name="sha1"))
         except (AttributeError, TypeError, ValueError, joblib.externals.cloudpickle.pickle.PicklingError):
             return tell(self.estimator, None).fingerprint  # an object of the user's that cannot be written down
-
-    def reading(self, table: Table) -> SklearnModel:
-        made = copy.copy(self)
-        # Libraries that follow scikit-learn's interface take categories as such, its own take what they stand for.
-        own = type(self.estimator).__module__.startswith("sklearn.")
-        made._feed = feed(table, self.name, self.columns, self.width, categorical=not own)
-        return made
 
     def __call__(self, batch: Batch) -> Array:
         ready = self._ready(batch)
@@ -197,6 +189,7 @@ class SkopsPart(ModelPart):
     """Inputs handed to the model at once; default: what is quickest."""
 
     FILES: ClassVar = ("skops",)
+    suffixes: ClassVar = (".skops",)
 
     def load(self, folder: Path) -> Model:
         options = self.told(folder)

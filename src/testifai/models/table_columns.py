@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data.table_columns import Column, Table
 from testifai.errors import InputError
+from testifai.models.base import Model
 from testifai.support import optional_imports
 from testifai.support.types import Array, Floats
 
@@ -48,6 +50,20 @@ class Feed:
         return pandas.Series(_valued(column, codes, self.table.missing))
 
 
+class TableModel(Model):
+    """A model that can take the columns of a table by name, in its own order and with their values."""
+
+    columns: tuple[str, ...] | None = None  # the names of the columns it was fitted on
+    width: int | None = None  # how many columns it was fitted on
+    categorical: bool = False  # takes categories as such in a frame of pandas
+    _feed: Feed | None = None
+
+    def reading(self, table: Table) -> Self:
+        made = copy.copy(self)
+        made._feed = feed(table, self.name, self.columns, self.width, categorical=self.categorical)
+        return made
+
+
 def feed(
     table: Table, model: str, names: Sequence[str] | None, width: int | None = None, *, categorical: bool = False
 ) -> Feed:
@@ -72,16 +88,6 @@ def feed(
             "name those it was fitted on with features = [...] under [data], in order"
         )
     return Feed(table, np.arange(len(table.columns)))
-
-
-def refuse_words(table: Table, model: str) -> None:
-    """Refuse a table with texts for a model that takes numbers alone."""
-    for column in table.columns:
-        if column.kind == "category":
-            raise InputError(
-                f"model: {model} takes numbers, and column {column.name!r} holds categories; leave it out of features, "
-                "or use a model that knows what to do with them"
-            )
 
 
 def _valued(column: Column, codes: Floats, missing: float | str | None) -> Array:

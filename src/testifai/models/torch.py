@@ -15,7 +15,7 @@ import numpy as np
 
 from testifai.data.annotations import MOST, are_records, from_records
 from testifai.errors import InputError, suggest
-from testifai.models.base import Model, Outputs
+from testifai.models.base import DeviceModel, Model, Outputs
 from testifai.models.outputs import as_rows
 from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale
 from testifai.support import validation
@@ -26,7 +26,7 @@ from testifai.support.types import Array
 from testifai.support.user_code import ANY_FAULT, import_object
 
 
-class TorchModel(Model):
+class TorchModel(DeviceModel):
     """A module in evaluation mode, without gradients.
 
     Nothing in a module says what its input should be: images of whole numbers, (N, H, W) or (N, H, W, C), are
@@ -37,8 +37,6 @@ class TorchModel(Model):
     """
 
     thread_safe = False  # torch spreads one call over its own threads
-    traces_layers = True
-    takes_tensors = True
 
     def __init__(
         self,

@@ -76,6 +76,10 @@ class TransformersPart(NetworkPart):
 
     FILES: ClassVar = ("transformers",)
 
+    @classmethod
+    def recognises(cls, path: Path) -> bool:
+        return (path / "config.json").is_file() and not (path / "modules.json").is_file()
+
     def load(self, folder: Path) -> Model:
         options = self.told(folder)
         if is_image_folder(Path(options["transformers"])):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +24,26 @@ class Outcome:
 class Oracle(ABC):
     """Judges outputs on perturbed inputs; it changes none of its arguments and keeps nothing between calls.
 
+    An oracle writes `judge`; all else has a default. One with options also writes `describe`.
+
     `expected` are the labels (None where there are none), `clean` what `reference` kept of the outputs on the
     clean inputs (None unless `needs_clean`). All three have one row per input.
     """
 
-    name: str
+    name: str  # by default that of the class
     needs_labels = False
     needs_clean = False
     decides_classes = False  # what it judges is the class that the model decides for
     moves: str | None = None  # what of labels and clean outputs moves along with the image: "boxes"
     score: str | None = None  # the name of its value, where every input has one in 0..1 and 1 is best, such as "f1"
+    # "module:function" that makes a `tensors.TensorJudge` of the oracle. A subclass may judge otherwise, so it does not
+    # inherit this.
+    device: ClassVar[str | None] = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__
 
     def fitted(self, labels: Array | None) -> Oracle:
         """The oracle for data with these labels, where that makes a difference."""

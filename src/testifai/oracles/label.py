@@ -22,6 +22,7 @@ class Label(Oracle):
     name = "label"
     needs_labels = True
     decides_classes = True
+    device = "testifai.oracles.tensors:label"
 
     def __init__(self, threshold: float = 0.5, f1: float | None = None) -> None:
         self.threshold = number("oracle label: threshold", threshold)
@@ -82,6 +83,7 @@ class Consistency(Oracle):
     name = "consistency"
     needs_clean = True
     decides_classes = True
+    device = "testifai.oracles.tensors:consistency"
 
     def __init__(self, threshold: float | None = None) -> None:
         self.threshold = None if threshold is None else number("oracle consistency: threshold", threshold)

@@ -1,18 +1,18 @@
-"""The oracles of this package on torch tensors: what they say of arrays, said where the outputs are.
+"""Device implementations of oracles: the same outcomes from PyTorch tensors, computed where the outputs are.
 
-Nothing here waits for the device: whatever must be looked at to be refused is left to whoever reads the results.
+Nothing here waits for the device: values that must be checked are checked when the results are read.
 """
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from testifai.oracles.base import Oracle
+from testifai.oracles.base import ForeignOracle, Oracle
 from testifai.oracles.label import Consistency, Label
 from testifai.oracles.tolerance import Tolerance
 
@@ -29,12 +29,16 @@ class TensorJudge:
 
 
 def on_tensors(oracle: Oracle, columns: int) -> TensorJudge | None:
-    """The oracle's twin for outputs of so many columns; None where it only judges arrays.
+    """Return the device implementation of an oracle for outputs with n columns, None if it has none.
 
-    Labels (N,) and single columns are looked at before they are counted, which is done on arrays.
+    Labels (N,) and single columns are checked before they are counted, which is done on arrays.
     """
-    make = _TWINS.get(type(oracle))
-    return None if make is None or (oracle.decides_classes and columns < 2) else make(oracle)
+    given = oracle.given if isinstance(oracle, ForeignOracle) else oracle
+    place = vars(type(given)).get("device")
+    if not isinstance(place, str) or (oracle.decides_classes and columns < 2):
+        return None
+    made: TensorJudge = pkgutil.resolve_name(place)(given)
+    return made
 
 
 def predicted(outputs: Tensor) -> Tensor:
@@ -49,7 +53,7 @@ def margin(outputs: Tensor, labels: Tensor) -> Tensor:
     return scores.gather(1, own)[:, 0] - scores.scatter(1, own, -torch.inf).amax(dim=1)
 
 
-def _label(oracle: Any) -> TensorJudge:
+def label(oracle: Label) -> TensorJudge:
     def judge(outputs: Tensor, expected: Tensor | None, _clean: Tensor | None) -> Judged:
         assert expected is not None
         if expected.ndim == 2:
@@ -59,7 +63,7 @@ def _label(oracle: Any) -> TensorJudge:
     return TensorJudge(judge, lambda outputs: outputs)
 
 
-def _sets(oracle: Any, outputs: Tensor, expected: Tensor) -> Judged:
+def _sets(oracle: Label, outputs: Tensor, expected: Tensor) -> Judged:
     given = outputs >= oracle.threshold
     wanted = torch.zeros_like(given)
     wanted[:, : expected.shape[1]] = expected != 0
@@ -69,7 +73,7 @@ def _sets(oracle: Any, outputs: Tensor, expected: Tensor) -> Judged:
     return passed, score.float
 
 
-def _consistency(oracle: Any) -> TensorJudge:
+def consistency(oracle: Consistency) -> TensorJudge:
     def judge(outputs: Tensor, _expected: Tensor | None, clean: Tensor | None) -> Judged:
         assert clean is not None
         if oracle.threshold is not None:
@@ -82,7 +86,7 @@ def _consistency(oracle: Any) -> TensorJudge:
     return TensorJudge(judge, reference)
 
 
-def _tolerance(oracle: Any) -> TensorJudge:
+def tolerance(oracle: Tolerance) -> TensorJudge:
     def judge(outputs: Tensor, expected: Tensor | None, clean: Tensor | None) -> Judged:
         wanted = clean if oracle.against == "clean" else expected
         assert wanted is not None
@@ -94,11 +98,3 @@ def _tolerance(oracle: Any) -> TensorJudge:
         return (distance <= allowed).all(dim=1), value.float
 
     return TensorJudge(judge, lambda outputs: outputs)
-
-
-# By the very class: a subclass of the user's may judge otherwise.
-_TWINS: dict[type[Oracle], Callable[[Any], TensorJudge]] = {
-    Label: _label,
-    Consistency: _consistency,
-    Tolerance: _tolerance,
-}

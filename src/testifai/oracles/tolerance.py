@@ -24,6 +24,7 @@ class Tolerance(Oracle):
     """
 
     name = "tolerance"
+    device = "testifai.oracles.tensors:tolerance"
 
     def __init__(
         self, eps: float, against: Against = "clean", relative: bool = False, scale: float | None = None

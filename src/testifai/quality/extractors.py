@@ -69,7 +69,7 @@ def features_of_extractor(extractor: Model, layer: str | None) -> Callable[[Batc
 
 
 def _has_features(model: Model, layer: str | None) -> bool:
-    return model.has_features if layer is None else model.traces_layers
+    return model.features_output is not None if layer is None else model.traces_layers
 
 
 def _in_batches(model: Model, layer: str | None) -> Callable[[Batch], Rows]:

@@ -227,7 +227,11 @@ class _Walk:
                 inner = getattr(part, "fget", None) or getattr(part, "__func__", None)
                 if inspect.isfunction(inner):
                     self._globals(inner, where, depth)
-            elif not name.startswith("__") and not inspect.isdatadescriptor(part) and not isinstance(part, _PLAIN):
+            elif (
+                not name.startswith(("__", "_abc_"))
+                and not inspect.isdatadescriptor(part)
+                and not isinstance(part, _PLAIN)
+            ):
                 self.visit(part, name, max(depth, SHALLOW) + 1)
 
     def _object(self, value: Any, where: str, depth: int) -> None:

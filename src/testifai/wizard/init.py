@@ -22,7 +22,7 @@ from testifai.oracles.classes import predicted
 from testifai.runs.outcomes import visiting_order
 from testifai.session import compatibility
 from testifai.session.compatibility import Chosen
-from testifai.session.observers import SURE, misnumbered, near_chance
+from testifai.session.observers import SURE, class_index_mismatch, near_chance
 from testifai.support import remote, validation
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.files import write_bytes
@@ -72,15 +72,15 @@ def write_spec(model: str, data: str, out: Path, told: Told = NOTHING_TOLD) -> F
     if not out.parent.is_dir():
         raise InputError(f"init: the folder {out.parent} does not exist")
     folder = out.resolve().parent
-    kind = datasets.detect(data)
+    kind = datasets.recognise(data)
     told.check(kind, data)
     detector = opened(model, kind, folder) if told.task in (None, DETECTION) else None
     if detector is None and told.task == DETECTION:
         raise InputError(f"--task: {model} with {data} is no detector with photographs; leave --task out to see why")
     if detector is not None:
         found = look_at_detector(*detector, kind, data)
-        if "onnx" in found.model:
-            found.model |= {"onnx": _relative(model, folder)}
+        if "python" not in found.model:
+            found.model |= {next(iter(found.model)): _relative(model, folder)}
         found.data = {kind: _relative(data, folder), **found.data}
     else:
         loaded, (columns, notes) = _loaded(kind, data, partial(_entry, model, folder, told.trusted), folder, told)
@@ -189,9 +189,11 @@ def _look(model: str, data: datasets.Data, folder: Path, told: Told) -> Found:
         aligned = models.align_labels(labels, data.classes, adapter.class_values)
         texts = isinstance(batch, list)
         line = near_chance(round(score * len(batch)), len(batch), aligned, found.classes, texts=texts)
-        otherwise = misnumbered(aligned, predicted(outputs), data.classes, found.classes) if score < SURE else None
+        otherwise = (
+            class_index_mismatch(aligned, predicted(outputs), data.classes, found.classes) if score < SURE else None
+        )
         line = line if otherwise is None else str(otherwise)
-        found.notes += [] if line is None else [f"Warning: {line}."]
+        found.notes += [f"Warning: {line}."] if line else []
     return found
 
 
@@ -217,31 +219,20 @@ def _entry(model: str, folder: Path, trusted: tuple[str, ...], kind: str) -> Rec
     path = Path(model)
     if ":" in model and not path.exists() and not remote.is_address(model):
         return {"python": model}
-    here = _relative(model, folder)
-    if path.is_dir() and (path / "modules.json").is_file():
-        heads = [head for head in (path / "head.npz", path.parent / "head.npz") if head.is_file()]
-        if not heads:
-            raise InputError(f"model: {model} is a sentence encoder; put its head beside it as head.npz")
-        return {"encoder": here, "head": _relative(str(heads[0]), folder)}
-    if path.is_dir() and (path / "config.json").is_file():
-        return {"transformers": here}
-    of_table = models.kind_of_file(path)
-    if of_table not in (None, "onnx"):
-        return {of_table: here, **({"trusted": list(trusted)} if trusted else {})}
-    if of_table is None and not path.exists() and not remote.is_address(model):
+    found = models.recognise(path)
+    if found is None and not path.exists() and not remote.is_address(model):
         raise InputError(f"model: {model} does not exist")
-    if of_table is None:
+    if found is None:
         raise InputError(
             f"model: {model} is neither an .onnx file nor package.module:name nor a folder of transformers "
             "(config.json); export it to ONNX, or write a spec with torch = 'package.module:factory' and "
             "weights = 'file.safetensors'"
         )
-    tokenizer = path.with_name("tokenizer.json")
-    if kind in ("texts", "pairs") and path.is_file():
-        if not tokenizer.is_file():
-            raise InputError(f"model: {model} needs a tokenizer for texts; put its tokenizer.json beside it")
-        return {"onnx": here, "tokenizer": _relative(str(tokenizer), folder)}
-    return {"onnx": here}
+    adapter = models.ADAPTERS[found]
+    if trusted and "trusted" not in adapter.model_fields:
+        raise InputError(f"--trusted: is for .skops files; {model} is of the kind {found}")
+    beside = {name: _relative(str(file), folder) for name, file in adapter.companions(path, kind).items()}
+    return {found: _relative(model, folder), **beside, **({"trusted": list(trusted)} if trusted else {})}
 
 
 def _load(entry: Record, folder: Path) -> models.Model:

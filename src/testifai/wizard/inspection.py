@@ -177,8 +177,9 @@ def opened(model: str, kind: str, folder: Path) -> tuple[models.Model, Record] |
     path = Path(model)
     if kind in BOXED and ":" in model and not path.exists():
         return models.load("python", model, folder=folder), {"python": model}
-    if kind not in (*BOXED, "folder") or path.suffix.lower() != ".onnx" or not path.is_file():
-        return None
+    adapter = models.recognise(path) if kind in (*BOXED, "folder") and path.exists() else None
+    if adapter != "onnx":
+        return None if adapter is None or kind not in BOXED else (models.load(adapter, path), {adapter: model})
     options: Record = {}
     try:
         found = OnnxPart(onnx=model).load(Path())

@@ -25,7 +25,7 @@ def columns(model: Model, path: Path, target: str | None) -> Columns:
     names = list(read_columns(path, 1))
     notes: list[str] = []
     if target is None:
-        target, how = _target(names, model.columns)
+        target, how = _target(names, getattr(model, "columns", None))
         notes += [f"Target: {target}, {how}." if target else "No target: the model takes all columns."]
     features = _features([name for name in names if name != target], model)
     told: Record = {"target": target}
@@ -62,13 +62,14 @@ def _spelled(own: Sequence[str]) -> set[str]:
 
 def _features(rest: Sequence[str], model: Model) -> list[str] | None:
     """Those to be named, where not all are for the model."""
-    if model.columns is not None:
+    columns, width = getattr(model, "columns", None), getattr(model, "width", None)
+    if columns is not None:
         known = {name: name for name in rest} | {name.replace(" ", "_"): name for name in rest}
-        taken = [known[name] for name in model.columns if name in known]
+        taken = [known[name] for name in columns if name in known]
         # Where some are not there, all are handed over, for the refusal to name what is missing.
-        return None if len(taken) < len(model.columns) or set(taken) == set(rest) else taken
+        return None if len(taken) < len(columns) or set(taken) == set(rest) else taken
     plain = [name for name in rest if not is_number(name)]
-    return plain if len(plain) < len(rest) and len(plain) == model.width else None
+    return plain if len(plain) < len(rest) and len(plain) == width else None
 
 
 def _takes_holes(model: Model, data: Data, places: Any) -> bool:

@@ -128,7 +128,7 @@ def test_inputs_that_are_no_images_are_refused(finder):
 
 
 def test_a_model_for_one_size_says_so(tmp_path):
-    from tests.scans.test_init import brightness_model
+    from tests.wizard.test_init import brightness_model
 
     model = OnnxModel(brightness_model(tmp_path / "net.onnx", 0.5))
     with pytest.raises(InputError, match=r"of different sizes \(8×8, 9×8\) and the model takes one; resize them with"):

@@ -85,7 +85,7 @@ def test_heads_that_are_none(tmp_path, arrays, message):
 
 
 def test_files_that_are_no_head(tmp_path):
-    with pytest.raises(InputError, match=r"does not exist; make one with testifai\.models\.texts\.heads\.fit_head"):
+    with pytest.raises(InputError, match=r"does not exist; make one with testifai\.models\.texts\.encoder\.fit_head"):
         Head.read(tmp_path / "head.npz")
     for content in (b"", b"text", b"PK\x03\x04broken"):
         (tmp_path / "head.npz").write_bytes(content)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from testifai.engine.plan import Node, Piece, Work, most_inputs, prefix_tree
 from testifai.engine.prefix_tree import Trails
 from testifai.engine.subject import Subject
 from testifai.errors import InputError
+from testifai.models.base import DeviceModel
 from testifai.runs.outcomes import Ids, Outcomes
 
 SIZES = (16384, 4096, 1024, 256)  # of batches, tried on an accelerator: large ones are mostly best
@@ -95,7 +96,9 @@ class DeviceExecutor(Executor):
     ) -> Generator[BatchOutcome, None, None]:
         returns = Returns(self.bench.lane)
         pieces = work.pieces(outcomes, self._chunk_size(work))
-        with self.subject.model.answering(), closing(self.inputs.ahead(_needed(pieces))) as chunks:
+        model = self.subject.model
+        answering = model.answering() if isinstance(model, DeviceModel) else nullcontext()
+        with answering, closing(self.inputs.ahead(_needed(pieces))) as chunks:
             try:
                 for piece, chunk in chunks:
                     walk = DeviceWalk(self, self.bench, work, trails, piece, chunk=chunk, returns=returns)

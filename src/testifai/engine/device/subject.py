@@ -15,6 +15,7 @@ from testifai.engine.inference import blamed, one_line
 from testifai.engine.prefix_tree import ArrayJudge, by_configuration
 from testifai.engine.subject import Subject
 from testifai.errors import InputError
+from testifai.models.base import DeviceModel
 from testifai.models.outputs import check_form, check_outputs
 from testifai.oracles.tensors import TensorJudge, on_tensors, predicted
 from testifai.perturb import Perturbation
@@ -67,13 +68,13 @@ class Bench:
         self.clock: Clock = no_clock
         self._twins: dict[int, TensorJudge | None] = {}
         self._said: set[str] = set()
-        if not subject.model.takes_tensors:
+        if not isinstance(subject.model, DeviceModel):
             self.say(f"device: the model {subject.model.name} takes arrays: its batches are copied to this computer")
 
     def ask(self, values: Tensor, configuration: int) -> Tensor:
         """The model's outputs on a batch, of a form that is accepted; whatever goes wrong is one line."""
         subject = self.subject
-        if not subject.model.takes_tensors:
+        if not isinstance(subject.model, DeviceModel):
             return self.lane.up(subject.infer(values.cpu().numpy(), configuration))
         with blamed(len(values), lambda: subject.where(configuration)):
             outputs: Tensor = subject.model.on_tensors(values, self.precision)

@@ -41,7 +41,6 @@ class TextModel(Model):
     """
 
     thread_safe = True
-    traces_layers = True
     spares_batch = True
     repeatable = True
     pairs: bool | None = None

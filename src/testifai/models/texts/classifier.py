@@ -20,7 +20,7 @@ class TransformersModel(TextModel):
     read as tensors alone) and the tokenizer's files; nothing is downloaded and no code of the folder is run.
     """
 
-    has_features = True
+    features_output = "features"
 
     def __init__(
         self,

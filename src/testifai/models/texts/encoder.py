@@ -91,7 +91,8 @@ class Head:
         """The head in an npz file."""
         if not Path(path).is_file():
             raise InputError(
-                f"model.head: {path} does not exist; make one with models.texts.encoder.fit_head(…).write(path)"
+                f"model.head: {path} does not exist; "
+                "make one with testifai.models.texts.encoder.fit_head(…).write(path)"
             )
         try:
             with np.load(path, allow_pickle=False) as arrays:
@@ -219,7 +220,7 @@ class EncoderModel(TextModel):
     """
 
     outputs = "scores"
-    has_features = True
+    features_output = "features"
     pairs: bool
 
     def __init__(
@@ -272,6 +273,17 @@ class EncoderPart(NetworkPart):
     """An `.npz` file with the head on the embeddings; default: `head.npz` in the folder."""
 
     FILES: ClassVar = ("encoder", "head")
+
+    @classmethod
+    def recognises(cls, path: Path) -> bool:
+        return (path / "modules.json").is_file()
+
+    @classmethod
+    def companions(cls, path: Path, inputs: str) -> dict[str, Path]:
+        heads = [head for head in (path / "head.npz", path.parent / "head.npz") if head.is_file()]
+        if not heads:
+            raise InputError(f"model: {path} is a sentence encoder; put its head next to it as head.npz")
+        return {"head": heads[0]}
 
     def load(self, folder: Path) -> Model:
         options = self.told(folder)

@@ -51,7 +51,6 @@ class OnnxTextModel(TextModel):
         nodes = {node.name: node for node in self._session.get_outputs()}
         self.output = graphs.find_output(self.name, nodes, output)
         self.features_output = graphs.find_features(self.name, nodes, features, self.output)
-        self.has_features = self.features_output is not None
         shape = nodes[self.output].shape
         last = shape[1] if len(shape) == 2 else None
         self.outputs = graphs.kind_of(nodes[self.output].type, last, len(shape))
@@ -74,10 +73,6 @@ class OnnxTextModel(TextModel):
     def scores(self, texts: list[Any]) -> Array:
         (rows,) = self._run(texts, [self.output])
         return rows
-
-    def features(self, batch: Batch) -> Array:
-        """What the graph's features output says of each input; states of tokens are averaged."""
-        return self.traced(batch)[1]
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
         """Outputs and, from the same pass, what an output of the graph said; by default the features output."""
