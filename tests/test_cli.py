@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
 import testifai
 from testifai import cli
@@ -93,7 +94,22 @@ def test_version_and_help(command):
         assert code == 0
         for name in ("demo", "init", "run", "query", "show", "export", "check", "list", "label", "compare"):
             assert f"  {name} " in out
+        assert [line for line in out.splitlines() if line.endswith(":")] == [
+            "Options:", "Start:", "Results:", "Methods:",
+        ]  # fmt: skip
+        assert max(map(len, out.splitlines())) <= 80
     assert "SPEC.toml" in command("run", "--help")[1]
+
+
+def test_help_of_every_command_is_short():
+    def summaries(group):
+        for name, one in group.commands.items():
+            yield name, one.help.splitlines()[0]
+            yield from summaries(one) if hasattr(one, "commands") else ()
+
+    found = dict(summaries(get_command(cli.app)))
+    assert len(found) == 14 + 3 + 3
+    assert [name for name, line in found.items() if len(line) > 60 or ";" in line or not line.endswith(".")] == []
 
 
 def test_verbose_is_welcome_anywhere(command, ready):
