@@ -158,8 +158,9 @@ def demo_accuracy(space, severity):
         (["-p", "noise", "-p", "classic.rotation", "--levels", "0,1"], "name one with --perturbation"),
         (["-p", "noise", "--curvature", "9", "--narrowest", "0.1"], "narrowest: 0.1 with curvature 9, which alone"),
         (["-p", "noise", "--points", "1"], "points: must be a whole number"),
-        (["-p", "noise", "--drops", "2"], "drops: give amounts of accuracy between 0 and 1"),
-        (["-p", "noise", "--drops", "0.1", "-t", "0.8"], "leave out --threshold"),
+        (["-p", "noise", "--calibrate", "--drops", "2"], "drops: give amounts of accuracy between 0 and 1"),
+        (["-p", "noise", "--calibrate", "-t", "0.8"], "--threshold cannot be combined with --calibrate"),
+        (["-p", "noise", "--drops", "0.1"], "--drops needs --calibrate"),
         (["-p", "noise", "--out", "no/such/folder.db"], "does not exist"),
     ],
 )
@@ -198,9 +199,9 @@ def test_a_composed_system_is_swept_beside_the_model(command, folder):
     code, _, err = command("sweep", "spec.toml", *TURN, "--combine", "larger_of:larger")
     assert code == 2
     assert "holds a sweep of classic.rotation (2 parts) from something else" in err
-    code, _, err = command("sweep", "spec.toml", "--arity", "2", "--drops", "0.1")
+    code, _, err = command("sweep", "spec.toml", "--arity", "2", "--calibrate")
     assert code == 2
-    assert "--drops: severities are placed for a model alone" in err
+    assert "--arity cannot be combined with --calibrate" in err
 
 
 def test_an_oracle_of_the_users_judges(command, folder):
