@@ -161,19 +161,24 @@ def duration(seconds: float) -> str:
 # -- specs and user code
 
 
-def read_spec(path: Path, workers: str | None = None) -> Spec:
-    """Read a spec and note the user code that it imports; `workers` replaces the spec's own."""
-    from testifai.spec.options import ScanOptions
+def read_spec(path: Path) -> Spec:
+    """Read a spec and note the user code that it imports."""
     from testifai.spec.parsing import read
 
     spec = read(path)
-    if workers is not None:
-        # The run file keeps the spec as it is written.
-        scan = {**dict(spec.scan), "workers": int(workers) if workers.isdecimal() else workers}
-        spec = spec.model_copy(update={"scan": ScanOptions.of(scan)})
     if entries := spec.runs_code():
         say(f"note: runs your own code, named by {', '.join(entries)}", err=True)
     return spec
+
+
+def with_workers(spec: Spec, workers: str | None) -> Spec:
+    """Return the spec with other workers; the run file keeps the spec as it is written."""
+    if workers is None:
+        return spec
+    from testifai.spec.options import ScanOptions
+
+    scan = {**dict(spec.scan), "workers": int(workers) if workers.isdecimal() else workers}
+    return spec.model_copy(update={"scan": ScanOptions.of(scan)})
 
 
 def user_function(name: str | None, option: str) -> Callable[..., Any] | None:

@@ -23,6 +23,7 @@ from testifai.commands.common import (
     say,
     serve,
     show_help,
+    with_workers,
 )
 from testifai.errors import InputError
 from testifai.support.optional_imports import load
@@ -96,7 +97,7 @@ def select(
     described = {"use": technique, **{name: value for name, value in options.items() if value is not None}}
     selection.make_technique(described)
     names = None if classes is None else _names(classes)
-    loaded, folder = read_spec(spec, workers), spec.resolve().parent
+    loaded, folder = with_workers(read_spec(spec), workers), spec.resolve().parent
     seed = loaded.scan.seed if seed is None else seed
     parts = assembly.load(loaded, folder)
     model, data = parts.model, parts.data

@@ -19,6 +19,7 @@ from testifai.commands.common import (
     print_json,
     read_spec,
     say,
+    with_workers,
 )
 from testifai.commands.explore import live_page, require_dash
 from testifai.errors import InputError
@@ -83,8 +84,8 @@ def _measure(
 
     if explore:
         require_dash()
-    loaded, folder = read_spec(spec, workers), spec.resolve().parent
-    session = assembly.session(loaded, folder, part=part)
+    loaded, folder = read_spec(spec), spec.resolve().parent
+    session = assembly.session(with_workers(loaded, workers), folder, part=part)
     recall_files(session.data, path)
     check_gates(loaded.gate, session.tomogram())
     with live_page(path) if explore else nullcontext() as page:

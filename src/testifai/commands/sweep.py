@@ -23,6 +23,7 @@ from testifai.commands.common import (
     read_spec,
     say,
     user_function,
+    with_workers,
 )
 from testifai.errors import InputError
 from testifai.support.progress import note, status
@@ -92,7 +93,7 @@ def sweep(
     needs("--calibrate", calibrate, {"--drops": drops})
     of_sweeps = {"--threshold": threshold, "--method": method, "--arity": arity, "--combine": combine}
     exclude("--calibrate", calibrate, of_sweeps)
-    loaded, folder = read_spec(spec, workers), spec.resolve().parent
+    loaded, folder = with_workers(read_spec(spec), workers), spec.resolve().parent
     chosen = _chosen(loaded, folder, perturbation)
     options: Record = {
         "levels": _ends(levels, len(chosen)),
