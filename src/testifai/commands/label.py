@@ -32,7 +32,7 @@ from testifai.support.progress import note, status
 if TYPE_CHECKING:
     from testifai.data import Data
     from testifai.operational.rounds import Written
-    from testifai.operational.selection import Selection
+    from testifai.operational.selection import LabelSelection
 
 PORT = 8051
 
@@ -171,7 +171,7 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
-def _say_written(written: Written, chosen: Selection, out: Path) -> None:
+def _say_written(written: Written, chosen: LabelSelection, out: Path) -> None:
     of_all = f", round {written.number}" if written.examples < chosen.tests or written.number > 1 else ""
     say(
         f"Wrote {written.examples} of {chosen.frame.size:,} examples to {written.path} "
@@ -213,7 +213,7 @@ def page(
     if find_spec("flask") is None:
         load("flask", extra="app")  # its error says how to install it
     from testifai.operational.input_previews import KeptInputs
-    from testifai.operational.labelling import Filling
+    from testifai.operational.label_file import Filling
     from testifai.operational.rounds import selection_for
     from testifai.runs.lock import Lock
 
@@ -261,8 +261,7 @@ def estimate(
 
     With its interval, the failures and the classes that are confused.
     """
-    from testifai.operational.answer import answer
-    from testifai.operational.release import check_require
+    from testifai.operational.answer import answer, check_require
     from testifai.operational.rounds import collect
 
     if require is not None:
