@@ -40,8 +40,8 @@ print(f"the model's own mean confidence on the stream: {confidence.mean():.3f}")
 # %% [markdown]
 # ## Labels
 #
-# `ask` stands for a person: it is called only for examples that were chosen, each once. With people, `testifai
-# select` writes a file to fill in, and `testifai estimate` reads it.
+# `ask` stands for a person: it is called only for examples that were chosen, each once. With people, `testifai label
+# select` writes a file to fill in, and `testifai label estimate` reads it.
 
 # %%
 asked: list[int] = []
@@ -83,9 +83,9 @@ print(f"the truth, which only this example knows: {1 - wrong.mean():.3f}")
 # another question, for `ta.scan`: see `sklearn_table.py`. With people, the same by files:
 #
 # ```
-# testifai select SPEC.toml --tests 200 -o to_label.csv
-# testifai label to_label.csv
-# testifai estimate to_label.csv --require 0.95
+# testifai label select SPEC.toml --tests 200 -o to_label.csv
+# testifai label page to_label.csv
+# testifai label estimate to_label.csv --require 0.95
 # ```
 
 # %%

@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
 import testifai
 from testifai import cli
@@ -91,9 +92,24 @@ def test_version_and_help(command):
     for arguments in ((), ("--help",), ("-h",), ("-v",)):
         code, out, _ = command(*arguments)
         assert code == 0
-        for name in ("demo", "init", "run", "query", "show", "export", "check", "perturbations", "merge", "compare"):
+        for name in ("demo", "init", "run", "query", "show", "export", "check", "list", "label", "compare"):
             assert f"  {name} " in out
+        assert [line for line in out.splitlines() if line.endswith(":")] == [
+            "Options:", "Start:", "Results:", "Methods:",
+        ]  # fmt: skip
+        assert max(map(len, out.splitlines())) <= 80
     assert "SPEC.toml" in command("run", "--help")[1]
+
+
+def test_help_of_every_command_is_short():
+    def summaries(group):
+        for name, one in group.commands.items():
+            yield name, one.help.splitlines()[0]
+            yield from summaries(one) if hasattr(one, "commands") else ()
+
+    found = dict(summaries(get_command(cli.app)))
+    assert len(found) == 14 + 3 + 3
+    assert [name for name, line in found.items() if len(line) > 60 or ";" in line or not line.endswith(".")] == []
 
 
 def test_verbose_is_welcome_anywhere(command, ready):
@@ -104,6 +120,14 @@ def test_verbose_is_welcome_anywhere(command, ready):
         ("query", ready / "full.db", "zoom > 0", "--json", "--verbose"),
     ):
         assert command(*arguments)[:2] == expected[:2]
+
+
+def test_a_value_that_looks_like_verbose_is_a_value(command, ready, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert command("export", ready / "full.db", "-o", "-v")[2].startswith(
+        "error: export: cannot tell a format from '-v'"
+    )
+    assert command("show", "--", "-v")[2].startswith("error: run file: -v does not exist")
 
 
 def test_verbose_says_where_a_mistake_came_from(ready, caplog, command):
@@ -143,15 +167,27 @@ def test_quiet_by_default(command, ready):
         (["init", "model.pt", "DATA", "-o", "new.toml"], "model.pt does not exist"),
         (["init", "DATA", "DATA", "-o", "new.toml"], "neither an .onnx file nor"),
         (["init", "lenet5.onnx", "DATA", "-o", "SPEC"], "exists; choose another name"),
-        (["perturbations", "--preview", "sheet.pdf"], "not a picture"),
-        (["perturbations", "imagenetc"], "did you mean 'imagenet_c'"),
-        (["perturbations", "--image", "photo.png"], "--image: name the picture to draw with --preview"),
-        (["perturbations", "--sigma", "mnist_c.zoom=1"], "--sigma: name the picture to draw with --preview"),
-        (["perturbations", "--preview", "sheet.png", "--image", "photo.png"], "cannot read photo.png"),
-        (["perturbations", "--preview", "sheet.png", "--image", "DATA"], "is not an image"),
-        (["perturbations", "--preview", "sheet.png", "--sigma", "mnist_c.zoom"], "is not perturbation=severity"),
-        (["perturbations", "mnist_c", "--preview", "s.png", "--sigma", "mnist_c.zoom=1"], "leave out the suite"),
-        (["merge", "nothing.db", "-o", "out.db"], "nothing.db"),
+        (["list", "perturbations", "--preview", "sheet.pdf"], "not a picture"),
+        (["list", "perturbations", "imagenetc"], "did you mean 'imagenet_c'"),
+        (["list", "perturbations", "--image", "photo.png"], "--image needs --preview SHEET.png"),
+        (["list", "perturbations", "--sigma", "mnist_c.zoom=1"], "--sigma needs --preview SHEET.png"),
+        (["list", "perturbations", "--preview", "sheet.png", "--image", "photo.png"], "cannot read photo.png"),
+        (["list", "perturbations", "--preview", "sheet.png", "--image", "DATA"], "is not an image"),
+        (
+            ["list", "perturbations", "--preview", "sheet.png", "--sigma", "mnist_c.zoom"],
+            "is not perturbation=severity",
+        ),
+        (
+            ["list", "perturbations", "mnist_c", "--preview", "s.png", "--sigma", "mnist_c.zoom=1"],
+            "leave out the suite",
+        ),
+        (["run", "SPEC", "--merge", "nothing.db", "-o", "out.db"], "nothing.db"),
+        (["run", "SPEC", "RUN"], "add --merge to merge partial runs"),
+        (["run", "SPEC", "--merge", "RUN", "--part", "1/2"], "--part cannot be combined with --merge"),
+        (["show", "RUN", "--independence", "--validity"], "--validity cannot be combined with --independence"),
+        (["show", "RUN", "--examples", "sheet.png"], "--examples needs --validity"),
+        (["merge", "RUN"], "no command 'merge'; did you mean 'run --merge'?"),
+        (["label", "slect"], "no command 'slect'; did you mean 'select'?"),
         (["compare", "RUN"], "B.db"),
         (["compare", "RUN", "nothing.db"], "nothing.db does not exist"),
         (["compare", "RUN", "PARTIAL", "--query", "zom > 0"], "did you mean 'zoom'"),
@@ -178,28 +214,31 @@ def test_mistakes_are_one_line_and_exit_code_2(arguments, words, ready, tmp_path
 # -- the commands -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_demo(monkeypatch):
-    data = demo_data()
+@pytest.fixture(scope="module")
+def small_demo(tmp_path_factory):
+    """The folder of a demo on few digits, and its result."""
+    data, folder = demo_data(), tmp_path_factory.mktemp("demo")
     few = testifai.data.from_arrays(data.inputs[:60], data.labels[:60])
-    monkeypatch.setattr(demo, "demo_data", lambda: few)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "demo_data", lambda: few)
+        return folder, demo.run(folder)
 
 
-def test_demo(command, small_demo, tmp_path):
-    code, out, _ = command("demo", "--out", tmp_path / "made")
+def test_demo(command, asked, small_demo, monkeypatch):
+    folder, result = small_demo
+    monkeypatch.setattr(demo, "run", lambda out, show: result)
+    code, out, _ = command("demo", "--out", folder)
     assert code == 0
     for name in ("Q1", "Q8", "Q12", "times fewer inferences", "Worst region found", "testifai init MODEL.onnx"):
         assert name in out
-    assert f"The report: {tmp_path / 'made' / 'digits.html'}" in out
-    assert (tmp_path / "made" / "digits.html").read_text(encoding="utf-8").startswith("<!")
-
-
-def test_demo_as_json(asked, small_demo, tmp_path):
-    found = asked("demo", "--out", tmp_path)
+    assert f"The report: {folder / 'digits.html'}" in out
+    assert (folder / "digits.html").read_text(encoding="utf-8").startswith("<!")
+    monkeypatch.setattr("testifai.report.page.render", lambda contents: "<!doctype html>")
+    found = asked("demo", "--out", folder)
     measured = [query["measured"] for query in found["published"]["queries"]]
     assert measured == [19, 15, 15, 9, 15, 9, 9, 0, 7, 37, 61, 91]
     assert found["inputs"] == 60
-    assert found["report"] == str(tmp_path / "digits.html")
+    assert found["report"] == str(folder / "digits.html")
 
 
 def test_init_check_and_run_follow_each_other(folder, command, asked):
@@ -279,13 +318,17 @@ def test_a_gate_that_cannot_be_asked_is_refused_before_anything_is_run(folder, c
 def test_parts_are_merged(folder, command, asked, ready):
     for own in (1, 2):
         assert command("run", folder / "ordered.toml", "--part", f"{own}/2", "-o", folder / f"{own}.db")[0] == 0
-    code, out, _ = command("merge", folder / "1.db", folder / "2.db", "-o", folder / "both.db")
+    merge = (folder / "ordered.toml", "--merge", folder / "1.db", folder / "2.db")
+    code, out, _ = command("run", *merge, "-o", folder / "both.db")
     assert code == 0
     assert "Merged 2 runs" in out
     (folder / "both.db").unlink()
-    found = asked("merge", folder / "1.db", folder / "2.db", "-o", folder / "both.db")
+    found = asked("run", *merge, "-o", folder / "both.db")
     assert found["inferences"] == 14 * 80
     assert asked("query", folder / "both.db", "zoom > 0") == asked("query", ready / "ordered.db", "zoom > 0")
+    other = folder / "other.toml"
+    other.write_text((folder / "ordered.toml").read_text().replace("[0, 3]", "[0, 4]"))
+    assert "is not a part of" in command("run", other, *merge[1:])[2]
 
 
 def test_query_as_json_has_the_keys_of_the_contract(asked, ready):
@@ -380,7 +423,7 @@ def built_in(monkeypatch):
 
 
 def test_perturbations_are_listed_by_suite(command, asked, built_in):
-    code, out, _ = command("perturbations")
+    code, out, _ = command("list", "perturbations")
     assert code == 0
     lines = out.splitlines()
     assert [line.split()[0] for line in lines if line.startswith("  ")] == testifai.perturb.names()
@@ -393,12 +436,12 @@ def test_perturbations_are_listed_by_suite(command, asked, built_in):
     assert zoom.endswith("(moves boxes)")
     (noise,) = [line for line in lines if line.startswith("  mnist_c.shot_noise ")]
     assert "boxes" not in noise
-    only = command("perturbations", "mnist_c")[1].splitlines()
+    only = command("list", "perturbations", "mnist_c")[1].splitlines()
     assert len(only) == 1 + len(testifai.perturb.names("mnist_c"))
 
 
 def test_perturbations_as_json(asked, built_in):
-    found = {one["name"]: one for one in asked("perturbations")}
+    found = {one["name"]: one for one in asked("list", "perturbations")}
     assert list(found) == testifai.perturb.names()
     zoom = found["mnist_c.zoom"]
     assert zoom["suite"] == "mnist_c"
@@ -409,17 +452,17 @@ def test_perturbations_as_json(asked, built_in):
     with_levels = [one for one in found.values() if one["levels"] is not None]
     assert with_levels
     assert all(len(one["levels"]) == 2 for one in with_levels)
-    assert {one["suite"] for one in asked("perturbations", "classic")} == {"classic"}
+    assert {one["suite"] for one in asked("list", "perturbations", "classic")} == {"classic"}
 
 
 def test_perturbations_are_drawn(command, asked, tmp_path):
     import cv2
 
     sheet = tmp_path / "sheet.png"
-    assert f"Wrote {sheet}" in command("perturbations", "mnist_c", "--preview", sheet)[1]
+    assert f"Wrote {sheet}" in command("list", "perturbations", "mnist_c", "--preview", sheet)[1]
     digits = cv2.imread(str(sheet))
     cv2.imwrite(str(tmp_path / "photo.jpg"), np.full((40, 80, 3), (30, 90, 200), np.uint8))
-    assert len(asked("perturbations", "mnist_c", "--preview", sheet, "--image", tmp_path / "photo.jpg")) > 1
+    assert len(asked("list", "perturbations", "mnist_c", "--preview", sheet, "--image", tmp_path / "photo.jpg")) > 1
     photo = cv2.imread(str(sheet))
     assert photo.shape[0] < digits.shape[0]
     assert np.ptp(photo, axis=-1).max() > 100
@@ -428,11 +471,11 @@ def test_perturbations_are_drawn(command, asked, tmp_path):
 def test_composites_are_drawn_and_only_their_perturbations_listed(command, asked, tmp_path):
     sheet = tmp_path / "sheet.png"
     composites = ("--sigma", "mnist_c.zoom=3,mnist_c.rotate=2", "--sigma", "mnist_c.rotate=2,mnist_c.zoom=3")
-    out = command("perturbations", "--preview", sheet, *composites)[1].splitlines()
+    out = command("list", "perturbations", "--preview", sheet, *composites)[1].splitlines()
     assert out[0].startswith("mnist_c: ")
     assert [line.split()[0] for line in out[1:]] == ["mnist_c.rotate", "mnist_c.zoom", "Wrote"]
     assert sheet.read_bytes().startswith(b"\x89PNG")
-    assert [one["name"] for one in asked("perturbations", "--preview", sheet, *composites)] == [
+    assert [one["name"] for one in asked("list", "perturbations", "--preview", sheet, *composites)] == [
         "mnist_c.rotate",
         "mnist_c.zoom",
     ]
@@ -441,7 +484,7 @@ def test_composites_are_drawn_and_only_their_perturbations_listed(command, asked
 def test_a_suite_that_cannot_be_imported_is_a_note(command, monkeypatch):
     monkeypatch.setattr(registry, "suite_problems", lambda: ["suite 'x' (package y) could not be imported: E: e"])
     for flags in ((), ("--json",)):
-        code, out, err = command("perturbations", "mnist_c", *flags)
+        code, out, err = command("list", "perturbations", "mnist_c", *flags)
         assert code == 0
         assert "mnist_c.zoom" in out
         assert err == "note: suite 'x' (package y) could not be imported: E: e\n"
@@ -449,7 +492,7 @@ def test_a_suite_that_cannot_be_imported_is_a_note(command, monkeypatch):
 
 def test_perturbations_without_a_suite_are_listed_too(command, built_in):
     testifai.perturb.perturbation("fade", severities=[0, 1])(lambda batch, parameter, rng: batch)
-    out = command("perturbations")[1].splitlines()
+    out = command("list", "perturbations")[1].splitlines()
     assert out[0] == "Without a suite [1]"
     assert out[1].split() == ["fade", "0-1"]
 
@@ -534,9 +577,9 @@ def test_runs_of_other_data_or_spaces_are_not_compared(command, ready, folder):
 
 
 def test_independence_of_pairs(command, asked, ready):
-    code, out, err = command("independence", ready / "full.db")
+    code, out, err = command("show", ready / "full.db", "--independence")
     assert (code, err) == (0, "")
     assert out.splitlines()[0].startswith("Mean departure of measured from product")
-    found = asked("independence", ready / "full.db")
+    found = asked("show", ready / "full.db", "--independence")
     assert len(found["pairs"]) == len(found["axes"]) * (len(found["axes"]) - 1) // 2
     assert all(0 <= pair["p_bootstrap"] <= 1 for pair in found["pairs"])

@@ -37,12 +37,34 @@ grid = "stranger.reader:GridPart"
 same_side = "stranger.oracle:SameSide"
 [project.entry-points."testifai.measures"]
 sameness = "stranger.measure:Sameness"
+[project.entry-points."testifai.commands"]
+count = "stranger.command:count"
+tools = "stranger.command:tools"
+query = "stranger.command:count"
+lost = "stranger.broken:lost"
 [project.entry-points."testifai.techniques"]
 every_nth = "stranger.technique:EveryNth"
 """
 
 FILES = {
     "__init__": "",
+    "command": """
+import typer
+
+def count(folder: str, twice: bool = False):
+    '''Count the letters of a folder's name.'''
+    print(len(folder) * (2 if twice else 1))
+
+tools = typer.Typer(help="Tools for strangers.")
+
+@tools.command()
+def first():
+    print("first")
+
+@tools.command()
+def second():
+    print("second")
+""",
     "surrogate": """
 import numpy as np
 from testifai.surrogates.base import Surrogate
@@ -255,13 +277,14 @@ def stranger(tmp_path_factory):
 
 
 def test_its_parts_are_listed_with_the_package_they_come_from(stranger):
-    code, out, err = stranger("-m", "testifai", "plugins", "--json")
+    code, out, err = stranger("-m", "testifai", "list", "plugins", "--json")
     assert code == 0, err
     theirs = {(one["kind"], one["name"]): one for one in json.loads(out) if one["package"] == "testifai-stranger"}
-    assert theirs.keys() == {*PARTS, ("model", "broken")}
+    names = {("command", name) for name in ("count", "tools", "query", "lost")}
+    assert theirs.keys() == {*PARTS, ("model", "broken"), *names}
     assert {one["version"] for one in theirs.values()} == {"0.3"}
     problems = {key: one["problem"] for key, one in theirs.items() if one["problem"]}
-    assert problems.keys() == {("model", "broken")}
+    assert problems.keys() == {("model", "broken"), ("command", "query"), ("command", "lost")}
     assert "ModuleNotFoundError: No module named 'a_module_that_is_not_there'" in problems["model", "broken"]
 
 
@@ -308,6 +331,24 @@ def _with_spec(text: str) -> str:
         f"import sys, pathlib; pathlib.Path('other.toml').write_text({text!r}); "
         "from testifai.cli import main; sys.argv = ['testifai', 'check', 'other.toml']; main()"
     )
+
+
+def test_its_commands_are_on_the_help_screen_and_broken_ones_block_no_others(stranger):
+    code, out, err = stranger("-m", "testifai", "--help")
+    assert code == 0
+    assert out.partition("Plug-ins:")[2].split("\n")[1:3] == [
+        "  count  Count the letters of a folder's name.",
+        "  tools  Tools for strangers.",
+    ]
+    assert "Report mean robustness over selected tests." in out
+    assert sorted(line.partition(" (")[0] for line in err.splitlines()) == [
+        "warning: command 'lost'", "warning: command 'query'",
+    ]  # fmt: skip
+    assert stranger("-m", "testifai", "count", "abc", "--twice", "-v")[:2] == (0, "6\n")
+    assert stranger("-m", "testifai", "tools", "second")[:2] == (0, "second\n")
+    code, _, err = stranger("-m", "testifai", "lost")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "'lost' (package testifai-stranger) could not be imported" in err
 
 
 def test_its_technique_is_chosen_by_name(stranger):

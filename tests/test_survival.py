@@ -600,7 +600,7 @@ def test_mistakes_in_a_command_line_are_one_line(tmp_path, command):
         (["export", run, "-o", tmp_path / "x.npz", "--inputs", "9,9,9"], "9"),
         (["export", run, "-o", tmp_path / "x.npz", "--inputs", "a"], "severities with commas"),
         (["export", run, "-o", tmp_path / "x.txt", "--inputs", "1,0,0"], "written as .npz"),
-        (["merge", run, "-o", run], "exists; give a new file"),
+        (["run", spec, "--merge", run, "-o", run], "exists; give a new file"),
     ]:
         code, out, err = command(*arguments)
         assert (code, out) == (2, ""), arguments
@@ -613,8 +613,8 @@ def test_mistakes_in_a_command_line_are_one_line(tmp_path, command):
     "arguments",
     [
         ["query", "FILE", "order > 0"], ["show", "FILE"], ["report", "FILE"], ["explore", "FILE"],
-        ["export", "FILE", "-o", "out.csv"], ["compare", "FILE", "FILE"], ["independence", "FILE"],
-        ["validity", "FILE"], ["merge", "FILE", "-o", "out.db"],
+        ["export", "FILE", "-o", "out.csv"], ["compare", "FILE", "FILE"], ["show", "FILE", "--independence"],
+        ["show", "FILE", "--validity"], ["run", "valid.toml", "--merge", "FILE", "-o", "out.db"],
     ],
     ids=lambda arguments: arguments[0],
 )  # fmt: skip
@@ -633,6 +633,9 @@ def test_mistakes_in_a_command_line_are_one_line(tmp_path, command):
 def test_a_file_of_another_kind_is_named_for_what_it_is(tmp_path, monkeypatch, command, arguments, name, words):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "made.db").write_bytes(b"")
+    (tmp_path / "valid.toml").write_text(
+        'model.onnx = "m.onnx"\ndata.npz = "d.npz"\nspace.blur = "mnist_c.motion_blur"\n'
+    )
     file = tmp_path / name
     if name == "folder":
         file.mkdir()
@@ -656,7 +659,7 @@ def test_parts_run_by_command_and_merged_are_the_whole(tmp_path, command):
     parts = [tmp_path / f"part{i}.db" for i in (1, 2, 3)]
     for i, path in enumerate(parts, start=1):
         assert command("run", spec, "--out", path, "--part", f"{i}/3")[0] == 0
-    assert command("merge", *parts, "-o", tmp_path / "merged.db")[0] == 0
+    assert command("run", spec, "--merge", *parts, "-o", tmp_path / "merged.db")[0] == 0
     for name in ("whole", "merged"):
         assert command("export", tmp_path / f"{name}.db", "-o", tmp_path / f"{name}.csv")[0] == 0
         assert command("export", tmp_path / f"{name}.db", "-o", tmp_path / f"{name}.npz", "--grid")[0] == 0

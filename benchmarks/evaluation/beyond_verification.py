@@ -23,8 +23,9 @@ SUBJECTS = {
 def write(page: Page, setting: Setting) -> None:
     with page.part("A region handed over to a formal verifier"):
         page.text(
-            "`testifai verify` writes an ONNX graph from (contrast, brightness) to the scores, for one image, and "
-            '"the answer stays the label" over a box of the two as VNN-LIB 1.0 and 2.0. For the first images of each '
+            "`testifai export --verifier` writes an ONNX graph from (contrast, brightness) to the scores, for one "
+            'image, and "the answer stays the label" over a box of the two as VNN-LIB 1.0 and 2.0. For the first '
+            "images of each "
             f"test set and the region `{REGION}`: the graph beside our perturbed inference at 100 random points. "
             "Perturbed pixels are whole grey levels, which verifiers cannot follow: the graph comes without rounding, "
             "and the table says by how much its scores then differ, or with it (`--rounded`)."

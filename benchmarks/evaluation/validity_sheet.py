@@ -25,7 +25,8 @@ def write(page: Page, setting: Setting) -> None:
     quality = Quality.read(task, setting)
     page.text(
         "The paper shows photographs of its data sets, which are not ours to publish; these are the digits that come "
-        "with testifai (`testifai validity RUN.db --examples` makes such a sheet of any run's own inputs). Severities "
+        "with testifai (`testifai show RUN.db --validity --examples sheet.png` makes such a sheet of any run's own "
+        "inputs). Severities "
         f"are of {', '.join(task.axes)}. As in the paper, tests of one severity sum ({SUM}) can be told by their KID, "
         "and tests of one KID can look, and fare, very differently."
     )

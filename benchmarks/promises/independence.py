@@ -1,4 +1,4 @@
-"""`testifai independence` calls independent perturbations dependent in at most 5 % of runs."""
+"""`testifai show --independence` calls independent perturbations dependent in at most 5 % of runs."""
 
 from __future__ import annotations
 

@@ -10,16 +10,8 @@ from typing import Any, get_args, get_type_hints
 import typer
 
 from testifai.cli import app
+from testifai.commands import PANELS
 
-# What commands are for; one that is named nowhere here is listed at the end.
-GROUPS = {
-    "To begin": ("demo", "init", "spec", "check", "perturbations", "plugins"),
-    "To measure": ("run", "merge", "hunt", "sweep", "calibrate", "verify"),
-    "To ask and to show": ("query", "show", "explore", "report", "export", "compare"),
-    "To understand": ("errors", "independence", "validity", "benchmark"),
-    "With few labels": ("select", "label", "estimate"),
-}
-OTHERS = "More"
 TYPES = {Path: "PATH", int: "NUMBER", float: "NUMBER", str: "TEXT"}
 
 Command = Any  # click's, or typer's own copy of it
@@ -27,8 +19,12 @@ Parameter = Any
 
 
 def commands() -> dict[str, Command]:
-    """Every command of the program, by name."""
-    return {name: command for name, command in program().commands.items() if not command.hidden}
+    """Every command of the program, by name; those of a group by both names, such as `label select`."""
+    found: dict[str, Command] = {}
+    for name, command in program().commands.items():
+        inner = getattr(command, "commands", None)
+        found |= {name: command} if inner is None else {f"{name} {one}": inner[one] for one in inner}
+    return found
 
 
 def program() -> Command:
@@ -50,7 +46,8 @@ def _lines() -> Iterator[str]:
     for option in group.params:
         yield f"| {', '.join(f'`{name}`' for name in option.opts)} | {_cell(option.help or '')} |"
     yield ""
-    for title, names in _grouped(list(found)).items():
+    for title, members in PANELS.items():
+        names = [name for member in members for name in found if name.split()[0] == member]
         yield f"## {title}\n"
         yield "| command | what it does |\n|---|---|"
         for name in names:
@@ -62,13 +59,7 @@ def _lines() -> Iterator[str]:
 
 def anchor(name: str) -> str:
     """Where on the page a command is."""
-    return f"testifai-{name}"
-
-
-def _grouped(names: list[str]) -> dict[str, list[str]]:
-    grouped = {title: [name for name in members if name in names] for title, members in GROUPS.items()}
-    grouped[OTHERS] = [name for name in names if not any(name in members for members in grouped.values())]
-    return {title: members for title, members in grouped.items() if members}
+    return f"testifai-{name.replace(' ', '-')}"
 
 
 def _command(name: str, command: Command) -> Iterator[str]:

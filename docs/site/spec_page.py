@@ -24,14 +24,15 @@ HEAD = """\
 
 A spec is a TOML file that says which model is tested on which data, under which conditions, how, and what must hold.
 `testifai init MODEL DATA` writes one; `testifai check SPEC.toml` tells what following it would take. Unknown keys are
-refused, with what may have been meant. Relative paths start at the spec's folder. `testifai spec` prints what is below.
+refused, with what may have been meant. Relative paths start at the spec's folder. `testifai list spec`
+prints what is below.
 
 ## In an editor
 
 Editors that know JSON Schema complete and check a spec while it is written. Save the schema once:
 
 ```bash
-testifai spec --schema > testifai.schema.json
+testifai list spec --schema > testifai.schema.json
 ```
 
 and name it in the first line of the spec, which is a comment to everybody else:

@@ -1,4 +1,4 @@
-"""The command line: thin commands over the library. Exit code 0 done, 1 a gate did not hold, 2 bad input."""
+"""Command line: thin commands over the library. Exit code 0: done, 1: a gate does not pass, 2: invalid input."""
 
 from __future__ import annotations
 
@@ -14,97 +14,142 @@ from typing import Annotated, Any
 
 import typer
 
-from testifai.commands.benchmark import benchmark
-from testifai.commands.calibrate import calibrate
-from testifai.commands.check import check
-from testifai.commands.common import Stopped
-from testifai.commands.compare import compare
-from testifai.commands.demo import demo
-from testifai.commands.errors import errors
-from testifai.commands.estimate import estimate
-from testifai.commands.explore import explore
-from testifai.commands.export import export
-from testifai.commands.hunt import hunt
-from testifai.commands.independence import independence
-from testifai.commands.init import init
-from testifai.commands.label import label
-from testifai.commands.merge import merge
-from testifai.commands.perturbations import perturbations
-from testifai.commands.plugins import plugins
-from testifai.commands.query import query
-from testifai.commands.report import report
-from testifai.commands.run import run
-from testifai.commands.select import select
-from testifai.commands.show import show
-from testifai.commands.spec import spec
-from testifai.commands.sweep import sweep
-from testifai.commands.validity import validity
-from testifai.commands.verify import verify
+from testifai.commands import COMMANDS, PANELS, PLUGINS
+from testifai.commands.common import CommandGroup, Stopped, accept_verbose, say
 from testifai.errors import InputError
 from testifai.support import streams
 from testifai.support.formatting import printable
 
 NAME = "testifai"
-COMPLETE = "_TESTIFAI_COMPLETE"  # set by a shell that asks what may come next
+COMPLETE = "_TESTIFAI_COMPLETE"  # set by a shell that requests completions
 COMPLETION = {"--install-completion", "--show-completion"}
+
+# Base class of typer's usage errors: click's, or in newer versions typer's own copy of it.
+USAGE_PROBLEM: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+FULL = "standard output cannot be written (no space left on device); what the command made is as far as it got"
+LONGEST_NAME = 200
+LONGEST_SUMMARY = 60  # characters of a plug-in's help on the help screen
+INTERRUPTED = 130  # exit code that shells report for a command ended by Ctrl-C
+
+# Where commands of earlier plans are now.
+MOVED = {
+    "merge": "run --merge",
+    "independence": "show --independence",
+    "validity": "show --validity",
+    "benchmark": "show --benchmark",
+    "verify": "export --verifier",
+    "calibrate": "sweep --calibrate",
+    "select": "label select",
+    "estimate": "label estimate",
+    "hunt": "errors --hunt",
+    "perturbations": "list perturbations",
+    "plugins": "list plugins",
+    "spec": "list spec",
+}
+
+
+class Program(CommandGroup):
+    """Built-in commands in panels, and those of other packages, which are imported only when needed."""
+
+    moved = MOVED
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        accept_verbose(self, hidden=False)
+        self._plugins: dict[str, Any] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in self.commands or cmd_name not in COMMANDS:
+            return self.commands.get(cmd_name)
+        if cmd_name not in self._plugins:
+            self._plugins[cmd_name] = _plugin(cmd_name)
+        return self._plugins[cmd_name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a panel of commands after the other."""
+        problems = {entry.name: entry.problem for entry in COMMANDS.entries() if entry.problem}
+        for title, names in {**PANELS, PLUGINS: tuple(sorted(COMMANDS.keys() - self.commands.keys()))}.items():
+            rows = []
+            for name in names:
+                try:
+                    command = self.get_command(ctx, name)
+                    rows.append((name, command.get_short_help_str(LONGEST_SUMMARY)))
+                except InputError as error:
+                    problems.setdefault(name, str(error))
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+        for problem in problems.values():
+            say(f"warning: command {problem.removeprefix('command: ')}", err=True)
+
+
+def _plugin(name: str) -> Any:
+    """Return another package's command; raise InputError if it cannot be used."""
+    found = COMMANDS[name]
+    try:
+        if not isinstance(found, typer.Typer):
+            function, found = found, typer.Typer(rich_markup_mode=None)
+            found.command(name)(function)
+        command = typer.main.get_command(found)
+    except Exception as error:
+        raise InputError(
+            f"command: {name!r} is not a typer app or a function that typer accepts ({type(error).__name__}: {error})"
+        ) from error
+    accept_verbose(command)
+    return command
+
 
 app = typer.Typer(
     name=NAME,
-    help="How a trained model behaves under every combination of real-world conditions.",
+    cls=Program,
+    help="Measure how robust a trained model is under combinations of conditions.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# The base of typer's complaints about a command line: click's, or in newer versions that of typer's own copy of click.
-USAGE_PROBLEM: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-
-FULL = "standard output cannot be written (no space left on device); what the command made is as far as it got"
-LONGEST_NAME = 200
-INTERRUPTED = 130  # what a shell reports of a command ended by Ctrl-C
-
 
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more, on standard error.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if version:
         from testifai.support.version import VERSION
 
         typer.echo(f"testifai {VERSION}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
-# In the order that --help lists them.
-for command in (
-    demo, init, spec, run, query, show, export, check, perturbations, plugins, merge, compare, independence, benchmark,
-    report, explore, errors, validity, sweep, calibrate, select, label, estimate,
-    hunt, verify,
-):  # fmt: skip
-    app.command()(command)
+for panel, commands in PANELS.items():
+    for command in commands:
+        if isinstance(part := COMMANDS[command], typer.Typer):
+            app.add_typer(part, name=command, rich_help_panel=panel)
+        else:
+            app.command(command, rich_help_panel=panel)(part)
 
 
 def main() -> None:
-    """Entry point: a user's mistake is one line on standard error and exit code 2."""
+    """Entry point: invalid input is one line on standard error and exit code 2."""
     arguments = sys.argv[1:]
-    verbose = any(flag in arguments for flag in ("-v", "--verbose"))
-    # -v is welcome anywhere on the line, not only before the command.
-    arguments = [flag for flag in arguments if flag not in {"-v", "--verbose"}] or ["--help"]
     if os.environ.get(COMPLETE) or COMPLETION.intersection(arguments[:1]):
-        app(arguments, prog_name=NAME)  # typer answers the shell, and ends
+        app(arguments, prog_name=NAME)  # typer answers the shell and exits
     streams.degrade()
-    logging.basicConfig(
-        level=logging.DEBUG if verbose else logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr
-    )
+    logging.basicConfig(format="%(levelname)s: %(message)s", stream=sys.stderr)
+    logging.getLogger().setLevel(logging.WARNING)
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_Printable("%(levelname)s: %(message)s"))
     try:
-        code = _run(arguments, verbose)
+        code = _run(arguments)
         if not streams.flush():
             code = _fail(FULL, 2)
-    except KeyboardInterrupt:  # while the end was told
+    except KeyboardInterrupt:  # while the last lines were printed
         code = INTERRUPTED
     if code == INTERRUPTED:
         # A second Ctrl-C has nothing left to stop, and would only end the process with a traceback.
@@ -113,12 +158,12 @@ def main() -> None:
     sys.exit(code)
 
 
-def _run(arguments: list[str], verbose: bool) -> int:
-    """The exit code; only a gate that does not hold gives 1."""
+def _run(arguments: list[str]) -> int:
+    """Return the exit code; only a gate that does not pass gives 1."""
     try:
         code = app(arguments, standalone_mode=False)
     except InputError as error:
-        _debug(verbose)
+        _log_traceback()
         return _fail(str(error), 2)
     except USAGE_PROBLEM as error:
         return _fail(_usage(error), 2)
@@ -127,8 +172,8 @@ def _run(arguments: list[str], verbose: bool) -> int:
         return INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
         return _fail("stopped", INTERRUPTED)
-    except SystemExit as error:  # of code that a command called; what a command itself decides is returned
-        if isinstance(error.__context__, BrokenPipeError):  # but for click's word for a reader who wants no more
+    except SystemExit as error:  # raised by code that a command called; commands return their exit codes
+        if isinstance(error.__context__, BrokenPipeError):  # click's way to report a reader that closed the pipe
             streams.discard(sys.stdout)
             return 0
         return _fail(f"code of yours ended the command (SystemExit: {error.code}); nothing was decided", 2)
@@ -138,15 +183,15 @@ def _run(arguments: list[str], verbose: bool) -> int:
     except MemoryError:
         return _fail("out of memory: choose a smaller batch_size, fewer workers or fewer severities", 2)
     except Exception as error:
-        _debug(verbose)
+        _log_traceback()
         return _fail(_unexpected(error), 2)
-    if code == INTERRUPTED:  # typer's silent word for a Ctrl-C anywhere else
+    if code == INTERRUPTED:  # how typer reports a Ctrl-C anywhere else
         return _fail("stopped", code)
     return code if isinstance(code, int) else 0
 
 
 def _unexpected(error: Exception) -> str:
-    """What went wrong outside of what was thought of: the system's own word for it, or a fault of ours."""
+    """Describe an unforeseen error: the operating system's message, or an internal error."""
     if isinstance(error, OSError) and not streams.flush():
         return FULL
     if isinstance(error, OSError) and error.strerror:
@@ -158,20 +203,20 @@ def _unexpected(error: Exception) -> str:
     return f"internal error: {what}{where} (run with -v for details; please report it)"
 
 
-def _debug(verbose: bool) -> None:
-    if verbose:
+def _log_traceback() -> None:
+    if logging.getLogger().isEnabledFor(logging.DEBUG):
         logging.getLogger("testifai").debug("where it came from", exc_info=True)
 
 
 def _leave_batches(code: int) -> None:
-    """End now where a batch is still in flight: Python would take the model away from under it."""
+    """Exit now if a batch is still in flight: Python would free the model while it is in use."""
     if any(thread.daemon and thread.name.startswith("testifai-") for thread in threading.enumerate()):
         streams.flush()
         os._exit(code)
 
 
 class _Printable(logging.Formatter):
-    """What is logged may hold what a model or a file said."""
+    """Formatter for messages that may contain text from a model or a file."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record), lines=True)

@@ -10,8 +10,7 @@ import pytest
 
 pytest.importorskip("dash")
 
-from testifai.app.server import build
-from testifai.app.server import listen_for_pages as listen
+from testifai.app.server import build, listen
 
 Error = pytest.importorskip("playwright.sync_api").Error
 
@@ -23,7 +22,7 @@ NUMBER = "document.querySelector('#answer .big').innerText"
 
 @pytest.fixture(scope="module")
 def address(runs):
-    server = listen(build(runs), "127.0.0.1", 0)
+    server = listen(build(runs).server, "127.0.0.1", 0)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.port}/"

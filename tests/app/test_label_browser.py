@@ -109,7 +109,7 @@ def test_label_three_undo_one_reload(opened):
         page.shows(left + 1 if left < 5 else 2, f"{left - 1} of 5 labelled · 1 put off")
     page.press("3")
     page.shows(None, "5 of 5 labelled")
-    assert "testifai estimate a.csv" in page.page.inner_text("#input")
+    assert "testifai label estimate a.csv" in page.page.inner_text("#input")
     assert page.labels() == ["dog", "frog", "cat", "cat", "cat"]
 
 

@@ -10,8 +10,7 @@ import pytest
 pytest.importorskip("dash")
 
 from testifai.app import callbacks, panels, viewing
-from testifai.app.server import LARGEST_REQUEST, build, cookie_of, is_loopback
-from testifai.app.server import listen_for_pages as listen
+from testifai.app.server import LARGEST_REQUEST, build, cookie_of, is_loopback, listen
 from testifai.app.state import Runs
 from testifai.errors import InputError
 
@@ -101,7 +100,7 @@ def test_wishes_that_no_page_has(client, data):
 
 def test_an_unknown_host_is_one_line(runs):
     with pytest.raises(InputError, match=r"^--host: 'no\.such\.host\.invalid' is not an address"):
-        listen(build(runs), "no.such.host.invalid", 0)
+        listen(build(runs).server, "no.such.host.invalid", 0)
 
 
 def test_figures_that_would_look_the_same_are_not_sent_again(client):
@@ -151,10 +150,10 @@ def test_loopback(host, local):
 
 def test_a_taken_port_is_one_line(runs):
     app = build(runs)
-    server = listen(app, "127.0.0.1", 0)
+    server = listen(app.server, "127.0.0.1", 0)
     try:
         with pytest.raises(InputError, match=f"--port: cannot listen on 127.0.0.1:{server.port}"):
-            listen(app, "127.0.0.1", server.port)
+            listen(app.server, "127.0.0.1", server.port)
     finally:
         server.server_close()
 

@@ -53,13 +53,13 @@ def asking(line, shell="bash", **more):
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("testifai se", ["select"]),
-        ("testifai label --sh", ["--show-prediction", "--show-path"]),
+        ("testifai label se", ["select"]),
+        ("testifai label page --sh", ["--show-prediction", "--show-path"]),
         ("testifai run ", ["mine.toml", "other.toml"]),
         ("testifai show m", ["mine.db"]),  # a name with a space is left to the shell
         ("testifai show deep/", ["deep/inner.db"]),
         ("testifai show nowhere/", []),
-        ("testifai label ", ["to_label.csv"]),
+        ("testifai label page ", ["to_label.csv"]),
         ("testifai errors m", ["mine.db", "mine.toml"]),
         ("testifai explore mine.db --spec o", ["other.toml"]),
         ("testifai show mine.db --by s", ["severity"]),
@@ -67,8 +67,8 @@ def asking(line, shell="bash", **more):
         ("testifai sweep other.toml -p c", ["classic.", "cifar_c.", "cure."]),
         ("testifai sweep mine.toml -p mnist_c.z", ["mnist_c.zigzag", "mnist_c.zoom"]),
         ("testifai sweep mine.toml -p nosuch.", []),
-        ("testifai perturbations im", ["imagenet_c"]),
-        ("testifai select mine.toml --technique c", ["ces", "combined", "confidence", "css"]),
+        ("testifai list perturbations im", ["imagenet_c"]),
+        ("testifai label select mine.toml --technique c", ["ces", "combined", "confidence", "css"]),
     ],
 )
 def test_what_is_offered_in_bash(ask, line, offered):
@@ -78,10 +78,12 @@ def test_what_is_offered_in_bash(ask, line, offered):
 def test_the_other_shells(ask):
     assert '"mine.db"' in ask("testifai show m", "zsh")
     assert ask("testifai show x", "zsh") == "_files\n"
-    assert ask("testifai est", "fish", _TYPER_COMPLETE_FISH_ACTION="get-args").startswith("estimate\t")
+    assert ask("testifai label est", "fish", _TYPER_COMPLETE_FISH_ACTION="get-args").startswith("estimate\t")
 
 
-@pytest.mark.parametrize("line", ["testifai select mine.toml --technique ", "testifai sweep mine.toml -p mnist_c."])
+@pytest.mark.parametrize(
+    "line", ["testifai label select mine.toml --technique ", "testifai sweep mine.toml -p mnist_c."]
+)
 def test_nothing_heavy_is_imported_for_it(folder, line):
     script = (
         "import sys\nfrom testifai import cli\nsys.argv = ['testifai']\ntry: cli.main()\n"

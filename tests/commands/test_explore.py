@@ -38,7 +38,7 @@ def served(monkeypatch, run_file):
     made = []
 
     def start(*options):
-        listen = module.listen_for_pages
+        listen = module.listen
 
         def kept(*given):
             server = listen(*given)

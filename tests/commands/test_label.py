@@ -1,4 +1,4 @@
-"""testifai label as a command: what select wrote is served, killed, gone on with; what is wrong is one line."""
+"""testifai label page as a command: what select wrote is served, killed, gone on with; what is wrong is one line."""
 
 from __future__ import annotations
 
@@ -42,9 +42,12 @@ def ready(tmp_path_factory):
 
 @pytest.fixture
 def selected(command, folder):
-    code, out, _ = command("select", "spec.toml", "-n", 10, "--technique", "srs", "-o", "a.csv")
+    code, out, _ = command("label", "select", "spec.toml", "-n", 10, "--technique", "srs", "-o", "a.csv")
     assert code == 0
-    assert "Next: testifai label a.csv (or fill in its column label from the top), then testifai estimate a.csv" in out
+    assert (
+        "Next: testifai label page a.csv (or fill in its column label from the top), then testifai label estimate a.csv"
+        in out
+    )
     return folder / "a.csv"
 
 
@@ -53,7 +56,7 @@ class Served:
 
     def __init__(self, *arguments):
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "testifai", "label", *map(str, arguments), "--port", "0"],
+            [sys.executable, "-m", "testifai", "label", "page", *map(str, arguments), "--port", "0"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.said = self.process.stdout.readline()
@@ -104,7 +107,7 @@ def test_killed_and_gone_on_with(selected, served, command):
     assert first.ask("rows/0")["input"]["picture"].startswith("data:image/png")
     first.ask("answer", {"row": 0, "label": "7"})
     first.ask("answer", {"row": 1, "label": "3"})
-    code, _, err = command("label", "a.csv", "--port", "0")
+    code, _, err = command("label", "page", "a.csv", "--port", "0")
     assert (code, "file: a.csv is being written by another testifai" in err) == (2, True)
     first.end(signal.SIGKILL)
     assert labels(selected) == ["7", "3", *[""] * 8]
@@ -117,31 +120,31 @@ def test_killed_and_gone_on_with(selected, served, command):
     assert sorted(one.name for one in selected.parent.glob("a.*")) == [
         "a.csv", "a.html", "a.inputs.zip", "a.selection.npz",
     ]  # fmt: skip
-    assert "Next: testifai label a.csv" in command("estimate", "a.csv")[1]
+    assert "Next: testifai label page a.csv" in command("label", "estimate", "a.csv")[1]
 
 
 def test_the_file_of_the_round_is_named(command, folder, monkeypatch):
     """The second round has a file of its own."""
-    select = ("select", "spec.toml", "-n", 50)
-    assert "Next: testifai label to_label.csv " in command(*select)[1]
+    select = ("label", "select", "spec.toml", "-n", 50)
+    assert "Next: testifai label page to_label.csv " in command(*select)[1]
     code, _, err = command(*select)
-    assert (code, "fill it in (testifai label to_label.csv)" in err) == (2, True)
+    assert (code, "fill it in (testifai label page to_label.csv)" in err) == (2, True)
     rows = (folder / "to_label.csv").read_text().replace(",,", ",1,")
     (folder / "to_label.csv").write_text(rows)
     out = command(*select)[1]
-    assert "Next: testifai label to_label.2.csv " in out
-    assert "then testifai estimate to_label.csv" in out
-    assert "Next: testifai label to_label.2.csv" in command("estimate", "to_label.csv")[1]
+    assert "Next: testifai label page to_label.2.csv " in out
+    assert "then testifai label estimate to_label.csv" in out
+    assert "Next: testifai label page to_label.2.csv" in command("label", "estimate", "to_label.csv")[1]
     assert (folder / "to_label.2.inputs.zip").is_file()
 
 
 def test_what_is_wrong_is_one_line(command, selected, folder, monkeypatch):
     def wrong(*arguments):
-        code, out, err = command("label", *arguments)
+        code, out, err = command("label", "page", *arguments)
         assert (code, out, err.count("\n")) == (2, "", 1)
         return err
 
-    assert "none.csv does not exist; testifai select writes such a file" in wrong("none.csv")
+    assert "none.csv does not exist; testifai label select writes such a file" in wrong("none.csv")
     (folder / "mine.csv").write_text("a,b\n1,2\n")
     assert "mine.csv: its mine.selection.npz is not beside it" in wrong("mine.csv")
     content = selected.read_text()
@@ -149,7 +152,7 @@ def test_what_is_wrong_is_one_line(command, selected, folder, monkeypatch):
     assert "a.csv line 2 (id" in wrong("a.csv")
     selected.write_text(content)
     (folder / "a.inputs.zip").unlink()
-    assert "put a.inputs.zip, which testifai select writes, beside it" in wrong("a.csv")
+    assert "put a.inputs.zip, which testifai label select writes, beside it" in wrong("a.csv")
     monkeypatch.setitem(sys.modules, "flask", None)
     assert "flask is not installed; install it with: pip install 'testifai[app]'" in wrong("a.csv")
     assert not (folder / "a.csv-lock").exists()

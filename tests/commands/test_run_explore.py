@@ -15,7 +15,7 @@ import urllib.request
 import numpy as np
 import pytest
 
-from testifai.app.explorer_process import Beside
+from testifai.app.explorer_process import ExplorerProcess
 from testifai.commands import explore
 from testifai.errors import InputError
 from testifai.runs import keys
@@ -140,7 +140,7 @@ def test_a_killed_run_takes_its_page_along(started):
 def test_a_page_that_cannot_be_is_one_line_and_the_run_goes_on(python, tmp_path, monkeypatch):
     said = []
     monkeypatch.setattr(sys, "executable", python or pytest.skip("no program that only fails"))
-    with Beside(tmp_path / "run.db", 0, said.append) as page:
+    with ExplorerProcess(tmp_path / "run.db", 0, said.append) as page:
         page.shown_with(lambda _: None)(Step(1, 2, 3))
         page.stay()  # for nothing
     assert said == [f"note: there is no page of this run; testifai explore {tmp_path / 'run.db'} says why"]

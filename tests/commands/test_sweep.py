@@ -108,7 +108,9 @@ def test_a_sweep_of_something_else_is_not_continued(command, folder, spec_text):
 
 
 def test_drops_make_an_axis_for_the_spec(command, folder, spec_text):
-    code, out, _ = command("sweep", "spec.toml", "-p", "noise", "--drops", "0.03", "--drops", "0.1", "--drops", "0.9")
+    code, out, _ = command(
+        "sweep", "spec.toml", "--calibrate", "-p", "noise", "--drops", "0.03", "--drops", "0.1", "--drops", "0.9"
+    )
     assert code == 0
     assert "not reached" in out
     line = next(line for line in out.splitlines() if line.startswith("noise = "))
@@ -121,7 +123,7 @@ def test_drops_make_an_axis_for_the_spec(command, folder, spec_text):
 
 
 def test_calibrate_takes_any_perturbation_and_prints_an_axis_that_a_spec_accepts(command, folder, spec_text):
-    code, out, _ = command("calibrate", "spec.toml", "-p", "classic.rotation", "--drops", "0.05")
+    code, out, _ = command("sweep", "spec.toml", "--calibrate", "-p", "classic.rotation", "--drops", "0.05")
     assert code == 0
     line = next(line for line in out.splitlines() if line.startswith("rotation = "))
     spec = parse(tomllib.loads(spec_text.replace('noise = "classic.gaussian_noise"', line)))
@@ -129,7 +131,7 @@ def test_calibrate_takes_any_perturbation_and_prints_an_axis_that_a_spec_accepts
 
 
 def test_calibrate_has_five_drops_of_its_own(command, folder):
-    code, out, _ = command("calibrate", "spec.toml", "-p", "noise", "--json")
+    code, out, _ = command("sweep", "spec.toml", "--calibrate", "-p", "noise", "--json")
     found = json.loads(out)["sweeps"]["noise"]
     assert code == 0
     assert sorted(found["drops"] + found["unreached"]) == [0.01, 0.05, 0.1, 0.2, 0.4]
@@ -156,8 +158,9 @@ def demo_accuracy(space, severity):
         (["-p", "noise", "-p", "classic.rotation", "--levels", "0,1"], "name one with --perturbation"),
         (["-p", "noise", "--curvature", "9", "--narrowest", "0.1"], "narrowest: 0.1 with curvature 9, which alone"),
         (["-p", "noise", "--points", "1"], "points: must be a whole number"),
-        (["-p", "noise", "--drops", "2"], "drops: give amounts of accuracy between 0 and 1"),
-        (["-p", "noise", "--drops", "0.1", "-t", "0.8"], "leave out --threshold"),
+        (["-p", "noise", "--calibrate", "--drops", "2"], "drops: give amounts of accuracy between 0 and 1"),
+        (["-p", "noise", "--calibrate", "-t", "0.8"], "--threshold cannot be combined with --calibrate"),
+        (["-p", "noise", "--drops", "0.1"], "--drops needs --calibrate"),
         (["-p", "noise", "--out", "no/such/folder.db"], "does not exist"),
     ],
 )
@@ -196,9 +199,9 @@ def test_a_composed_system_is_swept_beside_the_model(command, folder):
     code, _, err = command("sweep", "spec.toml", *TURN, "--combine", "larger_of:larger")
     assert code == 2
     assert "holds a sweep of classic.rotation (2 parts) from something else" in err
-    code, _, err = command("sweep", "spec.toml", "--arity", "2", "--drops", "0.1")
+    code, _, err = command("sweep", "spec.toml", "--arity", "2", "--calibrate")
     assert code == 2
-    assert "--drops: severities are placed for a model alone" in err
+    assert "--arity cannot be combined with --calibrate" in err
 
 
 def test_an_oracle_of_the_users_judges(command, folder):

@@ -94,10 +94,10 @@ def gate_project(folder: Path) -> None:
 
 
 def labelled(folder: Path) -> None:
-    """labelled.csv: what `testifai select` wrote about lenet5.onnx and digits.npz, filled in."""
+    """labelled.csv: what `testifai label select` wrote about lenet5.onnx and digits.npz, filled in."""
     (folder / "labelled.toml").write_text(SPEC)
     options = ["--technique", "srs", "--tests", "100", "-o", "labelled.csv"]
-    subprocess.run(["testifai", "select", "labelled.toml", *options], check=True, capture_output=True)
+    subprocess.run(["testifai", "label", "select", "labelled.toml", *options], check=True, capture_output=True)
     _fill_in(folder / "labelled.csv")
 
 

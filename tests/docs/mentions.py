@@ -23,6 +23,8 @@ def _testifai(rest: list[str], options: list[str]) -> str | None:
     name = rest[0]
     if name.startswith("-"):
         return None
+    if len(rest) > 1 and f"{name} {rest[1]}" in commands:
+        name = f"{name} {rest[1]}"
     if name not in commands:
         return f"there is no command {name!r}"
     strange = set(options) - commands[name]
@@ -57,15 +59,13 @@ def _commands() -> dict[str, set[str]]:
     from testifai.cli import app
 
     group: Any = get_command(app)
+    found = dict(group.commands)
+    for name, command in group.commands.items():
+        found |= {f"{name} {inner}": one for inner, one in getattr(command, "commands", {}).items()}
     return {
-        name: {
-            option
-            for parameter in command.params
-            for option in (*parameter.opts, *parameter.secondary_opts)
-            if option.startswith("-")
-        }
+        name: {option for one in command.params for option in (*one.opts, *one.secondary_opts) if option[0] == "-"}
         | {"-h", "--help"}
-        for name, command in group.commands.items()
+        for name, command in found.items()
     }
 
 

@@ -24,7 +24,7 @@ from tests.docs.gathering import materials
 import testifai
 
 SECONDS = 300  # of one command: a page takes less than twenty in all, on an idle machine
-SERVES = re.compile(r"testifai (explore|label)\b|testifai .*--explore\b")  # until interrupted
+SERVES = re.compile(r"testifai (explore|label page)\b|testifai .*--explore\b")  # until interrupted
 ENDED = (0, -signal.SIGINT, 128 + signal.SIGINT)
 WHOLE = {"model": {"onnx": "model.onnx"}, "data": {"npz": "data.npz"}, "space": {"zoom": "mnist_c.zoom"}}
 

@@ -330,9 +330,15 @@ def test_any_value_in_the_place_of_any_other(whole_run, tmp_path, name):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no alarm here")
-def test_commands_say_one_line(run, call):
+def test_commands_say_one_line(run, whole_run, call):
+    spec = whole_run / "spec.toml"
     say(run, keys.IDENTITY, TEXTS["deep"])
-    for arguments in (["show", run], ["query", run, "order == 0"], ["report", run], ["merge", run, "-o", "x.db"]):
+    for arguments in (
+        ["show", run],
+        ["query", run, "order == 0"],
+        ["report", run],
+        ["run", spec, "--merge", run, "-o", "x.db"],
+    ):
         code, out, err = call(*arguments)
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert WORDS in err

@@ -53,7 +53,7 @@ def put(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 def estimate(path: Path) -> dict[str, Any]:
-    """What `testifai estimate` prints, as data and as lines."""
+    """What `testifai label estimate` prints, as data and as lines."""
     found = answer(collect([path]), 0.5)
     return {**json.loads(json.dumps(found.as_dict())), "lines": found.lines(path)}
 

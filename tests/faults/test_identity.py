@@ -335,7 +335,7 @@ def test_a_merge_says_what_its_parts_were_made_with(own, command, monkeypatch, t
     for part, version in ((1, "2.1.0"), (2, "2.2.0")):
         _versions(monkeypatch, numpy=version)
         assert command("run", spec, "--part", f"{part}/2", "--out", tmp_path / f"{part}.db")[0] == 0
-    code, _, err = command("merge", tmp_path / "1.db", tmp_path / "2.db", "-o", tmp_path / "all.db")
+    code, _, err = command("run", spec, "--merge", tmp_path / "1.db", tmp_path / "2.db", "-o", tmp_path / "all.db")
     assert code == 0
     assert "made with different versions: numpy 2.1.0 and 2.2.0" in err
     with Store.open(tmp_path / "all.db") as store:

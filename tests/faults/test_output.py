@@ -117,7 +117,7 @@ def test_commands_on_a_run_with_such_names(whole_run, tmp_path, call):
         ["show", tmp_path / "run.db"],
         ["show", tmp_path / "run.db", "--json"],
         ["report", tmp_path / "run.db", "-o", tmp_path / "r.html", "--md", tmp_path / "r.md"],
-        ["validity", tmp_path / "run.db"],
+        ["show", tmp_path / "run.db", "--validity"],
         ["errors", tmp_path / "run.db"],
         ["query", tmp_path / "run.db", f"nothing{CLEAR} > 1"],
         ["show", tmp_path / f"no{CLEAR}.db"],

@@ -65,7 +65,7 @@ def test_a_received_run_runs_no_code_whatever_lies_beside_it(stranger, call):
     assert code == 2
     assert err.count("\n") == 1
     assert "name it with --spec SPEC.toml" in err
-    code, _, err = call("validity", "spec.db", "-o", "sheet.png")
+    code, _, err = call("show", "spec.db", "--validity", "--examples", "sheet.png")
     assert code == 2
     code, _, err = call("errors", "spec.db", "--failures", "f.npz")
     assert code == 2

@@ -353,7 +353,7 @@ def test_damaged_selections_are_one_line(tmp_path):
             selection.read(bad)
 
 
-@pytest.mark.parametrize("command", [["perturbations"], ["spec"], ["plugins", "--json"]])
+@pytest.mark.parametrize("command", [["list", "perturbations"], ["list", "spec"], ["list", "plugins", "--json"]])
 def test_a_reader_who_wants_no_more_is_no_failure(command):
     process = subprocess.Popen(
         [sys.executable, "-m", "testifai", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -213,7 +213,7 @@ def test_rounds_follow_each_other(tmp_path):
         fill(rounds.round_path(out, number - 1))
         found = answer(rounds.collect([out]))
         assert found.more_rounds
-        assert "the same testifai select command" in found.lines(out)[-1]
+        assert "the same testifai label select command" in found.lines(out)[-1]
         written = rounds.write_next(rounds.collect([out]), data, out)
         assert (written.number, written.path.name, written.examples) == (number, f"to_label.{number}.csv", 10)
         assert written.sheet.name == f"to_label.{number}.html"

@@ -192,10 +192,10 @@ def test_files_that_are_no_selection(tmp_path):
         read(tmp_path / "none.npz")
     for name, content in (("a", b""), ("b", b"not a zip"), ("c", b"PK\x03\x04 cut short")):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(InputError, match="is not a file that testifai select made"):
+        with pytest.raises(InputError, match="is not a file that testifai label select made"):
             read(tmp_path / name)
     np.savez(tmp_path / "d.npz", facts=np.array({"a": 1}, dtype=object))  # a pickle inside is not opened
-    with pytest.raises(InputError, match="is not a file that testifai select made"):
+    with pytest.raises(InputError, match="is not a file that testifai label select made"):
         read(tmp_path / "d.npz")
     np.savez(tmp_path / "e.npz", facts=np.array('{"format": 99}'))
     with pytest.raises(InputError, match="another version"):

@@ -90,7 +90,9 @@ def test_the_names_listed_for_an_unknown_one_are_few():
         get("mnist_c.zom")
     assert "imagenet_c" not in str(caught.value)
     for name in ("fad", "nothing.like.it", "zq"):
-        with pytest.raises(InputError, match=r"known: .*fade, .*imagenet_c\.…, .*see testifai perturbations") as caught:
+        with pytest.raises(
+            InputError, match=r"known: .*fade, .*imagenet_c\.…, .*see testifai list perturbations"
+        ) as caught:
             get(name)
         assert ("did you mean 'fade'" in str(caught.value)) == (name == "fad")
     with pytest.raises(InputError, match=r"did you mean 'cifar_c\.fog' or 'imagenet_c\.fog' or 'mnist_c\.fog'\?"):

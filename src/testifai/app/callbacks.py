@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from testifai.app import panels, query_sliders, state, viewing
+from testifai.app.layout import Component
 from testifai.app.panels import guarded
 from testifai.app.state import Runs, number, read_address
 from testifai.errors import InputError
@@ -46,12 +48,12 @@ def _connect_query(app: Any, runs: Runs) -> None:
     def edit(
         search: str | None,
         text: str | None,
-        positions: list[Any],
-        limits: list[Any],
-        standard: Any,
-        recall: Any,
+        positions: list[list[int]],
+        limits: list[object],
+        standard: object,
+        recall: object,
         asked: str | None,
-    ) -> Any:
+    ) -> Component:
         """Whichever hand moved the query, the other follows."""
         cause = dash.ctx.triggered_id
         if cause in ("standard", "recall"):
@@ -61,7 +63,7 @@ def _connect_query(app: Any, runs: Runs) -> None:
         elif isinstance(cause, dict):
             wanted = moved(runs, asked, positions) if cause["type"] == "range" else limited(runs, asked, limits)
         elif cause == "query":
-            wanted = text
+            wanted = text or ""
         else:
             wanted = read_address(search, runs).query
         shown = dash.no_update if cause == "query" else wanted
@@ -82,7 +84,7 @@ def _connect_query(app: Any, runs: Runs) -> None:
         Input("run", "value"),
         Input("revision", "data"),
     )
-    def answer(asked: str | None, run: Any, _revision: Any) -> Any:
+    def answer(asked: str | None, run: object, _revision: object) -> Component:
         if not isinstance(asked, str):
             raise dash.exceptions.PreventUpdate
         # Figures wait for this: they would compete with it for the processor.
@@ -91,7 +93,7 @@ def _connect_query(app: Any, runs: Runs) -> None:
     @app.callback(  # type: ignore[untyped-decorator]
         Output("watched", "children"), Input("answered", "data"), Input("run", "value")
     )
-    def watch(asked: str | None, run: Any) -> Any:
+    def watch(asked: str | None, run: object) -> Component:
         """Nobody waits for this: it takes as long as the answer."""
         if not isinstance(asked, str):
             raise dash.exceptions.PreventUpdate
@@ -104,23 +106,23 @@ def _connect_query(app: Any, runs: Runs) -> None:
         Input("against", "value"),
         Input("view", "value"),
     )
-    def difference(asked: str | None, run: Any, against: Any, view: Any) -> Any:
+    def difference(asked: str | None, run: object, against: object, view: object) -> Component:
         if not isinstance(asked, str) or view != "compare":
             return None
         return guarded(lambda: _difference(runs, number(runs, run), number(runs, against), asked))
 
 
-def _answer(runs: Runs, run: int, asked: str) -> Any:
+def _answer(runs: Runs, run: int, asked: str) -> Component:
     tomogram = runs.tomogram(run)
     clean = f"{tomogram.settings.clean_quantity} {terminal.clean(tomogram)}"
     return panels.answer(runs.answer(run, asked), asked, runs.names[run], clean)
 
 
-def _watched(runs: Runs, run: int, asked: str) -> Any:
+def _watched(runs: Runs, run: int, asked: str) -> Component:
     return panels.watched(runs.bound(run, asked)) if runs.growing(run) else None
 
 
-def checked(runs: Runs, text: Any) -> dict[str, query_sliders.Range]:
+def checked(runs: Runs, text: object) -> dict[str, query_sliders.Range]:
     """The ranges a query asks for, once it is known to select something."""
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"query: nothing was typed; accepted: text such as {runs.space.names[0]} >= 1")
@@ -128,7 +130,7 @@ def checked(runs: Runs, text: Any) -> dict[str, query_sliders.Range]:
     return query_sliders.read(text, runs.space)[0]
 
 
-def moved(runs: Runs, asked: str | None, positions: list[Any]) -> str:
+def moved(runs: Runs, asked: str | None, positions: list[list[int]]) -> str:
     """The query after a slider was moved."""
     wanted = {}
     for axis, position in zip(runs.space.axes, positions, strict=True):
@@ -138,30 +140,31 @@ def moved(runs: Runs, asked: str | None, positions: list[Any]) -> str:
     return query_sliders.write(asked or "order >= 0", runs.space, wanted)
 
 
-def limited(runs: Runs, asked: str | None, limits: list[Any]) -> str:
+def limited(runs: Runs, asked: str | None, limits: list[object]) -> str:
     """The query after the limit on quality was moved; at the end of its track there is none."""
     quality = runs.tomograms[0].quality
-    if quality is None or len(limits) != 1 or type(limits[0]) not in (int, float):
+    given = limits[0] if len(limits) == 1 else None
+    if quality is None or not isinstance(given, int | float) or isinstance(given, bool):
         raise dash.exceptions.PreventUpdate
-    track = query_sliders.Track.of(quality)
-    limit = None if limits[0] == track.none else float(limits[0])
+    limit = None if given == query_sliders.Track.of(quality).none else float(given)
     return query_sliders.write_limit(asked or "order >= 0", runs.space, quality.sign, limit)
 
 
 def limit_mark(runs: Runs, query: str) -> float:
     """Where the slider of quality stands for a query."""
-    quality: Any = runs.tomograms[0].quality
+    quality = runs.tomograms[0].quality
+    assert quality is not None
     track = query_sliders.Track.of(quality)
     limit = query_sliders.read_limit(query, runs.space, quality.sign)
     return track.none if limit is None else min(max(limit, track.first), track.last)
 
 
-def changes(now: list[Any], new: list[Any]) -> list[Any]:
+def changes(now: Sequence[object], new: Sequence[object]) -> list[object]:
     """What is to be sent back: only what differs."""
     return [dash.no_update if one == other else other for one, other in zip(now, new, strict=True)]
 
 
-def _difference(runs: Runs, run: int, against: int, asked: str) -> Any:
+def _difference(runs: Runs, run: int, against: int, asked: str) -> Component:
     other = _answer(runs, against, asked)
     if run == against:
         return [other, panels.message("against: this is the same run; choose another")]
@@ -184,7 +187,9 @@ def _connect_saving(app: Any, runs: Runs) -> None:
         State("asked", "data"),
         prevent_initial_call=True,
     )
-    def save(_save: Any, _forget: Any, kept: Any, name: Any, at_least: Any, asked: str | None) -> Any:
+    def save(
+        _save: object, _forget: object, kept: object, name: object, at_least: object, asked: str | None
+    ) -> Component:
         if dash.ctx.triggered_id == "forget":
             return [], None
         try:
@@ -194,13 +199,13 @@ def _connect_saving(app: Any, runs: Runs) -> None:
             return dash.no_update, panels.message(str(error))
 
     @app.callback(Output("recall", "options"), Input("saved", "data"))  # type: ignore[untyped-decorator]
-    def listed(kept: Any) -> Any:
+    def listed(kept: object) -> Component:
         return [{"label": f"{one['name']}: {one['query']}", "value": one["query"]} for one in state.known(kept)]
 
     @app.callback(  # type: ignore[untyped-decorator]
         Output("download", "data"), Input("export", "n_clicks"), State("saved", "data"), prevent_initial_call=True
     )
-    def export(_clicks: Any, kept: Any) -> Any:
+    def export(_clicks: object, kept: object) -> Component:
         known = state.known(kept)
         if not known:
             raise dash.exceptions.PreventUpdate

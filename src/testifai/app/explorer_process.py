@@ -13,17 +13,20 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 from testifai.errors import InputError
 from testifai.support.progress import Step
 from testifai.support.types import Record
 
+if TYPE_CHECKING:
+    from testifai.app.state import Runs
+
 NICER = 10  # by how much the run goes before, where a system knows such a thing
 WAIT = 0.25  # seconds until it is looked for a first outcome again
 
 
-class Beside:
+class ExplorerProcess:
     """The page of one run file, for the process that makes the run; `say` tells the user where it is."""
 
     def __init__(self, path: Path, port: int, say: Callable[[str], None]) -> None:
@@ -90,11 +93,10 @@ def main() -> None:
     threading.Thread(target=_end_with_the_run, daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(NICER)
-    from testifai.app.server import build
-    from testifai.app.server import listen_for_pages as listen
+    from testifai.app.server import build, listen
 
     runs = _begun(path)
-    app = build(runs)
+    app = build(runs).server
     try:
         server = listen(app, "127.0.0.1", port)
     except InputError:
@@ -104,7 +106,7 @@ def main() -> None:
     server.serve_forever()
 
 
-def _begun(path: Path) -> Any:
+def _begun(path: Path) -> Runs:
     """The run, once there is an outcome of it."""
     from testifai.app.state import Runs
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from testifai.present.theme import DARK, LIGHT, NEUTRAL, SCALE
 from testifai.support.bits import pack
 from testifai.support.types import Floats, Record
 from testifai.tomogram import Tomogram, region_means
+from testifai.tomogram.lowest_tests import Mask
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -189,7 +190,7 @@ Drawn = list[tuple[str, Record]]  # a figure's name and what plotly.js draws
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FigureRequest:
     """What is to be drawn. Axes that are not shown stand at a severity where `at` has one, else for their mean."""
 
     run: int
@@ -205,7 +206,7 @@ class Wanted:
         return {name: severity for name, severity in self.at.items() if name not in self.axes}
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         """What the view looks like: equal for views that look alike."""
         if self.view in ("curves", "errors"):
             return self.view, self.run
@@ -215,7 +216,7 @@ class Wanted:
         return self.view, self.run, self.query, tuple(self.axes), against, tuple(self.others.items())
 
 
-def of_view(runs: Runs, wanted: Wanted, *, dark: bool) -> Drawn:
+def of_view(runs: Runs, wanted: FigureRequest, *, dark: bool) -> Drawn:
     """All figures of a view, each with a name of its own. The cubes of a region are a view by themselves."""
     found = runs.views.get(
         (runs.revision, *wanted.key),
@@ -224,7 +225,7 @@ def of_view(runs: Runs, wanted: Wanted, *, dark: bool) -> Drawn:
     return [(name, _dressed(figure, dark)) for name, figure in found]
 
 
-def plain(figure: Any) -> Record:
+def plain(figure: Figure) -> Record:
     """A figure as plain data, in which a clicked test's number can be found.
 
     Plotly packs numbers into text, and of packed `customdata` a click tells nothing.
@@ -242,7 +243,7 @@ def _dressed(figure: Record, dark: bool) -> Record:
     return {"data": figure["data"], "layout": {**layout, "template": None, "uirevision": "kept"}}
 
 
-def _chosen(runs: Runs, wanted: Wanted) -> Any:
+def _chosen(runs: Runs, wanted: FigureRequest) -> Mask | None:
     """The selected tests; None for all of them."""
     tomogram = runs.tomogram(wanted.run)
     if not tomogram.space.listed:
@@ -252,7 +253,7 @@ def _chosen(runs: Runs, wanted: Wanted) -> Any:
     return None if chosen.all() else chosen
 
 
-def _space(runs: Runs, wanted: Wanted) -> Record:
+def _space(runs: Runs, wanted: FigureRequest) -> Record:
     tomogram, axes = runs.tomogram(wanted.run), wanted.axes
     if len(axes) < 2:
         return {"curve": curves.severity_curves(tomogram, alone=True)}
@@ -263,7 +264,7 @@ def _space(runs: Runs, wanted: Wanted) -> Record:
     return {"heatmap": drawn}
 
 
-def _voxels(runs: Runs, wanted: Wanted) -> Record:
+def _voxels(runs: Runs, wanted: FigureRequest) -> Record:
     tomogram, axes = runs.tomogram(wanted.run), wanted.axes
     if len(axes) < 3 or np.prod([len(a.severities) for a in tomogram.space.axes if a.name in axes]) > MOST_CUBES:
         return {}
@@ -273,13 +274,13 @@ def _voxels(runs: Runs, wanted: Wanted) -> Record:
     return {"voxels": drawn}
 
 
-def _pairs(runs: Runs, wanted: Wanted) -> Record:
+def _pairs(runs: Runs, wanted: FigureRequest) -> Record:
     tomogram, chosen = runs.tomogram(wanted.run), _chosen(runs, wanted)
     pairs = itertools.islice(itertools.combinations(tomogram.space.names, 2), MOST_PAIRS)
     return {f"pair {number}": heatmaps.heatmap(tomogram, x, y, chosen=chosen) for number, (y, x) in enumerate(pairs)}
 
 
-def _curves(runs: Runs, wanted: Wanted) -> Record:
+def _curves(runs: Runs, wanted: FigureRequest) -> Record:
     tomogram = runs.tomogram(wanted.run)
     several = len(tomogram.space.names) > 1
     drawn: Record = {
@@ -294,7 +295,7 @@ def _curves(runs: Runs, wanted: Wanted) -> Record:
     return {**drawn, "quality": None if tomogram.quality is None else quality.quality_curves(tomogram)}
 
 
-def _tests(runs: Runs, wanted: Wanted) -> Record:
+def _tests(runs: Runs, wanted: FigureRequest) -> Record:
     run, tomogram = wanted.run, runs.tomogram(wanted.run)
     return {
         "worst": dots.worst_tests(tomogram, chosen=_chosen(runs, wanted)),
@@ -303,7 +304,7 @@ def _tests(runs: Runs, wanted: Wanted) -> Record:
     }
 
 
-def _errors(runs: Runs, wanted: Wanted) -> Record:
+def _errors(runs: Runs, wanted: FigureRequest) -> Record:
     from testifai.present.figures import locality as figures
 
     found = runs.errors(wanted.run)
@@ -313,7 +314,7 @@ def _errors(runs: Runs, wanted: Wanted) -> Record:
     return {"confusions": drawn, "local": figures.heatmap(found.local)}
 
 
-def _compare(runs: Runs, wanted: Wanted) -> Record:
+def _compare(runs: Runs, wanted: FigureRequest) -> Record:
     axes = wanted.axes
     if len(axes) < 2:
         return {}
@@ -327,7 +328,7 @@ def _compare(runs: Runs, wanted: Wanted) -> Record:
     return figures
 
 
-MAKERS: dict[str, Callable[[Runs, Wanted], Record]] = {
+MAKERS: dict[str, Callable[[Runs, FigureRequest], Record]] = {
     "space": _space,
     "voxels": _voxels,
     "pairs": _pairs,
@@ -338,7 +339,7 @@ MAKERS: dict[str, Callable[[Runs, Wanted], Record]] = {
 }
 
 
-def difference(runs: Runs, wanted: Wanted, chosen: Any = None) -> Figure:
+def difference(runs: Runs, wanted: FigureRequest, chosen: Mask | None = None) -> Figure:
     """B − A for each pair of severities of the first two axes: blue where B is more robust."""
     x, y = wanted.axes[:2]
     a, b = (

@@ -6,7 +6,7 @@ import string
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from testifai.app import server as security
 from testifai.errors import InputError
@@ -14,6 +14,9 @@ from testifai.operational.input_previews import KeptInputs
 from testifai.operational.label_file import WHERE, Classes, Filling
 from testifai.support.optional_imports import load
 from testifai.support.types import Record
+
+if TYPE_CHECKING:
+    from flask import Flask, Response
 
 KEYS = "1234567890" + string.ascii_lowercase
 
@@ -132,28 +135,30 @@ def keys_of(names: Sequence[str]) -> list[str]:
     return [key or next(free) for key in own]
 
 
-def build(labelling: Labelling, token: str) -> Any:
+def build(labelling: Labelling, token: str) -> Flask:
     """A Flask server. It writes, so that nobody is answered who does not have the token, not even on this machine."""
-    flask: Any = load("flask", extra="app")
+    load("flask", extra="app")
+    import flask
+
     pages = Path(__file__).parent / "label_page"
     server = flask.Flask("testifai", static_folder=str(pages), static_url_path="/page")
     security.protect(server, token)
 
-    def page() -> Any:
+    def page() -> Response:
         return flask.send_from_directory(pages, "label.html")
 
-    def answer() -> Any:
-        given = _posted(flask)
+    def answer() -> Record:
+        given = _posted()
         row, label = given.get("row"), given.get("label")
         if type(row) is not int or not isinstance(label, str):
             raise InputError("an answer is a row and a label")
         return labelling.answer(row, label.strip())
 
-    def undo() -> Any:
-        _posted(flask)
+    def undo() -> Record:
+        _posted()
         return labelling.undo()
 
-    def refused(error: InputError) -> Any:
+    def refused(error: InputError) -> tuple[Record, int]:
         return {"problem": " ".join(str(error).split())}, 409
 
     server.add_url_rule("/", view_func=page)
@@ -165,7 +170,9 @@ def build(labelling: Labelling, token: str) -> Any:
     return server
 
 
-def _posted(flask: Any) -> Record:
+def _posted() -> Record:
     """What was posted, as JSON: a page of another port would have to ask the browser for leave first, and gets none."""
+    import flask
+
     given = flask.request.get_json()
     return given if isinstance(given, dict) else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,13 @@ from testifai.support.optional_imports import load
 from testifai.support.types import Record
 from testifai.tomogram.regions import standard_queries
 
+if TYPE_CHECKING:
+    from testifai.quality.predict import Scores
+
 dcc: Any = load("dash.dcc", extra="app")
 html: Any = load("dash.html", extra="app")
+
+Component = Any  # of Dash, which has no types
 
 TITLES = {
     "space": "region",
@@ -33,7 +38,7 @@ EXPORTS = ("PNG", "SVG", "CSV")
 MEAN = -1  # an axis that is not shown stands for the mean over it
 
 
-def page(runs: Runs, sketch: str | None = None, session: str = "") -> Any:
+def page(runs: Runs, sketch: str | None = None, session: str = "") -> Component:
     """The whole page, still without anything in it: callbacks fill it from its address."""
     return html.Div(
         [
@@ -61,7 +66,7 @@ def page(runs: Runs, sketch: str | None = None, session: str = "") -> Any:
     )
 
 
-def _header(runs: Runs) -> Any:
+def _header(runs: Runs) -> Component:
     choices = [{"label": name, "value": number} for number, name in enumerate(runs.names)]
     several = len(runs.names) > 1
     return html.Header(
@@ -86,7 +91,7 @@ def _header(runs: Runs) -> Any:
     )
 
 
-def _controls(runs: Runs) -> Any:
+def _controls(runs: Runs) -> Component:
     space = runs.space
     words = [*space.names, *(f"{name} >= " for name in space.names), "order == ", "severity <= "]
     standard = [{"label": f"{name}: {query}", "value": query} for name, query in standard_queries(space).items()]
@@ -116,7 +121,7 @@ def _controls(runs: Runs) -> Any:
     )  # fmt: skip
 
 
-def _slider(axis: Axis) -> Any:
+def _slider(axis: Axis) -> Component:
     """Positions, not severities: those need not be evenly spaced."""
     last = len(axis.severities) - 1
     every = max(1, -(-len(axis.severities) // 12))
@@ -134,7 +139,7 @@ def _slider(axis: Axis) -> Any:
     )  # fmt: skip
 
 
-def _limit(quality: Any) -> list[Any]:
+def _limit(quality: Scores | None) -> list[Component]:
     """A slider for how plausible inputs must be, where that was measured."""
     if quality is None or np.isnan(quality.estimate).all():
         return []
@@ -156,7 +161,7 @@ def _limit(quality: Any) -> list[Any]:
     ]  # fmt: skip
 
 
-def _saving() -> Any:
+def _saving() -> Component:
     return html.Details(
         [
             html.Summary("saved queries and gates"),
@@ -181,7 +186,7 @@ def _saving() -> Any:
     )
 
 
-def _figures(runs: Runs, sketch: str | None) -> Any:
+def _figures(runs: Runs, sketch: str | None) -> Component:
     names = runs.space.names
     pickers = [
         dcc.Dropdown(list(names), name, id={"type": "axis", "place": place}, clearable=False, searchable=False)
@@ -216,7 +221,7 @@ def _figures(runs: Runs, sketch: str | None) -> Any:
     )
 
 
-def _sketch(drawn: str | None) -> list[Any]:
+def _sketch(drawn: str | None) -> list[Component]:
     """The picture that is already on the page, where the figures will be."""
     if drawn is None:
         return []
@@ -224,7 +229,7 @@ def _sketch(drawn: str | None) -> list[Any]:
     return [html.Img(src=source, alt="pass rates of the trials so far", className="sketch")]
 
 
-def _slice(axis: Axis) -> Any:
+def _slice(axis: Axis) -> Component:
     """Where an axis that is not among the three stands in the figures; the answer is not changed by it."""
     levels = [{"label": f"= {severity}", "value": severity} for severity in axis.severities]
     return html.Label(
@@ -241,7 +246,7 @@ def _slice(axis: Axis) -> Any:
     )  # fmt: skip
 
 
-def graph(name: str, figure: Record) -> Any:
+def graph(name: str, figure: Record) -> Component:
     """A figure in its place."""
     height = figure["layout"].get("height") or (560 if name == "voxels" else 430)
     drawn = dcc.Graph(
@@ -254,7 +259,7 @@ def graph(name: str, figure: Record) -> Any:
     return html.Div([drawn, _exports(name)], className=f"figure {'wide' if name in WIDE else ''}")
 
 
-def _exports(name: str) -> Any:
+def _exports(name: str) -> Component:
     """What a figure can be saved as; the browser does it from what it shows (assets/explorer.js)."""
     buttons = [
         html.Button(
@@ -268,5 +273,5 @@ def _exports(name: str) -> Any:
     return html.Div(buttons, className="exports")
 
 
-def _labelled(words: str, part: Any, *, shown: bool) -> Any:
+def _labelled(words: str, part: Component, *, shown: bool) -> Component:
     return html.Label([html.Span(words), part], className="labelled" if shown else "unseen")

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from testifai.app.state import FINISHED, GROWING, LOST, STILL, Runs, Standing, clock
+from testifai.app.state import FINISHED, GROWING, LOST, STILL, Runs, RunStatus, clock
 from testifai.errors import InputError
 from testifai.runs import keys
 from testifai.runs.reader import Loaded, Signature
@@ -83,7 +83,7 @@ class Follower:
             self._read(file, path)
         elif shown.kind == LOST:
             return  # until it changes
-        self.runs.standing[file] = replace(Standing.of(path, self._last[file]), at=at)
+        self.runs.standing[file] = replace(RunStatus.of(path, self._last[file]), at=at)
 
     def _read(self, file: int, path: Path) -> None:
         last = self._last[file]

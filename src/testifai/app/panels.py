@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from testifai.app.layout import Component
 from testifai.app.state import Runs
 from testifai.errors import InputError
 from testifai.oracles import predicted
@@ -16,9 +19,10 @@ from testifai.present.examples import Case, Example, Thumb, cases, class_name, e
 from testifai.present.terminal import interval, rate, second_opinion, signed
 from testifai.support.batches import are_texts
 from testifai.support.optional_imports import load
-from testifai.tomogram import Answer
+from testifai.tomogram import Answer, Tomogram
 
 if TYPE_CHECKING:
+    from testifai.engine.subject import Subject
     from testifai.locality.summary import Explanation
     from testifai.tomogram.comparison import RegionDifference
 
@@ -30,7 +34,7 @@ FAILING = 6  # of them, at most, that fail, so that some pass
 MOST_CONFUSED = 64  # inputs over which the confusion of a test is counted
 
 
-def answer(found: Answer, query: str, name: str, clean: str | None = None) -> Any:
+def answer(found: Answer, query: str, name: str, clean: str | None = None) -> Component:
     """A query's answer, the number first, and the clean accuracy that its drop is from, in words."""
     parts = [
         html.Div(name, className="run-name"),
@@ -59,7 +63,7 @@ def _bounds(found: Answer) -> str:
     return f" {words}" if words in ("exact", "no interval") else f" 95 %: {words}"
 
 
-def watched(found: Answer) -> Any:
+def watched(found: Answer) -> Component:
     """The bounds of an answer for whoever looks again and again; nothing where it has none, or is exact."""
     if math.isnan(found.low) or found.low == found.high:
         return None
@@ -70,7 +74,7 @@ def watched(found: Answer) -> Any:
     )
 
 
-def guarded(make: Any) -> Any:
+def guarded(make: Callable[[], Component]) -> Component:
     """A part of the page, or the one line that says what is wrong."""
     try:
         return make()
@@ -78,12 +82,12 @@ def guarded(make: Any) -> Any:
         return message(str(error))
 
 
-def message(text: str) -> Any:
+def message(text: str) -> Component:
     """One line about what is wrong."""
     return html.Div(text, className="warn", role="status")
 
 
-def difference(region: RegionDifference, names: tuple[str, str], notes: tuple[str, ...]) -> Any:
+def difference(region: RegionDifference, names: tuple[str, str], notes: tuple[str, ...]) -> Component:
     """How B differs from A over a query, and whether that is more than noise."""
     if not region.compared:
         return message(f"none of these {region.tests:,} tests was measured in both runs, so they cannot be compared")
@@ -110,7 +114,7 @@ def difference(region: RegionDifference, names: tuple[str, str], notes: tuple[st
     )
 
 
-def test(runs: Runs, run: int, number: int) -> Any:
+def test(runs: Runs, run: int, number: int) -> Component:
     """Real inputs under one configuration, originals beside them, with what the model makes of them."""
     tomogram = runs.tomogram(run)
     found = tomogram.estimator.table(np.array([number]))
@@ -137,7 +141,7 @@ def test(runs: Runs, run: int, number: int) -> Any:
     return html.Section([*head, *body], id="test-shown", **{"data-test": str(number)})
 
 
-def _places(tomogram: Any, number: int) -> Any:
+def _places(tomogram: Tomogram, number: int) -> NDArray[np.intp]:
     """Some that fail, then some that pass, then whichever come first."""
     failing = failing_places(tomogram, number, FAILING)
     places = np.arange(tomogram.outcomes.inputs)
@@ -146,7 +150,7 @@ def _places(tomogram: Any, number: int) -> Any:
     return np.array(list(listed)[:SHOWN], np.intp)
 
 
-def _texts(subject: Any, tomogram: Any, number: int, places: Any) -> list[Any]:
+def _texts(subject: Subject, tomogram: Tomogram, number: int, places: NDArray[np.intp]) -> list[Component]:
     """Texts, or pairs of them, with their edits marked."""
     shown = []
     for case in cases(subject, tomogram, number, places):
@@ -155,17 +159,17 @@ def _texts(subject: Any, tomogram: Any, number: int, places: Any) -> list[Any]:
     return shown
 
 
-def _marked(original: str, changed: str) -> Any:
+def _marked(original: str, changed: str) -> Component:
     tags = {edits.SAME: html.Span, edits.TAKEN: html.Del, edits.PUT: html.Ins}
     return html.Blockquote([tags[kind](words) for kind, words in edits.edits(original, changed)])
 
 
-def _example(one: Example) -> Any:
+def _example(one: Example) -> Component:
     pair = html.Div([_thumb(one.original, "original"), _thumb(one.changed, "perturbed")], className="pair")
     return _framed([pair], one)
 
 
-def _framed(parts: list[Any], case: Case) -> Any:
+def _framed(parts: list[Component], case: Case) -> Component:
     """An input, and below it which it is, what it is taken for and whether it passes."""
     mark = {True: "passes", False: "fails", None: "not tried"}[case.passed]
     truth = f"true {case.label} " if case.label is not None else ""
@@ -176,13 +180,13 @@ def _framed(parts: list[Any], case: Case) -> Any:
     return html.Figure([*parts, caption], className=f"example {mark.replace(' ', '-')}{kind}")
 
 
-def _thumb(thumb: Thumb, what: str) -> Any:
+def _thumb(thumb: Thumb, what: str) -> Component:
     if thumb.picture is None:
         return html.Blockquote(thumb.text, title=what)
     return html.Img(src=thumb.picture, alt=what, title=what)
 
 
-def trends(found: Explanation) -> Any:
+def trends(found: Explanation) -> Component:
     """Why the model fails, in words, what would give most first."""
     from testifai.locality import summary
 
@@ -204,7 +208,7 @@ def trends(found: Explanation) -> Any:
     )  # fmt: skip
 
 
-def _confusion(subject: Any, number: int) -> Any:
+def _confusion(subject: Subject, number: int) -> Component:
     """Which classes are taken for which, counted over the first inputs of the visiting order."""
     if not subject.oracle.decides_classes or subject.labels is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from testifai.app.state import EVERYTHING
 from testifai.space import Axis, Space
 from testifai.space import query as queries
 from testifai.space.query import And, ColumnName, Condition, Constant, Inequality
+
+if TYPE_CHECKING:
+    from testifai.quality.predict import Scores
 
 Range = tuple[int, int]  # positions of the first and the last severity
 STEPS = 100  # of the slider of quality
@@ -28,7 +31,7 @@ class Track:
     none: float  # the end at which every test is inside
 
     @classmethod
-    def of(cls, quality: Any) -> Track:
+    def of(cls, quality: Scores) -> Track:
         """For the scores of a run.
 
         >>> from types import SimpleNamespace

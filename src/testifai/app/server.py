@@ -9,7 +9,7 @@ import logging
 import secrets
 import socket
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from testifai.app import callbacks, figures, layout, scripts
@@ -18,13 +18,17 @@ from testifai.app.state import Runs
 from testifai.errors import InputError
 from testifai.support.optional_imports import load
 
+if TYPE_CHECKING:
+    from flask import Flask, Response
+    from werkzeug.serving import BaseWSGIServer
 
-def listen(server: Any, host: str, port: int) -> Any:
+
+def listen(server: Flask, host: str, port: int) -> BaseWSGIServer:
     """A Flask server that has its port, ready for `serve_forever`; port 0 takes any that is free."""
     from werkzeug.serving import WSGIRequestHandler, make_server
 
     class Quiet(WSGIRequestHandler):
-        def log_request(self, *_: Any) -> None:
+        def log_request(self, *_: object) -> None:
             """Requests are not listed: an address may hold the token."""
 
     try:
@@ -83,7 +87,7 @@ def cookie_of(token: str) -> str:
     return COOKIE + hashlib.sha256(token.encode()).hexdigest()[:8]
 
 
-def protect(server: Any, token: str | None) -> None:
+def protect(server: Flask, token: str | None) -> None:
     """Guard a Flask server. Without a token it answers to this machine's own names only."""
     import flask
     from werkzeug.exceptions import HTTPException
@@ -91,8 +95,8 @@ def protect(server: Any, token: str | None) -> None:
     cookie = cookie_of(token or "")
     server.config["MAX_CONTENT_LENGTH"] = LARGEST_REQUEST
 
-    @server.before_request  # type: ignore[untyped-decorator]
-    def check() -> Any:
+    @server.before_request
+    def check() -> Response | None:
         if token is None:
             # Another site could let its own name point here (DNS rebinding); a page of it must get nothing.
             name = flask.request.host.rpartition(":")[0] or flask.request.host
@@ -104,8 +108,8 @@ def protect(server: Any, token: str | None) -> None:
             return None
         return flask.Response(NO_TOKEN, 401)
 
-    @server.after_request  # type: ignore[untyped-decorator]
-    def dress(response: Any) -> Any:
+    @server.after_request
+    def dress(response: Response) -> Response:
         response.headers["Content-Security-Policy"] = POLICY
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Referrer-Policy"] = "no-referrer"
@@ -113,8 +117,8 @@ def protect(server: Any, token: str | None) -> None:
             response.set_cookie(cookie, token, httponly=True, samesite="Strict")
         return response
 
-    @server.errorhandler(Exception)  # type: ignore[untyped-decorator]
-    def failed(error: Exception) -> Any:
+    @server.errorhandler(Exception)
+    def failed(error: Exception) -> Response | HTTPException:
         """One line, there and here: what a page never asks for can bring Dash to a traceback."""
         if isinstance(error, HTTPException):
             return error
@@ -122,7 +126,7 @@ def protect(server: Any, token: str | None) -> None:
         log.debug("the request", exc_info=error)
         return _refused(400, "this request could not be answered")
 
-    def _refused(status: int, why: str) -> Any:
+    def _refused(status: int, why: str) -> Response:
         return flask.Response(f"{why}\n", status, mimetype="text/plain")
 
 
@@ -151,8 +155,3 @@ def build(runs: Runs, token: str | None = None) -> Any:
     app.layout = layout.page(runs, drawn, session)
     callbacks.connect(app, runs)
     return app
-
-
-def listen_for_pages(app: Any, host: str, port: int) -> Any:
-    """A server that has its port, ready for `serve_forever`; port 0 takes any that is free."""
-    return listen(app.server, host, port)

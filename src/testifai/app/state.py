@@ -10,10 +10,10 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 from urllib.parse import parse_qs
 
 from testifai.errors import InputError
@@ -40,7 +40,7 @@ def clock() -> str:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunStatus:
     """How a run file stands, and of when that is known."""
 
     kind: str  # growing, finished, still or lost
@@ -59,7 +59,7 @@ class Standing:
     def words(self) -> str:
         """For people.
 
-        >>> Standing("growing", 12345, at="10:32:05").words
+        >>> RunStatus("growing", 12345, at="10:32:05").words
         '12,345 inferences so far, as of 10:32:05 · following'
         """
         if self.kind == FINISHED:
@@ -71,7 +71,7 @@ class Standing:
 MOST_SAVED = 100
 
 
-def add(saved: Any, name: Any, query: str, at_least: Any) -> list[Record]:
+def add(saved: object, name: object, query: str, at_least: object) -> list[Record]:
     """The saved queries with one more; the same name takes the older one's place.
 
     >>> add([], "mild fog", "fog <= 2", 0.9)
@@ -87,7 +87,7 @@ def add(saved: Any, name: Any, query: str, at_least: Any) -> list[Record]:
     return [*kept, {"name": words, "query": query, "at_least": wanted}]
 
 
-def known(saved: Any) -> list[Record]:
+def known(saved: object) -> list[Record]:
     """Those of a browser's entries that are what they should be: anyone could have written them."""
     return [
         {"name": one["name"], "query": one["query"], "at_least": float(one["at_least"])}
@@ -128,19 +128,22 @@ MOST_ASKED = 2  # of the last questions are answered anew when a run has grown, 
 MOST_VIEWS = 8  # the figures of a view can take some megabytes
 
 
+Made = TypeVar("Made")
+
+
 class Memory:
     """Results that were asked for before; the oldest go first."""
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.kept: dict[Any, Any] = {}
+        self.kept: dict[Hashable, object] = {}
         self.lock = threading.Lock()
 
-    def get(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What is remembered under a key, or is now made."""
+    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what is remembered under a key, or make it."""
         with self.lock:
             if key in self.kept:
-                return self.kept[key]
+                return cast(Made, self.kept[key])
         made = make()  # outside the lock: a slow answer must not hold up a quick one
         with self.lock:
             while len(self.kept) >= self.most:
@@ -148,10 +151,10 @@ class Memory:
             self.kept[key] = made
         return made
 
-    def begin_anew(self, known: dict[Any, Any]) -> None:
+    def begin_anew(self, known: Mapping[Hashable, object]) -> None:
         """Forget everything but what is given."""
         with self.lock:
-            self.kept = known
+            self.kept = dict(known)
 
 
 class Runs:
@@ -173,7 +176,7 @@ class Runs:
         )
         self.tomograms: tuple[Tomogram, ...] = tuple(opened[file].scored(score) for file, score in listed)
         self.revision = 0  # how often more of a run was taken up
-        self.standing = [Standing.of(path, run) for path, run in zip(self.files, opened, strict=True)]
+        self.standing = [RunStatus.of(path, run) for path, run in zip(self.files, opened, strict=True)]
         self.answers = Memory(MOST_ANSWERS)
         self.views = Memory(MOST_VIEWS)
         self._asked: deque[tuple[int, str]] = deque(maxlen=MOST_ASKED)
@@ -211,7 +214,9 @@ class Runs:
         for tomogram in new:
             _ = tomogram.estimator.sample
         asked = [(one, query) for one, query in list(self._asked) if self.file_of[one] == file]
-        known = {("answer", self.revision + 1, one, query): new[one].query(query) for one, query in asked}
+        known: dict[Hashable, object] = {
+            ("answer", self.revision + 1, one, query): new[one].query(query) for one, query in asked
+        }
         self.answers.begin_anew(known)
         self.views.begin_anew({})
         # What is remembered belongs to a revision. It is changed last, and whoever asks reads it first.
@@ -237,36 +242,33 @@ class Runs:
     def answer(self, run: int, query: str) -> Answer:
         """A query's answer."""
         key = ("answer", self.revision, run, query)
-        found: Answer = self.answers.get(key, lambda: self.tomogram(run).query(query))
+        found = self.answers.get(key, lambda: self.tomogram(run).query(query))
         self._asked.append((run, query))
         return found
 
     def bound(self, run: int, query: str) -> Answer:
         """A query's answer with bounds that hold however often one looks."""
         key = ("bound", self.revision, run, query)
-        found: Answer = self.answers.get(key, lambda: self.tomogram(run).query_engine.bound(query))
-        return found
+        return self.answers.get(key, lambda: self.tomogram(run).query_engine.bound(query))
 
     def comparison(self, run: int, against: int, query: str) -> Comparison:
         """How the second of two runs differs from the first."""
         from testifai.tomogram.comparison import compare
 
-        found: Comparison = self.answers.get(
+        return self.answers.get(
             ("compare", self.revision, run, against, query),
             lambda: compare(self.tomogram(run), self.tomogram(against), [query]),
         )
-        return found
 
     def errors(self, run: int) -> Explanation:
         """Why the model fails, where the run kept what was predicted."""
         from testifai.locality.explain import explain
         from testifai.locality.measure import from_run
 
-        found: Explanation = self.answers.get(
+        return self.answers.get(
             ("errors", self.revision, run),
             lambda: explain(from_run(self.tomograms[run]), arity=1, properties=self.space),
         )
-        return found
 
     def session(self, run: int) -> Session:
         """A run's model and data, loaded when first asked for; what is wrong with them is told each time."""
@@ -317,14 +319,14 @@ def read_address(search: str | None, runs: Runs) -> View:
     )
 
 
-def number(runs: Runs, run: Any) -> int:
+def number(runs: Runs, run: object) -> int:
     """A run by its number: nothing else that a request might hold leads to a file."""
     if type(run) is not int or not 0 <= run < len(runs.names):
         raise InputError(f"run: {str(run)[:40]!r} is not one of those given on the command line")
-    return int(run)
+    return run
 
 
-def fixed(space: Space, wanted: Any) -> dict[str, int]:
+def fixed(space: Space, wanted: object) -> dict[str, int]:
     """Those of an axis's wanted severities that it has."""
     levels = {axis.name: axis.severities for axis in space.axes}
     return {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from testifai.app import figures, panels, scripts
-from testifai.app.figures import Wanted
-from testifai.app.layout import MEAN, graph
+from testifai.app.figures import FigureRequest
+from testifai.app.layout import MEAN, Component, graph
 from testifai.app.panels import guarded
 from testifai.app.state import Runs, fixed, number, read_address
 from testifai.errors import InputError
@@ -40,7 +40,7 @@ def _connect_choice(app: Any, runs: Runs) -> None:
         Input({"type": "figure", "name": ALL}, "clickData"),
         Input({"type": "axis", "place": ALL}, "value"),
     )
-    def choose(search: str | None, clicks: list[Any], picked: list[str]) -> Any:
+    def choose(search: str | None, clicks: list[object], picked: list[str]) -> Component:
         """From the address when the page is opened; later a click on a cell, or another axis."""
         nothing = dash.no_update
         kept = [nothing] * slices
@@ -69,8 +69,15 @@ def _connect_figures(app: Any, runs: Runs) -> None:
         State("drawn", "data"),
     )
     def draw(
-        asked: Any, run: Any, against: Any, view: Any, picked: list[Any], slices: list[Any], dark: list[str], drawn: Any
-    ) -> Any:
+        asked: object,
+        run: object,
+        against: object,
+        view: object,
+        picked: list[object],
+        slices: list[object],
+        dark: list[str],
+        drawn: object,
+    ) -> Component:
         if asked is None or view not in runs.available:
             raise dash.exceptions.PreventUpdate
         data = {
@@ -90,7 +97,7 @@ def _connect_figures(app: Any, runs: Runs) -> None:
     app.clientside_callback(scripts.WAIT_FOR_FLAT, Output("seen", "data"), Input("drawn", "data"))
 
     @app.callback(Output("solid", "children"), Input("seen", "data"))  # type: ignore[untyped-decorator]
-    def draw_cubes(data: Any) -> Any:
+    def draw_cubes(data: object) -> Component:
         if not isinstance(data, dict) or data.get("view") != "space":
             return None
         return guarded(lambda: _drawn(runs, {**data, "view": "voxels"}))
@@ -98,25 +105,25 @@ def _connect_figures(app: Any, runs: Runs) -> None:
     @app.callback(  # type: ignore[untyped-decorator]
         Output("examples", "children"), Input("test", "data"), Input("run", "value")
     )
-    def show(test: Any, run: Any) -> Any:
+    def show(test: object, run: object) -> Component:
         if not is_test(test, runs):
             raise dash.exceptions.PreventUpdate
         return guarded(lambda: panels.test(runs, number(runs, run), test))
 
 
-def _drawn(runs: Runs, data: Record) -> list[Any]:
+def _drawn(runs: Runs, data: Record) -> list[object]:
     """The figures that a page asks for, which may be any page."""
     wanted = wish(runs, data)
     drawn = [graph(name, figure) for name, figure in figures.of_view(runs, wanted, dark=data.get("dark") is True)]
     return [*drawn, panels.trends(runs.errors(wanted.run))] if wanted.view == "errors" else drawn
 
 
-def wish(runs: Runs, data: Record) -> Wanted:
+def wish(runs: Runs, data: Record) -> FigureRequest:
     """What is to be drawn; whatever does not fit these runs is refused, or left at its default."""
     names = runs.space.names
     given = data.get("axes")
     axes = [name for name in (given if isinstance(given, list) else []) if name in names]
-    return Wanted(
+    return FigureRequest(
         run=number(runs, data.get("run")),
         view=str(data.get("view")),
         query=str(data.get("query")),
@@ -126,7 +133,7 @@ def wish(runs: Runs, data: Record) -> Wanted:
     )
 
 
-def looks(runs: Runs, data: Record) -> Any:
+def looks(runs: Runs, data: Record) -> object:
     """What a wish looks like, equal for wishes that look alike; what cannot be drawn looks like nothing else."""
     try:
         return wish(runs, data).key, data.get("dark"), data.get("revision")
@@ -181,12 +188,12 @@ def clicked(click: Any, runs: Runs) -> int | None:
     return test if is_test(test, runs) else None
 
 
-def is_test(test: Any, runs: Runs) -> bool:
+def is_test(test: object, runs: Runs) -> TypeGuard[int]:
     """Whether this is the number of a test: a browser may send anything."""
     return type(test) is int and 0 <= test < runs.space.size
 
 
-def apart(picked: list[str], place: int, names: tuple[str, ...]) -> list[Any]:
+def apart(picked: list[str], place: int, names: tuple[str, ...]) -> list[object]:
     """No axis twice: what the last choice displaced takes an axis that is free.
 
     >>> apart(["fog", "fog", "night"], 0, ("fog", "rain", "night"))

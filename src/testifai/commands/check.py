@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from testifai.commands.common import Json, SpecFile, duration, print_json, say, say_code
+from testifai.commands.common import Json, SpecFile, duration, print_json, read_spec, say
 
 
 def check(spec: SpecFile, as_json: Json = False) -> None:
-    """The dry run: tests, inferences, time from a timed part of the run, file size."""
+    """Estimate the cost of a run without storing anything."""
     from testifai.gates.verdicts import check_gates
     from testifai.session import assembly
     from testifai.session.dry_run import estimate
-    from testifai.spec.parsing import read
 
-    read_spec = read(spec)
-    say_code(read_spec)
-    session = assembly.session(read_spec, spec.resolve().parent)
-    check_gates(read_spec.gate, session.tomogram())
+    loaded = read_spec(spec)
+    session = assembly.session(loaded, spec.resolve().parent)
+    check_gates(loaded.gate, session.tomogram())
     found = estimate(session)
     if (line := found.differs()) is not None:
         say(f"note: {line}", err=True)

@@ -1,16 +1,19 @@
-"""What commands share: their usual arguments, JSON output, and how a stopped run is told."""
+"""Arguments, options and output that several commands share."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
 import typer
+from typer.core import TyperGroup
 
 from testifai.commands import completion
+from testifai.errors import InputError, suggest
 from testifai.support.formatting import printable, printable_json
 
 if TYPE_CHECKING:
@@ -18,62 +21,127 @@ if TYPE_CHECKING:
 
     from testifai.spec.parsing import Spec
 
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RunFile = Annotated[
-    Path, typer.Argument(help="A run file made by testifai run.", metavar="RUN.db", autocompletion=completion.runs)
+    Path, typer.Argument(help="Run file written by testifai run.", metavar="RUN.db", autocompletion=completion.runs)
 ]
-Score = Annotated[str | None, typer.Option(help="The mean of this score, such as f1, and not the pass rate.")]
+Score = Annotated[str | None, typer.Option(help="Score to average, such as f1 [default: pass rate].")]
+InputsOption = Annotated[str | None, typer.Option(help="Inputs to include, such as: label in {3, 5} [default: all].")]
 SpecFile = Annotated[
     Path,
-    typer.Argument(help="A spec file; testifai init writes one.", metavar="SPEC.toml", autocompletion=completion.specs),
+    typer.Argument(help="Spec file; testifai init writes one.", metavar="SPEC.toml", autocompletion=completion.specs),
 ]
 SpecOption = Annotated[
     Path | None,
     typer.Option(
         "--spec",
-        help="The spec, if it was moved since or the run is not yours.",
+        help="Spec to use instead of the one stored in the run.",
         autocompletion=completion.specs,
     ),
 ]
 ArityOption = Annotated[
-    int | None, typer.Option("--arity", min=1, help="Parts of a system built on the model, such as an adder of 2.")
+    int | None,
+    typer.Option("--arity", min=1, help="Inputs of a system built on the model, such as an adder: 2."),
 ]
 CombineOption = Annotated[
     str | None,
-    typer.Option("--combine", help="What a system makes of its parts' labels: MODULE:FUNCTION of yours; default: sum."),
-]
-PerturbationOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--perturbation",
-        "-p",
-        help="An axis of the spec or a name; default: all axes with a level.",
-        autocompletion=completion.perturbations,
-    ),
+    typer.Option("--combine", help="MODULE:FUNCTION that combines the labels of such a system [default: sum]."),
 ]
 WorkersOption = Annotated[
     str | None,
-    typer.Option("--workers", help="How many, or 'ray' and the like; instead of the spec's own.", metavar="WORKERS"),
+    typer.Option("--workers", help="Number of workers, or 'ray' [default: from spec].", metavar="WORKERS"),
 ]
+HostOption = Annotated[str, typer.Option("--host", help="Address to serve on; all but loopback need a token.")]
+PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free port.")]
+OpenOption = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
 
 
 class Stopped(Exception):  # noqa: N818
-    """A run ended by Ctrl-C, and where it stands."""
+    """A run ended by Ctrl-C; the message says what was kept."""
+
+
+# -- the command line itself
+
+
+def _be_verbose(value: bool) -> None:
+    if value:
+        logging.getLogger().setLevel(logging.DEBUG)
+
+
+def _verbose(
+    verbose: Annotated[
+        bool,
+        typer.Option("-v", "--verbose", help="Log details to stderr.", callback=_be_verbose, expose_value=False),
+    ] = False,
+) -> None: ...
+
+
+def accept_verbose(command: Any, *, hidden: bool = True) -> None:
+    """Add -v to a command and to its sub-commands, except where the name is taken."""
+    if not {"-v", "--verbose"}.intersection(name for one in command.params for name in one.opts):
+        holder = typer.Typer()
+        holder.command()(_verbose)
+        option: Any = typer.main.get_command(holder).params[0]  # as this version of typer builds it
+        option.hidden = hidden
+        command.params.append(option)
+    for inner in getattr(command, "commands", {}).values():
+        accept_verbose(inner)
+
+
+class CommandGroup(TyperGroup):
+    """Commands that are suggested by name if a name is unknown."""
+
+    moved: ClassVar[Mapping[str, str]] = {}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, known = args[0], self.list_commands(ctx)
+        if not ctx.resilient_parsing and name not in known and not name.startswith("-"):
+            meant = f"did you mean {self.moved[name]!r}?" if name in self.moved else suggest(name, known)
+            raise InputError(f"no command {name!r}; {meant}")
+        return super().resolve_command(ctx, args)
+
+
+def show_help(context: typer.Context) -> None:
+    """Print the help of a group of commands if none of them is named."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def given(value: object) -> bool:
+    """Return True if an option that is None, False or empty by default was set."""
+    return value is not None and value is not False and value != []
+
+
+def needs(mode: str, active: object, options: Mapping[str, object]) -> None:
+    """Raise InputError if an option of a mode is given without it."""
+    for option, value in options.items():
+        if given(value) and not given(active):
+            raise InputError(f"{option} needs {mode}")
+
+
+def exclude(mode: str, active: object, options: Mapping[str, object]) -> None:
+    """Raise InputError if an option is given with a mode that would ignore it."""
+    for option, value in options.items():
+        if given(value) and given(active):
+            raise InputError(f"{option} cannot be combined with {mode}")
+
+
+# -- output
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Lines for people, on standard output or standard error; nothing in them is a terminal's command."""
+    """Print lines for people on standard output or standard error, without control characters."""
     typer.echo(printable(text, lines=True), err=err)
 
 
-def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
+def print_json(value: object) -> None:
+    """Print one JSON document on standard output."""
     typer.echo(printable_json(json.dumps(value, ensure_ascii=False, indent=1)))
 
 
 @contextmanager
 def composed() -> Iterator[Console]:
-    """A console whose text is printed once all of it is there; until then a line says what is being done."""
+    """Yield a console whose text is printed once it is complete; until then a line says what is being done."""
     from testifai.present import terminal
     from testifai.support.progress import status
 
@@ -83,33 +151,92 @@ def composed() -> Iterator[Console]:
     print(text.get(), end="")  # click would write UTF-8 to a stream that takes ASCII alone
 
 
-def say_code(spec: Any) -> None:
-    """Tell the user when a spec imports code of their own."""
-    entries = spec.runs_code()
-    if entries:
+def duration(seconds: float) -> str:
+    """Format seconds in the unit a person would use."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+# -- specs and user code
+
+
+def read_spec(path: Path) -> Spec:
+    """Read a spec and note the user code that it imports."""
+    from testifai.spec.parsing import read
+
+    spec = read(path)
+    if entries := spec.runs_code():
         say(f"note: runs your own code, named by {', '.join(entries)}", err=True)
-
-
-def own_function(name: str, option: str) -> Any:
-    """A function of the user's own, named MODULE:FUNCTION by an option."""
-    from testifai.support.user_code import import_object
-
-    say(f"note: runs your own code, named by {option}", err=True)
-    return import_object(name, folder=Path.cwd(), field=option)
+    return spec
 
 
 def with_workers(spec: Spec, workers: str | None) -> Spec:
-    """The spec with other workers; the run file keeps the spec as it is written."""
+    """Return the spec with other workers; the run file keeps the spec as it is written."""
     if workers is None:
         return spec
     from testifai.spec.options import ScanOptions
 
-    told = {**dict(spec.scan), "workers": int(workers) if workers.isdecimal() else workers}
-    return spec.model_copy(update={"scan": ScanOptions.of(told)})
+    scan = {**dict(spec.scan), "workers": int(workers) if workers.isdecimal() else workers}
+    return spec.model_copy(update={"scan": ScanOptions.of(scan)})
 
 
-def duration(seconds: float) -> str:
-    """In the unit a person would use."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+def user_function(name: str | None, option: str) -> Callable[..., Any] | None:
+    """Import a user-defined function given as MODULE:FUNCTION."""
+    if name is None:
+        return None
+    from testifai.support.user_code import import_object
+
+    say(f"note: runs your own code, named by {option}", err=True)
+    function: Callable[..., Any] = import_object(name, folder=Path.cwd(), field=option)
+    return function
+
+
+def check_file(option: str, path: Path | None, *endings: str) -> None:
+    """Raise InputError if a file cannot be written under this name."""
+    if path is None:
+        return
+    if endings and path.suffix.lower() not in endings:
+        raise InputError(f"{option}: {path.name!r} must end in {' or '.join(endings)}")
+    if not path.parent.is_dir():
+        raise InputError(f"{option}: the folder {path.parent} does not exist")
+
+
+# -- pages in the browser
+
+
+class Server(Protocol):
+    """A web server that listens already."""
+
+    port: int
+
+    def serve_forever(self) -> None:
+        """Answer requests until interrupted."""
+
+    def server_close(self) -> None:
+        """Stop listening."""
+
+
+def address_of(host: str, port: int, token: str | None) -> str:
+    """Return the URL of a page.
+
+    >>> address_of("::1", 8050, None), address_of("0.0.0.0", 8050, "secret")
+    ('http://[::1]:8050/', 'http://0.0.0.0:8050/?token=secret')
+    """
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}/" + ("" if token is None else f"?token={token}")
+
+
+def serve(server: Server, what: str, address: str, *, note: str | None = None, browser: bool = False) -> None:
+    """Print where the page is, with a note if others can reach it, and serve it until Ctrl-C."""
+    say(f"{what} at {address} (Ctrl-C ends it)")
+    if note is not None:
+        say(f"note: {note}", err=True)
+    if browser:
+        typer.launch(address)
+    try:
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
+    finally:
+        server.server_close()
+    say("Stopped.")

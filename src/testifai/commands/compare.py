@@ -1,4 +1,4 @@
-"""`testifai compare`: two models in the same space."""
+"""`testifai compare`: two models on the same tests."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ from typing import Annotated
 import typer
 
 from testifai.commands import completion
-from testifai.commands.common import Json, Score, print_json, say
+from testifai.commands.common import InputsOption, Json, Score, print_json, say
 
 
 def compare(
-    run_a: Annotated[
-        Path, typer.Argument(help="The run to compare with.", metavar="A.db", autocompletion=completion.runs)
-    ],
+    run_a: Annotated[Path, typer.Argument(help="Run to compare with.", metavar="A.db", autocompletion=completion.runs)],
     run_b: Annotated[
         Path,
-        typer.Argument(
-            help="A run of another model in the same space.", metavar="B.db", autocompletion=completion.runs
-        ),
+        typer.Argument(help="Run of another model in the same space.", metavar="B.db", autocompletion=completion.runs),
     ],
     queries: Annotated[
-        list[str] | None, typer.Option("--query", "-q", help="Also over these tests; may be given several times.")
+        list[str] | None, typer.Option("--query", "-q", help="Tests to compare separately. Repeatable.")
     ] = None,
-    inputs: Annotated[str | None, typer.Option(help="Only some inputs, such as: label in {3, 5}")] = None,
+    inputs: InputsOption = None,
     score: Score = None,
     as_json: Json = False,
 ) -> None:
-    """Which of two models is more robust where: B against A, with intervals on the difference."""
+    """Compare two models on the same tests.
+
+    Differences are B - A, with intervals.
+    """
     from testifai.session.stored_runs import open_measured
     from testifai.tomogram.comparison import compare as compare_runs
 

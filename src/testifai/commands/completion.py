@@ -34,7 +34,7 @@ def among(*values: str) -> Completer:
 
 
 def techniques(incomplete: str) -> list[str]:
-    """Offers techniques of `testifai select`."""
+    """Offers techniques of `testifai label select`."""
     from testifai.operational import TECHNIQUES
 
     return _beginning(incomplete, TECHNIQUES)

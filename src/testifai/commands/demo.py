@@ -1,4 +1,4 @@
-"""`testifai demo`: the embedded example, end to end."""
+"""`testifai demo`: the bundled example, end to end."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from testifai.errors import InputError
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for a spec, a run and its report.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for a spec, a run and its report.")] = Path(
         "testifai-demo"
     ),
-    explore: Annotated[bool, typer.Option("--explore", help="Then look at the run in the browser.")] = False,
+    explore: Annotated[bool, typer.Option("--explore", help="Open the run in the browser afterwards.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run the embedded example: a LeNet-5 on digits, the first paper's twelve queries, in three ways."""
+    """Run the bundled example and write a report.
+
+    A LeNet-5 on digits answers the first paper's twelve queries in three ways.
+    """
     from testifai.commands import example
     from testifai.present import terminal
     from testifai.report.contents import gather, read_stored

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -10,18 +13,34 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from testifai.commands import completion
-from testifai.commands.common import ArityOption, CombineOption, Json, Stopped, own_function, print_json, say, say_code
+from testifai.commands.common import (
+    ArityOption,
+    CombineOption,
+    Json,
+    SpecOption,
+    Stopped,
+    check_file,
+    exclude,
+    needs,
+    print_json,
+    read_spec,
+    say,
+    user_function,
+)
 from testifai.errors import InputError
 from testifai.support.types import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from testifai.data import Data
     from testifai.locality.local import Local
     from testifai.locality.pairs import Agreement
     from testifai.locality.summary import Explanation
+    from testifai.models import Model
+    from testifai.session.hunting import Hunt
     from testifai.space import Space
+    from testifai.support.progress import Step
 
+Combine = Callable[..., Any]
 Measured = TypeVar("Measured")
 NO_SYSTEM = "--measured: there is no system to measure; give --arity or --combine"
 
@@ -30,7 +49,7 @@ def errors(
     source: Annotated[
         Path,
         typer.Argument(
-            help="A run file with predicted classes, or a spec to measure.",
+            help="Run file with predicted classes, or spec to measure.",
             metavar="RUN.db|SPEC.toml",
             autocompletion=completion.files(".db", ".toml"),
         ),
@@ -39,66 +58,78 @@ def errors(
     combine: CombineOption = None,
     given: Annotated[
         list[str] | None,
-        typer.Option(help="Instead: what follows from this by the Bayesian network, such as class=5,property=noise."),
+        typer.Option(
+            help="Print instead what follows from this by the Bayesian network, such as class=5,property=noise. "
+            "Repeatable."
+        ),
     ] = None,
     measured: Annotated[
         int | None,
-        typer.Option(min=1, help="With a spec: also measure the system, on so many combinations of fresh inputs."),
+        typer.Option(min=1, help="Also test such a system on N combinations of fresh inputs (needs a spec)."),
     ] = None,
-    confidence: Annotated[bool, typer.Option(help="Also how sure the model is, by class.")] = False,
+    confidence: Annotated[
+        bool, typer.Option("--confidence", help="Print how confident the model is, by class.")
+    ] = False,
     per_class: Annotated[
-        int | None, typer.Option("--per-class", min=1, help="With a spec: inputs of each class (200).")
+        int | None, typer.Option("--per-class", min=1, help="Inputs of each class [default: 200] (needs a spec).")
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Trends to print.")] = 10,
-    html: Annotated[Path | None, typer.Option(help="Also as a page with figures, one .html file.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="Number of trends to print.")] = 10,
+    html: Annotated[Path | None, typer.Option(help="Write a page with figures, .html.")] = None,
     failures: Annotated[
-        Path | None, typer.Option(help="Also the failing inputs, clean and perturbed, as .npz to train on.")
-    ] = None,
-    spec: Annotated[
         Path | None,
-        typer.Option(help="With a run file and --failures: the spec, if it was moved or the run is not yours."),
+        typer.Option(help="Write the failing inputs, .npz to train on; for --hunt a .csv [default: RUN-failures.csv]."),
     ] = None,
+    hunt: Annotated[
+        int | None, typer.Option(help="Search for failing inputs with N inferences (needs a run file).")
+    ] = None,
+    region: Annotated[
+        str | None, typer.Option(help="Tests to search, such as: severity <= 3 [default: all] (needs --hunt).")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Find one failure per input (needs --hunt).")] = False,
+    spec: SpecOption = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="With a spec: the run file; default: the spec's name.local.db.")
+        Path | None, typer.Option("-o", "--out", help="Run file [default: SPEC.local.db] (needs a spec).")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Rank why a model fails: which class, under what, from which severity, read as what, and what to train with.
+    """Explain failures and suggest training data.
 
-    With a spec, inputs of each class that the model gets right are put under each axis by itself; the same command
-    continues where it stopped. A run file of that, or of a scan with keep = ["predicted"], is read as it is.
+    Ranks which class fails, under what, from which severity, and read as what. With a spec, inputs of each class that
+    the model gets right are tested under each axis alone; the same command resumes. A run file of that, or of a run
+    with keep = ["predicted"], is read without testing anything.
     """
-    from testifai.locality.explain import explain
-    from testifai.locality.measure import from_run
-    from testifai.present import errors_text
-    from testifai.session.stored_runs import open_run
-
-    _check_name("--html", html, ".html", ".htm")
-    _check_name("--failures", failures, ".npz")
-    _check_options(source, {"--per-class": per_class, "--out": out, "--measured": measured}, {"--spec": spec})
-    asked = _read_given(given)
-    if asked:
-        others = {"--html": html, "--failures": failures, "--measured": measured, "--confidence": confidence or None}
-        _check_unused("--given", others)
+    from_spec = source.suffix == ".toml"
+    needs("--hunt", hunt, {"--region": region, "--once": once})
+    needs("a spec", from_spec, {"--per-class": per_class, "--out": out, "--measured": measured})
+    needs("a run file", not from_spec, {"--spec": spec, "--hunt": hunt})
+    prints = {"--html": html, "--measured": measured, "--confidence": confidence}
+    exclude("--hunt", hunt, {**prints, "--arity": arity, "--combine": combine, "--given": given})
+    exclude("--given", given, {**prints, "--failures": failures})
+    check_file("--html", html, ".html", ".htm")
+    check_file("--failures", failures, ".npz" if hunt is None else ".csv")
+    if hunt is not None:
+        _hunt(source, failures or source.with_name(f"{source.stem}-failures.csv"), hunt, region, once, spec, as_json)
+        return
+    known = _read_given(given)
     if measured is not None and (arity or 1) == 1 and combine is None:
         raise InputError(NO_SYSTEM)
-    function = None if combine is None else own_function(combine, "--combine")
-    from_spec = source.suffix == ".toml"
+    function = user_function(combine, "--combine")
     run_file = (out or source.with_suffix(".local.db")) if from_spec else source
     subject = _Subject.of(source) if from_spec else None
-    local = None if subject is None else subject.local(run_file, per_class or 200)
-    run = open_run(run_file)
-    local = from_run(run) if local is None else local
-    parts = arity or (1 if function is None else 2)
-    written: Record = {"run": str(run_file)}
-    if asked:
-        _answer(local, asked, {"combine": function, "arity": arity}, written, as_json=as_json)
+    local = _local(subject, run_file, per_class or 200)
+    if known:
+        _show_beliefs(local, known, {"combine": function, "arity": arity}, run_file, as_json)
         return
+    from testifai.locality.explain import explain
+    from testifai.present import errors_text
+    from testifai.session import stored_runs
+
+    run = stored_runs.open_run(run_file)
     # The space is as the run file describes it: names and parameters, no code.
-    found = explain(local, function, parts, properties=run.space)
+    found = explain(local, function, arity or (1 if function is None else 2), properties=run.space)
+    written: Record = {"run": str(run_file)}
     agreement = None
-    if measured is not None:
-        assert subject is not None
+    if measured is not None and subject is not None:
         agreement = subject.agreement(found, function, measured, run_file)
         written["measured"] = agreement.as_dict()
     if html is not None:
@@ -109,7 +140,6 @@ def errors(
         written["html"] = str(html)
     if failures is not None:
         from testifai.locality.explain import export_failures
-        from testifai.session import stored_runs
 
         data, space = stored_runs.source(run, source if from_spec else spec).data()
         written |= {"failures": str(failures), "rows": export_failures(found, data, space, failures)}
@@ -125,65 +155,57 @@ def errors(
 
 @dataclass(frozen=True)
 class _Subject:
-    """What a spec says is to be tested, loaded once; what a run file holds already is not measured again."""
+    """What a spec tests, loaded once; what a run file contains already is not measured again."""
 
-    model: Any
-    data: Any
+    model: Model
+    data: Data
     space: Space
-    seed: int
     options: Record
     about: Record
 
     @classmethod
-    def of(cls, spec: Path) -> _Subject:
+    def of(cls, path: Path) -> _Subject:
         from testifai.session import assembly
         from testifai.session.provenance import about
-        from testifai.spec.parsing import read
+        from testifai.space import Space
 
-        loaded = read(spec)
-        say_code(loaded)
-        folder = spec.resolve().parent
-        parts = assembly.load(loaded, folder)
-        return cls(
-            parts.model,
-            parts.data,
-            _each_alone(assembly.space(loaded, folder)),
-            loaded.scan.seed,
-            {"batch_size": loaded.scan.batch_size, "workers": loaded.scan.workers},
-            about(loaded, folder, parts.data),
-        )
+        spec, folder = read_spec(path), path.resolve().parent
+        parts, space = assembly.load(spec, folder), assembly.space(spec, folder)
+        # Each axis is tested alone, so the order of application does not matter.
+        alone = Space({axis.name: (axis.perturbation, axis.levels or axis.severities) for axis in space.axes})
+        options = {name: getattr(spec.scan, name) for name in ("seed", "batch_size", "workers")}
+        return cls(parts.model, parts.data, alone, options, about(spec, folder, parts.data))
 
     def local(self, run_file: Path, per_class: int) -> Local:
-        """The local robustness on the spec's axes, each by itself."""
+        """Measure the local robustness under each axis alone."""
         from testifai.locality.measure import local
 
-        def measure(show: Any) -> Local:
-            return local(
-                self.model, self.data, self.space, per_class, self.seed, run_file, progress=show, **self.options
-            )
+        def measure(show: Callable[[Step], None]) -> Local:
+            return local(self.model, self.data, self.space, per_class, store=run_file, progress=show, **self.options)
 
         return self._kept(measure, run_file)
 
-    def agreement(self, found: Explanation, combine: Any, pairs: int, run_file: Path) -> Agreement:
-        """The system's robustness on inputs that the prediction does not rest on, beside it."""
+    def agreement(self, found: Explanation, combine: Combine | None, pairs: int, run_file: Path) -> Agreement:
+        """Measure the system on fresh inputs and compare it with the prediction."""
         from testifai.locality.pairs import agreement, composed
 
         predicted = found.composed
         if predicted is None or found.local.sampled is None:
             raise InputError(NO_SYSTEM)
-        arity, fresh, ids = predicted.setting.system.arity, _beside(run_file), found.local.sampled.ids
+        arity, ids = predicted.setting.system.arity, found.local.sampled.ids
+        fresh = run_file.with_name(f"{run_file.name.removesuffix('.db').removesuffix('.local')}.composed.db")
 
-        def measure(show: Any) -> Agreement:
+        def measure(show: Callable[[Step], None]) -> Agreement:
             seen = composed(
-                self.model, self.data, self.space, combine, arity, pairs=pairs, exclude=ids, seed=self.seed,
-                store=fresh, progress=show, **self.options,
+                self.model, self.data, self.space, combine, arity, pairs=pairs, exclude=ids, store=fresh,
+                progress=show, **self.options,
             )  # fmt: skip
             return agreement(predicted, seen)
 
         return self._kept(measure, fresh)
 
-    def _kept(self, measure: Callable[[Any], Measured], run_file: Path) -> Measured:
-        """Measure into a run file that says where it comes from; an interrupt loses nothing."""
+    def _kept(self, measure: Callable[[Callable[[Step], None]], Measured], run_file: Path) -> Measured:
+        """Measure into a run file that records its origin; an interrupt loses nothing."""
         from testifai.runs import keys, trusted_runs
         from testifai.runs.store import Store
         from testifai.support.progress import bar
@@ -200,26 +222,28 @@ class _Subject:
         return found
 
 
-def _beside(run_file: Path) -> Path:
-    """The run file of fresh inputs, whose answers are combined."""
-    return run_file.with_name(f"{run_file.name.removesuffix('.db').removesuffix('.local')}.composed.db")
+def _local(subject: _Subject | None, run_file: Path, per_class: int) -> Local:
+    """Return the local robustness, measured for a spec or read from a run file."""
+    from testifai.locality.measure import from_run
+
+    return from_run(run_file) if subject is None else subject.local(run_file, per_class)
 
 
-def _answer(local: Local, given: dict[str, str], system: Record, written: Record, *, as_json: bool) -> None:
-    """What the network makes of what is given."""
+def _show_beliefs(local: Local, given: dict[str, str], system: Record, run_file: Path, as_json: bool) -> None:
     from testifai.locality.network import Network
     from testifai.present import errors_text
 
     network = Network.of(local, **system)
     beliefs = network.beliefs(given=given)
     if as_json:
-        print_json({"given": given, "beliefs": [one.as_dict() for one in beliefs], "notes": network.notes, **written})
+        answers = [one.as_dict() for one in beliefs]
+        print_json({"given": given, "beliefs": answers, "notes": network.notes, "run": str(run_file)})
         return
     errors_text.show_beliefs(given, beliefs, network.notes)
 
 
 def _read_given(texts: list[str] | None) -> dict[str, str]:
-    """Variables and their states from NAME=STATE,NAME=STATE; a comma within a state is one that no name follows."""
+    """Parse NAME=STATE,NAME=STATE; a comma that no name follows belongs to the state."""
     given: dict[str, str] = {}
     for part in (part for text in texts or () for part in re.split(r",(?=\s*\w+\s*=)", text)):
         name, equals, state = (word.strip() for word in part.partition("="))
@@ -230,36 +254,39 @@ def _read_given(texts: list[str] | None) -> dict[str, str]:
     return given
 
 
-def _check_unused(option: str, others: Record) -> None:
-    """Refuse options that would be ignored beside another."""
-    for other, value in others.items():
-        if value is not None:
-            raise InputError(
-                f"{other}: does not go with {option}, which prints the network's answer alone; leave it out"
-            )
+def _hunt(
+    run_file: Path, out: Path, budget: int, region: str | None, once: bool, spec: Path | None, as_json: bool
+) -> None:
+    """Run the trials that are most likely to fail; the run file and its estimates are unchanged."""
+    from testifai.session import hunting
+    from testifai.session.stored_runs import open_measured, reopen
+    from testifai.support.files import write_bytes
+    from testifai.support.progress import status
 
-
-def _each_alone(space: Space) -> Space:
-    """The spec's axes where the order of application cannot count."""
-    from testifai.space import Space
-
-    return Space({axis.name: (axis.perturbation, axis.levels or axis.severities) for axis in space.axes})
-
-
-def _check_options(source: Path, of_specs: Record, of_runs: Record) -> None:
-    """Refuse options that would be ignored."""
-    measured = source.suffix == ".toml"
-    for option, given in (of_runs if measured else of_specs).items():
-        if given is not None:
-            kind, other = ("spec", "run file") if measured else ("run file", "spec")
-            raise InputError(f"{option}: is for a {other}, and {source} is a {kind}; leave it out")
-
-
-def _check_name(option: str, path: Path | None, *endings: str) -> None:
-    """Before any work is done."""
-    if path is None:
+    tomogram = open_measured(run_file)
+    if spec is not None:
+        read_spec(spec)
+    session = reopen(tomogram, spec)
+    with status():
+        found = hunting.hunted(tomogram, hunting.running(session), budget, region, once=once)
+    write_bytes(out, _failures_table(tomogram.space, found).encode())
+    failing = len(found.failing_inputs)
+    if as_json:
+        curve = [dict(zip(("inferences", "failures", "inputs"), point, strict=True)) for point in found.curve]
+        print_json({"inferences": found.inferences, "failures": len(found.tests), "inputs": failing, "curve": curve,
+                    "file": str(out)})  # fmt: skip
         return
-    if path.suffix.lower() not in endings:
-        raise InputError(f"{option}: {path.name!r} must end in {' or '.join(endings)}")
-    if not path.parent.is_dir():
-        raise InputError(f"{option}: the folder {path.parent} does not exist")
+    say(f"{len(found.tests):,} failures of {failing:,} inputs in {found.inferences:,} inferences; written to {out}")
+    say("these inputs were chosen for failing: rates among them say nothing of others, and the run's stay as they are")
+
+
+def _failures_table(space: Space, found: Hunt) -> str:
+    """Return the failures as .csv, in the order they were found."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    places = [f"{name}_place" for name in space.names] if space.order_sensitive else []
+    writer.writerow(["input", *space.names, *places, "probability"])
+    rows = space.matrix(found.tests).tolist()
+    for number, severities, chance in zip(found.inputs.tolist(), rows, found.probability.tolist(), strict=True):
+        writer.writerow([number, *severities, f"{chance:.4f}"])
+    return buffer.getvalue()

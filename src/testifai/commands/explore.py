@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testifai.commands import completion
-from testifai.commands.common import SpecOption, say, say_code
-from testifai.commands.serving import HostOption, OpenOption, PortOption, address_of, serve
+from testifai.commands.common import (
+    HostOption,
+    OpenOption,
+    PortOption,
+    SpecOption,
+    address_of,
+    read_spec,
+    say,
+    serve,
+)
 from testifai.errors import InputError
 from testifai.support.optional_imports import load
 
 if TYPE_CHECKING:
-    from testifai.app.explorer_process import Beside
+    from testifai.app.explorer_process import ExplorerProcess
 
 PORT = 8050
 
@@ -24,44 +32,43 @@ PORT = 8050
 def explore(
     run_files: Annotated[
         list[Path],
-        typer.Argument(help="Run files made by testifai run.", metavar="RUN.db…", autocompletion=completion.runs),
+        typer.Argument(help="Run files written by testifai run.", metavar="RUN.db…", autocompletion=completion.runs),
     ],
     host: HostOption = "127.0.0.1",
     port: PortOption = PORT,
     browser: OpenOption = False,
     spec: SpecOption = None,
 ) -> None:
-    """Look at one run, or compare several, in the browser. Ctrl-C ends it."""
-    need_dash()
+    """Open runs in the browser.
+
+    One run, or several to compare. Ctrl-C ends it.
+    """
+    require_dash()
     if len({path.resolve() for path in run_files}) < len(run_files):
         raise InputError("run files: the same file is named twice")
     if spec is not None:
-        from testifai.spec.parsing import read
-
-        say_code(read(spec))
+        read_spec(spec)
+    from testifai.app.server import build, is_loopback, listen, new_token
     from testifai.app.state import Runs
 
     runs = Runs(run_files, spec)
-    from testifai.app.server import build, is_loopback, new_token
-    from testifai.app.server import listen_for_pages as listen
-
     token = None if is_loopback(host) else new_token()
-    server = listen(build(runs, token), host, port)
-    # Not before: the page, and a first picture on it, need no estimates.
+    server = listen(build(runs, token).server, host, port)
+    # Not earlier: the page, and a first figure on it, need no estimates.
     runs.warm()
     note = None if token is None else "other machines can reach this; whoever has the token sees the runs' inputs"
     address = address_of(host, server.port, token)
     serve(server, f"Exploring {', '.join(runs.names)}", address, note=note, browser=browser)
 
 
-def need_dash() -> None:
-    """Refuse where the explorer cannot be."""
+def require_dash() -> None:
+    """Raise InputError if the explorer's library is missing."""
     if find_spec("dash") is None:
-        load("dash", extra="app")  # which says how to get it
+        load("dash", extra="app")  # its error says how to install it
 
 
-def page_beside(run_file: Path) -> Beside:
-    """The page of a run that is being made; what it says is not for standard output, which may be JSON."""
-    from testifai.app.explorer_process import Beside
+def live_page(run_file: Path) -> ExplorerProcess:
+    """Return the page of a run in progress; its messages go to standard error, since output may be JSON."""
+    from testifai.app.explorer_process import ExplorerProcess
 
-    return Beside(run_file, PORT, partial(say, err=True))
+    return ExplorerProcess(run_file, PORT, partial(say, err=True))

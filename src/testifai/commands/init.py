@@ -1,4 +1,4 @@
-"""`testifai init`: a spec for one's own model and data."""
+"""`testifai init`: a spec for a model and a data set."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def init(
         str,
         typer.Argument(help="An .npz, IDX, CIFAR .bin, .csv, .tsv, .parquet or .jsonl file, or class folders."),
     ],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the spec.")] = Path("testifai.toml"),
-    target: Annotated[str | None, typer.Option(help="Of a table: the column that the model is to predict.")] = None,
-    trusted: Annotated[list[str] | None, typer.Option(help="Of a .skops file: a type to trust; repeatable.")] = None,
-    size: Annotated[str | None, typer.Option(help="Of a folder: bring all images to HEIGHTxWIDTH.")] = None,
-    classes: Annotated[str | None, typer.Option(help="What the model's outputs are called: plane,car,…")] = None,
-    task: Annotated[str | None, typer.Option(help="classification, regression or detection; by default seen.")] = None,
+    out: Annotated[Path, typer.Option("-o", "--out", help="Spec file to write.")] = Path("testifai.toml"),
+    target: Annotated[str | None, typer.Option(help="Column of a table that the model predicts.")] = None,
+    trusted: Annotated[list[str] | None, typer.Option(help="Type to trust in a .skops file. Repeatable.")] = None,
+    size: Annotated[str | None, typer.Option(help="HEIGHTxWIDTH of the images of a folder, in pixels.")] = None,
+    classes: Annotated[str | None, typer.Option(help="Names of the model's outputs: plane,car,…")] = None,
+    task: Annotated[str | None, typer.Option(help="classification, regression, detection [default: detected].")] = None,
     as_json: Json = False,
 ) -> None:
-    """Look at a model and a data set, check that they fit, and write a commented spec that runs."""
+    """Inspect a model and data set and write a spec."""
     from testifai.wizard.init import UserHints, write_spec
 
     names = tuple(one.strip() for one in classes.split(",")) if classes else ()

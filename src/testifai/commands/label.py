@@ -1,46 +1,217 @@
-"""`testifai label`: what `testifai select` chose, labelled in the browser."""
+"""`testifai label`: accuracy from a few labelled inputs: choose them, label them, estimate."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from testifai.commands import completion
-from testifai.commands.common import say
-from testifai.commands.serving import HostOption, OpenOption, PortOption, address_of, serve
+from testifai.commands.common import (
+    CommandGroup,
+    HostOption,
+    Json,
+    OpenOption,
+    PortOption,
+    SpecFile,
+    WorkersOption,
+    address_of,
+    print_json,
+    read_spec,
+    say,
+    serve,
+    show_help,
+    with_workers,
+)
+from testifai.errors import InputError
 from testifai.support.optional_imports import load
+from testifai.support.progress import note, status
+
+if TYPE_CHECKING:
+    from testifai.data import Data
+    from testifai.operational.rounds import Written
+    from testifai.operational.selection import LabelSelection
 
 PORT = 8051
 
+SelectionOption = Annotated[
+    Path | None, typer.Option(help="File .selection.npz that select wrote [default: next to the table].")
+]
 
-def label(
+app = typer.Typer(
+    cls=CommandGroup,
+    help="Estimate accuracy from a few labelled inputs.",
+    callback=show_help,
+    invoke_without_command=True,
+)
+
+
+@app.command()
+def select(
+    spec: SpecFile,
+    tests: Annotated[int, typer.Option("--tests", "-n", help="Number of labels in total.")] = 200,
+    technique: Annotated[
+        str,
+        typer.Option(
+            help="balanced, srs, css, ces, confidence, dsa, lsa or combined.", autocompletion=completion.techniques
+        ),
+    ] = "balanced",
+    out: Annotated[Path, typer.Option("-o", "--out", help="Table to write; never overwritten.")] = Path("to_label.csv"),
+    balance: Annotated[
+        float | None, typer.Option(help="From 0, the best estimate, to 1, the most failures (balanced only).")
+    ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(help="Smallest risk that counts; q0.9: the riskiest tenth (confidence, dsa, lsa, combined)."),
+    ] = None,
+    share: Annotated[
+        str | None,
+        typer.Option(help="Share of draws made by risk, or auto [default: 0.8] (confidence, dsa, lsa, combined)."),
+    ] = None,
+    train: Annotated[
+        Path | None, typer.Option(help="Inputs the model was trained on (needed by dsa, lsa, combined).")
+    ] = None,
+    layer: Annotated[str | None, typer.Option(help="Layer to take traces from [default: the features].")] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="Names of the classes: with commas, or a file with one per line.")
+    ] = None,
+    known: Annotated[
+        Path | None, typer.Option(help="Table labelled before: its labels are reused where they fit.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Random seed [default: from spec].")] = None,
+    workers: WorkersOption = None,
+    as_json: Json = False,
+) -> None:
+    """Choose inputs to label.
+
+    Writes a table with an empty label column, and a sheet of the images; the data need no labels. If the technique
+    needs labels before it requests more, the same command writes the next round once the first is filled in.
+    """
+    from testifai.operational import rounds, selection
+    from testifai.session import assembly
+
+    rounds.check_out(out)
+    options = {"balance": balance, "threshold": _number_or_word(threshold), "share": _number_or_word(share)}
+    described = {"use": technique, **{name: value for name, value in options.items() if value is not None}}
+    selection.make_technique(described)
+    names = None if classes is None else _names(classes)
+    loaded, folder = with_workers(read_spec(spec), workers), spec.resolve().parent
+    seed = loaded.scan.seed if seed is None else seed
+    parts = assembly.load(loaded, folder)
+    model, data = parts.model, parts.data
+    labels = {} if known is None else _known(known, data)
+    if out.exists():
+        collected = rounds.continued(out, described, tests, seed, model, data)
+        written = rounds.write_next(collected, data, out, labels)
+        chosen = collected.selection
+    else:
+        with status():
+            chosen = selection.choose(
+                model, data, technique=described, tests=tests, seed=seed, classes=names,
+                training=None if train is None else _training(train), layer=layer, progress=_note,
+                workers=loaded.scan.workers, executor=loaded.scan.executor,
+            )  # fmt: skip
+        written = rounds.write_first(chosen, data, out, labels)
+    if not as_json:
+        _say_written(written, chosen, out)
+        return
+    print_json(
+        {
+            "out": str(written.path),
+            "sheet": None if written.sheet is None else str(written.sheet),
+            "round": written.number,
+            "rows": written.examples,
+            "technique": chosen.technique.name,
+            "tests": chosen.tests,
+            "size": chosen.frame.size,
+            "seed": chosen.seed,
+            "selection": chosen.tag,
+        }
+    )
+
+
+def _note(done: int, total: int) -> None:
+    note(f"{done:,} of {total:,} inputs")
+
+
+def _number_or_word(text: str | None) -> float | str | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def _known(path: Path, data: Data) -> dict[int, int]:
+    from testifai.operational.rounds import collect
+    from testifai.operational.selection import data_fingerprint
+
+    earlier = collect([path])
+    if earlier.selection.data != data_fingerprint(data):
+        raise InputError(f"known: {path} was selected from other data; labels fit only the data they were given for")
+    return earlier.labels
+
+
+def _training(path: Path) -> Data:
+    from testifai import data
+
+    return data.load(data.recognise(path), path)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    path = Path(text)
+    try:
+        listed = path.read_text("utf-8-sig").splitlines() if path.is_file() else text.split(",")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"classes: cannot read {path} ({error})") from None
+    names = tuple(name.strip() for name in listed if name.strip())
+    if len(names) < 2:
+        raise InputError(f"classes: {text!r} is neither a file nor names with commas, such as cat,dog")
+    return names
+
+
+def _say_written(written: Written, chosen: LabelSelection, out: Path) -> None:
+    of_all = f", round {written.number}" if written.examples < chosen.tests or written.number > 1 else ""
+    say(
+        f"Wrote {written.examples} of {chosen.frame.size:,} examples to {written.path} "
+        f"({chosen.technique.name}, {chosen.tests} labels in all{of_all})"
+    )
+    if written.sheet is not None:
+        say(f"All of them on a sheet, with what the model says: {written.sheet}")
+    say(
+        f"Next: testifai label page {written.path} (or fill in its column label from the top), "
+        f"then testifai label estimate {out}"
+    )
+
+
+@app.command()
+def page(
     file: Annotated[
         Path,
         typer.Argument(
-            help="A file to fill in, made by testifai select.",
+            help="Table written by testifai label select.",
             metavar="FILE.csv",
             autocompletion=completion.files(".csv"),
         ),
     ],
     show_prediction: Annotated[
-        bool, typer.Option("--show-prediction", help="Show what the model says; people then tend to agree with it.")
+        bool, typer.Option("--show-prediction", help="Show the model's prediction; people tend to agree with it.")
     ] = False,
     show_path: Annotated[
-        bool, typer.Option("--show-path", help="Show where an input is; a folder's name often is the answer.")
+        bool, typer.Option("--show-path", help="Show an input's path; a folder's name is often the answer.")
     ] = False,
     host: HostOption = "127.0.0.1",
     port: PortOption = PORT,
     browser: OpenOption = False,
-    selection: Annotated[
-        Path | None, typer.Option(help="What select kept (.selection.npz), if it is not beside the file.")
-    ] = None,
+    selection: SelectionOption = None,
 ) -> None:
-    """Label inputs one after the other in the browser, by keys; every answer is in the file at once. Ctrl-C ends it."""
+    """Label the chosen inputs in the browser.
+
+    One input after the other, by keys. Every answer is in the file immediately. Ctrl-C ends it.
+    """
     if find_spec("flask") is None:
-        load("flask", extra="app")  # which says how to get it
+        load("flask", extra="app")  # its error says how to install it
     from testifai.operational.input_previews import KeptInputs
     from testifai.operational.label_file import Filling
     from testifai.operational.rounds import selection_for
@@ -65,5 +236,41 @@ def label(
         )  # fmt: skip
     finally:
         lock.release()
-    following = "estimate" if labelling.labelled == labelling.rows else "label"
-    say(f"{labelling.labelled} of {labelling.rows} labelled. Next: testifai {following} {file}")
+    following = "estimate" if labelling.labelled == labelling.rows else "page"
+    say(f"{labelling.labelled} of {labelling.rows} labelled. Next: testifai label page {following} {file}")
+
+
+@app.command()
+def estimate(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Tables filled in; further rounds next to them are found.",
+            metavar="FILE.csv",
+            autocompletion=completion.files(".csv"),
+        ),
+    ],
+    require: Annotated[
+        float | None,
+        typer.Option(help="Accuracy to reach: pass, fail or how many more labels; exit code 1 if not."),
+    ] = None,
+    selection: SelectionOption = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate accuracy from the labels so far.
+
+    With its interval, the failures and the classes that are confused.
+    """
+    from testifai.operational.answer import answer, check_require
+    from testifai.operational.rounds import collect
+
+    if require is not None:
+        check_require(require)
+    found = answer(collect(files, selection), require)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        for line in found.lines(files[0]):
+            say(line)
+    if found.verdict is not None and not found.verdict.passed:
+        raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`testifai query`: one question to a run."""
+"""`testifai query`: mean robustness over selected tests."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, RunFile, print_json
+from testifai.commands.common import InputsOption, Json, RunFile, print_json
 from testifai.errors import InputError
 
-PRECISION = "map"  # which is no mean over inputs, and so no score of an oracle
+PRECISION = "map"  # not a mean over inputs, and so not a score of an oracle
 
 
 def query(
     run_file: RunFile,
     expression: Annotated[str, typer.Argument(help="Such as: zoom > 2 and blur <= 1")],
-    inputs: Annotated[str | None, typer.Option(help="Only some inputs, such as: label in {3, 5}")] = None,
+    inputs: InputsOption = None,
     score: Annotated[
         str | None,
-        typer.Option(help="The mean of this score, such as f1, and not the pass rate; map: COCO's average precision."),
+        typer.Option(help="Score to average, such as f1, or map: COCO's average precision [default: pass rate]."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """The mean robustness over the tests that an expression selects."""
+    """Report mean robustness over selected tests."""
     from testifai.present import terminal
     from testifai.session.stored_runs import open_measured
     from testifai.support.progress import status

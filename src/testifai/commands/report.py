@@ -1,4 +1,4 @@
-"""`testifai report`: a run as one page for people, a comment for reviewers, and test cases for machines."""
+"""`testifai report`: a run as a page, a Markdown comment and JUnit test cases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testifai.commands.common import Json, RunFile, Score, SpecOption, print_json, say
+from testifai.commands.common import Json, RunFile, Score, SpecOption, check_file, print_json, read_spec, say
 from testifai.errors import InputError
 from testifai.support.types import Record
 
@@ -20,21 +20,22 @@ ENDINGS = {"--out": (".html", ".htm"), "--pdf": (".pdf",)}
 
 def report(
     run_file: RunFile,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="The page, one .html file; default: the run's name.html.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Page to write [default: RUN.html].")] = None,
     markdown: Annotated[
-        Path | None, typer.Option("--md", help="Also as Markdown, for a comment on a pull request.")
+        Path | None, typer.Option("--md", help="Write Markdown, for a comment on a pull request.")
     ] = None,
-    junit: Annotated[Path | None, typer.Option(help="Also the gates as JUnit .xml, for CI.")] = None,
-    pdf: Annotated[Path | None, typer.Option(help="Also as .pdf, printed by an installed Chromium.")] = None,
-    examples: Annotated[int, typer.Option(min=0, max=12, help="Failing inputs to show of each test; 0: none.")] = 6,
+    junit: Annotated[Path | None, typer.Option(help="Write the gates as JUnit .xml, for CI.")] = None,
+    pdf: Annotated[Path | None, typer.Option(help="Write a .pdf, printed by an installed Chromium.")] = None,
+    examples: Annotated[int, typer.Option(min=0, max=12, help="Number of failing inputs to show of each test.")] = 6,
     spec: SpecOption = None,
     score: Score = None,
-    opened: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
+    opened: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a run as one self-contained page; also as Markdown, JUnit XML, PDF. Exit code 1 if a gate does not hold."""
+    """Write an HTML, Markdown, JUnit or PDF report.
+
+    Exit code 1 if a gate does not hold.
+    """
     from testifai.report.contents import read_stored
     from testifai.report.pdf import require_chromium
     from testifai.report.sweep_report import gather_sweeps
@@ -45,10 +46,7 @@ def report(
     if pdf is not None:
         require_chromium()
     if spec is not None:
-        from testifai.commands.common import say_code
-        from testifai.spec.parsing import read
-
-        say_code(read(spec))
+        read_spec(spec)
     stored = read_stored(run_file)
     swept = gather_sweeps(stored)
     if swept is not None:
@@ -82,7 +80,7 @@ def report(
 
 
 def _open(page: Path, wanted: bool) -> None:
-    """Show the page, where somebody wants to see it and there is a browser."""
+    """Open the page in a browser, if requested and available."""
     if not wanted:
         return
     import webbrowser
@@ -92,7 +90,7 @@ def _open(page: Path, wanted: bool) -> None:
 
 
 def _write(outputs: dict[str, Path | None], texts: dict[str, str]) -> list[Path]:
-    """Every format that was asked for; the PDF is printed from the page."""
+    """Write every requested format; the PDF is printed from the page."""
     from testifai.report.pdf import print_pdf
     from testifai.support.files import write_bytes
 
@@ -111,7 +109,7 @@ def _write(outputs: dict[str, Path | None], texts: dict[str, str]) -> list[Path]
 
 
 def _say(written: list[Path], facts: Record, verdicts: Sequence[Verdict], *, as_json: bool) -> None:
-    """Where everything is, and how each gate stands."""
+    """Print where the files are and the verdict of each gate."""
     if as_json:
         print_json({**facts, "written": [str(path) for path in written]})
         return
@@ -124,15 +122,12 @@ def _say(written: list[Path], facts: Record, verdicts: Sequence[Verdict], *, as_
 
 
 def _check_names(run_file: Path, given: dict[str, Path | None]) -> None:
-    """Before any work is done: two outputs in one file, or one in place of the run, would lose something."""
+    """Check names before any work is done: one file for two outputs, or for the run, would lose something."""
     taken = {run_file.resolve()}
     for option, path in given.items():
         if path is None:
             continue
-        if option in ENDINGS and path.suffix.lower() not in ENDINGS[option]:
-            raise InputError(f"{option}: {path.name!r} must end in {' or '.join(ENDINGS[option])}")
-        if not path.parent.is_dir():
-            raise InputError(f"{option}: the folder {path.parent} does not exist")
+        check_file(option, path, *ENDINGS.get(option, ()))
         if path.resolve() in taken:
             raise InputError(f"{option}: {path.name!r} is named twice; give each file a name of its own")
         taken.add(path.resolve())

@@ -1,65 +1,99 @@
-"""`testifai run`: a spec becomes a run file."""
+"""`testifai run`: measure what a spec describes, or merge partial runs of it."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from testifai.commands import completion
 from testifai.commands.common import (
     Json,
     SpecFile,
     Stopped,
     WorkersOption,
     composed,
+    exclude,
     print_json,
-    say_code,
+    read_spec,
+    say,
     with_workers,
 )
-from testifai.commands.explore import need_dash, page_beside
+from testifai.commands.explore import live_page, require_dash
 from testifai.errors import InputError
+
+if TYPE_CHECKING:
+    from testifai.tomogram import Tomogram
 
 
 def run(
     spec: SpecFile,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The run file; default: the spec's name.db.")] = None,
-    part: Annotated[str | None, typer.Option(help="I/N: run only the I-th of N parts; see testifai merge.")] = None,
+    parts: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Partial runs (needs --merge).",
+            metavar="PART.db",
+            autocompletion=completion.runs,
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run file [default: SPEC.db].")] = None,
+    part: Annotated[str | None, typer.Option(help="Run one of N parts.", metavar="I/N")] = None,
+    merge: Annotated[bool, typer.Option("--merge", help="Merge partial runs of the same spec.")] = False,
     workers: WorkersOption = None,
     explore: Annotated[
-        bool, typer.Option("--explore", help="Watch it in the browser as it grows; the page stays until Ctrl-C.")
+        bool, typer.Option("--explore", help="Show the run in the browser as it grows, until Ctrl-C.")
     ] = False,
     run_by: Annotated[
-        str | None, typer.Option(help="Who runs it: with the times of start and end in the run file and its report.")
+        str | None, typer.Option(help="Name to record in the run file, with start and end times.", metavar="NAME")
     ] = None,
     mlflow: Annotated[bool, typer.Option("--mlflow", help="Log parameters, metrics and run file in MLflow.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a spec; the same command continues an interrupted run. Exit code 1 if a gate does not hold."""
+    """Run a spec, or resume an interrupted run.
+
+    Exit code 1 if a gate does not hold.
+    """
+    path = out or spec.with_suffix(".db")
+    if merge:
+        others = {"--part": part, "--workers": workers, "--explore": explore, "--run-by": run_by, "--mlflow": mlflow}
+        exclude("--merge", True, others)
+        _merge(spec, parts or [], path, as_json)
+        return
+    if parts:
+        raise InputError(f"{parts[0]}: a run has one spec; add --merge to merge partial runs")
+    if not _measure(spec, path, _part(part), workers, explore, run_by, mlflow, as_json):
+        raise typer.Exit(1)
+
+
+def _measure(
+    spec: Path, path: Path, part: tuple[int, int] | None, workers: str | None, explore: bool, run_by: str | None,
+    mlflow: bool, as_json: bool,
+) -> bool:  # fmt: skip
+    """Run a spec, print the results and return whether all gates hold."""
     from testifai.gates.verdicts import check_gates, judge
     from testifai.identity.input_hashes import recall_files
     from testifai.present import terminal
     from testifai.present.terminal import facts
     from testifai.session import assembly
     from testifai.session.provenance import about, noted
-    from testifai.spec.parsing import read
     from testifai.support.progress import bar, status
     from testifai.tomogram import trust
 
     if explore:
-        need_dash()
-    read_spec = read(spec)
-    say_code(read_spec)
-    session = assembly.session(with_workers(read_spec, workers), spec.resolve().parent, part=_part(part))
-    path = out or spec.with_suffix(".db")
+        require_dash()
+    loaded, folder = read_spec(spec), spec.resolve().parent
+    session = assembly.session(with_workers(loaded, workers), folder, part=part)
     recall_files(session.data, path)
-    check_gates(read_spec.gate, session.tomogram())
-    extra = about(read_spec, spec.resolve().parent, session.data)
-    with page_beside(path) if explore else nullcontext() as page:
+    check_gates(loaded.gate, session.tomogram())
+    with live_page(path) if explore else nullcontext() as page:
         try:
             with noted(run_by, session, path), bar() as show:
-                tomogram = session.run(path, show if page is None else page.shown_with(show), extra)
+                tomogram = session.run(
+                    path, show if page is None else page.shown_with(show), about(loaded, folder, session.data)
+                )
         except KeyboardInterrupt:
             done, most = session.outcomes.total(), session.strategy.expected(session.progress())
             raise Stopped(
@@ -68,7 +102,7 @@ def run(
         with status():
             if part is None:
                 trust.keep(path, tomogram)
-            verdicts = judge(read_spec.gate, tomogram)
+            verdicts = judge(loaded.gate, tomogram)
         hold = all(verdict.holds for verdict in verdicts)
         if mlflow:
             from testifai.integrations.mlflow import log
@@ -83,8 +117,7 @@ def run(
                 console.print(f"Saved in {path}. Next: {_next(path, tomogram, hold)}", markup=False, soft_wrap=True)
         if page is not None:
             page.stay()
-    if not hold:
-        raise typer.Exit(1)
+    return hold
 
 
 def _part(text: str | None) -> tuple[int, int] | None:
@@ -96,9 +129,40 @@ def _part(text: str | None) -> tuple[int, int] | None:
     return int(own), int(parts)
 
 
-def _next(path: Path, tomogram: Any, hold: bool) -> str:
-    """The command to go on with: a question, or the report that shows why a gate does not hold."""
+def _next(path: Path, tomogram: Tomogram, hold: bool) -> str:
+    """Return a command to continue with: a query, or the report that shows why a gate does not hold."""
     if not hold:
         return f"testifai report {path} --open"
     axis = tomogram.space.axes[0]
     return f'testifai query {path} "{axis.name} >= {axis.severities[len(axis.severities) // 2]}"'
+
+
+def _merge(spec: Path, parts: list[Path], out: Path, as_json: bool) -> None:
+    from testifai.present.terminal import facts
+    from testifai.runs.merge import merge
+    from testifai.session.observers import notes
+    from testifai.session.stored_runs import open_run
+
+    _check_space(spec, parts)
+    merge(parts, out)
+    tomogram = open_run(out)
+    for line in notes(tomogram.provenance):
+        say(f"note: {line}", err=True)
+    if as_json:
+        print_json({**facts(tomogram), "run": str(out)})
+    else:
+        say(f"Merged {len(parts)} runs into {out}: {tomogram.inferences:,} inferences")
+
+
+def _check_space(spec: Path, parts: list[Path]) -> None:
+    """Raise InputError for a part of another spec; the parts are compared with each other when they are merged."""
+    from testifai.runs import keys
+    from testifai.runs.store import Store
+    from testifai.spec.parsing import parse, read
+
+    space = read(spec).space
+    for path in parts:
+        with Store.open(path) as store:
+            stored = store.get(keys.SPEC)
+        if stored is not None and parse(stored).space != space:
+            raise InputError(f"--merge: {path} is not a part of {spec}: [space] differs")

@@ -1,14 +1,33 @@
-"""`testifai show`: a run in a page."""
+"""`testifai show`: a summary of a run, or one analysis of it."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from testifai.commands import completion
-from testifai.commands.common import Json, RunFile, Score, composed, print_json
+from testifai.commands.common import (
+    Json,
+    RunFile,
+    Score,
+    SpecOption,
+    composed,
+    exclude,
+    needs,
+    print_json,
+    read_spec,
+    say,
+)
 from testifai.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from testifai.tomogram import Tomogram
 
 
 def show(
@@ -16,26 +35,66 @@ def show(
     by: Annotated[
         str | None,
         typer.Option(
-            help="Only one table, by: order, axis, severity (their sum), class.",
+            help="Print one table only, by: order, axis, severity (their sum), class.",
             autocompletion=completion.among("order", "axis", "severity", "class"),
         ),
     ] = None,
     score: Score = None,
+    independence: Annotated[bool, typer.Option("--independence", help="Test which perturbations interact.")] = False,
+    validity: Annotated[
+        bool, typer.Option("--validity", help="Show robustness at several limits on input quality.")
+    ] = False,
+    values: Annotated[
+        str | None, typer.Option("--at", help="Quality limits, such as 0.02,0.06,0.1 (needs --validity).")
+    ] = None,
+    examples: Annotated[
+        Path | None,
+        typer.Option(help="Draw inputs at these limits: .png or .jpg, for texts .md or .txt (needs --validity)."),
+    ] = None,
+    spec: SpecOption = None,
+    benchmark: Annotated[bool, typer.Option("--benchmark", help="Show mean accuracy and mCE of a suite.")] = False,
+    suite: Annotated[
+        str | None,
+        typer.Option(help="Suite, if the run has several (needs --benchmark).", autocompletion=completion.suites),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(help="Run of the model to divide errors by; ImageNet-C: AlexNet (needs --benchmark)."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """A run in a page: by order, by severity, by class, the worst tests."""
+    """Print a summary of a run."""
+    from testifai.session.stored_runs import open_measured, open_run
+
+    modes = {"--independence": independence, "--validity": validity, "--benchmark": benchmark}
+    chosen = next((mode for mode, active in modes.items() if active), None)
+    if chosen is not None:
+        exclude(chosen, True, {"--by": by, "--score": score, **{one: modes[one] for one in modes if one != chosen}})
+    needs("--validity", validity, {"--at": values, "--examples": examples})
+    needs("--examples", examples, {"--spec": spec})
+    needs("--benchmark", benchmark, {"--suite": suite, "--baseline": baseline})
+    if chosen is None and by is None:
+        _summary(open_run(run_file).scored(score), as_json)
+        return
+    tomogram = open_measured(run_file)
+    if independence:
+        _independence(tomogram, as_json)
+    elif validity:
+        _validity(tomogram, None if values is None else _numbers(values), examples, spec, as_json)
+    elif benchmark:
+        _benchmark(tomogram, suite, None if baseline is None else open_measured(baseline), as_json)
+    else:
+        _table(tomogram.scored(score), str(by), as_json)
+
+
+def _summary(tomogram: Tomogram, as_json: bool) -> None:
     from testifai.identity.environment import recorded
     from testifai.present import terminal
     from testifai.present.terminal import facts
     from testifai.session.observers import notes
-    from testifai.session.stored_runs import open_measured, open_run
     from testifai.support.serialization import plain
     from testifai.tomogram.interactions import precedences
 
-    if by is not None:
-        _show_by(open_measured(run_file).scored(score), by, as_json)
-        return
-    tomogram = open_run(run_file).scored(score)
     if not as_json:
         with composed() as console:
             terminal.summary(console, tomogram)
@@ -56,13 +115,12 @@ def show(
     )
 
 
-def _show_by(tomogram: Any, by: str, as_json: bool) -> None:
-    """One table of a run."""
+def _table(tomogram: Tomogram, by: str, as_json: bool) -> None:
     from testifai.present import terminal
     from testifai.present.terminal import folded
     from testifai.support.serialization import plain
 
-    makers = {
+    makers: dict[str, tuple[Callable[[Tomogram], Table], Callable[[], object]]] = {
         "order": (terminal.by_order, tomogram.by_order),
         "axis": (terminal.by_axis, tomogram.by_severity),
         "severity": (terminal.by_severity_sum, lambda: tomogram.query_engine.by("severity")),
@@ -76,3 +134,60 @@ def _show_by(tomogram: Any, by: str, as_json: bool) -> None:
             console.print(*folded(console, draw(tomogram)))
         return
     print_json({f"by_{by}": plain(answers())})
+
+
+def _independence(tomogram: Tomogram, as_json: bool) -> None:
+    from testifai.tomogram.interactions import analyse, lines
+
+    result = analyse(tomogram)
+    if as_json:
+        print_json(result.as_dict())
+        return
+    for line in lines(result):
+        say(line)
+
+
+def _validity(
+    tomogram: Tomogram, values: list[float] | None, examples: Path | None, spec: Path | None, as_json: bool
+) -> None:
+    from testifai.present import terminal
+    from testifai.present.contact_sheets import write_examples
+    from testifai.session.stored_runs import reopen
+    from testifai.tomogram import limits
+
+    scores = limits.scores_of(tomogram)
+    wanted = limits.usual_values(scores) if values is None else values
+    found = limits.limits(tomogram, wanted)
+    if examples is not None:
+        if spec is not None:
+            read_spec(spec)
+        write_examples(reopen(tomogram, spec).subject, scores, wanted, examples)
+    if as_json:
+        listed = [{"limit": one.value, "inside": None if one.inside is None else one.inside.as_dict()} for one in found]
+        print_json({"quality": scores.name, "limits": listed, "examples": None if examples is None else str(examples)})
+        return
+    terminal.validity(terminal.console(), scores, found)
+    if examples is not None:
+        say(f"Wrote {examples}")
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if not values or not all(map(math.isfinite, values)):
+        raise InputError(f"--at: expected numbers with commas, such as 0.02,0.06; got {text!r}")
+    return values
+
+
+def _benchmark(tomogram: Tomogram, suite: str | None, baseline: Tomogram | None, as_json: bool) -> None:
+    from testifai.present import terminal
+    from testifai.support.progress import status
+
+    with status():
+        found = tomogram.benchmark(suite, baseline)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        terminal.benchmark(terminal.console(), found)

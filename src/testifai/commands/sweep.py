@@ -1,9 +1,9 @@
-"""`testifai sweep`: the share of a continuous level on which a model's accuracy holds."""
+"""`testifai sweep`: the share of a continuous level at which a model's accuracy is high enough."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,132 +14,165 @@ from testifai.commands.common import (
     ArityOption,
     CombineOption,
     Json,
-    PerturbationOption,
     SpecFile,
     Stopped,
     WorkersOption,
-    own_function,
+    exclude,
+    needs,
     print_json,
+    read_spec,
     say,
-    say_code,
+    user_function,
     with_workers,
 )
 from testifai.errors import InputError
+from testifai.support.progress import note, status
 from testifai.support.types import Record
 
 if TYPE_CHECKING:
-    from testifai.session.assembly import LoadedParts
+    from testifai.data import Data
+    from testifai.models import Model
+    from testifai.perturb import Perturbation
+    from testifai.runs.store import Store
+    from testifai.spec.parsing import Spec
+    from testifai.sweeps.calibrate import Calibrated
+    from testifai.sweeps.probe import SweepBatch
+    from testifai.sweeps.result import Sweep
+
+    Result = tuple[Sweep, ...] | Calibrated
 
 
 def sweep(
     spec: SpecFile,
-    perturbation: PerturbationOption = None,
-    threshold: Annotated[
-        list[float] | None, typer.Option("--threshold", "-t", help="Accuracy to hold; may be given several times.")
-    ] = None,
-    drops: Annotated[
-        list[float] | None, typer.Option(help="Instead: the levels at which accuracy has fallen by so much.")
-    ] = None,
-    levels: Annotated[str | None, typer.Option(help="FIRST,LAST: sweep only these levels of one perturbation.")] = None,
-    curvature: Annotated[str, typer.Option(help='A number for levels from 0 to 1, or "auto".')] = "auto",
-    narrowest: Annotated[
-        float | None, typer.Option(help='Find every dip so wide, as a share of the span ("auto" only).')
-    ] = None,
-    points: Annotated[int, typer.Option(help="The span over this is the smallest distance of levels.")] = 1024,
-    method: Annotated[
-        str,
+    perturbation: Annotated[
+        list[str] | None,
         typer.Option(
-            help="asap, uniform, quad or random.", autocompletion=completion.among("asap", "uniform", "quad", "random")
+            "--perturbation",
+            "-p",
+            help="Axis of the spec, or a perturbation's name. Repeatable [default: all axes with a level].",
+            autocompletion=completion.perturbations,
         ),
-    ] = "asap",
+    ] = None,
+    threshold: Annotated[
+        list[float] | None, typer.Option("--threshold", "-t", help="Accuracy to reach. Repeatable [default: 0.8].")
+    ] = None,
+    calibrate: Annotated[bool, typer.Option("--calibrate", help="Place severities at given accuracy drops.")] = False,
+    drops: Annotated[
+        list[float] | None,
+        typer.Option(help="Accuracy drop. Repeatable [default: 0.01 0.05 0.1 0.2 0.4] (needs --calibrate)."),
+    ] = None,
+    levels: Annotated[
+        str | None, typer.Option(help="Range of one perturbation to sweep [default: all].", metavar="FIRST,LAST")
+    ] = None,
+    curvature: Annotated[str, typer.Option(help='Number for levels from 0 to 1, or "auto".')] = "auto",
+    narrowest: Annotated[
+        float | None, typer.Option(help='Width of the narrowest dip to find, as a share of the span ("auto" only).')
+    ] = None,
+    points: Annotated[int, typer.Option(help="Number of the smallest steps between levels in the span.")] = 1024,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="asap, uniform, quad or random [default: asap].",
+            autocompletion=completion.among("asap", "uniform", "quad", "random"),
+        ),
+    ] = None,
     arity: ArityOption = None,
     combine: CombineOption = None,
     plot: Annotated[Path | None, typer.Option(help="Draw each curve, .png or .jpg.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The run file; default: the spec's name.db.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run file [default: SPEC.db].")] = None,
     workers: WorkersOption = None,
     as_json: Json = False,
 ) -> None:
-    """Sweep a perturbation's continuous level; the same command continues an interrupted sweep."""
-    from testifai.runs.store import Store
-    from testifai.session import assembly
-    from testifai.spec.parsing import read
+    """Find the range of a level a model tolerates.
 
-    if drops and threshold:
-        raise InputError("--drops: severities are placed by drops, not by thresholds; leave out --threshold")
-    if drops and (arity or combine):
-        raise InputError("--drops: severities are placed for a model alone; leave out --arity and --combine")
-    read_spec = with_workers(read(spec), workers)
-    folder = spec.resolve().parent
-    say_code(read_spec)
-    chosen = _chosen(read_spec, folder, perturbation)
-    ends = _ends(levels, len(chosen))
+    The same command resumes an interrupted sweep. With --calibrate it prints a line for the spec.
+    """
+    from testifai.runs.store import Store
+    from testifai.sweeps.calibrate import DROPS
+
+    needs("--calibrate", calibrate, {"--drops": drops})
+    of_sweeps = {"--threshold": threshold, "--method": method, "--arity": arity, "--combine": combine}
+    exclude("--calibrate", calibrate, of_sweeps)
+    loaded, folder = with_workers(read_spec(spec), workers), spec.resolve().parent
+    chosen = _chosen(loaded, folder, perturbation)
     options: Record = {
-        "levels": ends,
+        "levels": _ends(levels, len(chosen)),
         "curvature": _curvature(curvature),
         "points": points,
         "narrowest": narrowest,
     }
-    if not drops:
-        options |= {"threshold": threshold or [0.8], "method": method}
-    subject = _Subject(assembly.load(read_spec, folder))
+    if not calibrate:
+        options |= {"threshold": threshold or [0.8], "method": method or "asap", "population": loaded.scan.population}
+    subject = _Subject.of(loaded, folder)
     if arity or combine:
-        chosen = subject.compose(chosen, arity or 2, None if combine is None else own_function(combine, "--combine"))
+        subject, chosen = subject.composed(chosen, arity or 2, user_function(combine, "--combine"))
     path = out or spec.with_suffix(".db")
-    found: Record = {}
     with Store.create_or_open(path) as store:
-        for axis, one in chosen.items():
-            found[axis] = subject.swept(store, axis, one, options, drops)
-    drawn = _draw(plot, found) if plot is not None else []
+        found = {
+            axis: subject.swept(store, axis, one, options, (drops or DROPS) if calibrate else None)
+            for axis, one in chosen.items()
+        }
+    drawn = [] if plot is None else _draw(plot, found)
     if as_json:
         facts = {axis: _facts(result) for axis, result in found.items()}
         print_json({"run": str(path), "sweeps": facts, "plots": [str(one) for one in drawn]})
-        return
-    _show(found, path, drawn)
+    else:
+        _show(found, path, drawn)
 
 
+@dataclass(frozen=True)
 class _Subject:
     """A spec's model and data, loaded once for all sweeps."""
 
-    def __init__(self, parts: LoadedParts) -> None:
-        self.model, self.data = parts.model, parts.data
-        names = ("oracle", "batch_size", "seed", "workers", "executor")
-        self.options: Record = {name: getattr(parts.options, name) for name in names}
-        self.population = parts.options.population
+    model: Model
+    data: Data
+    options: Record
 
-    def compose(self, chosen: Record, arity: int, combine: Any) -> Record:
-        """Sweep a system of parts in place of the model: its perturbations for those chosen."""
+    @classmethod
+    def of(cls, spec: Spec, folder: Path) -> _Subject:
+        from testifai.session import assembly
+
+        parts = assembly.load(spec, folder)
+        names = ("oracle", "batch_size", "seed", "workers", "executor")
+        return cls(parts.model, parts.data, {name: getattr(parts.options, name) for name in names})
+
+    def composed(
+        self, chosen: dict[str, Perturbation], arity: int, combine: Callable[..., Any] | None
+    ) -> tuple[_Subject, dict[str, Perturbation]]:
+        """Return a system built on the model, and its perturbations for the chosen ones."""
         from testifai.locality.composite import composite
 
         system = composite(self.model, self.data, combine, arity, seed=self.options["seed"])
-        self.model, self.data = system.model, system.data
-        return {axis: system.under(one) for axis, one in chosen.items()}
+        under = {axis: system.under(one) for axis, one in chosen.items()}
+        return replace(self, model=system.model, data=system.data), under
 
-    def swept(self, store: Any, axis: str, perturbation: Any, options: Record, drops: Any) -> Any:
-        """The sweeps of one perturbation, or its table of severities."""
+    def swept(
+        self, store: Store, axis: str, perturbation: Perturbation, options: Record, drops: Sequence[float] | None
+    ) -> Result:
+        """Sweep one perturbation, or place its severities, and save every batch."""
         from testifai.sweeps import calibrate, sweep_model
         from testifai.sweeps.storage import SweepRecord
 
         record = SweepRecord(store, perturbation.name, self._identity(perturbation))
-        keywords = {**self.options, **options, "recorded": list(record.batches())}
+        options = {**self.options, **options, "recorded": list(record.batches())}
         try:
-            with record.saving(), _progress(axis) as step:
+            with record.saving(), status():
+                progress = _Progress(axis)
 
-                def keep(measured: Any) -> None:
+                def keep(measured: SweepBatch) -> None:
                     record.add(measured)
-                    step(measured)
+                    progress.step(measured)
 
-                if drops:
-                    return calibrate(self.model, self.data, perturbation, drops, on_batch=keep, **keywords)
-                found = sweep_model(
-                    self.model, self.data, perturbation, population=self.population, on_batch=keep, **keywords
-                )
+                if drops is not None:
+                    return calibrate(self.model, self.data, perturbation, drops, on_batch=keep, **options)
+                found: tuple[Sweep, ...] = sweep_model(self.model, self.data, perturbation, on_batch=keep, **options)
         except KeyboardInterrupt:
             raise Stopped(f"stopped: what was measured is in {store.path}; the same command continues") from None
-        record.finish(found)
+        record.finish(list(found))
         return found
 
-    def _identity(self, perturbation: Any) -> Record:
-        """All that decides the outcomes at a level."""
+    def _identity(self, perturbation: Perturbation) -> Record:
+        """Return everything that determines the outcomes at a level."""
         from testifai.identity.input_hashes import CODE, own_code
         from testifai.session.compatibility import judged
 
@@ -156,8 +189,8 @@ class _Subject:
         }
 
 
-def _chosen(spec: Any, folder: Path, asked: list[str] | None) -> Record:
-    """The perturbations to sweep, by the name of their axis or their own."""
+def _chosen(spec: Spec, folder: Path, asked: list[str] | None) -> dict[str, Perturbation]:
+    """Return the perturbations to sweep, by the name of their axis or their own."""
     from testifai import perturb
     from testifai.session import assembly
 
@@ -194,31 +227,22 @@ def _curvature(text: str) -> float | str:
         raise InputError(f'--curvature: expected a number or "auto", got {text!r}') from None
 
 
-@contextmanager
-def _progress(axis: str) -> Iterator[Callable[[Any], None]]:
-    """How many levels and inferences so far: how many there will be is not known beforehand."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+class _Progress:
+    """A line that counts levels and inferences; their total is unknown."""
 
-    from testifai.support.formatting import printable
+    def __init__(self, axis: str) -> None:
+        self._axis, self._levels, self._inferences = axis, set[float | None](), 0
+        note(f"{axis}: begins")
 
-    levels, inferences, axis = set(), 0, printable(axis)
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(f"{axis}: begins", total=None)
-
-        def step(measured: Any) -> None:
-            nonlocal inferences
-            levels.add(measured.level)
-            inferences += len(measured.passed) if measured.level is not None else len(measured.reference)
-            progress.update(task, description=f"{axis}: {len(levels):,} levels, {inferences:,} inferences")
-
-        yield step
+    def step(self, measured: SweepBatch) -> None:
+        outcomes = measured.reference if measured.level is None else measured.passed
+        self._levels.add(measured.level)
+        self._inferences += 0 if outcomes is None else len(outcomes)
+        note(f"{self._axis}: {len(self._levels):,} levels, {self._inferences:,} inferences")
 
 
-def _draw(plot: Path, found: Record) -> list[Path]:
-    """A picture for every sweep; more than one are told apart by their names."""
+def _draw(plot: Path, found: dict[str, Result]) -> list[Path]:
+    """Draw a figure for every sweep; several get the axis and the threshold in their names."""
     sweeps = [(axis, one) for axis, result in found.items() for one in _sweeps(result)]
     drawn = []
     for axis, one in sweeps:
@@ -228,15 +252,15 @@ def _draw(plot: Path, found: Record) -> list[Path]:
     return drawn
 
 
-def _sweeps(result: Any) -> Any:
+def _sweeps(result: Result) -> tuple[Sweep, ...]:
     return result if isinstance(result, tuple) else result.sweeps
 
 
-def _facts(result: Any) -> Any:
+def _facts(result: Result) -> Record | list[Record]:
     return [one.as_dict() for one in result] if isinstance(result, tuple) else result.as_dict()
 
 
-def _show(found: Record, path: Path, drawn: list[Path]) -> None:
+def _show(found: dict[str, Result], path: Path, drawn: list[Path]) -> None:
     from testifai.present import terminal
 
     console = terminal.console()
@@ -244,10 +268,10 @@ def _show(found: Record, path: Path, drawn: list[Path]) -> None:
     if swept:
         console.print(terminal.sweeps(swept))
     for axis, result in found.items():
-        if axis not in swept:
+        if not isinstance(result, tuple):
             console.print(terminal.calibrated(axis, result))
             levels = ", ".join(f"{float(level):.6g}" for level in result.severities[1:])
-            # A name of a suite has a dot, which the name of an axis must not have.
+            # The name of a suite's perturbation contains a dot, which the name of an axis must not.
             own = axis.rpartition(".")[2]
             line = f'{own} = {{ use = "{result.name}", levels = [{levels}] }}   # for [space]'
             console.print(line, markup=False, soft_wrap=True)

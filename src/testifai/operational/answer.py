@@ -208,10 +208,10 @@ class Findings:
                     f"{self.labels - self.used} labels after it in drawing order count once it is filled: leaving out "
                     "what is hard to label would flatter the model."
                 )
-            lines.append(f"Next: testifai label {self.waiting_in or path}")
+            lines.append(f"Next: testifai label page {self.waiting_in or path}")
         elif self.more_rounds:
             lines.append(
-                f"This round is filled; the same testifai select command as before (-o {path}) writes the next."
+                f"This round is filled; the same testifai label select command as before (-o {path}) writes the next."
             )
         return lines
 
@@ -225,7 +225,8 @@ class Findings:
         return [
             f"{line}; about {verdict.more:,} more labels needed",
             "  (a projection: if the accuracy is what it looks like now, so many decide in four cases of five; "
-            f"testifai select … --tests {self.used + verdict.more} --known {path} -o MORE.csv reuses what it can)",
+            f"testifai label select … --tests {self.used + verdict.more} --known {path} -o MORE.csv reuses "
+            "what it can)",
         ]
 
 

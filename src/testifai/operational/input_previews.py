@@ -114,7 +114,7 @@ class KeptInputs:
         if missing:
             raise InputError(
                 f"{self._path.name}: there is nothing to look at for id {missing[0]} ({len(missing)} in all); put "
-                f"{inputs_path(self._path).name}, which testifai select writes, beside it"
+                f"{inputs_path(self._path).name}, which testifai label select writes, beside it"
             )
 
     def __getitem__(self, example: int) -> Shown:

@@ -108,7 +108,7 @@ def read(path: Path) -> CsvFile:
     try:
         return parse(path, path.read_bytes())
     except FileNotFoundError:
-        raise InputError(f"{path} does not exist; testifai select writes such a file") from None
+        raise InputError(f"{path} does not exist; testifai label select writes such a file") from None
     except OSError as error:
         raise InputError(f"cannot read {path} ({error.strerror or error})") from None
 

@@ -1,6 +1,6 @@
 """The files of a selection: written a round at a time, found again when they come back.
 
-`to_label.csv` goes out to be filled in, with `to_label.inputs.zip` for `testifai label` and, of images,
+`to_label.csv` goes out to be filled in, with `to_label.inputs.zip` for `testifai label page` and, of images,
 `to_label.html` to look at; `to_label.selection.npz` stays and knows the rest. A technique that looks at labels
 before it asks for more gets `to_label.2.csv` and so on. Nothing that exists is ever overwritten.
 """
@@ -125,14 +125,14 @@ def write_next(collected: Collected, data: Data, out: Path, known: Mapping[int, 
     number = collected.rounds + 1
     if standing.complete:
         raise InputError(
-            f"out: {out} exists and has all its labels (testifai estimate {out}); for another selection choose another "
+            f"out: {out} exists and has all its labels (testifai label estimate {out}); for another selection choose "
             "name with -o"
         )
     if len(standing.batches) < number:
         empty = [example for batch in standing.batches for example in batch.tolist() if example not in collected.labels]
         raise InputError(
             f"out: {out} exists and waits for labels: {len(set(empty))} are empty, the first is id {empty[0]}; "
-            f"fill it in (testifai label {collected.files[empty[0]]}), or choose another name with -o"
+            f"fill it in (testifai label page {collected.files[empty[0]]}), or choose another name with -o"
         )
     path, examples = round_path(out, number), standing.new_in(number - 1)
     pictures = _write_sheet(collected.selection, data, path, examples)
@@ -260,7 +260,7 @@ def _write_sheet(selection: LabelSelection, data: Data, path: Path, examples: li
 def _write_table(
     selection: LabelSelection, data: Data, path: Path, examples: list[int], known: Mapping[int, int]
 ) -> None:
-    """The file to fill in, and before it what `testifai label` shows for its rows."""
+    """The file to fill in, and before it what `testifai label page` shows for its rows."""
     write_new(inputs_path(path), packed(selection.tag, data, examples))
     places, shown = _places(data, examples), cells(data, examples)
     header = [ID, WHERE, *(["input"] if shown else []), "predicted", "confidence", LABEL, SELECTION]

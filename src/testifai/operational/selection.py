@@ -234,7 +234,7 @@ def read(path: Path) -> LabelSelection:
     except InputError:
         raise
     except Exception:  # whatever zip, NumPy and JSON say of bytes that somebody changed
-        raise InputError(f"selection: {path} is not a file that testifai select made") from None
+        raise InputError(f"selection: {path} is not a file that testifai label select made") from None
 
 
 def name_classes(model: models.Model, data: Data, seen: Observed, given: tuple[str, ...] | None) -> Classes:

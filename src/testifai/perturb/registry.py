@@ -206,7 +206,7 @@ def _near(name: object) -> str:
     close = without_suite or difflib.get_close_matches(str(name), names(), n=1, cutoff=0.6)
     meant = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
     own = [known for known in names() if not suite_of(known)]
-    return f"{meant}known: {', '.join([*own, *(f'{suite}.…' for suite in _suites())])}; see testifai perturbations"
+    return f"{meant}known: {', '.join([*own, *(f'{suite}.…' for suite in _suites())])}; see testifai list perturbations"
 
 
 def _suites() -> list[str]:

@@ -39,7 +39,7 @@ from testifai.tomogram import Tomogram
 def scan(model: object, data: object, space: Space, **keywords: Any) -> Tomogram:
     """Test a model over a space of conditions; the tomogram answers questions about all of them.
 
-    docs/supported.md lists the models and data that are taken, `testifai plugins` the parts that can be named.
+    docs/supported.md lists the models and data that are taken, `testifai list plugins` the parts that can be named.
 
     >>> import numpy as np, testifai as ta
     >>> rows = np.linspace(0, 1, 40)[:, None]

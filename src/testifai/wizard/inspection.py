@@ -99,7 +99,7 @@ def _space_text(found: Inspection) -> tuple[str, str]:
     lines = []
     for (name, use), severities in zip(uses.items(), chosen, strict=False):
         if severities is None:
-            lines.append(f'{name} = "{suite}.{use}"   # {all_of_them}; see: testifai perturbations {suite}')
+            lines.append(f'{name} = "{suite}.{use}"   # {all_of_them}; see: testifai list perturbations {suite}')
         else:
             lines.append(f'{name} = {{ use = "{suite}.{use}", severities = {severities} }}')
     mild = " and ".join(f"{name} <= {most}" for name, most in zip(uses, (2, 1), strict=False))

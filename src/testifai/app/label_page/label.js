@@ -17,7 +17,7 @@ async function ask(path, given) {
     try {
         reply = await fetch(path, {cache: "no-store", ...options});
     } catch {
-        throw new Error("No answer: has testifai label ended? What was answered before is in the file; start it again.");
+        throw new Error("No answer: has testifai label page ended? What was answered before is in the file; start it again.");
     }
     const found = reply.headers.get("Content-Type").includes("json") ? await reply.json() : {problem: await reply.text()};
     if (!reply.ok) throw new Error(found.problem);
@@ -115,7 +115,7 @@ function drawn(found) {
 
 const finished = () => [
     element("p", `All ${task.rows} are labelled. ← looks through them again.`),
-    element("p", `Next: testifai estimate ${task.file}`, {className: "told"}),
+    element("p", `Next: testifai label estimate ${task.file}`, {className: "told"}),
 ];
 
 // How well a class fits what was typed: 0 best, 4 not at all.

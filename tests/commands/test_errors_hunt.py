@@ -1,4 +1,4 @@
-"""testifai hunt, through the entry point: failures in a table, and a run file that stays as it is."""
+"""`testifai errors --hunt`: failures in a table, and a run file that is unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ready(finished):
 
 def test_failures_are_listed_and_the_run_is_left_alone(command, folder):
     before = (folder / "spec.db").read_bytes()
-    code, out, _ = command("hunt", "spec.db", "--budget", "100", "--region", "zoom <= 4")
+    code, out, _ = command("errors", "spec.db", "--hunt", "100", "--region", "zoom <= 4")
     assert code == 0
     assert "100 inferences" in out
     assert "say nothing of others" in out
@@ -36,7 +36,7 @@ def test_failures_are_listed_and_the_run_is_left_alone(command, folder):
 
 
 def test_json_has_the_curve(command, folder):
-    code, out, _ = command("hunt", "spec.db", "--budget", "40", "--once", "-o", "f.csv", "--json")
+    code, out, _ = command("errors", "spec.db", "--hunt", "40", "--once", "--failures", "f.csv", "--json")
     found = json.loads(out)
     assert code == 0
     assert found["inferences"] == 40
@@ -44,16 +44,22 @@ def test_json_has_the_curve(command, folder):
 
 
 def test_mistakes_are_one_line(command, folder):
-    for arguments in (("spec.toml",), ("spec.db", "--budget", "0"), ("spec.db", "--region", "zom <= 2")):
-        code, _, err = command("hunt", *arguments)
+    for arguments in (
+        ("spec.toml", "--hunt", "9"),
+        ("spec.db", "--hunt", "0"),
+        ("spec.db", "--hunt", "9", "--region", "zom <= 2"),
+        ("spec.db", "--once"),
+        ("spec.db", "--hunt", "9", "--html", "page.html"),
+    ):
+        code, _, err = command("errors", *arguments)
         assert code == 2
         assert len(err.splitlines()) == 1
 
 
 def test_nothing_is_written_over_the_run_and_nothing_run_for_a_file_that_cannot_be(command, folder):
     before = (folder / "spec.db").read_bytes()
-    for out in ("spec.db", "none/f.csv"):
-        code, _, err = command("hunt", "spec.db", "--budget", "20", "-o", out)
+    for out, words in (("spec.db", "must end in .csv"), ("none/f.csv", "the folder none does not exist")):
+        code, _, err = command("errors", "spec.db", "--hunt", "20", "--failures", out)
         assert code == 2
-        assert f"--out: {out} is not accepted" in err
+        assert words in err
     assert (folder / "spec.db").read_bytes() == before

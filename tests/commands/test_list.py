@@ -15,7 +15,7 @@ def ready(tmp_path_factory):
 
 
 def test_every_part_is_listed_with_its_package(command):
-    code, out, _ = command("plugins")
+    code, out, _ = command("list", "plugins")
     assert code == 0
     lines = out.splitlines()
     assert "models [8]" in lines
@@ -23,7 +23,7 @@ def test_every_part_is_listed_with_its_package(command):
 
 
 def test_for_machines(command):
-    code, out, _ = command("plugins", "--json")
+    code, out, _ = command("list", "plugins", "--json")
     assert code == 0
     found = {(one["kind"], one["name"]): one for one in json.loads(out)}
     assert found["model", "onnx"] == {
@@ -41,6 +41,6 @@ def test_for_machines(command):
 def test_what_cannot_be_used_says_why(command, monkeypatch):
     broken = Entry("model", "odd", "odd:Part", "acme", "1.2", "'odd' (package acme) could not be imported: E: e")
     monkeypatch.setattr(type(models.ADAPTERS), "entries", lambda self: [broken])
-    code, out, _ = command("plugins")
+    code, out, _ = command("list", "plugins")
     assert code == 0
     assert "acme 1.2  NOT USABLE: 'odd' (package acme) could not be imported: E: e" in out

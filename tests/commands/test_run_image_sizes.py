@@ -7,7 +7,7 @@ import json
 import cv2
 import numpy as np
 import pytest
-from tests.commands.test_detectors import ready  # noqa: F401  a fixture
+from tests.commands.test_run_detectors import ready  # noqa: F401  a fixture
 
 import testifai as ta
 from testifai import merge

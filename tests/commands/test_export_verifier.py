@@ -1,4 +1,4 @@
-"""testifai verify, through the entry point: the files a verifier takes, and mistakes in one line."""
+"""`testifai export --verifier`: the files a verifier reads, and mistakes in one line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def ready(digits):
 
 
 def test_files_for_a_verifier_are_written(command, folder):
-    code, out, _ = command("verify", "spec.toml", "--input", "7", "--region", REGION, "-o", "handed")
+    code, out, _ = command("export", "spec.toml", "--verifier", "7", "--region", REGION, "-o", "handed")
     assert code == 0
     assert "at 100 points of the region the graph answers as perturbed inference at 100" in out
     assert "contrast (deeptest.contrast): 1 to 1.2" in out
@@ -36,7 +36,7 @@ def test_files_for_a_verifier_are_written(command, folder):
 
 def test_levels_and_json(command, folder):
     code, out, _ = command(
-        "verify", "spec.toml", "--input", "7", "--level", "brightness=0:12.5", "-o", "h", "--rounded", "--json"
+        "export", "spec.toml", "--verifier", "7", "--level", "brightness=0:12.5", "-o", "h", "--rounded", "--json"
     )
     found = json.loads(out)
     assert code == 0
@@ -49,15 +49,18 @@ def test_levels_and_json(command, folder):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--input", "20", "--region", REGION], "input"),
-        (["--input", "7", "--level", "brightness=1"], "AXIS=LOW:HIGH"),
-        (["--input", "7", "--region", "brightness <= 2"], "zoom == 0"),
-        (["--input", "7"], "give a query"),
-        (["--input", "7", "--region", "bright <= 2"], "bright"),
+        (["--verifier", "20", "--region", REGION], "input"),
+        (["--verifier", "7", "--level", "brightness=1"], "AXIS=LOW:HIGH"),
+        (["--verifier", "7", "--region", "brightness <= 2"], "zoom == 0"),
+        (["--verifier", "7"], "give a query"),
+        (["--verifier", "7", "--grid"], "--verifier cannot be combined with --grid"),
+        (["--region", REGION], "--region needs --verifier"),
+        (["--limit", "3"], "--limit needs --inputs"),
+        (["--verifier", "7", "--region", "bright <= 2"], "bright"),
     ],
 )
 def test_mistakes_are_one_line(command, folder, arguments, words):
-    code, _, err = command("verify", "spec.toml", *arguments, "-o", "handed")
+    code, _, err = command("export", "spec.toml", *arguments, "-o", "handed")
     assert code == 2
     assert words in err
     assert len(err.splitlines()) == 1
@@ -65,7 +68,7 @@ def test_mistakes_are_one_line(command, folder, arguments, words):
 
 
 def test_files_of_others_are_not_written_over_and_our_own_are(command, folder):
-    arguments = ["verify", "spec.toml", "--input", "7", "--region", REGION, "-o", "mine"]
+    arguments = ["export", "spec.toml", "--verifier", "7", "--region", REGION, "-o", "mine"]
     (folder / "mine").mkdir()
     (folder / "mine" / "model.onnx").write_bytes(b"a model of my own")
     code, _, err = command(*arguments)

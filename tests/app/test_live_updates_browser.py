@@ -12,8 +12,7 @@ from tests.app.growing import Growing
 pytest.importorskip("dash")
 pytest.importorskip("playwright")
 
-from testifai.app.server import build
-from testifai.app.server import listen_for_pages as listen
+from testifai.app.server import build, listen
 from testifai.app.state import Runs
 
 pytestmark = pytest.mark.slow
@@ -29,7 +28,7 @@ def serve():
     servers = []
 
     def start(runs, token=None):
-        server = listen(build(runs, token), "127.0.0.1", 0)
+        server = listen(build(runs, token).server, "127.0.0.1", 0)
         servers.append(server)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return f"http://127.0.0.1:{server.port}/", server

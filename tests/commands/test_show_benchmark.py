@@ -10,8 +10,7 @@ SPEC = """
 [space]
 suite = "mnist_c"
 [scan]
-budget = 1500
-seed = 3
+strategy = "full"
 """
 
 
@@ -21,18 +20,18 @@ def ready(finished):
 
 
 def test_scores_with_intervals(command):
-    code, out, _ = command("benchmark", "spec.db", "--json")
+    code, out, _ = command("show", "spec.db", "--benchmark", "--json")
     found = json.loads(out)
     assert code == 0
     assert found["suite"] == "mnist_c"
     assert found["missing"] == []
     assert found["accuracy"]["low"] <= found["accuracy"]["value"] <= found["accuracy"]["high"]
     assert found["worst"]["value"] == min(one["value"] for one in found["perturbations"].values())
-    code, out, _ = command("benchmark", "spec.db")
+    code, out, _ = command("show", "spec.db", "--benchmark")
     assert code == 0
     assert "mean accuracy over" in out
     assert "by severity" in out
-    code, out, _ = command("benchmark", "spec.db", "--baseline", "spec.db", "--json")
+    code, out, _ = command("show", "spec.db", "--benchmark", "--baseline", "spec.db", "--json")
     assert code == 0
     assert json.loads(out)["mce"]["value"] == pytest.approx(1)
 
@@ -52,6 +51,6 @@ def test_the_report_has_them(command, folder):
 
 
 def test_a_suite_that_is_not_there_is_one_line(command):
-    code, _, err = command("benchmark", "spec.db", "--suite", "imagenet_c")
+    code, _, err = command("show", "spec.db", "--benchmark", "--suite", "imagenet_c")
     assert code == 2
     assert "no suite of this run; known: mnist_c" in err
