@@ -23,7 +23,7 @@ from testifai.support.types import Array
 TASKS = ("text-classification", "sentiment-analysis", "image-classification")
 
 
-def is_pipeline(model: Any) -> bool:
+def is_pipeline(model: object) -> bool:
     """Whether this is a pipeline of transformers."""
     return type(model).__module__.startswith("transformers.pipelines")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from testifai.models.texts.base import TextModel
-from testifai.models.texts.batching import LIMIT_MB
+from testifai.models.texts.batching import LIMIT_MB, Text
 from testifai.models.texts.network import TextNetwork, class_names, fingerprint
 from testifai.support.batches import Batch
 from testifai.support.types import Array
@@ -49,7 +49,7 @@ class TransformersModel(TextModel):
         """A hash of the folder's files."""
         return fingerprint(self.folder)
 
-    def scores(self, texts: list[Any]) -> Array:
+    def scores(self, texts: list[Text]) -> Array:
         return self.network.rows(texts, _logits)
 
     def features(self, batch: Batch) -> Array:
@@ -58,10 +58,9 @@ class TransformersModel(TextModel):
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
         """Logits and, from the same pass, what a submodule said, averaged over the tokens; by default the features."""
-        texts = self._texts(batch)
         if layer is not None:
-            return self.network.traced(texts, _logits, layer)
-        return self(texts), self.features(texts)
+            return self.network.traced(self._texts(batch), _logits, layer)
+        return self(batch), self.features(batch)
 
 
 def _logits(outputs: Any) -> Any:
