@@ -53,11 +53,11 @@ $(OLDEST)/installed: pyproject.toml tests/oldest.py
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python tests/oldest.py > $(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/constraints.txt \
-	    --editable . 'pytest>=9' 'hypothesis>=6.100' 'onnx>=1.16'
+	    --editable . 'pytest>=9' 'pytest-xdist>=3.6' 'hypothesis>=6.100' 'onnx>=1.16'
 	touch $@
 
 test-oldest: $(OLDEST)/installed
-	$(OLDEST)/bin/python -m pytest -m "not slow and not simulation" $(CORE:%=tests/%) $(CORE:%=src/testifai/%) tests/test_cli.py
+	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not simulation" $(CORE:%=tests/%) tests/test_cli.py
 
 # torch and text are extras, and other libraries to compare with come on top; without them these tests are skipped.
 # TORCH=torch==X takes a smaller build where an index has one.

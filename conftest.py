@@ -21,7 +21,7 @@ NEED = {
         "src/testifai/engine/device/*",
     ],
     "triton": ["src/testifai/perturb/ops_torch/kernels.py", "src/testifai/models/convolution_kernel.py"],
-    "pyagrum": ["src/testifai/locality/network.py", "src/testifai/locality/inference.py"],
+    "pyagrum": ["src/testifai/locality/network.py", "src/testifai/surrogates/inference.py"],
 }
 
 collect_ignore_glob = [pattern for library, patterns in NEED.items() if not find_spec(library) for pattern in patterns]

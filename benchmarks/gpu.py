@@ -33,6 +33,7 @@ from testifai.engine.device import Split
 from testifai.engine.plan import Work
 from testifai.models.onnx_torch import onnx_as_torch
 from testifai.models.torch import TorchModel
+from testifai.session.assembly import session_of
 from testifai.session.session import Session
 
 SIZES = (256, 1024, 4096, 10_000, 16_384)
@@ -146,7 +147,7 @@ class Bench:
 
     def session(self, model: TorchModel, data: Any, axes: list[str], **options: Any) -> Session:
         space = ta.Space({perturb.get(axis).name.partition(".")[2]: axis for axis in axes})
-        return Session(model, data, space, device=str(self.device), precision=self.options.precision, **options)
+        return session_of(model, data, space, device=str(self.device), precision=self.options.precision, **options)
 
     @contextmanager
     def seconds(self) -> Iterator[Callable[[], float]]:

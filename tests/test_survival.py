@@ -23,6 +23,7 @@ from testifai.models.onnx import OnnxModel
 from testifai.perturb import Perturbation
 from testifai.runs.store import Store
 from testifai.session import session
+from testifai.session.assembly import session_of
 from testifai.session.session import Session
 from testifai.session.stored_runs import open_run
 from testifai.space import Space
@@ -725,11 +726,11 @@ def pixel_scores(images):
 
 def make(kind: str, **options) -> Session:
     if kind == "table":
-        return Session(row_scores, (ROWS, row_scores(ROWS).argmax(axis=1)), ROW_SPACE, **options)
+        return session_of(row_scores, (ROWS, row_scores(ROWS).argmax(axis=1)), ROW_SPACE, **options)
     images = np.asarray(DIGITS.inputs)[:131]
     if kind == "network":
-        return Session(OnnxModel(demo_model_path()), (images, np.asarray(DIGITS.labels)[:131]), IMAGES, **options)
-    return Session(pixel_scores, (images, pixel_scores(images).argmax(axis=1)), IMAGES, **options)
+        return session_of(OnnxModel(demo_model_path()), (images, np.asarray(DIGITS.labels)[:131]), IMAGES, **options)
+    return session_of(pixel_scores, (images, pixel_scores(images).argmax(axis=1)), IMAGES, **options)
 
 
 @pytest.mark.parametrize("stopping", STOPPING)

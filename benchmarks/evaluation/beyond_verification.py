@@ -6,6 +6,7 @@ import numpy as np
 
 from evaluation.page import Page
 from evaluation.setting import Setting
+from testifai.session.assembly import session_of
 from testifai.session.session import Session
 from testifai.space import Space
 from testifai.verification.export import of_session
@@ -66,4 +67,4 @@ def _session(setting: Setting, contrast: str, model: str, data: str) -> Session:
     arrays = np.load(setting.file(data))
     space = Space({"contrast": contrast, "brightness": "deeptest.brightness"})
     count = setting.times(IMAGES)
-    return Session(str(setting.file(model)), (arrays["x"][:count], arrays["y"][:count]), space)
+    return session_of(str(setting.file(model)), (arrays["x"][:count], arrays["y"][:count]), space)

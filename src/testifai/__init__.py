@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from testifai.errors import InputError
     from testifai.perturb import Perturbation, apply, perturbation
     from testifai.runs.merge import merge
+    from testifai.session.assembly import scan
     from testifai.session.hunting import hunt
-    from testifai.session.session import scan
     from testifai.session.stored_runs import open_run as open  # noqa: A004
     from testifai.space import Space
     from testifai.sweeps import sweep, sweep_model
@@ -47,7 +47,7 @@ _WHERE = {
     "perturbation": "testifai.perturb:perturbation",
     "prioritised": "testifai.tomogram.priorities:prioritised",
     "quality": "testifai.quality",
-    "scan": "testifai.session.session:scan",
+    "scan": "testifai.session.assembly:scan",
     "stopping": "testifai.engine.stopping",
     "sweep": "testifai.sweeps:sweep",
     "sweep_model": "testifai.sweeps:sweep_model",

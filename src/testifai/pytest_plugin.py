@@ -213,7 +213,8 @@ class SpecFile(pytest.File):
 
 def _check(spec: Spec, folder: Path) -> None:
     """Find mistakes that need no model and no data to be loaded, and files that are not there."""
-    from testifai.gates.runner import check_modules, naming
+    from testifai.gates.runner import check_modules
+    from testifai.gates.verdicts import naming
     from testifai.session import assembly
     from testifai.strategies.tracked_tests import selections
 
@@ -224,9 +225,9 @@ def _check(spec: Spec, folder: Path) -> None:
             selections(space, [gate.query])
     # The loaders say best what is wrong with a file that is not there.
     if spec.model.missing_files(folder):
-        assembly.model(spec.model, folder)
+        assembly.load_model(spec, folder)
     if spec.data.missing_files(folder):
-        assembly.data(spec.data, folder)
+        assembly.load_data(spec, folder)
 
 
 class GateItem(pytest.Item):
@@ -256,6 +257,7 @@ class GateItem(pytest.Item):
             "sharing": measured.sharing,
             "inferences": measured.tomogram.inferences,
             "new": measured.new,
+            **({"warnings": measured.warnings} if measured.warnings else {}),
         }
         self.user_properties += [(PROPERTY + key, value) for key, value in facts.items()]
 
@@ -304,6 +306,8 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     terminalreporter.section("testifai")
     for name, listed in sorted(files.items()):
         terminalreporter.line(_file_line(name, listed))
+        for warning in listed[0].get("warnings", ()):
+            terminalreporter.line(f"{name}: warning: {warning}", yellow=True)
     for line in terminalreporter.config.stash.get(_WRITTEN, []):
         terminalreporter.line(line)
 

@@ -20,7 +20,7 @@ from testifai.errors import InputError
 from testifai.runs.merge import merge
 from testifai.runs.outcomes import visiting_order
 from testifai.runs.store import Store
-from testifai.session.session import Session
+from testifai.session.assembly import session_of
 
 FADE = ta.Perturbation("fade", lambda x, by, rng: (x * by).astype(np.uint8), [1.0, 0.9, 0.8])
 SPACE = ta.Space({"fade": FADE, "again": FADE})
@@ -197,7 +197,7 @@ def test_a_run_of_a_version_that_looked_at_all_contents_goes_on(many, tmp_path, 
 
 def test_parts_measured_on_other_contents_are_not_merged(many, tmp_path):
     for number in (1, 2):
-        Session(bright, load_folder(many), SPACE, strategy="full", part=(number, 2)).run(tmp_path / f"{number}.db")
+        session_of(bright, load_folder(many), SPACE, strategy="full", part=(number, 2)).run(tmp_path / f"{number}.db")
     merge([tmp_path / "1.db", tmp_path / "2.db"], tmp_path / "whole.db")
     assert len(measured(tmp_path / "whole.db")[0]) == 200
     with Store.create_or_open(tmp_path / "2.db") as store:

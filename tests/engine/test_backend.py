@@ -7,7 +7,7 @@ import testifai as ta
 from testifai import data, models
 from testifai.engine import backend
 from testifai.errors import InputError
-from testifai.session.session import Session
+from testifai.session.assembly import session_of
 from testifai.testing.executors import _subject
 
 ROWS = np.random.default_rng(0).normal(size=(20, 3))
@@ -28,7 +28,7 @@ def test_without_a_device_a_run_is_what_it_was():
     assert backend.choose({"use": "other"}, None, "float32", _subject().model, data.wrap(ROWS)).executor == {
         "use": "other"
     }
-    session = Session(lambda batch: np.zeros(len(batch), int), (ROWS, np.zeros(20, int)), SPACE)
+    session = session_of(lambda batch: np.zeros(len(batch), int), (ROWS, np.zeros(20, int)), SPACE)
     assert not {"backend", "precision", "device"} & set(session.identity())
 
 
@@ -38,7 +38,7 @@ def test_what_does_not_go_together_is_one_line():
     )
     assert refused(precision="bf16") == "precision: 'bf16' is for runs on a device; say which, such as device = 'cuda'"
     with pytest.raises(InputError, match=r"^precision: must be one of float32, bf16, got 'half'$"):
-        Session(lambda batch: np.zeros(len(batch), int), (ROWS, np.zeros(20, int)), SPACE, precision="half")
+        session_of(lambda batch: np.zeros(len(batch), int), (ROWS, np.zeros(20, int)), SPACE, precision="half")
 
 
 def test_devices_and_inputs_that_do_not_fit():

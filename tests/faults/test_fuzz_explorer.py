@@ -17,7 +17,7 @@ from testifai.app.server import build
 from testifai.app.state import Runs
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.models.onnx import OnnxModel
-from testifai.session.session import Session
+from testifai.session.assembly import session_of
 from testifai.space import Space
 
 pytestmark = pytest.mark.slow
@@ -95,7 +95,7 @@ def runs(tmp_path_factory) -> Runs:
     space = Space(AXES)
     for name, count in (("a", 40), ("b", 30)):
         pairs = (np.asarray(data.inputs)[:count], np.asarray(data.labels)[:count])
-        Session(OnnxModel(folder / "lenet5.onnx"), pairs, space, strategy="full", keep=("predicted",)).run(
+        session_of(OnnxModel(folder / "lenet5.onnx"), pairs, space, strategy="full", keep=("predicted",)).run(
             store=folder / f"{name}.db"
         )
     return Runs([folder / "a.db", folder / "b.db"])

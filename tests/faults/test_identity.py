@@ -21,7 +21,7 @@ from testifai.models import PythonModel, onnx_session
 from testifai.models.onnx import OnnxModel
 from testifai.models.onnx_graph import external_files
 from testifai.runs.store import Store
-from testifai.session.session import Session
+from testifai.session.assembly import session_of
 from testifai.support import user_code
 
 RNG = np.random.default_rng(0)
@@ -312,7 +312,7 @@ def test_other_code_of_the_users_is_another_run(tmp_path, kind):
     other = ta.Perturbation("shift", lambda x, by, rng: x - np.float32(by), [0.0, 0.1, 0.3])
     changed = {"oracle": (SHIFT, lenient), "perturbation": (other, strict)}
     for shift, oracle, refused in ((SHIFT, strict, False), (SHIFT, strict, False), (*changed[kind], True)):
-        session = Session(model, ROWS, ta.Space({"shift": shift}), oracle=oracle, strategy="full")
+        session = session_of(model, ROWS, ta.Space({"shift": shift}), oracle=oracle, strategy="full")
         if refused:
             with pytest.raises(InputError, match="belongs to another run: code was"):
                 session.run(tmp_path / "run.db")
@@ -322,7 +322,7 @@ def test_other_code_of_the_users_is_another_run(tmp_path, kind):
 
 def test_a_run_made_before_code_counted_is_continued(tmp_path, caplog):
     def session():
-        return Session(lambda rows: rows, ROWS, ta.Space({"shift": SHIFT}), oracle="consistency", strategy="full")
+        return session_of(lambda rows: rows, ROWS, ta.Space({"shift": SHIFT}), oracle="consistency", strategy="full")
 
     session().run(tmp_path / "run.db")
     with Store.create_or_open(tmp_path / "run.db") as opened:
@@ -335,7 +335,7 @@ def test_a_run_made_before_code_counted_is_continued(tmp_path, caplog):
 
 def test_parts_of_this_package_are_told_by_their_names_as_before(tmp_path):
     space = ta.Space({"noise": "classic.gaussian_noise"})
-    assert "code" not in Session(lambda rows: rows, ROWS, space, oracle="consistency").identity()
+    assert "code" not in session_of(lambda rows: rows, ROWS, space, oracle="consistency").identity()
 
 
 # -- environments -----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from testifai.errors import InputError
 from testifai.gates import runner
 from testifai.gates.runner import GatedRun, cache_key, measure, prepare
-from testifai.gates.strategy import TowardsGates
+from testifai.gates.strategy import GateStrategy
 from testifai.gates.verdicts import stored_gates, stored_sharing
 from testifai.present.gate_page import page
 from testifai.runs.store import Store
@@ -211,9 +211,9 @@ def test_a_cache_that_cannot_be_written_is_one_line(project, monkeypatch):
 
 
 def test_only_an_adaptive_spec_with_gates_is_steered_by_them(project):
-    assert isinstance(prepare(project(), project.folder).strategy, TowardsGates)
+    assert isinstance(prepare(project(), project.folder).strategy, GateStrategy)
     for spec in (project([]), project(strategy="ordered"), project(strategy="balanced"), project(stopping="window")):
-        assert not isinstance(prepare(spec, project.folder).strategy, TowardsGates)
+        assert not isinstance(prepare(spec, project.folder).strategy, GateStrategy)
 
 
 def test_a_gate_that_cannot_be_asked_is_named_before_anything_is_measured(project):

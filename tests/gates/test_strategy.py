@@ -5,14 +5,12 @@ import pytest
 import scipy.linalg  # noqa: F401  brings a BLAS of its own, which threads can only be told about once it is loaded
 
 import testifai as ta
-from testifai.gates.strategy import TowardsGates
+from testifai.gates.strategy import GateStrategy
 from testifai.gates.verdicts import judge
-from testifai.runs.outcomes import Outcomes, visiting_order
-from testifai.session.session import Session
+from testifai.session.assembly import session_of
 from testifai.spec.parsing import Gate
 from testifai.strategies import Adaptive
 from testifai.support.threads import one_blas_thread
-from testifai.tomogram import Tomogram
 
 INPUTS = 400
 QUERY = "shift <= 2 and noise <= 2"
@@ -44,17 +42,8 @@ def truth(seed, query=QUERY):
 
 
 def session(gates, *, seed=0, sharing=None, population="data", **options):
-    blank = Tomogram(
-        SPACE,
-        Outcomes(INPUTS),
-        visiting_order(INPUTS, seed),
-        labels=data(seed)[1],
-        population=population,
-        surrogate="process",
-        seed=seed,
-    )
-    strategy = TowardsGates((), gates=tuple(gates), blank=lambda: blank, sharing=sharing)
-    return Session(model, data(seed), SPACE, strategy=strategy, seed=seed, population=population, **options)
+    strategy = GateStrategy((), gates=tuple(gates), sharing=sharing)
+    return session_of(model, data(seed), SPACE, strategy=strategy, seed=seed, population=population, **options)
 
 
 def test_it_stops_as_soon_as_the_gates_are_decided():

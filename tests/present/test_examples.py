@@ -11,7 +11,7 @@ import pytest
 from testifai.models.onnx import OnnxModel
 from testifai.perturb import apply
 from testifai.present.examples import examples, failing_places, failures, telling_tests, thumb, thumbs
-from testifai.session.session import Session
+from testifai.session.assembly import session_of
 from testifai.session.stored_runs import open_run, reopen
 from testifai.space import Space
 
@@ -94,7 +94,7 @@ def test_texts_are_shown_with_their_edits():
     texts = ["The film was a quiet triumph of feeling.", "Nobody should sit through this again, ever."] * 5
     labels = np.arange(10) % 2
     space = Space({"typo": "text.typo", "order_of_words": "text.order"})
-    session = Session(lambda batch: np.array(["film" in text for text in batch], int) ^ 1, (texts, labels), space)
+    session = session_of(lambda batch: np.array(["film" in text for text in batch], int) ^ 1, (texts, labels), space)
     tomogram = session.run()
     test = space.id((2, 1))
     places = np.arange(10)

@@ -10,7 +10,7 @@ import testifai as ta
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.present.export import table, write_bytes, write_grid, write_inputs, write_npz, write_table
-from testifai.session.session import Session
+from testifai.session.assembly import session_of
 from testifai.space import Space
 
 SHIFT = Perturbation("shift", lambda rows, by, rng: rows + by, [0.0, 0.1, 0.25, 0.4])
@@ -124,7 +124,7 @@ def test_a_grid_needs_everything_measured(tmp_path):
 
 
 def test_inputs_as_a_configuration_shows_them(tmp_path):
-    session = Session(scores, (ROWS, LABELS), space(), seed=2)
+    session = session_of(scores, (ROWS, LABELS), space(), seed=2)
     assert write_inputs(session.subject, (3, 2), tmp_path / "x.npz") == 45
     with np.load(tmp_path / "x.npz") as made:
         np.testing.assert_array_equal(made["x"], ta.apply({SHIFT: 3, SHAKE: 2}, ROWS, seed=2))
@@ -142,7 +142,7 @@ def test_inputs_as_a_configuration_shows_them(tmp_path):
 
 def test_texts_are_exported_as_lines(tmp_path):
     shout = Perturbation("shout", lambda texts, n, rng: [text.upper() + "!" * n for text in texts], [0, 1, 2])
-    session = Session(lambda texts: np.zeros(len(texts), int), (["häh", "was"], ["a", "b"]), Space({"shout": shout}))
+    session = session_of(lambda texts: np.zeros(len(texts), int), (["häh", "was"], ["a", "b"]), Space({"shout": shout}))
     assert write_inputs(session.subject, (2,), tmp_path / "x.jsonl") == 2
     lines = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text(encoding="utf-8").splitlines()]
     assert lines == [{"text": "HÄH!!", "label": 0}, {"text": "WAS!!", "label": 1}]
@@ -181,7 +181,7 @@ def test_npz_files_are_numpys(tmp_path):
 
 def test_half_a_surrogate_is_written_as_its_escape(tmp_path):
     space = ta.Space({"marks": "text.punctuation"})
-    session = Session(lambda batch: [0] * len(batch), (["a \ud800 b", "c"], [0, 0]), space, strategy="full")
+    session = session_of(lambda batch: [0] * len(batch), (["a \ud800 b", "c"], [0, 0]), space, strategy="full")
     write_inputs(session.subject, (0,), tmp_path / "out.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [row["text"] for row in rows] == ["a \ud800 b", "c"]

@@ -7,7 +7,7 @@ import testifai as ta
 from testifai.errors import InputError
 from testifai.quality.assessment import plan
 from testifai.runs.store import Store
-from testifai.session.session import Session
+from testifai.session.assembly import session_of
 
 SHIFT = ta.Perturbation("shift", lambda rows, by, rng: rows + by, [0.0, 0.1, 0.2, 0.4])
 PUSH = ta.Perturbation("push", lambda rows, by, rng: rows + by * rng.uniform(2), [0.0, 0.1, 0.3])
@@ -130,7 +130,7 @@ def test_a_file_keeps_the_scores(tmp_path):
 def test_an_interrupted_measuring_goes_on_where_it_was(tmp_path):
     path, session = (
         tmp_path / "run.db",
-        Session(decide, (ROWS, LABELS), SPACE, strategy="ordered", quality={"use": near, "extra": 0}),
+        session_of(decide, (ROWS, LABELS), SPACE, strategy="ordered", quality={"use": near, "extra": 0}),
     )
 
     def stop(step):
@@ -142,7 +142,7 @@ def test_an_interrupted_measuring_goes_on_where_it_was(tmp_path):
     with Store.open(path) as store:
         assert len(list(store.get_blocks("quality/"))) == 5
     seen = []
-    again = Session(decide, (ROWS, LABELS), SPACE, strategy="ordered", quality={"use": near, "extra": 0}).run(
+    again = session_of(decide, (ROWS, LABELS), SPACE, strategy="ordered", quality={"use": near, "extra": 0}).run(
         path, seen.append
     )
     assert next(step.scored for step in seen if step.scored) == (6, 24)

@@ -18,7 +18,7 @@ from testifai.report.contents import Stored, gather
 from testifai.report.markdown import MOST, markdown
 from testifai.report.page import figures, render
 from testifai.report.words import summary
-from testifai.session.session import scan
+from testifai.session.assembly import scan
 from testifai.space import Space
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"

@@ -10,7 +10,7 @@ from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.present.export import table
 from testifai.runs.store import Store
-from testifai.session.session import Session
+from testifai.session.assembly import session_of
 from testifai.session.stored_runs import open_run
 from testifai.space import Space
 
@@ -31,7 +31,7 @@ def other_model(rows):
 
 def run(path, part=None, under=model, data=None, space=SPACE, **options):
     options = {"strategy": "full", "keep": ("value",), "batch_size": 500, **options}
-    return Session(under, data or (ROWS, LABELS), space, part=part, **options).run(path)
+    return session_of(under, data or (ROWS, LABELS), space, part=part, **options).run(path)
 
 
 def everything(path):
@@ -183,9 +183,9 @@ def test_mistakes_are_one_line_and_leave_nothing_behind(tmp_path):
 @pytest.mark.parametrize("part", [(0, 3), (4, 3), (1, 0)])
 def test_a_part_that_does_not_exist_is_refused(part):
     with pytest.raises(InputError, match="part: expected I/N with I from 1 to N"):
-        Session(model, (ROWS, LABELS), SPACE, part=part)
+        session_of(model, (ROWS, LABELS), SPACE, part=part)
 
 
 def test_a_part_cannot_stop_early():
     with pytest.raises(InputError, match="part: a stopping rule needs all outcomes"):
-        Session(model, (ROWS, LABELS), SPACE, part=(1, 2), stopping="window")
+        session_of(model, (ROWS, LABELS), SPACE, part=(1, 2), stopping="window")

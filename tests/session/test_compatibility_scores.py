@@ -10,7 +10,7 @@ import testifai as ta
 from testifai.cli import app
 from testifai.gates import judge
 from testifai.oracles import Outcome
-from testifai.session.session import Session
+from testifai.session.assembly import session_of
 from testifai.spec.parsing import Gate
 
 RANDOM = np.random.default_rng(0)
@@ -149,9 +149,9 @@ def test_a_table_has_the_score_in_columns_of_its_own(full):
 
 def test_a_score_that_the_oracle_does_not_have_is_refused():
     with pytest.raises(ta.InputError, match="'f1' is not a score of the oracle function, which has closeness"):
-        Session(model, INPUTS, SPACE, oracle=closeness, score="f1")
+        session_of(model, INPUTS, SPACE, oracle=closeness, score="f1")
     with pytest.raises(ta.InputError, match="'f1' is not a score of the oracle consistency, which has none"):
-        Session(model, INPUTS, SPACE, oracle="consistency", score="f1")
+        session_of(model, INPUTS, SPACE, oracle="consistency", score="f1")
 
 
 @pytest.mark.parametrize(("value", "shown"), [(-0.25, "-0.25"), (1.0000002, "1.00000024"), (np.nan, "nan")])
@@ -188,7 +188,7 @@ def test_a_method_called_score_names_none():
         def score(self, inputs):
             return 1.0
 
-    assert Session(model, INPUTS, SPACE, oracle=Judge()).oracle.score is None
+    assert session_of(model, INPUTS, SPACE, oracle=Judge()).oracle.score is None
 
 
 def test_the_distance_may_be_a_score_of_tolerance():

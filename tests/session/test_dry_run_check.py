@@ -4,6 +4,7 @@ import pytest
 from testifai import data
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.perturb import Perturbation
+from testifai.session.assembly import session_of
 from testifai.session.dry_run import Room, estimate
 from testifai.session.session import Session
 from testifai.space import Space
@@ -18,7 +19,7 @@ def decide(rows):
 
 def session(**options) -> Session:
     space = Space({"a": SHIFT, "b": SHIFT, "c": SHIFT})
-    return Session(decide, (ROWS, decide(ROWS)), space, **options)
+    return session_of(decide, (ROWS, decide(ROWS)), space, **options)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_the_time_follows_the_model():
 
     data = (ROWS[:400], decide(ROWS[:400]))
     space = Space({"a": (SHIFT, [0, 1])})
-    found = estimate(Session(slow, data, space, batch_size=100))
+    found = estimate(session_of(slow, data, space, batch_size=100))
     assert 2 * 400 * 50e-6 <= found.seconds < 10 * 2 * 400 * 50e-6
     assert found.batch_size == 100
 
@@ -89,9 +90,9 @@ def test_the_findings_are_plain_data():
 @pytest.mark.parametrize("keep", [(), ("value",), ("value", "predicted")])
 def test_the_file_is_no_larger_than_said_and_not_a_tenth_of_it(tmp_path, keep):
     space = Space({"zoom": "mnist_c.zoom", "brightness": "mnist_c.brightness"})
-    session = Session(str(demo_model_path()), demo_data(), space, strategy="full", keep=keep)
+    session = session_of(str(demo_model_path()), demo_data(), space, strategy="full", keep=keep)
     said = estimate(session).file_bytes
-    Session(str(demo_model_path()), demo_data(), space, strategy="full", keep=keep).run(tmp_path / "run.db")
+    session_of(str(demo_model_path()), demo_data(), space, strategy="full", keep=keep).run(tmp_path / "run.db")
     assert said / 10 < (tmp_path / "run.db").stat().st_size <= said
 
 
@@ -99,7 +100,9 @@ def test_the_file_is_no_larger_than_said_where_values_fill_half_a_page(tmp_path)
     for inputs in (200, 250, 600):
         data = (ROWS[:inputs], decide(ROWS[:inputs]))
         sessions = [
-            Session(lambda rows: np.stack([1 - rows.mean(1), rows.mean(1)], 1), data, Space({"a": SHIFT, "b": SHIFT}))
+            session_of(
+                lambda rows: np.stack([1 - rows.mean(1), rows.mean(1)], 1), data, Space({"a": SHIFT, "b": SHIFT})
+            )
             for _ in range(2)
         ]
         said = estimate(sessions[0]).file_bytes
@@ -113,7 +116,7 @@ def test_texts_without_a_place_are_counted():
     for inputs in (texts, data.from_arrays(pairs, side="first"), data.from_arrays(pairs)):
         own = Perturbation("own", lambda batch, by, rng: [text.upper() for text in batch], [0, 1])
         space = Space({"short": ("text.contraction", [0, 2]), "typo": "text.typo", "own": own})
-        found = estimate(Session(lambda batch: np.zeros(len(batch)), inputs, space, oracle="consistency"))
+        found = estimate(session_of(lambda batch: np.zeros(len(batch)), inputs, space, oracle="consistency"))
         assert set(found.room) == {"short", "typo"}
         both = isinstance(inputs, data.Data) and inputs.side == "both"
         assert found.room["short"] == Room(20, 2, 20 if both else 15, 10)
@@ -136,7 +139,7 @@ def test_inferences_until_a_target_holds_are_foretold_roughly():
     ratios = []
     for seed in range(6):
         foretold, real = (
-            Session(decide, (ROWS, decide(ROWS)), Space({"a": noise, "b": noise}), target=0.1, seed=seed)
+            session_of(decide, (ROWS, decide(ROWS)), Space({"a": noise, "b": noise}), target=0.1, seed=seed)
             for _ in range(2)
         )
         found = estimate(foretold)

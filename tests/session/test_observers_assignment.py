@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from testifai.session.observers import misnumbered
+from testifai.session.observers import class_index_mismatch
 
 
 def answers(generator, truth, classes, accuracy):
@@ -18,7 +18,7 @@ def test_a_right_numbering_is_hardly_ever_doubted(classes, accuracy):
     for seed in range(60):
         generator = np.random.default_rng(seed)
         truth = generator.integers(0, classes, 500)
-        found += misnumbered(truth, answers(generator, truth, classes, accuracy), None, classes) is not None
+        found += class_index_mismatch(truth, answers(generator, truth, classes, accuracy), None, classes) is not None
     assert found <= 1
 
 
@@ -30,7 +30,7 @@ def test_a_wrong_one_is_found_and_said(classes):
         truth = generator.integers(0, classes, 500)
         shuffled = generator.permutation(classes)
         shuffled = np.roll(shuffled, 1) if (shuffled == np.arange(classes)).all() else shuffled
-        found = misnumbered(truth, shuffled[answers(generator, truth, classes, 0.9)], names, classes)
+        found = class_index_mismatch(truth, shuffled[answers(generator, truth, classes, 0.9)], names, classes)
         assert found is not None
         assert found.otherwise > 0.75
         if classes <= 10:
@@ -40,11 +40,11 @@ def test_a_wrong_one_is_found_and_said(classes):
 
 def test_too_few_inputs_say_nothing():
     truth = np.arange(20) % 10
-    assert misnumbered(truth, (truth + 1) % 10, None, 10) is None
+    assert class_index_mismatch(truth, (truth + 1) % 10, None, 10) is None
 
 
 def test_a_model_with_more_outputs_gets_a_table():
     truth = np.arange(200) % 2
-    found = misnumbered(truth, np.array([7, 3])[truth], ["cat", "dog"], 10)
+    found = class_index_mismatch(truth, np.array([7, 3])[truth], ["cat", "dog"], 10)
     assert found is not None
     assert found.line == 'classes = { "cat" = 7, "dog" = 3 }'

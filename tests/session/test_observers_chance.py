@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import testifai as ta
+from testifai.session.assembly import session_of
 from testifai.session.dry_run import estimate
 from testifai.session.observers import near_chance
-from testifai.session.session import Session
 
 LABELS = np.arange(600) % 10
 ROWS = LABELS[:, None].astype(float)
@@ -36,10 +36,10 @@ def test_what_cannot_be_told_is_not_said():
 
 
 def test_a_dry_run_warns_too():
-    fed_wrongly = estimate(Session(guesses, (ROWS, LABELS), SPACE))
+    fed_wrongly = estimate(session_of(guesses, (ROWS, LABELS), SPACE))
     assert fed_wrongly.clean_inputs >= 500
     assert fed_wrongly.near_chance.startswith("clean accuracy is 0.1")
-    assert estimate(Session(knows, (ROWS, LABELS), SPACE)).near_chance is None
+    assert estimate(session_of(knows, (ROWS, LABELS), SPACE)).near_chance is None
 
 
 def test_a_run_warns_once_and_again_when_it_is_continued(tmp_path, caplog):

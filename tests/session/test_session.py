@@ -13,8 +13,9 @@ from testifai.errors import InputError
 from testifai.identity.environment import environment
 from testifai.perturb import Perturbation
 from testifai.runs.store import Store
-from testifai.session.session import Session, Step
+from testifai.session.assembly import session_of
 from testifai.space import Space
+from testifai.support.progress import Step
 
 SHIFT = Perturbation("shift", lambda rows, by, rng: rows + by, [0.0, 0.1, 0.25, 0.4])
 SHAKE = Perturbation("shake", lambda rows, by, rng: rows + by * rng.normal(2), [0.0, 0.1, 0.3])
@@ -80,7 +81,7 @@ def test_in_memory_in_a_file_and_reopened_are_the_same(options, tmp_path):
 
 def test_a_finished_run_asks_the_model_nothing(tmp_path):
     ta.scan(decide, DATA, space(), store=tmp_path / "run.db")
-    session = Session(decide, DATA, space())
+    session = session_of(decide, DATA, space())
     session.subject.model = refuse
     assert session.run(tmp_path / "run.db").inferences == 12 * 150
 
@@ -161,7 +162,7 @@ def test_budget_batch_size_workers_and_target_may_change(tmp_path):
 def test_parts_together_are_the_whole(tmp_path):
     whole = ta.scan(decide, DATA, space(), strategy="full")
     for own in (1, 2, 3):
-        part = Session(decide, DATA, space(), strategy="full", part=(own, 3)).run(tmp_path / f"{own}.db")
+        part = session_of(decide, DATA, space(), strategy="full", part=(own, 3)).run(tmp_path / f"{own}.db")
         assert set(part.trials.reshape(-1).tolist()) == {50}
     ta.merge([tmp_path / f"{own}.db" for own in (1, 2, 3)], tmp_path / "whole.db")
     assert_same(whole, ta.open(tmp_path / "whole.db"))
@@ -205,7 +206,7 @@ def test_parts_together_are_the_whole(tmp_path):
 )
 def test_mistakes_are_one_line(options, words):
     with pytest.raises(InputError) as caught:
-        Session(**{"model": decide, "data": DATA, "space": space(), **options})
+        session_of(**{"model": decide, "data": DATA, "space": space(), **options})
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -346,19 +347,19 @@ def test_a_target_may_come_and_go_and_its_stops_are_remembered(tmp_path):
 )
 def test_adaptive_is_the_default_where_it_can_do_what_is_asked(options, name):
     rows = np.zeros((4, 2))
-    made = Session(lambda batch: np.zeros(len(batch), int), (rows, np.zeros(4, int)), Space({"a": SHIFT}), **options)
+    made = session_of(lambda batch: np.zeros(len(batch), int), (rows, np.zeros(4, int)), Space({"a": SHIFT}), **options)
     assert made.strategy.name == name
 
 
 def test_a_rule_for_single_tests_is_refused_by_strategies_that_share_out_the_inputs():
     rows = np.zeros((4, 2))
     with pytest.raises(InputError, match=r"^stopping: strategy 'adaptive' decides itself"):
-        Session(decide, (rows, np.zeros(4, int)), Space({"a": SHIFT}), strategy="adaptive", stopping="window")
+        session_of(decide, (rows, np.zeros(4, int)), Space({"a": SHIFT}), strategy="adaptive", stopping="window")
 
 
 def test_adaptive_is_the_default_where_the_order_of_application_counts():
     space = Space({"a": SHIFT, "b": SHIFT}, order_sensitive=True)
-    made = Session(lambda batch: np.zeros(len(batch), int), (np.zeros((4, 2)), np.zeros(4, int)), space)
+    made = session_of(lambda batch: np.zeros(len(batch), int), (np.zeros((4, 2)), np.zeros(4, int)), space)
     assert made.strategy.name == "adaptive"
 
 
@@ -374,7 +375,7 @@ def test_surrogates_of_plain_spaces_are_refused_before_anything_is_spent(surroga
 @pytest.mark.parametrize("strategy", ["adaptive", "balanced"])
 def test_strategies_that_choose_inputs_for_each_test_do_not_run_in_parts(strategy):
     with pytest.raises(InputError, match=f"part: strategy '{strategy}' gives every test inputs of its own"):
-        Session(decide, DATA, space(), strategy=strategy, budget=100, part=(1, 2))
+        session_of(decide, DATA, space(), strategy=strategy, budget=100, part=(1, 2))
 
 
 def test_a_reader_in_another_process_leaves_the_log_of_a_run_over_files(tmp_path):

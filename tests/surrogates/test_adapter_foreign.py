@@ -7,6 +7,7 @@ import pytest
 
 from testifai.errors import InputError
 from testifai.surrogates import resolve
+from testifai.surrogates.base import takes_single
 
 
 class Half:
@@ -19,20 +20,16 @@ class Half:
 
 
 class Rich(Half):
-    name, pools, wants_trials = "rich", True, True
+    name, pools = "rich", True
 
     def fit(self, features, passes, trials, *, single):
         self.single = single
         return self
 
-    def update(self, features, passes, trials, *, single):
-        self.updated = True
-        return self
-
-    def bounds(self, features, confidence):
+    def bounds(self, features, confidence=0.95):
         return np.full(len(features), 0.25), np.full(len(features), 0.75)
 
-    def region(self, features, confidence):
+    def region(self, features, confidence=0.95, of=None):
         return 0.5, 0.375, 0.625
 
     def covariance(self, features):
@@ -41,8 +38,8 @@ class Rich(Half):
 
 def test_an_object_with_fit_and_predict_gets_the_rest():
     surrogate = resolve(Half())
-    assert (surrogate.name, surrogate.pools, surrogate.wants_trials, surrogate.relearns) == ("Half", False, False, True)
-    surrogate.update([[0]], [1], [2], single=None)
+    assert (surrogate.name, surrogate.pools, takes_single(surrogate)) == ("Half", False, False)
+    surrogate.fit([[0]], [1], [2])
     low, high = surrogate.bounds([[0], [1]])
     np.testing.assert_allclose([low[0], high[1]], [0.5 - 0.195996, 0.5 + 0.195996], atol=1e-6)
     assert surrogate.region([[0], [1]]) == pytest.approx((0.5, 0.5 - 0.195996, 0.5 + 0.195996), abs=1e-6)
@@ -52,9 +49,9 @@ def test_an_object_with_fit_and_predict_gets_the_rest():
 def test_what_it_has_of_its_own_is_used():
     given = Rich()
     surrogate = resolve(given)
-    assert (surrogate.name, surrogate.pools, surrogate.relearns) == ("rich", True, False)
-    surrogate.fit([[0]], [1], [2], single="everything").update([[0]], [1], [2])
-    assert (given.single, given.updated) == ("everything", True)
+    assert (surrogate.name, surrogate.pools, takes_single(surrogate)) == ("rich", True, True)
+    surrogate.fit([[0]], [1], [2], single="everything")
+    assert given.single == "everything"
     assert surrogate.bounds([[0]])[0].tolist() == [0.25]
     assert surrogate.region([[0]])[1:] == (0.375, 0.625)
     assert surrogate.covariance([[0]]).tolist() == [[1]]

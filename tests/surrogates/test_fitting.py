@@ -5,6 +5,7 @@ import pytest
 
 from testifai.errors import InputError
 from testifai.runs.outcomes import Outcomes
+from testifai.surrogates import Forest
 from testifai.surrogates.base import Surrogate
 from testifai.surrogates.fitting import evidence
 
@@ -13,7 +14,6 @@ class Listening(Surrogate):
     """Remembers what it was handed."""
 
     name = "listening"
-    wants_trials = True
 
     def fit(self, features, passes, trials, *, single=None):
         self.heard = features, passes, trials, single
@@ -49,9 +49,7 @@ def test_single_outcomes_come_with_their_values(outcomes):
 
 
 def test_who_does_not_want_them_gets_none(outcomes):
-    quiet = Listening()
-    quiet.wants_trials = False
-    assert evidence(quiet, outcomes, IDS, FEATURES).single is None
+    assert evidence(Forest(), outcomes, IDS, FEATURES).single is None
 
 
 @pytest.mark.parametrize(("most", "handed"), [(3, False), (4, True), (None, True)])
@@ -66,10 +64,9 @@ def test_a_part_of_the_inputs(outcomes):
     assert evidence(Listening(), outcomes, IDS, FEATURES, among=among, inputs=10).single.inputs == 10
 
 
-def test_fit_and_update_hand_over_everything(outcomes):
+def test_fit_passes_everything(outcomes):
     found = evidence(Listening(), outcomes, IDS, FEATURES)
-    for heard in (found.fit(Listening()).heard, found.update(Listening()).heard):
-        assert heard == (found.features, found.passes, found.trials, found.single)
+    assert found.fit(Listening()).heard == (found.features, found.passes, found.trials, found.single)
 
 
 def test_nothing_measured_is_refused():

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from testifai.surrogates.base import Surrogate
+from testifai.surrogates.base import PoolingSurrogate, Surrogate
 from testifai.testing import check_surrogate
 
 counter = itertools.count()
@@ -24,8 +24,27 @@ class Mean(Surrogate):
         return np.full(len(features), self.rate), np.full(len(features), self.rate * (1 - self.rate) / 100)
 
 
+class Reusable(Mean, PoolingSurrogate):
+    """The same, by the longer interface."""
+
+    def update(self, features, passes, trials, *, single=None):
+        return self.fit(features, passes, trials)
+
+    deviate = update
+
+    def learned(self):
+        return {}
+
+    def recall(self, learned):
+        assert learned == {}
+
+    def off_surface(self, features):
+        return np.zeros(len(features))
+
+
 def test_a_good_one_passes():
     check_surrogate(Mean)
+    check_surrogate(Reusable)
     check_surrogate(Mean())
 
 
@@ -62,11 +81,6 @@ def unsteady(self, features, passes, trials, *, single=None):
     return self
 
 
-def update(self, features, passes, trials, *, single=None):
-    self.rate = 0.1
-    return self
-
-
 BREACHES = {
     "its name is 3": {"name": 3},
     "pools is 'yes'": {"pools": "yes"},
@@ -84,7 +98,6 @@ BREACHES = {
     "not symmetric": {"covariance": lambda self, f: np.triu(np.ones((len(f), len(f))))},
     "two fits": {"fit": unsteady},
     "order of the tests": {"fit": first_counts},
-    "update on what it was fitted on": {"update": update},
     "whether every trial passes or none": {"fit": lambda self, *a, **k: setattr(self, "rate", 0.5) or self},
 }
 
@@ -95,3 +108,16 @@ def test_each_breach_is_named(words):
     with pytest.raises(AssertionError, match=words) as caught:
         check_surrogate(broken(**BREACHES[words]))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "methods"),
+    [
+        ("update on what it was fitted on", {"update": lambda self, *a, **k: self.fit([[0, 0, 0]], [1], [9])}),
+        ("update does not return", {"update": lambda self, *a, **k: None}),
+        ("off_surface is no probability", {"off_surface": lambda self, f: np.full(len(f), 2.0)}),
+    ],
+)
+def test_each_breach_of_a_reusable_fit_is_named(words, methods):
+    with pytest.raises(AssertionError, match=words):
+        check_surrogate(type("Broken", (Reusable,), methods))

@@ -10,7 +10,7 @@ from scipy import stats
 
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, visiting_order
-from testifai.session.session import scan
+from testifai.session.assembly import scan
 from testifai.session.stored_runs import open_run
 from testifai.space import Space
 from testifai.strategies import Balanced, Ordered, Progress

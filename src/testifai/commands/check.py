@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from testifai.commands.common import Json, SpecFile, check_gates, duration, print_json, say, say_code
+from testifai.commands.common import Json, SpecFile, duration, print_json, say, say_code
 
 
 def check(spec: SpecFile, as_json: Json = False) -> None:
     """The dry run: tests, inferences, time from a timed part of the run, file size."""
+    from testifai.gates.verdicts import check_gates
     from testifai.session import assembly
     from testifai.session.dry_run import estimate
     from testifai.spec.parsing import read
@@ -14,7 +15,7 @@ def check(spec: SpecFile, as_json: Json = False) -> None:
     read_spec = read(spec)
     say_code(read_spec)
     session = assembly.session(read_spec, spec.resolve().parent)
-    check_gates(read_spec, session)
+    check_gates(read_spec.gate, session.tomogram())
     found = estimate(session)
     if (line := found.differs()) is not None:
         say(f"note: {line}", err=True)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from testifai.commands import completion
-from testifai.errors import InputError
 from testifai.support.formatting import printable, printable_json
 
 if TYPE_CHECKING:
@@ -114,13 +113,3 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def check_gates(spec: Any, session: Any) -> None:
-    """Refuse a gate that cannot be asked before anything is measured."""
-    tomogram = session.tomogram()
-    for number, gate in enumerate(spec.gate, start=1):
-        try:
-            tomogram.scored(gate.score).bound(gate.query, gate.inputs)
-        except InputError as error:
-            raise InputError(f"gate {gate.name or number}: {error}") from error

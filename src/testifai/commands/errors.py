@@ -143,14 +143,14 @@ class _Subject:
         loaded = read(spec)
         say_code(loaded)
         folder = spec.resolve().parent
-        data = assembly.data(loaded.data, folder)
+        parts = assembly.load(loaded, folder)
         return cls(
-            assembly.model(loaded.model, folder),
-            data,
+            parts.model,
+            parts.data,
             _each_alone(assembly.space(loaded, folder)),
             loaded.scan.seed,
             {"batch_size": loaded.scan.batch_size, "workers": loaded.scan.workers},
-            about(loaded, folder, data),
+            about(loaded, folder, parts.data),
         )
 
     def local(self, run_file: Path, per_class: int) -> Local:

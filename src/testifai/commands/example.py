@@ -17,7 +17,6 @@ from testifai.present import terminal
 from testifai.present.terminal import SHADES, blocks
 from testifai.session import assembly
 from testifai.session.provenance import about
-from testifai.session.session import Session
 from testifai.space import Space
 from testifai.spec.parsing import read
 from testifai.support.files import refuse_others, write_bytes
@@ -145,7 +144,7 @@ def run(folder: Path, progress: Report | None = None) -> Demo:
     model, data, space = OnnxModel(demo_model_path()), demo_data(), Space(AXES)
 
     def scanned(**options: Any) -> Tomogram:
-        return Session(model, data, space, **options).run(progress=progress)
+        return assembly.session_of(model, data, space, **options).run(progress=progress)
 
     # First, since this is where a folder may be refused.
     few = specified(folder, progress)

@@ -13,7 +13,6 @@ from testifai.commands.common import (
     SpecFile,
     Stopped,
     WorkersOption,
-    check_gates,
     composed,
     print_json,
     say_code,
@@ -38,7 +37,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a spec; the same command continues an interrupted run. Exit code 1 if a gate does not hold."""
-    from testifai.gates.verdicts import judge
+    from testifai.gates.verdicts import check_gates, judge
     from testifai.identity.input_hashes import recall_files
     from testifai.present import terminal
     from testifai.present.terminal import facts
@@ -55,7 +54,7 @@ def run(
     session = assembly.session(with_workers(read_spec, workers), spec.resolve().parent, part=_part(part))
     path = out or spec.with_suffix(".db")
     recall_files(session.data, path)
-    check_gates(read_spec, session)
+    check_gates(read_spec.gate, session.tomogram())
     extra = about(read_spec, spec.resolve().parent, session.data)
     with page_beside(path) if explore else nullcontext() as page:
         try:

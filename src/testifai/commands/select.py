@@ -74,8 +74,8 @@ def select(
     say_code(loaded)
     folder = spec.resolve().parent
     seed = loaded.scan.seed if seed is None else seed
-    data = assembly.data(loaded.data, folder)
-    model = assembly.model(loaded.model, folder)
+    parts = assembly.load(loaded, folder)
+    model, data = parts.model, parts.data
     labels = {} if known is None else _known(known, data)
     if out.exists():
         collected = rounds.continued(out, described, tests, seed, model, data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +26,9 @@ from testifai.commands.common import (
 )
 from testifai.errors import InputError
 from testifai.support.types import Record
+
+if TYPE_CHECKING:
+    from testifai.session.assembly import LoadedParts
 
 
 def sweep(
@@ -78,12 +81,7 @@ def sweep(
     }
     if not drops:
         options |= {"threshold": threshold or [0.8], "method": method}
-    subject = _Subject(
-        assembly.model(read_spec.model, folder),
-        assembly.data(read_spec.data, folder),
-        read_spec.scan,
-        assembly.oracle(read_spec.scan.oracle, folder),
-    )
+    subject = _Subject(assembly.load(read_spec, folder))
     if arity or combine:
         chosen = subject.compose(chosen, arity or 2, None if combine is None else own_function(combine, "--combine"))
     path = out or spec.with_suffix(".db")
@@ -102,15 +100,11 @@ def sweep(
 class _Subject:
     """A spec's model and data, loaded once for all sweeps."""
 
-    def __init__(self, model: Any, data: Any, scan: Any, oracle: Any) -> None:
-        from testifai import models
-
-        self.model, self.data = models.wrap(model, data.schema), data
-        self.options = {
-            "oracle": oracle, "batch_size": scan.batch_size, "seed": scan.seed, "workers": scan.workers,
-            "executor": scan.executor,
-        }  # fmt: skip
-        self.population = scan.population
+    def __init__(self, parts: LoadedParts) -> None:
+        self.model, self.data = parts.model, parts.data
+        names = ("oracle", "batch_size", "seed", "workers", "executor")
+        self.options: Record = {name: getattr(parts.options, name) for name in names}
+        self.population = parts.options.population
 
     def compose(self, chosen: Record, arity: int, combine: Any) -> Record:
         """Sweep a system of parts in place of the model: its perturbations for those chosen."""

@@ -6,7 +6,6 @@ import hashlib
 import json
 import sys
 import time
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -14,19 +13,20 @@ from pathlib import Path
 
 import numpy as np
 
-from testifai import strategies
 from testifai.errors import InputError
-from testifai.gates.strategy import TowardsGates, settled
-from testifai.gates.verdicts import RULE, Verdict, judge
+from testifai.gates.strategy import GateStrategy, settled
+from testifai.gates.verdicts import RULE, Verdict, check_gates, judge
 from testifai.identity.environment import environment
 from testifai.models.python import PythonModel
 from testifai.runs import keys, trusted_runs
 from testifai.runs.lock import Lock
 from testifai.runs.store import Store
 from testifai.session import assembly
+from testifai.session.observers import notes
 from testifai.session.provenance import about
 from testifai.session.session import Session
 from testifai.session.stored_runs import open_run
+from testifai.spec.options import strategy_of
 from testifai.spec.parsing import Gate, Spec
 from testifai.statistics.multiplicity import confidence_each
 from testifai.strategies.adaptive import TARGET, Adaptive
@@ -50,8 +50,13 @@ class GatedRun:
     sharing: int  # gates that share the 5 % risk of a wrong decision
 
     @property
+    def warnings(self) -> list[str]:
+        """What casts doubt on the run: a model that is not deterministic, class indices that do not match."""
+        return notes(self.tomogram.provenance)
+
+    @property
     def confidence(self) -> float:
-        """At which each gate's bounds stand."""
+        """The confidence of each gate's bounds."""
         return confidence_each(self.sharing)
 
     def lacking(self, verdict: Verdict) -> tuple[int, int]:
@@ -72,39 +77,17 @@ class GatedRun:
 
 
 def prepare(spec: Spec, folder: Path, *, sharing: int | None = None) -> Session:
-    """The spec's session; where its strategy is adaptive, one that goes on until the gates are decided."""
+    """Make the spec's session; if its strategy is adaptive, one that goes on until the gates are decided."""
     check_modules(spec, folder)
-    space = assembly.space(spec, folder)
-    model, data = assembly.model(spec.model, folder), assembly.data(spec.data, folder)
-    options = spec.scan.model_dump()
-    options["quality"] = assembly.quality(options["quality"], folder, data)
-    options["oracle"] = assembly.oracle(options["oracle"], folder)
-    if options["strategy"] is None:
-        options["strategy"] = strategies.default(surrogate=options["surrogate"], stopping=options["stopping"])
-    strategy = strategies.resolve(options["strategy"])
-    # The strategy looks at what its own session knows; a plain reference would be a cycle that keeps the model alive.
-    own: list[weakref.ref[Session]] = []
+    strategy = strategy_of(spec.scan)
     if type(strategy) is Adaptive and spec.gate:
-        strategy = TowardsGates(
-            strategy.for_queries,
-            strategy.weights,
-            gates=tuple(spec.gate),
-            blank=lambda: _tomogram(own),
-            sharing=sharing,
-        )
-    session = Session(model, data, space, **{**options, "strategy": strategy})
-    own.append(weakref.ref(session))
-    blank = session.tomogram()
-    for number, gate in enumerate(spec.gate, start=1):
-        with naming(gate, number):
-            blank.scored(gate.score).bound(gate.query, gate.inputs)
+        gates = GateStrategy(strategy.for_queries, strategy.weights, gates=tuple(spec.gate), sharing=sharing)
+        scan = spec.scan.model_copy(update={"strategy": gates})
+        session = assembly.session(spec.model_copy(update={"scan": scan}), folder)
+    else:
+        session = assembly.session(spec, folder)
+    check_gates(spec.gate, session.tomogram())
     return session
-
-
-def _tomogram(own: Sequence[weakref.ref[Session]]) -> Tomogram:
-    session = own[0]()
-    assert session is not None
-    return session.tomogram()
 
 
 def check_modules(spec: Spec, folder: Path) -> None:
@@ -119,15 +102,6 @@ def check_modules(spec: Spec, folder: Path) -> None:
                 f"{path!r}: a module {name!r} from {Path(source).parent} is imported already; "
                 f"give the one in {folder} another name"
             )
-
-
-@contextmanager
-def naming(gate: Gate, number: int) -> Iterator[None]:
-    """Say of which gate a mistake is."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"gate {gate.name or number}: {error}") from error
 
 
 def cache_key(session: Session, spec: Spec) -> str:
@@ -181,7 +155,7 @@ def measure(
         path,
         tomogram.inferences - (0 if stored.tomogram is None else stored.tomogram.inferences),
         session.strategy.expected(session.progress()),
-        isinstance(session.strategy, TowardsGates),
+        isinstance(session.strategy, GateStrategy),
         sharing or max(1, len(spec.gate)),
     )
 
@@ -197,7 +171,7 @@ def _terms(spec: Spec, session: Session, sharing: int | None) -> Record:
         for gate in spec.gate
     ]
     quality = None if session.assessment is None else json.loads(json.dumps(session.assessment.describe(), default=str))
-    limits = {"budget": session.budget, "target": session.target, "sharing": sharing or len(gates)}
+    limits = {"budget": session.options.budget, "target": session.options.target, "sharing": sharing or len(gates)}
     return {**limits, "gates": gates, "quality": quality, "rule": RULE}
 
 
@@ -222,7 +196,7 @@ def _tell(path: Path, spec: Spec, folder: Path, tomogram: Tomogram) -> None:
 
 def _enough(session: Session, verdicts: Sequence[Verdict]) -> bool:
     """Whether the gates of a run that ended under other ones are settled too."""
-    towards = isinstance(session.strategy, TowardsGates) and session.target is None
+    towards = isinstance(session.strategy, GateStrategy) and session.options.target is None
     return towards and all(settled(one, TARGET) for one in verdicts)
 
 

@@ -5,24 +5,23 @@ Decisions are looked at each time the inferences have doubled, with bounds that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from testifai.gates.verdicts import Verdict, judge
 from testifai.runs.outcomes import Ids, Outcomes
+from testifai.session.session import RunProgress
 from testifai.spec.parsing import Gate
 from testifai.strategies.adaptive import FIRST, TARGET, Adaptive, Round, even, first_tests, fitted, risk, shared_out
 from testifai.strategies.balanced import shares
 from testifai.strategies.base import Progress
 from testifai.strategies.tracked_tests import Watched
 from testifai.support.types import Floats
-from testifai.tomogram import Tomogram
 
 
 @dataclass(frozen=True)
-class TowardsGates(Adaptive):
+class GateStrategy(Adaptive):
     """Adaptive, with rounds that end once every gate is settled and go to the tests of those that are not.
 
     A run starts with ten to twenty trials per test, the clean one's share among them (`clean_trials`); each round
@@ -31,7 +30,6 @@ class TowardsGates(Adaptive):
     """
 
     gates: tuple[Gate, ...] = ()
-    blank: Callable[[], Tomogram] | None = None  # the tomogram to be, but for its outcomes
     sharing: int | None = None  # how many gates share the 5 %, if others than these do
 
     def _plan(self, progress: Progress, known: Outcomes, number: int) -> Round | None:
@@ -52,13 +50,14 @@ class TowardsGates(Adaptive):
         return most >> max(0, halvings - number)
 
     def _need(self, progress: Progress, known: Outcomes, watch: Watched, number: int) -> Floats:
-        """How much each watched test is wanted, by gates not settled and by the target; all 0: done.
+        """Return how much each watched test is needed, by gates not settled and by the target; all 0: done.
 
-        The tests of a gate are wanted alike, whatever their outcomes: if those with failures got more trials, bad luck
-        would be mended and good luck kept, and the mean be too high.
+        The tests of a gate are needed alike, independent of their outcomes: if those with failures got more trials,
+        low rates would be corrected by chance, high rates would not, and the mean would be too high.
         """
-        assert self.blank is not None
-        tomogram = replace(self.blank(), outcomes=known)
+        assert isinstance(progress, RunProgress)
+        assert progress.tomogram is not None
+        tomogram = progress.tomogram(known)
         need = np.zeros(len(watch.ids))
         for verdict in judge(self.gates, tomogram, self.sharing):
             if not settled(verdict, progress.target or TARGET):
@@ -71,7 +70,7 @@ class TowardsGates(Adaptive):
 
 
 def settled(verdict: Verdict, target: float) -> bool:
-    """Whether more inferences are of no use to a gate."""
+    """Return whether more inferences are of no use to a gate."""
     if verdict.gate.basis == "bound" or verdict.status == "undecided":
         return verdict.status != "undecided"
     answer, needed = verdict.answer, verdict.gate.at_least
@@ -79,9 +78,9 @@ def settled(verdict: Verdict, target: float) -> bool:
 
 
 def _further(progress: Progress, known: Outcomes, size: int, tests: Ids, need: Floats, number: int) -> Round | None:
-    """So many further trials on those of the tests that are in need, on inputs they have not seen.
+    """Distribute `size` further trials over the tests that need them, on inputs they have not seen.
 
-    Inputs of a pool that grows with the run come first: one input under several tests tells more about their
+    Inputs of a pool that grows with the run come first: one input under several tests shows more of their
     differences. The clean test gets its share of all that will have been spent, and where outputs are compared with
     clean ones, every input that another test gets.
     """

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from testifai.errors import InputError
 from testifai.runs import keys
 from testifai.spec.parsing import Gate
 from testifai.support.types import Record
@@ -52,6 +54,22 @@ def judge(gates: Iterable[Gate], tomogram: Tomogram, sharing: int | None = None)
     """
     listed = list(gates)
     return [_judge(gate, tomogram, sharing or len(listed)) for gate in listed]
+
+
+def check_gates(gates: Iterable[Gate], tomogram: Tomogram) -> None:
+    """Refuse a gate that cannot be judged, before anything is measured."""
+    for number, gate in enumerate(gates, start=1):
+        with naming(gate, number):
+            tomogram.scored(gate.score).bound(gate.query, gate.inputs)
+
+
+@contextmanager
+def naming(gate: Gate, number: int) -> Iterator[None]:
+    """Name the gate in a mistake."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"gate {gate.name or number}: {error}") from error
 
 
 def stored_gates(tomogram: Tomogram) -> list[Gate]:

@@ -6,11 +6,10 @@ from testifai.locality.compose import Global, Prediction, compose
 from testifai.locality.composite import Composite, composite
 from testifai.locality.explain import explain
 from testifai.locality.failures import export_failures
-from testifai.locality.inference import Belief
 from testifai.locality.learning import Tables, learn
 from testifai.locality.local import Confidences, Local, Rates, Sampled, confidences
 from testifai.locality.measure import from_run, local
-from testifai.locality.network import Network
+from testifai.locality.network import Belief, Network
 from testifai.locality.pairs import Agreement, Measurement, agreement, composed, paired
 from testifai.locality.summary import Explanation, Trend
 from testifai.locality.system import adder

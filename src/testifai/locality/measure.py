@@ -18,6 +18,7 @@ from testifai.locality.sampling import AMONG, PerClass, candidate_mask, class_we
 from testifai.oracles import Label, Outcome, confidence
 from testifai.runs import keys
 from testifai.runs.outcomes import Outcomes
+from testifai.session.assembly import session_of
 from testifai.session.session import Session
 from testifai.session.stored_runs import open_run, reading
 from testifai.space import Space
@@ -82,7 +83,7 @@ def local(
         class_weights(weights, labels, dict(enumerate(names))),
         candidate_mask(len(data.inputs), exclude, inputs),
     )
-    session = Session(
+    session = session_of(
         model, data, space, strategy=sampling, oracle=Confident(), seed=seed, batch_size=batch_size, workers=workers,
         keep=("value", "predicted"),
     )  # fmt: skip

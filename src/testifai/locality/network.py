@@ -16,18 +16,44 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.locality.inference import Belief, Inference, NetworkNode, Posterior
 from testifai.locality.learning import SingleTables, Tables, check_learning, learn, learn_single, resampled
 from testifai.locality.local import Local, Rates
 from testifai.locality.system import SHARES, Combine, Expected, adder, build, values
-from testifai.support.types import Floats, RecordLike
+from testifai.support.formatting import estimate_text
+from testifai.support.serialization import plain
+from testifai.support.types import Floats, Record, RecordLike
 from testifai.support.validation import choice, number, whole
+from testifai.surrogates.inference import SHOWN, Inference, NetworkNode, Posterior
 from testifai.tomogram import Tomogram
 from testifai.tomogram.profile_parser import MOST_CELLS, Known, Profile
 
 OUTCOMES = (True, False)
 OTHER = "something the system never answers"
 DRAWS = 200  # of the tables, for an interval
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """How probable the states of a variable are, given what is known, with intervals for the tables' finite trials."""
+
+    name: str
+    states: tuple[Any, ...]
+    rates: Rates  # arrays (state)
+
+    def __repr__(self) -> str:
+        first = "; ".join(f"{state}: {estimate_text(p, low, high)}" for state, p, low, high in self.ranked(SHOWN))
+        return f"<Belief in {self.name}: {first}>"
+
+    def ranked(self, most: int | None = None) -> list[tuple[Any, float, float, float]]:
+        """States that can be, with probability and interval, most probable first."""
+        rate, low, high = self.rates.rate, self.rates.low, self.rates.high
+        order = [place for place in np.argsort(-rate, kind="stable")[:most].tolist() if rate[place] > 0]
+        return [(self.states[i], float(rate[i]), float(low[i]), float(high[i])) for i in order]
+
+    def as_dict(self) -> Record:
+        """Plain data for JSON."""
+        names = ("state", "p", "low", "high")
+        return {"name": self.name, "states": plain([dict(zip(names, one, strict=True)) for one in self.ranked()])}
 
 
 @dataclass(frozen=True)

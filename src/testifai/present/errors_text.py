@@ -15,7 +15,7 @@ from testifai.present import terminal
 from testifai.support.types import RecordLike
 
 if TYPE_CHECKING:
-    from testifai.locality.inference import Belief
+    from testifai.locality.network import Belief
     from testifai.locality.pairs import Agreement
     from testifai.locality.summary import Explanation, Trend
 

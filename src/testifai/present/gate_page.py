@@ -33,6 +33,7 @@ def page(measured: GatedRun, verdict: Verdict) -> str:
         ("verdict", f"{verdict.status}: {_why(measured, verdict)}"),
         ("tests", f"{answer.tests:,}: {answer.measured:,} measured, {answer.inferred:,} predicted"),
         ("inferences", f"{tomogram.inferences:,} of at most {measured.budget:,}, {measured.new:,} of them new"),
+        *(("warning", line) for line in measured.warnings),
     ]
     head = [f"gate {gate.name!r}"] if gate.name else []
     table = [f"  {name:<10} {text}" for name, text in rows]

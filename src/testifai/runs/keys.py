@@ -13,6 +13,7 @@ IDENTITY = "identity"  # all that decides the outcomes; a run is continued only 
 ENVIRONMENT = "environment"  # versions of what it was made with
 ENVIRONMENTS = "environments"  # where other versions contributed too: all of them, the first among them
 ASKED_TWICE = "asked_twice"  # whether the model gave the same answers twice, and of how many inputs that is known
+CLEAN_WARNING = "clean_warning"  # if clean accuracy is near chance, or class indices do not match: a line that says so
 INPUTS = "inputs"  # how many there are
 PARTLY = "partly"  # whether names and some contents tell the data, and CONTENTS each input that was measured
 CLASSES = "classes"  # their names, in the order of their numbers
@@ -225,6 +226,7 @@ _CHECKS: dict[str, Check] = {
     ENVIRONMENT: table_of(text),
     ENVIRONMENTS: each(table_of(text), 100_000),
     ASKED_TWICE: table(inputs=whole(0), differ=whole(0), decisions=maybe(whole(0))),
+    CLEAN_WARNING: maybe(text),
     INPUTS: whole(1, MOST_INPUTS),
     PARTLY: maybe(flag),
     CLASSES: each(text),

@@ -1,49 +1,231 @@
-"""From a spec to a session: loads what the spec names. Paths are relative to the spec's folder."""
+"""From a spec, or from the keywords of `ta.scan`, to a session: what they name is loaded, checked and put together.
+
+Both give the same `ScanOptions`, and `assemble` is the only place where a `Session` is made.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from testifai import data as datasets
 from testifai import models
+from testifai.data import Data
+from testifai.engine import EXECUTORS, backend
+from testifai.engine.base import Executor
+from testifai.engine.subject import Subject
 from testifai.errors import InputError
+from testifai.models import Model
+from testifai.oracles import Oracle
 from testifai.perturb import Perturbation, resolve
-from testifai.quality.assessment import Plan, plan
+from testifai.quality.assessment import Assessment, Plan, plan
+from testifai.runs.outcomes import visiting_order
+from testifai.session import compatibility
+from testifai.session.run_context import Interrupts
 from testifai.session.session import Session
 from testifai.space import Space
+from testifai.spec.options import Methods, ScanKeywords, ScanOptions, choose, with_options
 from testifai.spec.parsing import AxisPart, Spec
-from testifai.support.types import Record
+from testifai.support.progress import bar
+from testifai.support.types import Array, Record
 from testifai.support.user_code import import_object
+from testifai.tomogram import Tomogram
+
+
+@with_options(ScanKeywords)
+def scan(model: object, data: object, space: Space, **keywords: Any) -> Tomogram:
+    """Test a model over a space of conditions; the tomogram answers questions about all of them.
+
+    docs/supported.md lists the models and data that are taken, `testifai plugins` the parts that can be named.
+
+    >>> import numpy as np, testifai as ta
+    >>> rows = np.linspace(0, 1, 40)[:, None]
+    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1, 0.5])
+    >>> model = lambda x: (x[:, 0] > 0.5).astype(int)
+    >>> tomogram = ta.scan(model, (rows, model(rows)), ta.Space({"shift": shift}), strategy="full")
+    >>> tomogram.estimate.tolist()
+    [1.0, 0.9, 0.525]
+    """
+    store, progress = keywords.pop("store", None), keywords.pop("progress", False)
+    made = session_of(model, data, space, **keywords)
+    if progress is True:
+        with bar() as show:
+            return made.run(store, show)
+    return made.run(store, progress or None)
+
+
+def session_of(
+    model: object, data: object, space: Space, *, part: tuple[int, int] | None = None, **options: Any
+) -> Session:
+    """Make a session from a model, data and the keywords of `ta.scan`."""
+    checked = ScanOptions.of(options)
+    if not isinstance(space, Space):
+        raise InputError(f"space: expected a testifai.Space, got {type(space).__name__}")
+    wrapped = datasets.wrap(data)
+    return assemble(models.wrap(model, wrapped.schema), wrapped, space, checked, part=part, check_model=False)
 
 
 def session(spec: Spec, folder: Path, *, part: tuple[int, int] | None = None) -> Session:
-    """Everything loaded and checked, ready to run."""
-    # The space is the cheapest to check, the data the dearest.
+    """Make a session from a spec, whose paths are relative to a folder."""
+    # The space is the cheapest to check, the data the most expensive.
     chosen = space(spec, folder)
-    options = spec.scan.model_dump()
-    inputs = data(spec.data, folder)
-    options["quality"] = quality(options["quality"], folder, inputs)
-    options["oracle"] = oracle(options["oracle"], folder)
-    return Session(model(spec.model, folder), inputs, chosen, part=part, ask_twice=True, **options)
+    parts = load(spec, folder)
+    quality = _quality(parts.options.quality, folder, parts.data)
+    return assemble(parts.model, parts.data, chosen, parts.options.model_copy(update={"quality": quality}), part=part)
 
 
-def quality(setting: str | Record | None, folder: Path, inputs: datasets.Data) -> Plan | None:
-    """What the spec wants to know of the perturbed inputs' quality."""
+@dataclass(frozen=True)
+class LoadedParts:
+    """Model, data and options that a spec names, loaded."""
+
+    model: Model
+    data: Data
+    options: ScanOptions
+
+
+def load(spec: Spec, folder: Path) -> LoadedParts:
+    """Load the model, the data and the oracle of a spec."""
+    data = load_data(spec, folder)
+    options = spec.scan.model_copy(update={"oracle": _oracle(spec.scan.oracle, folder)})
+    return LoadedParts(load_model(spec, folder, data), data, options)
+
+
+def load_data(spec: Spec, folder: Path) -> Data:
+    """Load the data of a spec."""
+    return datasets.wrap(spec.data.load(folder))
+
+
+def load_model(spec: Spec, folder: Path, data: Data | None = None) -> Model:
+    """Load the model of a spec, to read the rows of these data."""
+    return models.wrap(spec.model.load(folder), None if data is None else data.schema)
+
+
+def assemble(
+    model: Model,
+    data: Data,
+    space: Space,
+    options: ScanOptions,
+    *,
+    part: tuple[int, int] | None = None,
+    check_model: bool = True,
+) -> Session:
+    """Make the session that tests a model on data over a space; refuse what does not go together.
+
+    With `check_model`, a run first shows the model some inputs twice, and compares class indices if clean accuracy is
+    low; both take a few inferences.
+    """
+    data, oracle = compatibility.judged(model, data, options.oracle)
+    executor, workers = options.placed()
+    placed = backend.choose(executor, options.device, options.precision or "float32", model, data, oracle.moves)
+    compatibility.check_tables(placed.model, data, space, options.seed)
+    methods = choose(options, space, parts=part is not None)
+    compatibility.check(options.score, oracle)
+    subject = Subject(
+        data,
+        space,
+        visiting_order(len(data), options.seed),
+        options.seed,
+        model=placed.model,
+        oracle=oracle,
+        labels=_labels(placed.model, data, oracle),
+        classes=_class_count(placed.model, data, oracle),
+        keep=compatibility.kept(options.keep, oracle, scores=methods.takes_scores),
+    )
+    assessment = _assessment(subject, options, every_test=methods.strategy.name == "full")
+    interrupts = Interrupts()
+    made: Executor = EXECUTORS.make(
+        placed.executor,
+        subject=subject,
+        batch_size=options.batch_size,
+        workers=workers,
+        interrupted=interrupts,
+        **placed.options,
+    )
+    return Session(
+        subject,
+        made,
+        interrupts,
+        methods,
+        options,
+        backend=placed.identity,
+        assessment=assessment,
+        part=_checked_part(part, methods),
+        check_model=check_model,
+    )
+
+
+def _labels(model: Model, data: Data, oracle: Oracle) -> Array | None:
+    """Return the labels with the model's class indices; refuse labels that the oracle cannot judge by."""
+    if not oracle.needs_labels:
+        return data.labels
+    oracle.check(data.labels, None)
+    assert data.labels is not None
+    labels = models.align_labels(data.labels, data.classes, model.class_values)
+    oracle.check(labels, model.classes)
+    return labels
+
+
+def _class_count(model: Model, data: Data, oracle: Oracle) -> int | None:
+    """Return the number of classes, if it is known, to refuse labels outside them."""
+    if not oracle.decides_classes:
+        return None
+    if model.classes is not None or data.classes is not None:
+        return model.classes or len(data.classes or ())
+    labels = data.labels
+    # Data with a single label do not show how many there are.
+    countable = labels is not None and labels.ndim == 1 and labels.dtype.kind in "iu" and len(np.unique(labels)) > 1
+    return int(labels.max()) + 1 if labels is not None and countable else None
+
+
+def _assessment(subject: Subject, options: ScanOptions, *, every_test: bool) -> Assessment | None:
+    """Return what measures the quality of perturbed inputs, if that is asked for and the budget allows it."""
+    if options.quality is None:
+        return None
+    made = Assessment(subject, plan(options.quality, side=subject.data.side), every_test=every_test)
+    if options.budget is not None and made.reserve >= options.budget:
+        raise InputError(
+            f"quality: {made.measure.name} on {len(made.wanted):,} tests may need {made.reserve:,} inferences of the "
+            f"model, and the budget is {options.budget:,}; give it a smaller sample, or raise the budget"
+        )
+    return made
+
+
+def _checked_part(part: tuple[int, int] | None, methods: Methods) -> tuple[int, int] | None:
+    if part is None:
+        return None
+    own, parts = part
+    if not 1 <= own <= parts:
+        raise InputError(f"part: expected I/N with I from 1 to N, got {own}/{parts}")
+    if methods.stopping is not None:
+        raise InputError("part: a stopping rule needs all outcomes of a test in one place; use stopping = 'none'")
+    if not methods.strategy.splits:
+        raise InputError(
+            f"part: strategy {methods.strategy.name!r} gives every test inputs of its own; use 'full' or 'ordered'"
+        )
+    return part
+
+
+# -- the parts of a spec ----------------------------------------------------------------------------------------------
+
+
+def _quality(setting: object, folder: Path, data: Data) -> Plan | None:
+    """Load what the spec measures the quality of perturbed inputs by."""
     if setting is None:
         return None
     if isinstance(setting, dict) and "python" in setting:
-        found, rest = _own("scan.quality", setting, folder)
+        found, rest = _user_code("scan.quality", setting, folder)
         setting = {**rest, "use": found}
-    return plan(setting, folder=folder, side=inputs.side)
+    return plan(setting, folder=folder, side=data.side)
 
 
-def oracle(setting: str | Record, folder: Path) -> Any:
-    """What the spec judges by: as it is named there, or a function or an object of the user's own (`python`)."""
+def _oracle(setting: object, folder: Path) -> object:
+    """Load the oracle if it is a function or an object of the user's (`python`)."""
     if not (isinstance(setting, dict) and "python" in setting):
         return setting
-    found, rest = _own("scan.oracle", setting, folder)
+    found, rest = _user_code("scan.oracle", setting, folder)
     if not hasattr(found, "judge"):
         return {**rest, "use": "function", "function": found}
     if rest:
@@ -51,8 +233,8 @@ def oracle(setting: str | Record, folder: Path) -> Any:
     return found
 
 
-def _own(field: str, setting: Record, folder: Path) -> tuple[Any, Record]:
-    """What `python` of an entry names, and the entry's other options."""
+def _user_code(field: str, setting: Record, folder: Path) -> tuple[object, Record]:
+    """Import what `python` names; return it with the other options."""
     if "use" in setting:
         raise InputError(f"{field}: needs exactly one of use, python, got use and python")
     rest = {key: value for key, value in setting.items() if key != "python"}
@@ -60,23 +242,13 @@ def _own(field: str, setting: Record, folder: Path) -> tuple[Any, Record]:
 
 
 def space(spec: Spec, folder: Path) -> Space:
-    """The spec's axes, in the order they are written."""
+    """Make the space of a spec, its axes in the order in which they are written."""
     axes = {}
     for name, part in spec.axes().items():
         found = axis(name, part, folder)
         axes[name] = found if part.severities is None else (found, part.severities)
     ordered = bool(spec.space.get("order_sensitive", False))
     return Space(axes, order_sensitive=ordered, max_order=spec.max_order)
-
-
-def model(part: models.ModelPart, folder: Path) -> models.Model:
-    """The spec's model."""
-    return models.wrap(part.load(folder))
-
-
-def data(part: datasets.DataPart, folder: Path) -> datasets.Data:
-    """The spec's data."""
-    return datasets.wrap(part.load(folder))
 
 
 def axis(name: str, part: AxisPart, folder: Path) -> Perturbation:

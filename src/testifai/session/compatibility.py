@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.models import Model
 from testifai.oracles import Oracle, Tolerance
+from testifai.runs.encoding import DETECTIONS
 from testifai.runs.outcomes import VALUE
 from testifai.space import Space
 from testifai.support.types import Array, Record
@@ -40,9 +41,15 @@ def check_tables(model: Model, data: Data, space: Space, seed: int) -> None:
             call(model, changed, f"{axis.name}, to see whether it takes missing values")
 
 
-def kept(asked: tuple[str, ...], oracle: Oracle) -> tuple[str, ...]:
-    """What is kept of trials: where the oracle has a score, that too."""
-    return asked if oracle.score is None or VALUE in asked else (*asked, VALUE)
+def kept(asked: Sequence[str] | None, oracle: Oracle, *, scores: bool) -> tuple[str, ...]:
+    """Return what is stored of every trial: what is asked for, and the values that oracle or surrogate need."""
+    if asked is not None:
+        keep = tuple(asked)
+    else:  # of answers that are compared with the truth, how far they are from it
+        keep = (VALUE,) if scores or (isinstance(oracle, Tolerance) and oracle.needs_labels) else ()
+    if DETECTIONS in keep and oracle.moves != "boxes":
+        raise InputError(f"keep: detections are what the oracle detection judges; the oracle is {oracle.name}")
+    return keep if oracle.score is None or VALUE in keep else (*keep, VALUE)
 
 
 def check(asked: str | None, oracle: Oracle) -> None:
@@ -103,7 +110,7 @@ class Chosen:
         return [*notes, f"Clean mean absolute error {off.mean():.4g}, root mean squared error {squared**0.5:.4g}."]
 
 
-def judged(model: Model, data: Data, told: Any) -> tuple[Data, Oracle]:
+def judged(model: Model, data: Data, told: object) -> tuple[Data, Oracle]:
     """The oracle that is told, and the data as it takes the labels.
 
     The plain name "label", the default, stands for a tolerance where the model answers with one number.

@@ -34,7 +34,7 @@ COMMON = 0.5  # share of an input's difficulty that is the same under all tests:
 
 
 @dataclass(frozen=True)
-class Foretold:
+class Forecast:
     """About how many inferences there will be, on how many inputs of a test at a time, and how long the rest takes."""
 
     inferences: int
@@ -42,25 +42,25 @@ class Foretold:
     seconds: float
 
 
-def foretell(session: Session, work: Work, probed: Outcomes) -> Foretold:
+def forecast(session: Session, work: Work, probed: Outcomes) -> Forecast:
     """What a run will need, given its first work and the outcomes of some probed tests."""
-    progress, dice = session.progress(), _Dice(session, probed)
+    progress, simulated = session.progress(), SimulatedOutcomes(session, probed)
     if isinstance(work.places, list):
-        known, rounds, planning = _played(session, dice)
+        known, rounds, planning = _simulate(session, simulated)
     else:
-        known, rounds, planning = dice.thrown(Work(work.configurations, work.places[:SHARED_PLACES])), 1, 0.0
+        known, rounds, planning = simulated.outcomes(Work(work.configurations, work.places[:SHARED_PLACES])), 1, 0.0
     surrogate, fit = _timed(lambda: _fitted(session, known))
     if surrogate is None:
         inferences, seconds = session.strategy.expected(progress), 0.0
     else:
         foreseen = session.strategy.foreseen(progress, known, surrogate)
         inferences, seconds = foreseen.inferences, planning + foreseen.fits * fit
-        if inferences < session.space.size * len(session.data.inputs) or session.population != "data":
+        if inferences < session.space.size * len(session.data.inputs) or session.options.population != "data":
             seconds += (1 + refits(surrogate, len(known), session.space)) * fit + _answers(session, surrogate)
-    return Foretold(inferences, -(-inferences // (rounds * len(known))), seconds)
+    return Forecast(inferences, -(-inferences // (rounds * len(known))), seconds)
 
 
-def _played(session: Session, dice: _Dice) -> tuple[Outcomes, int, float]:
+def _simulate(session: Session, simulated: SimulatedOutcomes) -> tuple[Outcomes, int, float]:
     """The run with thrown outcomes, for a while: those, how many rounds it had, and how long planning them took."""
     progress = replace(session.progress(), outcomes=Outcomes(len(session.data.inputs)), decided={})
     rounds, planning = 0, 0.0
@@ -69,7 +69,7 @@ def _played(session: Session, dice: _Dice) -> tuple[Outcomes, int, float]:
         planning += seconds
         if work is None:
             break
-        progress.outcomes.merge(dice.thrown(work))
+        progress.outcomes.merge(simulated.outcomes(work))
         rounds += 1
     return progress.outcomes, max(1, rounds), planning
 
@@ -85,8 +85,8 @@ def _fitted(session: Session, known: Outcomes) -> Surrogate | None:
         session.space,
         known,
         session.subject.order,
-        population=session.population,
-        surrogate=session.surrogate,
+        population=session.options.population,
+        surrogate=session.methods.surrogate,
         seed=session.seed,
     )
     surrogate = made.fitted()
@@ -117,7 +117,7 @@ def _answers(session: Session, surrogate: Surrogate) -> float:
     return region * drawn / len(features)
 
 
-class _Dice:
+class SimulatedOutcomes:
     """Outcomes at random from a surface through those probed."""
 
     def __init__(self, session: Session, probed: Outcomes) -> None:
@@ -125,7 +125,7 @@ class _Dice:
         self._random = np.random.default_rng(session.seed)
         self._common = self._random.normal(size=probed.inputs) * COMMON**0.5
 
-    def thrown(self, work: Work) -> Outcomes:
+    def outcomes(self, work: Work) -> Outcomes:
         """Outcomes of the work."""
         from scipy.special import ndtri
 
@@ -197,7 +197,7 @@ class Cost:
 
     def differs(self) -> str | None:
         """What it means if the model does not answer the same each time."""
-        return observers.words(self.asked_twice)
+        return observers.not_deterministic(self.asked_twice)
 
     def notes(self) -> list[str]:
         """What to know before a run besides what it costs."""
@@ -235,9 +235,9 @@ def estimate(session: Session) -> Cost:
     few = min(inputs, FIRST_INPUTS * executor.workers)
     timed(Work(np.zeros(1, np.int64), np.arange(few)))  # the first call of a model is never typical
     rough = timed(_part(work, BLOCKS * few, few))
-    foretold = foretell(session, work, probed)
+    expected = forecast(session, work, probed)
     seconds = timed(
-        _part(_like(work, foretold.at_once, inputs), max(BLOCKS * few, int(SECONDS / rough)), executor.chunk)
+        _part(_like(work, expected.at_once, inputs), max(BLOCKS * few, int(SECONDS / rough)), executor.chunk)
     )
     # As many clean inputs as tell whether the model is fed rightly, if that takes no longer.
     timed(Work(np.zeros(1, np.int64), np.arange(min(inputs, ENOUGH, max(FEWEST, int(SECONDS / rough))))))
@@ -248,18 +248,18 @@ def estimate(session: Session) -> Cost:
         run_tests=len(work.configurations),
         inputs=inputs,
         inferences=inferences,
-        seconds=seconds * foretold.inferences + foretold.seconds,
-        file_bytes=_file_bytes(len(work.configurations), inputs, inferences, len(session.keep))
+        seconds=seconds * expected.inferences + expected.seconds,
+        file_bytes=_file_bytes(len(work.configurations), inputs, inferences, len(session.subject.keep))
         + _box_bytes(len(work.configurations), inputs, inferences, boxes),
         workers=executor.workers,
         batch_size=executor.batch_size.next(),
         clean_accuracy=float(passes[0] / trials[0]) if trials[0] else None,
         clean_inputs=int(trials[0]),
-        near_chance=session.near_chance(probed),
-        foreseen=foretold.inferences,
-        fitting=foretold.seconds,
+        near_chance=session.clean_accuracy.warning(probed),
+        foreseen=expected.inferences,
+        fitting=expected.seconds,
         room=_room(session),
-        asked_twice=_asked_twice(session),
+        asked_twice=_repeatability(session),
     )
 
 
@@ -289,11 +289,11 @@ def _part(work: Work, inferences: int, chunk: int) -> Work:
     return Work(work.configurations[chosen], work.places[: max(1, min(chunk, inferences // len(chosen)))])
 
 
-def _asked_twice(session: Session) -> dict[str, int] | None:
+def _repeatability(session: Session) -> dict[str, int] | None:
     if session.model.repeatable:
         return None
     inputs = observers.affordable(len(session.data.inputs), None)
-    return observers.ask_twice(session.subject, inputs).as_dict()
+    return asdict(observers.check_repeatability(session.subject, inputs))
 
 
 def _room(session: Session) -> dict[str, Room]:

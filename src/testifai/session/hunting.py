@@ -17,6 +17,7 @@ from testifai.engine.base import BatchOutcome
 from testifai.engine.plan import Work
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
+from testifai.session.assembly import session_of
 from testifai.session.session import Session
 from testifai.support.types import Array, Bools, Floats
 from testifai.support.validation import whole
@@ -88,7 +89,7 @@ def hunt(
     (True, 900)
     """
     options = {} if oracle is None else {"oracle": oracle}
-    session = Session(model, data, tomogram.space, seed=tomogram.seed, **options)
+    session = session_of(model, data, tomogram.space, seed=tomogram.seed, **options)
     if len(session.data.inputs) != tomogram.outcomes.inputs:
         raise InputError(f"data: {len(session.data.inputs):,} inputs; the run has {tomogram.outcomes.inputs:,}")
     return hunted(tomogram, running(session), budget, query, once=once)

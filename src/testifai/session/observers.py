@@ -1,33 +1,180 @@
-"""Labels that are right but for their numbers: found by the assignment of classes to outputs that fits best."""
+"""Observers of a run: they check the model and note what a run was made with, without deciding its outcomes."""
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.engine.base import BatchOutcome
 from testifai.engine.subject import Subject
-from testifai.identity.environment import differences, recorded
+from testifai.identity.environment import differences, environment, recorded
+from testifai.identity.input_hashes import Held
 from testifai.oracles import predicted
 from testifai.runs import keys
+from testifai.runs.outcomes import Outcomes
+from testifai.runs.store import Store
 from testifai.statistics.intervals import exact
+from testifai.support.batches import are_texts
 from testifai.support.types import Array, Bools, Record, RecordLike
 
-FEWEST = 50  # clean inputs below which nothing is said
-SURE = 0.9  # clean accuracy from which on labels are taken to be numbered as the outputs are
-ENOUGH = 500  # from which on it need not wait for more
+log = logging.getLogger(__name__)
+
+
+class Observer:
+    """Watches a run. Every method does nothing unless it is overridden."""
+
+    reserve = 0  # inferences that it needs, which a run's budget pays for
+
+    def begin(self, store: Store) -> None:
+        """Called with a new run file."""
+
+    def resume(self, store: Store) -> None:
+        """Called with a run file that holds a run already."""
+
+    def before_work(self, store: Store | None) -> None:
+        """Called before every round of work."""
+
+    def measured(self, batch: BatchOutcome, store: Store | None) -> None:
+        """Called with every batch, before its outcomes are recorded."""
+
+    def recorded(self, batch: BatchOutcome, outcomes: Outcomes) -> None:
+        """Called with every batch, after its outcomes were recorded."""
+
+    def finish(self, outcomes: Outcomes, store: Store | None) -> None:
+        """Called after the last batch."""
+
+    def provenance(self) -> Record:
+        """Return what a tomogram says about its run."""
+        return {}
+
+
+# -- environment and input hashes -------------------------------------------------------------------------------------
+
+
+class Environments(Observer):
+    """The library versions that a run was measured with, in the order in which they contributed."""
+
+    def __init__(self) -> None:
+        self._now = environment()  # does not change during a session, and is slow to determine
+        self.seen = [self._now]
+
+    def begin(self, store: Store) -> None:
+        store.put(**{keys.ENVIRONMENT: self._now})
+
+    def resume(self, store: Store) -> None:
+        known = {key: store.get(key) for key in (keys.ENVIRONMENT, keys.ENVIRONMENTS)}
+        self.seen = [self._now] if store.is_empty() else recorded(known)
+        store.put(**{keys.ENVIRONMENT: self.seen[0]})
+
+    def measured(self, batch: BatchOutcome, store: Store | None) -> None:
+        """Have the run file name this environment before the first outcome measured with it."""
+        if store is None or self._now in self.seen:
+            return
+        self.seen = [*self.seen, self._now]
+        store.put(**{keys.ENVIRONMENTS: self.seen})
+        if (several := differences(self.seen)) is not None:
+            log.warning(
+                "run file: %s: resumed with different library versions than it was started with: %s",
+                store.path,
+                several,
+            )
+
+    def provenance(self) -> Record:
+        return {keys.ENVIRONMENT: self.seen[0], keys.ENVIRONMENTS: self.seen}
+
+
+class HashObserver(Observer):
+    """Hashes of the contents of measured inputs, for data that are too large to be hashed before a run."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._held: Held | None = None
+
+    @property
+    def hashes(self) -> NDArray[np.uint64] | None:
+        """The hashes by place of the visiting order, as a run file stores them."""
+        return None if self._held is None else self._held.hashes
+
+    def begin(self, store: Store) -> None:
+        self._held = Held(self._subject.data, self._subject.order)
+
+    def resume(self, store: Store) -> None:
+        self._held = Held(self._subject.data, self._subject.order)
+        self._held.take_up(store)
+
+    def measured(self, batch: BatchOutcome, store: Store | None) -> None:
+        if store is not None and self._held is not None and self._held.note(batch.places):
+            store.touch(batch.configuration, batch.places, contents=True)
+
+
+# -- clean accuracy: chance level and class indices -------------------------------------------------------------------
+
+FEWEST = 50  # clean inputs below which accuracy is not judged
+SURE = 0.9  # clean accuracy above which class indices are taken to match
+ENOUGH = 500  # clean inputs after which accuracy is judged during the run
+
+
+class CleanAccuracy(Observer):
+    """Warns once if clean accuracy is not above chance, or if class indices do not match the model's outputs."""
+
+    def __init__(self, subject: Subject, *, check_indices: bool) -> None:
+        self._subject, self._check_indices = subject, check_indices
+        self.found: str | None = None
+
+    def recorded(self, batch: BatchOutcome, outcomes: Outcomes) -> None:
+        if batch.configuration == 0 and self.found is None and outcomes.counts([0])[1][0] >= ENOUGH:
+            self._warn(outcomes)
+
+    def finish(self, outcomes: Outcomes, store: Store | None) -> None:
+        if self.found is None:
+            self._warn(outcomes)
+        if store is not None and self.found != store.get(keys.CLEAN_WARNING):
+            store.put(**{keys.CLEAN_WARNING: self.found})
+
+    def provenance(self) -> Record:
+        return {keys.CLEAN_WARNING: self.found}
+
+    def warning(self, outcomes: Outcomes) -> str | None:
+        """Return what is wrong with the outcomes of the clean test, in one line; None: nothing."""
+        subject = self._subject
+        if not subject.oracle.needs_labels:
+            return None
+        passes, trials = (int(counts[0]) for counts in outcomes.counts([0]))
+        doubtful = trials >= FEWEST and exact(passes, trials)[1] < SURE
+        if self._check_indices and doubtful and self._mismatch is not None:
+            return str(self._mismatch)
+        return near_chance(passes, trials, subject.labels, subject.classes, texts=are_texts(subject.data.inputs))
+
+    def _warn(self, outcomes: Outcomes) -> None:
+        self.found = self.warning(outcomes)
+        if self.found is not None:
+            log.warning("%s", self.found)
+
+    @cached_property
+    def _mismatch(self) -> ClassIndexMismatch | None:
+        """Compare labels and outputs of some clean inputs, which do not count as outcomes."""
+        subject = self._subject
+        if not subject.oracle.decides_classes or subject.labels is None:
+            return None
+        places = np.arange(min(len(subject.data), ENOUGH))
+        outputs = subject.ask(subject.batch(places), "clean inputs")
+        labels = subject.labels[subject.order[places]]
+        return class_index_mismatch(labels, predicted(outputs), subject.data.classes, subject.classes)
 
 
 def near_chance(
     passes: int, trials: int, labels: Array | None, classes: int | None, *, texts: bool = False
 ) -> str | None:
-    """One line where clean accuracy is not clearly above what guessing gives; None where it is, or cannot be told.
+    """Return a warning if clean accuracy is not clearly above chance; None if it is, or cannot be determined.
 
-    Guessing is drawing a class, or always naming the most frequent one. Clearly above: the lower end of the exact
-    95 % interval is.
+    Chance is the accuracy of drawing a class, or of always naming the most frequent one. Clearly above: the lower end
+    of the exact 95 % interval is.
 
     >>> labels = np.arange(1000) % 10
     >>> near_chance(47, 500, labels, 10)
@@ -51,13 +198,13 @@ preprocessing (scale, layout, mean, std), and that labels and classes are number
 
 Ints = NDArray[np.int64]
 
-CONFIDENCE = 0.99  # of each of two intervals: a right numbering should hardly ever be doubted
-FEWEST_EACH = 4  # inputs of a class, on average, below which no assignment can be told
+CONFIDENCE = 0.99  # of each of two intervals: matching indices should hardly ever be doubted
+FEWEST_EACH = 4  # inputs of a class, on average, below which no assignment can be determined
 
 
 @dataclass(frozen=True)
-class Misnumbered:
-    """Classes that seem to be numbered otherwise than the model's outputs."""
+class ClassIndexMismatch:
+    """Classes whose indices do not seem to match the model's outputs."""
 
     accuracy: float
     otherwise: float  # accuracy under the assignment learned from other inputs
@@ -71,19 +218,19 @@ class Misnumbered:
         )
 
 
-def misnumbered(
+def class_index_mismatch(
     labels: Array | None, predicted: Array, names: Sequence[str] | None, outputs: int | None
-) -> Misnumbered | None:
-    """Whether another assignment of classes to outputs fits so much better that this one is most likely a mistake.
+) -> ClassIndexMismatch | None:
+    """Find an assignment of classes to outputs that fits so much better that the given one is most likely a mistake.
 
     The assignment is learned from one half of the inputs and judged on the other, and the other way round; it is
-    reported where its accuracy there is above that of the given one by more than their exact 99 % intervals allow.
+    reported if its accuracy there exceeds that of the given one by more than their exact 99 % intervals allow.
 
     >>> truth = np.arange(300) % 3
-    >>> found = misnumbered(truth, (truth + 1) % 3, ["a", "b", "c"], 3)
+    >>> found = class_index_mismatch(truth, (truth + 1) % 3, ["a", "b", "c"], 3)
     >>> found.accuracy, found.otherwise, found.line
     (0.0, 1.0, 'classes = ["c", "a", "b"]')
-    >>> misnumbered(truth, truth, ["a", "b", "c"], 3) is None
+    >>> class_index_mismatch(truth, truth, ["a", "b", "c"], 3) is None
     True
     """
     if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iu" or predicted.shape != labels.shape:
@@ -102,11 +249,11 @@ def misnumbered(
     if exact(right, len(truth), confidence=CONFIDENCE)[0] <= exact(as_given, len(truth), confidence=CONFIDENCE)[1]:
         return None
     table = _assignment(truth, answers, size)
-    return Misnumbered(as_given / len(truth), right / len(truth), len(truth), _line(table, truth, names))
+    return ClassIndexMismatch(as_given / len(truth), right / len(truth), len(truth), _line(table, truth, names))
 
 
 def _assignment(truth: Ints, answers: Ints, size: int) -> Ints:
-    """For each class the output that it is most often given, no output to two classes; in doubt its own number."""
+    """Assign each class the output it is most often given, no output to two classes; in doubt its own index."""
     from scipy.optimize import linear_sum_assignment
 
     counts = np.zeros((size, size))
@@ -117,36 +264,61 @@ def _assignment(truth: Ints, answers: Ints, size: int) -> Ints:
 
 
 def _line(table: Ints, truth: Ints, names: Sequence[str] | None) -> str:
-    """The assignment as a line of a spec: a list where every output has a class, else a table."""
+    """Write the assignment as a line of a spec: a list if every output has a class, else a table."""
     called = list(names) if names is not None else [str(one) for one in range(len(table))]
-    seen = np.unique(truth)
     if names is not None and len(called) == len(table):
         by_output = [called[int(one)] for one in np.argsort(table)]
         return f"classes = {json.dumps(by_output, ensure_ascii=False)}"
-    pairs = ", ".join(f"{json.dumps(called[one], ensure_ascii=False)} = {int(table[one])}" for one in seen.tolist())
+    seen = np.unique(truth).tolist()
+    pairs = ", ".join(f"{json.dumps(called[one], ensure_ascii=False)} = {int(table[one])}" for one in seen)
     return f"classes = {{ {pairs} }}"
 
 
-INPUTS = 16  # asked about, each twice
-SHARE = 20  # of a budget at most one in so many inputs is asked about
+# -- repeatability ----------------------------------------------------------------------------------------------------
+
+INPUTS = 16  # shown to the model twice
+SHARE = 20  # at most one in this many inferences of a budget goes to the check
 NOISE = 1e-6  # of the largest number of a row: sums in another order differ by as much
 
 
+class Repeatability(Observer):
+    """Shows a model some inputs twice before a run, unless it is known to be deterministic."""
+
+    def __init__(self, subject: Subject, inputs: int) -> None:
+        self._subject, self.inputs = subject, inputs
+        self.found: Record | None = None
+
+    @property
+    def reserve(self) -> int:  # type: ignore[override]
+        return 2 * self.inputs
+
+    def resume(self, store: Store) -> None:
+        self.found = store.get(keys.ASKED_TWICE)
+
+    def before_work(self, store: Store | None) -> None:
+        if self.found is not None or not self.inputs:
+            return
+        self.found = asdict(check_repeatability(self._subject, self.inputs))
+        if store is not None:
+            store.put(**{keys.ASKED_TWICE: self.found})
+        if (line := not_deterministic(self.found)) is not None:
+            log.warning("%s", line)
+
+    def provenance(self) -> Record:
+        return {keys.ASKED_TWICE: self.found}
+
+
 @dataclass(frozen=True)
-class Repeated:
-    """Of so many inputs asked about twice, how many had another answer, and how many another class."""
+class RepeatedAnswers:
+    """How many of some inputs got another answer the second time, and how many of those another class."""
 
     inputs: int
     differ: int
     decisions: int = 0
 
-    def as_dict(self) -> dict[str, int]:
-        """Plain data for JSON."""
-        return asdict(self)
-
 
 def affordable(inputs: int, budget: int | None) -> int:
-    """How many inputs to ask about.
+    """Return how many inputs to show twice.
 
     >>> affordable(1000, None), affordable(5, None), affordable(1000, 100)
     (16, 5, 5)
@@ -154,31 +326,31 @@ def affordable(inputs: int, budget: int | None) -> int:
     return min(INPUTS, inputs, INPUTS if budget is None else budget // SHARE)
 
 
-def ask_twice(subject: Subject, inputs: int) -> Repeated:
-    """Show the model the first inputs of the visiting order, clean, and then once more."""
+def check_repeatability(subject: Subject, inputs: int) -> RepeatedAnswers:
+    """Show the model the first inputs of the visiting order, clean, twice."""
     places = np.arange(inputs)
     one, two = (subject.infer(subject.batch(places), 0) for _ in range(2))
     if one.shape != two.shape:
-        return Repeated(inputs, inputs, inputs)
+        return RepeatedAnswers(inputs, inputs, inputs)
     other = _differ(one, two)
     decided = predicted(one) != predicted(two) if subject.oracle.decides_classes else np.zeros(inputs, bool)
-    return Repeated(inputs, int((other | decided).sum()), int(decided.sum()))
+    return RepeatedAnswers(inputs, int((other | decided).sum()), int(decided.sum()))
 
 
-def words(found: Record | None) -> str | None:
-    """What it means that answers differ, in one line; None where they do not, or nobody asked."""
+def not_deterministic(found: RecordLike | None) -> str | None:
+    """Return a warning if answers differed; None if they did not, or were not compared."""
     if not found or not found["differ"]:
         return None
     classes = f", {found['decisions']} another class" if found.get("decisions") else ""
     return (
-        f"the model answers differently each time: of {found['inputs']} clean inputs shown to it twice, "
-        f"{found['differ']} got another answer{classes}. A run that is continued, or made again, will not end with the "
-        "same numbers, and intervals allow for the choice of inputs, not for this; fix its seed or its mode if you can"
+        f"the model is not deterministic: of {found['inputs']} clean inputs shown to it twice, {found['differ']} got "
+        f"another answer{classes}. A run that is resumed, or made again, will not end with the same numbers, and "
+        "intervals allow for the choice of inputs, not for this; fix its seed or its mode if you can"
     )
 
 
 def _differ(one: Array, two: Array) -> Bools:
-    """Which rows differ by more than rounding."""
+    """Return which rows differ by more than rounding."""
     rows, others = (table.reshape(len(table), -1) for table in (one, two))
     if rows.dtype.kind != "f":
         return np.asarray((rows != others).any(axis=1))
@@ -188,7 +360,8 @@ def _differ(one: Array, two: Array) -> Bools:
 
 
 def notes(provenance: RecordLike) -> list[str]:
-    """What to know of how a run was made, a line each: several versions of a library, answers that differ."""
+    """Return warnings about how a run was made: library versions, a model that is not deterministic, clean accuracy."""
     several = differences(recorded(provenance))
     mixed = None if several is None else f"made with different versions: {several}; outcomes of all of them are in it"
-    return [line for line in (mixed, words(provenance.get(keys.ASKED_TWICE))) if line is not None]
+    found = (mixed, not_deterministic(provenance.get(keys.ASKED_TWICE)), provenance.get(keys.CLEAN_WARNING))
+    return [line for line in found if line is not None]

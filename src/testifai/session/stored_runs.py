@@ -26,8 +26,8 @@ from testifai.tomogram import Tomogram
 
 # What a run file says of its run besides the outcomes, for whoever has the tomogram alone.
 PROVENANCE = (
-    keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.ENVIRONMENTS, keys.ASKED_TWICE, keys.SPEC, keys.FOLDER, keys.GATES,
-    keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED, keys.ENDED, keys.HASHES, keys.RAN, keys.PARTLY,
+    keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.ENVIRONMENTS, keys.ASKED_TWICE, keys.CLEAN_WARNING, keys.SPEC,
+    keys.FOLDER, keys.GATES, keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED, keys.ENDED, keys.HASHES, keys.RAN, keys.PARTLY,
 )  # fmt: skip
 
 
@@ -131,7 +131,7 @@ class Source:
 
     def data(self) -> tuple[Data, Space]:
         """Data and axes alone."""
-        space, data = assembly.space(self.spec, self.folder), assembly.data(self.spec.data, self.folder)
+        space, data = assembly.space(self.spec, self.folder), assembly.load_data(self.spec, self.folder)
         recall_files(data, self.run_file)
         before = {"data": self.identity["data"], "axes": self.identity["space"]["axes"]}
         self._check(before, {"data": data.fingerprint, "axes": space.describe()["axes"]})

@@ -20,6 +20,7 @@ from testifai.support.options_base import Fields
 from testifai.support.progress import Step
 from testifai.support.schema import ConfigDict, ValidationError, ValidationInfo, field_validator
 from testifai.support.types import RecordLike
+from testifai.surrogates import Surrogate
 
 POPULATIONS = ("data", "future")
 KEEP = ("value", "predicted", "detections")
@@ -183,10 +184,10 @@ class Methods:
     """The parts that options name, made and known to fit together."""
 
     strategy: Strategy
-    surrogate: Any  # as it was given, or the strategy's own
+    surrogate: str | Surrogate | None  # as it was given, or the strategy's own
     told_rule: StoppingRule | None
-    stopping: StoppingRule | None  # the rule told, or the one that a target asks for
-    keep: tuple[str, ...]
+    stopping: StoppingRule | None  # the given rule, or the one that a target asks for
+    takes_scores: bool  # whether the surrogate learns from scores
 
 
 def _elsewhere(workers: str) -> str:
@@ -198,12 +199,17 @@ def _elsewhere(workers: str) -> str:
     return workers
 
 
+def strategy_of(options: ScanOptions, *, parts: bool = False) -> Strategy:
+    """Make the strategy, by default one that fits the other options and a run in parts."""
+    if options.strategy is not None:
+        return strategies.resolve(options.strategy)
+    return strategies.resolve(strategies.default(surrogate=options.surrogate, stopping=options.stopping, parts=parts))
+
+
 def choose(options: ScanOptions, space: Space, *, parts: bool = False) -> Methods:
     """Make strategy, surrogate and stopping rule; refuse what does not go together."""
-    given, stopping, target = options.strategy, options.stopping, options.target
-    if given is None:
-        given = strategies.default(surrogate=options.surrogate, stopping=stopping, parts=parts)
-    strategy = strategies.resolve(given)
+    stopping, target = options.stopping, options.target
+    strategy = strategy_of(options, parts=parts)
     surrogate = strategy.surrogate if options.surrogate is None else options.surrogate
     resolved = surrogates.resolve(surrogate, options.seed, [axis.severities for axis in space.axes])
     if space.order_sensitive and resolved is not None and resolved.plain_only:
@@ -220,12 +226,8 @@ def choose(options: ScanOptions, space: Space, *, parts: bool = False) -> Method
     # A wanted half-width without a rule asks for the rule that stops at one; like the target, it may come and go.
     # A strategy that looks at the half-widths itself needs none.
     by_target = stopping is None and target is not None and not strategy.uses_target
-    if options.keep is not None:
-        keep = tuple(options.keep)
-    else:
-        keep = ("value",) if resolved is not None and resolved.takes_scores else ()
     rule = stopping_rules.resolve("interval", target) if by_target else told
-    return Methods(strategy, surrogate, told, rule, keep)
+    return Methods(strategy, surrogate, told, rule, isinstance(resolved, surrogates.PoolingSurrogate))
 
 
 def with_options(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint
@@ -162,3 +162,10 @@ def make(field: str, given: str | RecordLike, table: Mapping[str, Callable[..., 
         if parameter.default is parameter.empty and parameter.name not in options:
             raise InputError(f"{field}: {name} needs {parameter.name} = …")
     return table[name](**options)
+
+
+def borrow(given: object, adapter: object, *, keep: Collection[str] = ()) -> None:
+    """Set the public attributes that an adapter's class defines to those of the adapted object, if it has them."""
+    for name in dir(type(adapter)):
+        if not name.startswith("_") and name not in keep and hasattr(given, name):
+            setattr(adapter, name, getattr(given, name))

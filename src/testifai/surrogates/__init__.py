@@ -9,7 +9,7 @@ from testifai.errors import InputError, suggest
 from testifai.runs.outcomes import Trials
 from testifai.support.registry import Registry
 from testifai.surrogates.adapter import adapt
-from testifai.surrogates.base import Surrogate
+from testifai.surrogates.base import PoolingSurrogate, Surrogate
 from testifai.surrogates.forest import Forest
 
 SURROGATES = Registry(
@@ -24,7 +24,7 @@ SURROGATES = Registry(
     },
 )
 
-__all__ = ["SURROGATES", "Forest", "Surrogate", "Trials", "resolve"]
+__all__ = ["SURROGATES", "Forest", "PoolingSurrogate", "Surrogate", "Trials", "resolve"]
 
 
 def resolve(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -72,48 +73,40 @@ def are_numbered(rows: NDArray[np.int64]) -> bool:
 
 
 class Surrogate(ABC):
-    """scikit-learn-shaped: fit on counts per configuration (rows of `space.matrix`), predict rates and variances."""
+    """Predict pass rates from counts per configuration (rows of `space.matrix`), in the style of scikit-learn.
+
+    A new surrogate needs `fit` and `predict`. If its `fit` has a parameter `single`, it also gets the single outcomes
+    (`Trials`, or None), which show that tests share inputs; scores of inputs only if it is a `PoolingSurrogate`.
+    """
 
     name: str
-    pools = False  # estimates every test from all trials, also those that were tried themselves
-    wants_trials = False  # is handed single outcomes too, and knows by them that tests share inputs
-    takes_scores = False  # makes use of the values that the oracle gave these, and of trials that count by a score
-    plain_only = False  # takes no space in which the order of application counts
-    relearns = True  # `update` costs as much as `fit`
+    pools = False  # estimates tests that have trials from the trials of all tests, not from their own alone
+    plain_only = False  # does not support spaces in which the order of application counts
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__
 
     @abstractmethod
-    def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
-        """Learn from the passes and trials of some configurations.
-
-        Where means of a score are asked for, passes are sums of scores in 0..1, and single outcomes are these.
-        """
+    def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike) -> Self:
+        """Learn from the passes (or sums of scores in 0..1) and trials of some configurations."""
 
     @abstractmethod
     def predict(self, features: ArrayLike) -> tuple[Floats, Floats | None]:
-        """The rate of each configuration and, where there is one, the variance of its error."""
-
-    def update(
-        self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
-    ) -> Self:
-        """Take other counts of the space last fitted, whose shape may stay as it was learned."""
-        return self.fit(features, passes, trials, single=single)
-
-    def deviate(
-        self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
-    ) -> Self:
-        """Take the counts of other inputs than those last fitted, whose rates may be others too."""
-        return self.update(features, passes, trials, single=single)
+        """Return the rate of each configuration and the variance of its error (None: not known)."""
 
     def bounds(self, features: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Lower and upper bound of each rate; NaN where there is no variance."""
+        """Return the lower and upper bound of each rate; NaN if there is no variance."""
         return normal_bounds(*self.predict(features), confidence)
 
     def region(
         self, features: ArrayLike, confidence: float = 0.95, of: int | None = None
     ) -> tuple[float, float, float]:
-        """The mean rate over configurations; the mean of their bounds is right however their errors hang together.
+        """Return the mean rate over configurations and its bounds.
 
-        With `of`, they are a uniform sample of so many, over which the mean is: the bounds then allow for the draw.
+        The mean of their bounds is right whatever the correlation of their errors. With `of`, the configurations are a
+        uniform sample of that many, over which the mean is: the bounds then include the sampling error.
         """
         low, high = self.bounds(features, confidence)
         rates = self.predict(features)[0]
@@ -122,21 +115,49 @@ class Surrogate(ABC):
     def regions(
         self, features: ArrayLike, members: Bools, of: Sequence[int | None], confidence: float = 0.95
     ) -> list[tuple[float, float, float]]:
-        """The mean rates over several sets of configurations, a row of `members` for each; see `region`."""
+        """Return the mean rates over several sets of configurations, a row of `members` for each; see `region`."""
         rows = np.asarray(features)
         return [self.region(rows[chosen], confidence, size) for chosen, size in zip(members, of, strict=True)]
 
     def covariance(self, features: ArrayLike) -> Floats | None:
-        """The covariance of the errors of these rates; None where it is not known."""
+        """Return the covariance of the errors of these rates; None if it is not known."""
         return None
 
-    def learned(self) -> Record | None:
-        """What the last fit took long to find, as plain data; None where that is nothing."""
-        return None
 
-    def recall(self, learned: RecordLike) -> None:  # noqa: B027  most learn nothing that is worth keeping
-        """Have the next fit, on the evidence of the one that learned this, not look for it again."""
+class PoolingSurrogate(Surrogate):
+    """A surrogate that estimates every test from all trials, uses scores, and whose fit can be reused."""
 
+    pools = True
+
+    @abstractmethod
+    def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
+        """Learn from counts and, where given, from single outcomes or scores."""
+
+    @abstractmethod
+    def update(
+        self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
+    ) -> Self:
+        """Take other counts of the space last fitted, and keep what takes long to learn."""
+
+    @abstractmethod
+    def deviate(
+        self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
+    ) -> Self:
+        """Take the counts of other inputs than those last fitted, whose rates may differ."""
+
+    @abstractmethod
+    def learned(self) -> Record:
+        """Return the parameters that the last fit took long to find, as plain data."""
+
+    @abstractmethod
+    def recall(self, learned: RecordLike) -> None:
+        """Use these parameters in the next fit, which must have the same evidence."""
+
+    @abstractmethod
     def off_surface(self, features: ArrayLike) -> Floats:
-        """How likely each configuration's own trials are right against all others; 0 where that is not looked at."""
-        return np.zeros(len(np.asarray(features)))
+        """Return how likely each configuration's own trials contradict those of all others."""
+
+
+def takes_single(surrogate: Surrogate) -> bool:
+    """Return True if a surrogate's `fit`, or that of the object it adapts, has a parameter `single`."""
+    return "single" in inspect.signature(getattr(surrogate, "given", surrogate).fit).parameters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import math
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Trials
 from testifai.support.types import Bools, Floats
 from testifai.surrogates.base import Surrogate
+from testifai.surrogates.inference import Inference, NetworkNode
 from testifai.surrogates.pairwise import severities
 
 Ints = NDArray[np.int64]
@@ -27,6 +27,12 @@ PAIR = (2.0, 0.1)  # of a pair: what it adds to the harm of each alone is likely
 SETTLED = 1e-7  # largest step in a probability at which learning ends
 STEPS = (60, 2_000)  # of learning, at least and at most
 MOST_WORK = 200_000_000  # probabilities looked at while learning, but for the least number of steps
+FEWEST = 10  # tests from which it is learned how far tests are off the model
+MOST_LEVERAGE = 0.9  # of a test on its own prediction, for it to tell that
+DOUBT = 0.5  # about a log probability of which nothing like it was seen
+LEAST_DOUBT = 0.02
+CHUNK = 2_000  # configurations predicted at a time
+YES_NO = ("no", "yes")
 
 
 @dataclass(frozen=True)
@@ -171,13 +177,6 @@ def learn(structure: Structure, cells: Ints, won: Floats, tried: Floats) -> Floa
     return theta
 
 
-FEWEST = 10  # tests from which it is learned how far tests are off the model
-MOST_LEVERAGE = 0.9  # of a test on its own prediction, for it to tell that
-DOUBT = 0.5  # about a log probability of which nothing like it was seen
-LEAST_DOUBT = 0.02
-CHUNK = 2_000  # configurations predicted at a time
-
-
 class BayesNet(Surrogate):
     """Noisy-AND: correct = survives_0 and survives_i for each axis i and survives_ij for each pair of axes.
 
@@ -198,7 +197,6 @@ class BayesNet(Surrogate):
     """
 
     name = "bayes_net"
-    wants_trials = True
     plain_only = True
 
     def __init__(self, levels: Sequence[Any] | None = None, seed: int = 0) -> None:
@@ -334,7 +332,7 @@ class BayesNet(Surrogate):
                 f"names: {', '.join(axes)}; accepted: {self.structure_.axes} different ones, none of them correct, "
                 "survives... or passes_..."
             )
-        return build(self.structure_, self.survival_, axes)
+        return Inference(_nodes(self.structure_, self.survival_, axes)).graph
 
 
 def _quadratic(design: Any, matrix: Floats) -> Floats:
@@ -383,45 +381,28 @@ def _pull(single: Trials, used: NDArray[np.intp], tests: int, rate: Floats) -> A
     return csr_array((pull, (place, test)), shape=(single.inputs, len(used)))
 
 
-def build(structure: Structure, survival: Floats, names: Sequence[str]) -> Any:
-    """Nodes: severities by name, survives_NAME and survives_NAME_NAME, passes_1, passes_2, ... and correct."""
-    try:
-        gum: Any = importlib.import_module("pyagrum")
-    except ImportError:
-        raise InputError("graph: needs pyAgrum; install it with: pip install 'testifai[bayes]'") from None
-    graph = gum.BayesNet("bayes_net")
-    for name, levels in zip(names, structure.levels, strict=True):
-        labels = list(map(str, levels.tolist()))
-        node = graph.add(gum.LabelizedVariable(name, name, labels if len(labels) > 1 else [*labels, "nothing else"]))
-        graph.cpt(node)[:] = np.full(max(len(labels), 2), 1 / max(len(labels), 2))
-    last = _add(gum, graph, "survives", [], np.array([1 - survival[0], survival[0]]))
+def _nodes(structure: Structure, survival: Floats, names: Sequence[str]) -> list[NetworkNode]:
+    """Severities by axis name, survives_NAME and survives_NAME_NAME, passes_1, passes_2, ... and correct."""
+    nodes = [
+        NetworkNode(name, tuple(levels.tolist()), (), np.full(len(levels), 1 / len(levels)))
+        for name, levels in zip(names, structure.levels, strict=True)
+    ]
+    nodes.append(NetworkNode("survives", YES_NO, (), np.array([1 - survival[0], survival[0]])))
+    both = np.zeros((2, 2, 2))
+    both[..., 0] = 1
+    both[1, 1] = 0, 1
     for number, group in enumerate(structure.groups, start=1):
-        axes = [names[j] for j in group.axes]
-        own = _add(gum, graph, "_".join(["survives", *axes]), axes, _table(structure, survival, group))
+        before, axes = nodes[-1].name, tuple(names[j] for j in group.axes)
+        own = "_".join(["survives", *axes])
+        nodes.append(NetworkNode(own, YES_NO, axes, _table(structure, survival, group)))
         name = "correct" if number == len(structure.groups) else f"passes_{number}"
-        both = np.zeros((2, 2, 2))
-        both[..., 0] = 1
-        both[1, 1] = 0, 1
-        last = _add(gum, graph, name, [last, own], both)
-    return graph
+        nodes.append(NetworkNode(name, YES_NO, (before, own), both))
+    return nodes
 
 
 def _table(structure: Structure, survival: Floats, group: Group) -> Floats:
-    """(severities of the axes, survived): certain where all are off."""
-    at = np.ix_(*(structure.bins[j] for j in group.axes))
-    known = np.append(survival[: structure.size], 1.0)[group.cells[at]]
-    known[(0,) * len(group.axes)] = 1
-    table = np.ones([max(size, 2) for size in known.shape])
-    table[tuple(slice(0, size) for size in known.shape)] = known
-    return np.stack([1 - table, table], axis=-1)
-
-
-def _add(gum: Any, graph: Any, name: str, parents: Sequence[str], table: Floats) -> str:
-    graph.add(gum.LabelizedVariable(name, name, ["no", "yes"]))
-    for parent in parents:
-        graph.addArc(parent, name)
-    names = [*parents, name]
-    # pyAgrum's axes are a table's names from last to first.
-    order = [names.index(one) for one in reversed(graph.cpt(name).names)]
-    graph.cpt(name)[:] = np.ascontiguousarray(table.transpose(order))
-    return name
+    """(severities of the axes, survived): certain if all are off."""
+    bins = np.ix_(*(structure.bins[j] for j in group.axes))
+    survived = np.append(survival[: structure.size], 1.0)[group.cells[bins]]
+    survived[(0,) * len(group.axes)] = 1
+    return np.stack([1 - survived, survived], axis=-1)

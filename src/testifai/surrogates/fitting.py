@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -15,13 +16,14 @@ from testifai.support.bits import Bits
 from testifai.support.progress import note
 from testifai.support.threads import one_blas_thread
 from testifai.support.types import Array
-from testifai.surrogates.base import Surrogate
+from testifai.surrogates.base import PoolingSurrogate, Surrogate, takes_single
 
 # Up to this many single outcomes are handed to a surrogate: of a run with more the counts say all there is to say.
 MOST_SINGLE = 3_000_000
 SCORE = VALUE
 
 Some = TypeVar("Some", bound=Surrogate)
+Pooling = TypeVar("Pooling", bound=PoolingSurrogate)
 
 
 @dataclass(frozen=True)
@@ -50,28 +52,25 @@ class Evidence:
         return found.hexdigest()
 
     def fit(self, surrogate: Some) -> Some:
-        """The surrogate, fitted on this."""
-        self._refuse_none()
+        """Fit a surrogate on this."""
         note(f"fitting {len(self):,} tests")
-        with one_blas_thread():
-            return surrogate.fit(self.features, self.passes, self.trials, single=self.single)
+        return self._give(surrogate.fit, takes_single(surrogate))
 
-    def update(self, surrogate: Some) -> Some:
-        """The surrogate, fitted before on much the same, with these counts instead."""
-        self._refuse_none()
+    def update(self, surrogate: Pooling) -> Pooling:
+        """Give a surrogate that was fitted on similar counts these instead."""
         note(f"fitting {len(self):,} tests")
-        with one_blas_thread():
-            return surrogate.update(self.features, self.passes, self.trials, single=self.single)
+        return self._give(surrogate.update, True)
 
-    def deviate(self, surrogate: Some) -> Some:
-        """The surrogate, fitted before on other inputs, with these counts instead."""
-        self._refuse_none()
-        with one_blas_thread():
-            return surrogate.deviate(self.features, self.passes, self.trials, single=self.single)
+    def deviate(self, surrogate: Pooling) -> Pooling:
+        """Give a surrogate that was fitted on other inputs these counts instead."""
+        return self._give(surrogate.deviate, True)
 
-    def _refuse_none(self) -> None:
+    def _give(self, method: Callable[..., Some], with_single: bool) -> Some:
         if not len(self):
             raise InputError("trials: no test has any")
+        options = {"single": self.single} if with_single else {}
+        with one_blas_thread():
+            return method(self.features, self.passes, self.trials, **options)
 
 
 def evidence(
@@ -99,7 +98,8 @@ def evidence(
     passes, trials = outcomes.counts(ids, among)
     used = trials > 0
     single = None
-    wanted = surrogate.wants_trials and (surrogate.takes_scores or not isinstance(outcomes, ScoredOutcomes))
+    scores = isinstance(surrogate, PoolingSurrogate) or not isinstance(outcomes, ScoredOutcomes)
+    wanted = takes_single(surrogate) and scores
     if wanted and used.any() and (most_single is None or outcomes.total() <= most_single):
         single = outcomes.single(ids[used], among, SCORE if SCORE in outcomes.kept_names() else None)
         single = single if inputs is None else replace(single, inputs=inputs)

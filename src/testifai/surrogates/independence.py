@@ -32,7 +32,6 @@ class Independence(Surrogate):
     """
 
     name = "independence"
-    wants_trials = True
     plain_only = True
 
     def __init__(

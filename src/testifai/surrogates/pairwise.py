@@ -40,7 +40,6 @@ class Pairwise(Surrogate):
     """
 
     name = "pairwise"
-    wants_trials = True
     plain_only = True
 
     def __init__(self, levels: Sequence[Any] | None = None, seed: int = 0) -> None:

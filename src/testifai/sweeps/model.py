@@ -12,7 +12,7 @@ import numpy as np
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.perturb.registry import resolve
-from testifai.session.session import Session
+from testifai.session.assembly import session_of
 from testifai.space import Space
 from testifai.support.validation import number, whole
 from testifai.sweeps import asap, curve
@@ -130,10 +130,10 @@ class Task:
     ) -> Task:
         chosen = resolve(perturbation)
         ends = _ends(chosen, levels, integer)
-        session = Session(model, data, Space({"level": chosen}), strategy="full", **options)
+        session = session_of(model, data, Space({"level": chosen}), strategy="full", **options)
         probe = Probe(session, chosen, ends, recorded, on_batch)
         scale = Scale(ends, (0.0, abs(ends[1] - ends[0]) if integer else 1.0))
-        return cls(probe, scale, integer, session.population, session.seed, chosen.name)
+        return cls(probe, scale, integer, session.options.population, session.seed, chosen.name)
 
     def setting(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 from testifai.runs.outcomes import Trials
 from testifai.support.types import Floats
 from testifai.surrogates.adapter import adapt
-from testifai.surrogates.base import Surrogate
+from testifai.surrogates.base import PoolingSurrogate, Surrogate, takes_single
 from testifai.surrogates.fitting import Evidence
 from testifai.testing.assertions import Untouched, maker_of, require, require_flags, require_name, same
 
@@ -37,8 +37,8 @@ def check_surrogate(surrogate: Any) -> None:
     make = maker_of(surrogate, "fit")
     first = adapt(make())
     who = require_name(first.name, "surrogate")
-    require_flags(first, who, "pools", "wants_trials", "takes_scores", "plain_only", "relearns")
-    seen, everything = example_evidence(first.wants_trials), _grid()
+    require_flags(first, who, "pools", "plain_only")
+    seen, everything = example_evidence(takes_single(first)), _grid()
     _check_fit(first, seen, who)
     _check_rates(first, everything, who)
     _check_bounds(first, everything, who)
@@ -49,11 +49,8 @@ def check_surrogate(surrogate: Any) -> None:
     require(same(tuple(before), tuple(again)), who, "two fits on the same evidence predict differently")
     turned = _fit(adapt(make()), _shuffled(seen)).predict(everything)[0]
     require(_near(before[0], turned), who, "its estimates depend on the order of the tests it is fitted on")
-    updated = first.update(seen.features, seen.passes, seen.trials, single=seen.single)
-    require(updated is first, who, "update does not return the surrogate")
-    require(
-        _near(before[0], first.predict(everything)[0]), who, "update on what it was fitted on changes its estimates"
-    )
+    if isinstance(first, PoolingSurrogate):
+        _check_reuse(first, make, seen, everything, who)
     _check_learning(make, seen, everything, who)
 
 
@@ -73,7 +70,7 @@ def _grid() -> Any:
 
 
 def _fit(surrogate: Surrogate, seen: Evidence) -> Surrogate:
-    return surrogate.fit(seen.features, seen.passes, seen.trials, single=seen.single)
+    return seen.fit(surrogate)
 
 
 def _check_fit(surrogate: Surrogate, seen: Evidence, who: str) -> None:
@@ -130,6 +127,20 @@ def _check_covariance(surrogate: Surrogate, rows: Any, who: str) -> None:
         require(np.shape(found) == (len(rows), len(rows)), who, f"its covariance has shape {np.shape(found)}")
         require(np.allclose(found, np.transpose(found), atol=1e-8), who, "its covariance is not symmetric")
         require((np.diag(found) >= -ROUNDING).all(), who, "its covariance has negative variances")
+
+
+def _check_reuse(surrogate: PoolingSurrogate, make: Any, seen: Evidence, rows: Any, who: str) -> None:
+    """Check that an update on the same evidence changes little, and that learned parameters give the same again."""
+    before = surrogate.predict(rows)
+    other = adapt(make())
+    assert isinstance(other, PoolingSurrogate)
+    other.recall(surrogate.learned())
+    require(same(tuple(before), tuple(_fit(other, seen).predict(rows))), who, "recalled parameters predict differently")
+    require(seen.update(surrogate) is surrogate, who, "update does not return the surrogate")
+    after = surrogate.predict(rows)[0]
+    require(_near(before[0], after), who, "update on what it was fitted on changes its estimates")
+    chance = surrogate.off_surface(rows)
+    require(((chance >= 0) & (chance <= 1)).all(), who, "off_surface is no probability")
 
 
 def _check_learning(make: Any, seen: Evidence, rows: Any, who: str) -> None:

@@ -23,7 +23,7 @@ from testifai.support.bits import Bits, count_set, pack
 from testifai.support.progress import note
 from testifai.support.types import Array, Bools, Floats, Record, RecordLike
 from testifai.support.version import VERSION
-from testifai.surrogates import Surrogate, resolve
+from testifai.surrogates import PoolingSurrogate, Surrogate, resolve
 from testifai.surrogates.fitting import Evidence, evidence
 from testifai.tomogram.answers import CleanAccuracy, RateTable
 
@@ -59,10 +59,9 @@ class Fits:
         None where that is nothing, or the surrogate is one that only its maker knows.
         """
         surrogate = self.on()
-        found = None if surrogate is None or not isinstance(self.surrogate, str) else surrogate.learned()
-        if surrogate is None or found is None:
+        if not isinstance(surrogate, PoolingSurrogate) or not isinstance(self.surrogate, str):
             return None
-        return {"of": self._digest(self._evidence(surrogate, None)), "learned": found}
+        return {"of": self._digest(self._evidence(surrogate, None)), "learned": surrogate.learned()}
 
     def _digest(self, seen: Evidence) -> str:
         """Of all that a fit depends on."""
@@ -74,10 +73,12 @@ class Fits:
         seen = self._evidence(surrogate, among)
         if not len(seen):
             return None
+        if not isinstance(surrogate, PoolingSurrogate):
+            return seen.fit(surrogate)
         if among is None and self.kept is not None and self.kept["of"] == self._digest(seen):
             surrogate.recall(self.kept["learned"])
         whole = None if among is None else self.on(None)
-        if among is None or whole is None or whole.relearns:
+        if among is None or not isinstance(whole, PoolingSurrogate):
             return seen.fit(surrogate)
         # A part of the inputs is like the others, as far as its own trials do not tell otherwise.
         others = self._evidence(surrogate, ~among & pack(np.ones(self.outcomes.inputs, bool)))

@@ -14,6 +14,7 @@ from testifai.data import rows
 from testifai.errors import InputError
 from testifai.models.onnx import OnnxModel
 from testifai.models.onnx_session import infer, open_session
+from testifai.session.assembly import session_of
 from testifai.session.session import Session
 from testifai.space import Space
 from testifai.support import optional_imports
@@ -242,7 +243,7 @@ def hand_over(
         oracle: "consistency": the answer is to stay that to the clean input; None: the label
     """
     options = {} if oracle is None else {"oracle": oracle}
-    session = Session(model, data, space, **options)
+    session = session_of(model, data, space, **options)
     return of_session(session, index=index, region=region, levels=levels, rounded=rounded)
 
 

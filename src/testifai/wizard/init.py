@@ -22,7 +22,7 @@ from testifai.oracles.classes import predicted
 from testifai.runs.outcomes import visiting_order
 from testifai.session import compatibility
 from testifai.session.compatibility import Chosen
-from testifai.session.observers import SURE, misnumbered, near_chance
+from testifai.session.observers import SURE, class_index_mismatch, near_chance
 from testifai.support import remote, validation
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.files import write_bytes
@@ -189,9 +189,11 @@ def _look(model: str, data: datasets.Data, folder: Path, told: Told) -> Found:
         aligned = models.align_labels(labels, data.classes, adapter.class_values)
         texts = isinstance(batch, list)
         line = near_chance(round(score * len(batch)), len(batch), aligned, found.classes, texts=texts)
-        otherwise = misnumbered(aligned, predicted(outputs), data.classes, found.classes) if score < SURE else None
+        otherwise = (
+            class_index_mismatch(aligned, predicted(outputs), data.classes, found.classes) if score < SURE else None
+        )
         line = line if otherwise is None else str(otherwise)
-        found.notes += [] if line is None else [f"Warning: {line}."]
+        found.notes += [f"Warning: {line}."] if line else []
     return found
 
 

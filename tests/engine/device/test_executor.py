@@ -14,7 +14,7 @@ from testifai.engine.plan import Work  # noqa: E402
 from testifai.errors import InputError  # noqa: E402
 from testifai.models.torch import TorchModel  # noqa: E402
 from testifai.oracles import resolve  # noqa: E402
-from testifai.session.session import Session  # noqa: E402
+from testifai.session.assembly import session_of  # noqa: E402
 from testifai.testing import check_executor  # noqa: E402
 
 RNG = np.random.default_rng(0)
@@ -43,7 +43,7 @@ class Net(torch.nn.Module):
 def session(model=None, *, labels=LABELS, space=SPACE, data=IMAGES, **options):
     options = {"strategy": "full", "device": "cpu", **options}
     model = model if isinstance(model, TorchModel) else TorchModel(model or Net(), version="1")
-    return Session(model, (data, labels), space, **options)
+    return session_of(model, (data, labels), space, **options)
 
 
 def measure(made):

@@ -22,7 +22,7 @@ from testifai.errors import InputError
 from testifai.models import wrap
 from testifai.operational.selection import choose
 from testifai.present import export
-from testifai.session.session import scan
+from testifai.session.assembly import scan
 from testifai.session.stored_runs import open_measured, open_run
 from testifai.space import Space
 from testifai.sweeps import sweep_model

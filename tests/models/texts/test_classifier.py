@@ -8,7 +8,7 @@ import pytest
 from testifai import models
 from testifai.data import from_arrays
 from testifai.errors import InputError
-from testifai.session.session import Session
+from testifai.session.assembly import session_of
 from testifai.space import Space
 
 torch = pytest.importorskip("torch")
@@ -100,7 +100,7 @@ def test_classes_go_by_their_names(classifier_folder):
     model = TransformersModel(classifier_folder)
     assert model.class_values == ["neutral", "contradiction", "entailment"]
     data = (TEXTS, ["neutral", "contradiction", "entailment"] * 2 + ["neutral"])  # in the data's own order: c, e, n
-    labels = Session(model, data, Space({"typo": "text.typo"}), strategy="full").subject.labels
+    labels = session_of(model, data, Space({"typo": "text.typo"}), strategy="full").subject.labels
     assert labels.tolist() == [0, 1, 2, 0, 1, 2, 0]
 
 
@@ -108,7 +108,7 @@ def test_a_scan_of_pairs(classifier_folder, tmp_path):
     data = from_arrays(PAIRS, [0, 1, 2, 0, 1, 2, 0], side="first")
     space = Space({"typo": ("text.typo", [0, 1, 2]), "case": ("text.case", [0, 1])})
     runs = [
-        Session(
+        session_of(
             TransformersModel(classifier_folder, cache_mb=memory), data, space, strategy="full", workers=workers
         ).run()
         for memory, workers in ((0, 1), (1, 1), (1, 3))

@@ -11,7 +11,7 @@ import numpy as np
 
 from testifai.support.progress import note
 from testifai.support.types import Bools, Floats
-from testifai.surrogates.base import Surrogate
+from testifai.surrogates.base import PoolingSurrogate
 from testifai.surrogates.process.fit_cache import Notes
 from testifai.surrogates.process.grid import Numbers, WholeGrid
 from testifai.surrogates.process.input_correlation import (
@@ -30,7 +30,7 @@ ROWS = 2_000  # configurations predicted at a time
 REMEMBERED = 4  # times so many configurations whose coefficients are kept, as they are asked for several times
 
 
-class Covariances(Surrogate):
+class Covariances(PoolingSurrogate):
     """Covariances of configurations, from what a fit leaves in these."""
 
     prior_: Prior

@@ -75,10 +75,6 @@ class Process(Covariances):
     """
 
     name = "process"
-    pools = True
-    wants_trials = True
-    takes_scores = True
-    relearns = False
     _parts: list[SurfacePart]
 
     def __init__(self, levels: Sequence[Sequence[int]] | None = None, seed: int = 0, population: bool = True) -> None:

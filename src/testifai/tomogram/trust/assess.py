@@ -22,7 +22,7 @@ from testifai.support.bits import Bits, count_set, pack
 from testifai.support.progress import note
 from testifai.support.types import Array, Floats, Record
 from testifai.support.version import VERSION
-from testifai.surrogates import Surrogate, resolve
+from testifai.surrogates import PoolingSurrogate, Surrogate, resolve
 from testifai.surrogates.fitting import Evidence, evidence
 from testifai.tomogram.tomogram import Tomogram
 from testifai.tomogram.trust.statements import HeldBack, HighOrders, LeftOut, OffSurface, Trust, strategy
@@ -202,7 +202,7 @@ extra = 50 }
 def _off_surface(tomogram: Tomogram) -> tuple[OffSurface, ...]:
     """Tests that are more likely off the surface of the others than on it, the surest first."""
     surrogate, ids = tomogram.pooling(), tomogram.measured_ids
-    if surrogate is None:
+    if not isinstance(surrogate, PoolingSurrogate):
         return ()
     chance = surrogate.off_surface(tomogram.space.matrix(ids))
     found = ids[np.argsort(-chance, kind="stable")][: np.count_nonzero(chance > LIKELY)]
@@ -249,12 +249,11 @@ class _Refit:
 
     def predict(self, train: NDArray[np.intp], rows: NDArray[np.intp]) -> Predicted:
         """Some tests from others."""
-        if len(train) > MANY and self.surrogate is not None and not self.surrogate.relearns:
-            some = np.sort(np.random.default_rng(self.tomogram.seed).permutation(train)[:LEARNED])
-            learned = self.fit(some)
-            fitted = self._seen(learned, train, None).update(learned)
-        else:
-            fitted = self.fit(train)
+        large = len(train) > MANY and isinstance(self.surrogate, PoolingSurrogate)
+        some = np.sort(np.random.default_rng(self.tomogram.seed).permutation(train)[:LEARNED]) if large else train
+        fitted = self.fit(some)
+        if large and isinstance(fitted, PoolingSurrogate):
+            fitted = self._seen(fitted, train, None).update(fitted)
         mean, variance = fitted.predict(self.features[rows])
         passes, trials = self.tomogram.outcomes.counts(self.ids[rows])
         return self.held_against(mean, variance, passes, trials, np.full(len(rows), self.tomogram.outcomes.inputs))

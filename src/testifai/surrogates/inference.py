@@ -13,14 +13,11 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError, suggest
-from testifai.locality.local import Rates
-from testifai.support.formatting import estimate_text
-from testifai.support.serialization import plain
 from testifai.support.types import Floats, Record, RecordLike
-from testifai.tomogram.profile_parser import MOST_CELLS
 
 SHOWN = 3  # states, the most probable
 MOST_LISTED = 12  # states in an error
+MOST_CELLS = 5_000_000  # numbers in one table
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,30 +64,6 @@ class Posterior:
         """Plain data for JSON."""
         ranked = self.ranked()
         return {"names": list(self.names), "probabilities": [{"states": words, "p": p} for words, p in ranked]}
-
-
-@dataclass(frozen=True, eq=False)
-class Belief:
-    """How probable the states of a variable are, given what is known, with intervals for the tables' finite trials."""
-
-    name: str
-    states: tuple[Any, ...]
-    rates: Rates  # arrays (state)
-
-    def __repr__(self) -> str:
-        first = "; ".join(f"{state}: {estimate_text(p, low, high)}" for state, p, low, high in self.ranked(SHOWN))
-        return f"<Belief in {self.name}: {first}>"
-
-    def ranked(self, most: int | None = None) -> list[tuple[Any, float, float, float]]:
-        """States that can be, with probability and interval, most probable first."""
-        rate, low, high = self.rates.rate, self.rates.low, self.rates.high
-        order = [place for place in np.argsort(-rate, kind="stable")[:most].tolist() if rate[place] > 0]
-        return [(self.states[i], float(rate[i]), float(low[i]), float(high[i])) for i in order]
-
-    def as_dict(self) -> Record:
-        """Plain data for JSON."""
-        names = ("state", "p", "low", "high")
-        return {"name": self.name, "states": plain([dict(zip(names, one, strict=True)) for one in self.ranked()])}
 
 
 class Inference:
