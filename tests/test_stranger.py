@@ -280,7 +280,10 @@ def test_a_spec_that_names_them_all_runs_and_its_run_is_opened_again(stranger):
 
 
 def test_mistakes_in_its_fields_are_one_line_like_those_in_ours(stranger):
-    specs = [SPEC.replace("contrast = 2.0", "contrsat = 2.0"), SPEC.replace('threshold = "model.level"', 'broken = "x"')]
+    specs = [
+        SPEC.replace("contrast = 2.0", "contrsat = 2.0"),
+        SPEC.replace('threshold = "model.level"', 'broken = "x"'),
+    ]
     code = f"""
 import sys, pathlib
 from testifai.cli import main

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -43,13 +42,11 @@ class ImagePart(ModelPart):
     """Divided by after that: a number, or one per channel."""
 
 
-@dataclass(frozen=True)
-class Guess:
-    """What a model's input seems to want, and why it is thought so."""
+class Guess(NamedTuple):
+    """How a model's input is likely to be prepared."""
 
     layout: str | None
     scale: Scale
-    why: str
 
 
 class Preprocess:
@@ -182,8 +179,8 @@ class Preprocess:
 def guess(input_shape: Shape, dtype: DTypeLike, batch_shape: Sequence[int]) -> Guess:
     """Layout and scale from the model's input shape and the data's, where only one layout fits.
 
-    The layout is a fact or an InputError. The scale of a model of floats cannot be seen in its input: 0 … 1
-    is assumed for images, and `why` says so.
+    The layout is a fact or an InputError. The scale of a model of floats cannot be seen in its input: 0 … 1 is assumed
+    for images.
 
     Args:
         input_shape: of the model, None where it takes any size
@@ -205,14 +202,8 @@ def guess(input_shape: Shape, dtype: DTypeLike, batch_shape: Sequence[int]) -> G
             f"layout: inputs {_show(batch_shape)} fit the model's input {_show(input_shape)} as "
             f"{' and as '.join(str(one) for one in fitting)}; set layout"
         )
-    layout = fitting[0]
-    way = layout or "they are"
-    where = f"inputs {_show(batch_shape)} fit the model's input {_show(input_shape)} only as {way}"
-    if np.dtype(dtype).kind != "f":
-        return Guess(layout, "raw", f"{where}; the model takes {np.dtype(dtype)}")
-    if rank < 3:
-        return Guess(layout, "raw", f"{where}; values are handed over as they are")
-    return Guess(layout, "unit", f"{where}; that it wants 0 … 1 is assumed (set scale if not)")
+    images = np.dtype(dtype).kind == "f" and rank >= 3
+    return Guess(fitting[0], "unit" if images else "raw")
 
 
 def _arranged(shape: Sequence[int], layout: str | None) -> tuple[int, ...]:

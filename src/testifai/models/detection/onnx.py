@@ -9,12 +9,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data.annotations import MOST, Boxes, pack
+from testifai.data.annotations import CLASS, CONFIDENCE, MOST, Boxes, ious, pack
 from testifai.errors import InputError, suggest
 from testifai.models.base import Model
 from testifai.models.detection.heads import HEADS, Head, Shapes, recognise
-from testifai.models.detection.letterbox import Letterbox, Size
-from testifai.models.detection.nms import choose
+from testifai.models.detection.letterbox import Letterbox, Placed, Size
 from testifai.models.onnx_session import (
     DTYPES,
     draws,
@@ -32,6 +31,7 @@ from testifai.support.types import Array, Record
 
 Fit = Literal["centre", "corner", "stretch"]
 LEAST, OVERLAP = 0.01, 0.45  # of scores and of overlaps, as those who publish detectors have it
+CANDIDATES = 300  # the most confident boxes of an image among which one is chosen for another
 TOGETHER = 8  # images on canvases at a time; more are no quicker on a CPU
 
 
@@ -226,3 +226,47 @@ def _shown(shape: Sequence[int | None]) -> str:
 
 def _reopen(path: Path, options: Record) -> OnnxDetector:
     return OnnxDetector(path, **options)
+
+
+def suppress(boxes: Boxes, overlap: float, most: int) -> Boxes:
+    """Non-maximum suppression: drop boxes that overlap (IoU) a more confident one of their class by more.
+
+    The most confident come first; equals keep their order.
+
+    >>> boxes = np.array([[0, 0, 4, 4, 0.5, 1], [0, 0, 4, 4.4, 0.9, 1], [0, 0, 4, 4, 0.4, 2]])
+    >>> suppress(boxes, 0.5, most=10)[:, 4:].tolist()
+    [[0.9, 1.0], [0.4, 2.0]]
+    """
+    ranked = boxes[np.argsort(-boxes[:, CONFIDENCE], kind="stable")[:CANDIDATES]]
+    rivals = ious(ranked, ranked) > overlap
+    rivals &= ranked[:, None, CLASS] == ranked[None, :, CLASS]
+    # Most boxes have no rival, and stay.
+    doubtful = np.flatnonzero(np.triu(rivals, 1).any(axis=1))
+    gone = np.zeros(len(ranked), bool)
+    for place in doubtful.tolist():
+        if not gone[place]:
+            gone[place + 1 :] |= rivals[place, place + 1 :]
+    return ranked[~gone][:most]
+
+
+def choose(
+    corners: NDArray[np.floating],
+    scores: NDArray[np.floating],
+    placed: Placed,
+    size: Size,
+    *,
+    least: float,
+    overlap: float | None,
+) -> Boxes:
+    """Return the most confident boxes of an image, with scores of at least `least`, in its pixels, best first.
+
+    With an `overlap`, boxes that overlap a more confident one of their class by more are dropped.
+    """
+    likely = np.flatnonzero(scores.max(axis=1) >= least)
+    row, label = np.nonzero(scores[likely] >= least)
+    row = likely[row]
+    confidence = scores[row, label]
+    surest = np.argsort(-confidence, kind="stable")[:CANDIDATES]
+    row, label, confidence = row[surest], label[surest], confidence[surest]
+    boxes = np.column_stack([placed.back(corners[row], size), confidence, label]).astype(np.float32)
+    return boxes[:MOST] if overlap is None else suppress(boxes, overlap, MOST)
