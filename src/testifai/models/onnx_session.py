@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,9 +12,10 @@ import numpy as np
 
 from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
-from testifai.models.base import Outputs, first_line
+from testifai.models.base import Model, Outputs, first_line
 from testifai.support import validation
-from testifai.support.types import Array
+from testifai.support.remote import Elsewhere, opened, portable
+from testifai.support.types import Array, Record
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -70,6 +71,41 @@ def open_session(path: Path, threads: int, content: bytes | None = None) -> Infe
         )
     except Exception as error:
         raise InputError(f"model: {path} is not a usable ONNX model ({first_line(error)})") from None
+
+
+class OnnxFile(Model):
+    """A model in an ONNX file with one input; another process opens the file again.
+
+    Args:
+        path: of the file
+        told: options that are recorded as its preprocessing, None where not given
+        rest: its other options
+    """
+
+    thread_safe = True
+    spares_batch = True
+
+    def __init__(self, path: str | Path, told: Record, *, threads: int, **rest: object) -> None:
+        self.path, self.name = Path(path), Path(path).name
+        self._options: Record = {**told, "threads": threads, **rest}
+        self.preprocessing = {option: value for option, value in told.items() if value is not None}
+        self._session = open_session(self.path, threads)
+        self._fingerprint = file_fingerprint(self.path)
+        self.repeatable = not draws(self.path)
+        self._input = only_input(self.name, self._session.get_inputs())
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the file and of all files of weights it names, as they were when it was opened."""
+        return self._fingerprint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A session of onnxruntime cannot be copied to another process; the file can be opened again there.
+        return _reopen, (type(self), portable(self.path.absolute()), self._options)
+
+
+def _reopen(kind: Callable[..., OnnxFile], told: Path | Elsewhere, options: Record) -> OnnxFile:
+    return kind(opened(told), **options)
 
 
 def check_file(path: Path) -> None:

@@ -11,19 +11,9 @@ from numpy.typing import NDArray
 
 from testifai.data.annotations import CLASS, CONFIDENCE, MOST, Boxes, ious, pack
 from testifai.errors import InputError, suggest
-from testifai.models.base import Model
 from testifai.models.detection.heads import HEADS, Head, Shapes, recognise
 from testifai.models.detection.letterbox import Letterbox, Placed, Size
-from testifai.models.onnx_session import (
-    DTYPES,
-    draws,
-    file_fingerprint,
-    infer,
-    only_input,
-    open_session,
-    plain_fingerprint,
-    sizes,
-)
+from testifai.models.onnx_session import DTYPES, OnnxFile, infer, sizes
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.support import validation
 from testifai.support.batches import Batch
@@ -39,7 +29,7 @@ class AnySizeError(InputError):
     """A graph that does not say which size of images it was made for."""
 
 
-class OnnxDetector(Model):
+class OnnxDetector(OnnxFile):
     """A detector in an ONNX file, its outputs read by their form: `head`, by default the one their shapes tell.
 
     Images of any size are fitted to the `size` (height, width) that the graph was made for: whole and undistorted in
@@ -49,8 +39,6 @@ class OnnxDetector(Model):
     """
 
     outputs = "boxes"
-    thread_safe = True
-    spares_batch = True
 
     def __init__(
         self,
@@ -69,21 +57,14 @@ class OnnxDetector(Model):
         threads: int = 1,
         batch_size: int | None = None,
     ) -> None:
-        self.path = Path(path)
         told = {
             "head": head, "size": size, "confidence": confidence, "nms": nms, "fit": fit, "bgr": bgr,
             "scale": scale, "mean": mean, "std": std, "classes": classes,
         }  # fmt: skip
-        self._options = {**told, "threads": threads, "batch_size": batch_size}
-        self.preprocessing = {option: value for option, value in told.items() if value is not None}
-        self.name = self.path.name
-        self._session = open_session(self.path, threads)
-        self._fingerprint = file_fingerprint(self.path)
-        self.repeatable = not draws(self.path)
-        taken = only_input(self.name, self._session.get_inputs())
-        self._shape, self._channels_last = _image_shape(self.name, sizes(taken))
+        super().__init__(path, told, threads=threads, batch_size=batch_size)
+        self._shape, self._channels_last = _image_shape(self.name, sizes(self._input))
         self.canvas = _canvas(self.name, self._shape, size)
-        self._dtype = np.dtype(DTYPES[taken.type])
+        self._dtype = np.dtype(DTYPES[self._input.type])
         self._names = [node.name for node in self._session.get_outputs()]
         self.head, self._names, shapes = self._read_head(head)
         self._fit = Letterbox(self.canvas, **_fitting(self.head, fit))
@@ -111,25 +92,12 @@ class OnnxDetector(Model):
             self.classes = len(self.class_values)
         self.batch_size = batch_size
 
-    @property
-    def fingerprint(self) -> str:
-        """A hash of the file and of all files of weights it names, as they were when it was opened."""
-        return self._fingerprint
-
-    @property
-    def former_fingerprint(self) -> str:
-        return plain_fingerprint(self.path)
-
     def __call__(self, batch: Batch) -> Boxes:
         images = [_in_colour(self.name, image) for image in batch]
         found: list[Boxes] = []
         for start in range(0, len(images), TOGETHER):
             found += self._boxes(images[start : start + TOGETHER])
         return pack(found, MOST)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A session of onnxruntime cannot be copied to another process; the file can be opened again there.
-        return _reopen, (self.path.absolute(), self._options)
 
     def _boxes(self, images: list[NDArray[np.uint8]]) -> list[Boxes]:
         canvases = np.concatenate([self._fit(image[None]) for image in images])
@@ -222,10 +190,6 @@ def _size(image: NDArray[np.uint8]) -> Size:
 
 def _shown(shape: Sequence[int | None]) -> str:
     return f"({', '.join('any' if size is None else str(size) for size in shape)})"
-
-
-def _reopen(path: Path, options: Record) -> OnnxDetector:
-    return OnnxDetector(path, **options)
 
 
 def suppress(boxes: Boxes, overlap: float, most: int) -> Boxes:
