@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from testifai import data
-from testifai.data.memory_map import MappedInputs
+from testifai.data.lazy import MappedInputs
 from testifai.errors import InputError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 5, 4), dtype=np.uint8)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from testifai import data
-from testifai.data.memory_map import MappedInputs
+from testifai.data.lazy import MappedInputs
 from testifai.errors import InputError
 
 X = np.arange(5 * 12, dtype=np.uint8).reshape(5, 4, 3)

@@ -50,7 +50,7 @@ def test_a_folder_of_images(memory, pets):
 def test_images_are_fetched_when_they_are_read(memory, pets, tmp_path, monkeypatch):
     from testifai.data import image_files
 
-    monkeypatch.setattr(image_files, "MOST_FILES", 2)
+    monkeypatch.setattr(image_files, "MAX_FILES", 2)
     random = np.random.default_rng(1)
     for number in range(40):
         cv2.imwrite(str(pets / "cat" / f"{number}.png"), random.integers(0, 255, (8, 8, 3), np.uint8))

@@ -16,9 +16,6 @@ from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.tomogram import Tomogram
 
-pytestmark = pytest.mark.slow
-
-QUERIES = 100_000
 AXES = {"zoom": (0, 1, 2), "blur": (0, 1, 3, 5), "fog": (0, 4)}
 LEVELS = {"blur": {"off": 0, "low": 1, "mid": 3, "very high": 5}}
 TESTS = [dict(zip(AXES, sigma, strict=True)) for sigma in itertools.product(*AXES.values())]
@@ -136,11 +133,12 @@ def ask(tomogram: Tomogram, texts: list[str]) -> list[Any]:
     return found
 
 
-def test_queries(tomogram, watch, report):
+@pytest.mark.parametrize("cases", [2_000, pytest.param(100_000, marks=pytest.mark.simulation)])
+def test_queries(cases, tomogram, watch, report):
     tomogram.query("order >= 0")  # loads what answers need
     dice = random.Random(16)
     batch = 50
-    for first in range(0, QUERIES, batch):
+    for first in range(0, cases, batch):
         made = [grow(dice, dice.randint(0, 3)) for _ in range(batch)]
         whole = [dice.random() < 0.3 for _ in made]
         texts = [text if fine else spoil(text, dice) for (text, _), fine in zip(made, whole, strict=True)]
@@ -150,8 +148,8 @@ def test_queries(tomogram, watch, report):
             report.count(answer)
             report.add(repr(text)[:120], wrong(answer, expected(holds) if fine else ...))
     report.check()
-    assert report.refused > QUERIES / 10
-    assert report.answered > QUERIES / 10
+    assert report.refused > cases / 10
+    assert report.answered > cases / 10
 
 
 def wrong(answer: Any, truth: Any) -> list[str]:

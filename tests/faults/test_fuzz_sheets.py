@@ -20,9 +20,6 @@ from testifai.operational.labelling import read_filled
 from testifai.operational.rounds import collect, write_first
 from testifai.operational.selection import choose, read
 
-pytestmark = pytest.mark.slow
-
-DAMAGED = 1_000
 CELLS = [
     *("", "-1", "3", "2.0", "9" * 5000, "1e9", "x", "'=1+1", "=1+1", "NaN", "\x1b[2J", "١", "1.5", '"', "a\nb", "3,3"),
     *("+2", "--1", " 1 ", "\ufeff", "\0", "x" * 200_000, "0" * 4500, "1." + "0" * 5000, "∞", "\ud7ff", "id", "label"),
@@ -141,7 +138,8 @@ def retold(content: bytes, dice: random.Random) -> bytes:
     return buffer.getvalue()
 
 
-def test_sheets(made, tmp_path, watch, report):
+@pytest.mark.parametrize("cases", [60, pytest.param(1_000, marks=pytest.mark.simulation)])
+def test_sheets(cases, made, tmp_path, watch, report):
     path = put(tmp_path, made)
     truth = estimate(path)
     selection_file = tmp_path / "to_label.selection.npz"
@@ -156,7 +154,7 @@ def test_sheets(made, tmp_path, watch, report):
         ("selection", recrafted),
         ("selection", retold),
     ]
-    for number in range(DAMAGED):
+    for number in range(cases):
         kind, change = kinds[number % len(kinds)]
         file = path if kind == "sheet" else selection_file
         put(tmp_path, made)
@@ -167,8 +165,8 @@ def test_sheets(made, tmp_path, watch, report):
         report.add(f"{kind} {number} ({change.__name__})", problems)
         report.count(found)
     report.check()
-    assert report.refused > DAMAGED / 3
-    assert report.answered > DAMAGED / 20
+    assert report.refused > cases / 3
+    assert report.answered > cases / 20
     assert sorted(file.name for file in tmp_path.iterdir()) == sorted(file.name for file in named)
 
 

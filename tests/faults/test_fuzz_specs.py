@@ -10,9 +10,6 @@ import pytest
 from testifai.errors import InputError
 from testifai.spec.parsing import Spec, read
 
-pytestmark = pytest.mark.slow
-
-SPECS = 500
 WHOLE = """
 [model]
 python = "evil_module:model"
@@ -92,12 +89,13 @@ def folder(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def test_specs(folder, watch, report):
+@pytest.mark.parametrize("cases", [100, pytest.param(500, marks=pytest.mark.simulation)])
+def test_specs(cases, folder, watch, report):
     path = folder / "spec.toml"
     path.write_text(WHOLE)
     assert read(path).runs_code() == ["model.python", "space.own"]
     dice = random.Random(17)
-    for number in range(SPECS):
+    for number in range(cases):
         text = spoil(WHOLE, dice)
         content = text.encode("utf-8", "surrogatepass")
         if dice.random() < 0.1:
@@ -109,8 +107,8 @@ def test_specs(folder, watch, report):
         report.add(f"spec {number}: {_difference(text)}", problems)
         report.count(found)
     report.check()
-    assert report.refused > SPECS / 5
-    assert report.answered > SPECS / 20
+    assert report.refused > cases / 5
+    assert report.answered > cases / 40
 
 
 def _difference(text: str) -> str:

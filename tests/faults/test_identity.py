@@ -60,22 +60,6 @@ def test_other_weights_beside_a_model_are_another_model(tmp_path):
         ta.scan(after, (ROWS, labels), ta.Space({"shift": SHIFT}), strategy="full", store=tmp_path / "run.db")
 
 
-def test_a_run_of_a_version_that_saw_less_of_the_model_says_so(tmp_path):
-    model, store = OnnxModel(_external(tmp_path / "model.onnx")), tmp_path / "run.db"
-    data = (ROWS, model(ROWS).argmax(axis=1))
-    ta.scan(model, data, ta.Space({"shift": SHIFT}), strategy="full", store=store)
-    with Store.create_or_open(store) as opened:
-        opened.put(identity={**opened.get("identity"), "model": model.former_fingerprint})
-    with pytest.raises(InputError, match="was made by a version that looked at less of the model"):
-        ta.scan(model, data, ta.Space({"shift": SHIFT}), strategy="full", store=store)
-
-
-@pytest.mark.parametrize("name", ["weights.bin", "model.onnx.data"])
-def test_models_keep_the_fingerprint_that_told_them_all_along(tmp_path, name):
-    model = OnnxModel(_external(tmp_path / "model.onnx", name))
-    assert (model.fingerprint == model.former_fingerprint) == (name == "model.onnx.data")
-
-
 @pytest.mark.parametrize("location", ["../outside.bin", "/etc/hostname", "sub/../../outside.bin", "C:\\x", "link.bin"])
 def test_weights_outside_the_folder_are_refused(tmp_path, location):
     folder = tmp_path / "models"
@@ -150,11 +134,9 @@ def _swap(images):
 
 def test_images_of_the_same_size_are_told_apart(images):
     before = load_folder(images)
-    told, former = before.fingerprint, before.former_fingerprint
+    known = before.fingerprint
     _swap(images)
-    after = load_folder(images)
-    assert after.former_fingerprint == former
-    assert after.fingerprint != told
+    assert load_folder(images).fingerprint != known
 
 
 def _light(batch):
@@ -171,10 +153,10 @@ def _scan(images, store):
 
 
 def test_other_images_do_not_continue_a_run_and_unchanged_ones_are_not_read_again(images, tmp_path, monkeypatch):
-    monkeypatch.setattr("testifai.data.content_hashes._SETTLED", 0)
+    monkeypatch.setattr("testifai.support.fingerprints._SETTLED", 0)
     store = tmp_path / "run.db"
-    assert _scan(images, store).inputs._digests.read == 6
-    assert _scan(images, store).inputs._digests.read == 0
+    assert _scan(images, store).inputs._hashes.read == 6
+    assert _scan(images, store).inputs._hashes.read == 0
     _swap(images)
     with pytest.raises(InputError, match="belongs to another run: data was"):
         _scan(images, store)
@@ -182,16 +164,8 @@ def test_other_images_do_not_continue_a_run_and_unchanged_ones_are_not_read_agai
 
 def test_a_file_changed_just_now_is_read_again(images, tmp_path):
     # File systems' clocks are coarse: another change might not show.
-    assert _scan(images, tmp_path / "run.db").inputs._digests.read == 6
-    assert _scan(images, tmp_path / "run.db").inputs._digests.read == 6
-
-
-def test_an_old_run_over_a_folder_says_why_it_is_not_continued(images, tmp_path):
-    data = _scan(images, tmp_path / "run.db")
-    with Store.create_or_open(tmp_path / "run.db") as opened:
-        opened.put(identity={**opened.get("identity"), "data": data.former_fingerprint})
-    with pytest.raises(InputError, match="looked at less of the data"):
-        _scan(images, tmp_path / "run.db")
+    assert _scan(images, tmp_path / "run.db").inputs._hashes.read == 6
+    assert _scan(images, tmp_path / "run.db").inputs._hashes.read == 6
 
 
 # -- code of the user's -----------------------------------------------------------------------------------------------
@@ -236,12 +210,7 @@ def test_what_a_model_computes_with_tells_it_apart(kind):
     models = [_told(MODULES[kind], value) for value in (0.25, 0.25, 0.75)]
     one, same, other = (model.fingerprint for model in models)
     assert one == same != other
-    assert models[0].untold is None
-
-
-def test_plain_functions_keep_their_fingerprint_of_0_1_0():
-    model = PythonModel(lambda batch: np.asarray(batch).sum(axis=1))
-    assert model.fingerprint == model.former_fingerprint
+    assert models[0].unidentified_reason is None
 
 
 def test_where_the_code_lies_and_how_often_it_was_called_do_not_count(tmp_path, monkeypatch):
@@ -275,13 +244,13 @@ def test_a_model_that_cannot_be_told_is_named_and_version_tells_it(own, command,
     spec = own(code)
     code_, _, err = command("run", spec)
     assert code_ == 0
-    lines = [line for line in err.splitlines() if "cannot be told" in line]
+    lines = [line for line in err.splitlines() if "cannot fingerprint this model" in line]
     assert len(lines) == 1
     assert said in lines[0]
     assert 'version = "…" under [model]' in lines[0]
     spec = own(code, model='version = "1"')
     command("run", spec, "--out", spec.with_name("one.db"))
-    assert "cannot be told" not in command("run", spec, "--out", spec.with_name("one.db"))[2]
+    assert "cannot fingerprint this model" not in command("run", spec, "--out", spec.with_name("one.db"))[2]
     spec = own(code, model='version = "2"')
     code_, _, err = command("run", spec, "--out", spec.with_name("one.db"))
     assert code_ == 2
@@ -294,8 +263,8 @@ def test_cycles_and_depth_end(capsys):
     deep: list = []
     for _ in range(5000):
         deep = [deep]
-    assert PythonModel(lambda batch, held=loop: held).untold is None
-    assert "too much" in PythonModel(lambda batch, held=deep: held).untold
+    assert PythonModel(lambda batch, held=loop: held).unidentified_reason is None
+    assert "too much" in PythonModel(lambda batch, held=deep: held).unidentified_reason
 
 
 @pytest.mark.parametrize("kind", ["oracle", "perturbation"])
@@ -320,20 +289,7 @@ def test_other_code_of_the_users_is_another_run(tmp_path, kind):
             session.run(tmp_path / "run.db")
 
 
-def test_a_run_made_before_code_counted_is_continued(tmp_path, caplog):
-    def session():
-        return session_of(lambda rows: rows, ROWS, ta.Space({"shift": SHIFT}), oracle="consistency", strategy="full")
-
-    session().run(tmp_path / "run.db")
-    with Store.create_or_open(tmp_path / "run.db") as opened:
-        identity = opened.get("identity")
-        assert list(identity.pop("code")) == ["space.shift"]
-        opened.put(identity=identity)
-    session().run(tmp_path / "run.db")
-    assert "does not say what your own code was" in caplog.text
-
-
-def test_parts_of_this_package_are_told_by_their_names_as_before(tmp_path):
+def test_parts_of_this_package_are_identified_by_their_names(tmp_path):
     space = ta.Space({"noise": "classic.gaussian_noise"})
     assert "code" not in session_of(lambda rows: rows, ROWS, space, oracle="consistency").identity()
 

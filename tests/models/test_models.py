@@ -95,9 +95,9 @@ def test_a_model_needs_one_method_only():
 
     check_model(Scaled(2.0), np.ones((6, 3)))
     assert Scaled(2.0).fingerprint == Scaled(2.0).fingerprint != Scaled(3.0).fingerprint
-    assert (Scaled(2.0).untold, Scaled(2.0).traces_layers) == (None, False)
+    assert (Scaled(2.0).unidentified_reason, Scaled(2.0).traces_layers) == (None, False)
     with socket.socket() as connection:
-        assert Scaled(connection).untold
+        assert Scaled(connection).unidentified_reason
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,7 @@ def test_a_module_like_any_other():
     model = models.wrap(module)
     assert model.fingerprint == models.wrap(models.onnx_as_torch(demo_model_path())).fingerprint
     assert model.fingerprint != models.wrap(models.onnx_as_torch(demo_model_path(), "features")).fingerprint
-    assert model.untold is None
+    assert model.unidentified_reason is None
 
 
 def test_an_onnx_models_twin_is_the_same_model():
@@ -294,9 +294,9 @@ def test_an_onnx_models_twin_is_the_same_model():
         assert model.placed(None) is model
         np.testing.assert_allclose(twin(images), model(images), rtol=1e-4, atol=1e-4)
         assert np.array_equal(twin(images).argmax(1), model(images).argmax(1))
-        for name in ("name", "fingerprint", "former_fingerprint", "outputs", "classes", "repeatable", "preprocessing"):
+        for name in ("name", "fingerprint", "outputs", "classes", "repeatable", "preprocessing"):
             assert getattr(twin, name) == getattr(model, name), name
-        assert (twin.untold, twin.device.type) == (None, "cpu")
+        assert (twin.unidentified_reason, twin.device.type) == (None, "cpu")
 
 
 def test_a_twin_on_tensors():

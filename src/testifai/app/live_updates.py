@@ -10,10 +10,9 @@ from pathlib import Path
 
 from testifai.app.state import FINISHED, GROWING, LOST, STILL, Runs, Standing, clock
 from testifai.errors import InputError
-from testifai.identity.input_hashes import changes
 from testifai.runs import keys
 from testifai.runs.reader import Loaded, Signature
-from testifai.runs.store import Store
+from testifai.runs.store import Store, identity_changes
 from testifai.session.stored_runs import measured, read_run
 from testifai.support.types import Record
 
@@ -90,7 +89,7 @@ class Follower:
         last = self._last[file]
         with Store.open(path) as store:
             identity = store.get(keys.IDENTITY)
-            if identity is not None and changes(last.provenance[keys.IDENTITY], identity):
+            if identity is not None and identity_changes(last.provenance[keys.IDENTITY], identity):
                 raise InputError(f"{path.name} holds another run now: start testifai explore again to look at that")
             if store.get(keys.ID) != last.provenance[keys.ID]:
                 self.runs.loaded[file] = Loaded()  # begun anew: of the file that was here, nothing counts

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data.dataset import Data, DataPart, from_arrays, visible_files
-from testifai.data.lazy import LazyInputs
-from testifai.data.memory_map import MappedFile
+from testifai.data.lazy import LazyInputs, MappedFile
 from testifai.errors import InputError
 from testifai.support import validation
 from testifai.support.options_base import Count, File

@@ -11,7 +11,7 @@ import numpy as np
 
 from testifai.data.annotations import COLUMNS, Boxes
 from testifai.data.dataset import Data, DataPart
-from testifai.data.photographs import boxed_photographs
+from testifai.data.image_files import boxed_photographs
 from testifai.errors import InputError
 from testifai.support.options_base import File
 from testifai.support.types import RecordLike

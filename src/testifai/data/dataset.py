@@ -14,14 +14,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data.content_hashes import chunks, fingerprint
 from testifai.data.labels import read_labels
-from testifai.data.lazy import LazyInputs, sampled
-from testifai.data.memory_map import MappedInputs
+from testifai.data.lazy import LazyInputs, MappedInputs
 from testifai.data.table_columns import Table, unnamed
 from testifai.errors import InputError
 from testifai.support import validation
 from testifai.support.batches import SIDES, Images, Pair, Side, are_images, are_pairs
+from testifai.support.fingerprints import chunks, fingerprint_data, sampled
 from testifai.support.options_base import Part
 from testifai.support.types import Array
 
@@ -86,7 +85,14 @@ class Data:
     @cached_property
     def fingerprint(self) -> str:
         """Changes when inputs, labels, classes, side or columns change; computed when first asked for."""
-        return fingerprint(self.inputs, self.labels, self.classes, self.side, self.schema)
+        return fingerprint_data(
+            self.inputs,
+            self.labels,
+            self.classes or (),
+            side=self.side,
+            columns=None if self.schema is None else self.schema.identity(),
+            identity=self.inputs.identity() if isinstance(self.inputs, LazyInputs) else None,
+        )
 
     @cached_property
     def table(self) -> Table | None:
@@ -95,13 +101,6 @@ class Data:
         if self.schema is not None or isinstance(inputs, list) or inputs.ndim != 2 or inputs.dtype.kind not in "biuf":
             return self.schema
         return unnamed(inputs[sampled(len(inputs))] if isinstance(inputs, LazyInputs) else inputs)
-
-    @property
-    def former_fingerprint(self) -> str | None:
-        """What version 0.1.0 took for the fingerprint, where it looked at less."""
-        if not isinstance(self.inputs, LazyInputs) or self.inputs.former_identity() is None:
-            return None
-        return fingerprint(self.inputs, self.labels, self.classes, self.side, former=True)
 
 
 def from_arrays(

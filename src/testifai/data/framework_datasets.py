@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from testifai.data.dataset import Data, from_arrays
-from testifai.data.lazy import MOST_FILES, Contents, LazyInputs, Rows, as_numbers, hashed
+from testifai.data.lazy import LazyInputs
 from testifai.errors import InputError, suggest
+from testifai.support.fingerprints import MAX_FILES, Contents, Rows, as_numbers, hash_bytes
 from testifai.support.types import Array
 from testifai.support.user_code import ANY_FAULT
 
@@ -254,7 +255,7 @@ class ObjectInputs(LazyInputs):
         self._item = item
         array = as_input(first, "item 0")
         self.shape, self.dtype = (length, *array.shape), array.dtype
-        if length > MOST_FILES:
+        if length > MAX_FILES:
             self.contents = Contents(length)
 
     def read(self, rows: Rows) -> Array:
@@ -262,7 +263,7 @@ class ObjectInputs(LazyInputs):
         for place, row in enumerate(rows.tolist()):
             made[place] = self._like_the_first(as_input(self._item(row), f"item {row}"), row)
         if self.contents is not None:
-            self.note(rows, as_numbers(hashed(one.data) for one in made))
+            self.note(rows, as_numbers(hash_bytes(one.data) for one in made))
         return made
 
     def called(self, row: int) -> str:

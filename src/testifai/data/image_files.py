@@ -1,4 +1,4 @@
-"""Image files as inputs, decoded when a batch asks for them."""
+"""Image files as inputs of one size or of their own sizes, decoded when a batch is read."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data import image_io
-from testifai.data.content_hashes import FileDigests, stat_of
-from testifai.data.lazy import (
-    MOST_BYTES,
-    MOST_FILES,
+from testifai.data.annotations import CONFIDENCE, Boxes, areas, pack
+from testifai.data.dataset import Data
+from testifai.data.lazy import LazyInputs
+from testifai.errors import InputError
+from testifai.support.fingerprints import (
+    MAX_BYTES,
+    MAX_FILES,
     Contents,
-    Digests,
+    FileHashes,
+    FileTable,
     Hashes,
-    LazyInputs,
     Rows,
     as_numbers,
-    hashed,
+    hash_bytes,
     sampled,
+    stat_of,
 )
-from testifai.errors import InputError
 from testifai.support.optional_imports import cv2
 from testifai.support.remote import RemoteFolder, version_of
 
@@ -216,7 +219,7 @@ class ImageFiles(LazyInputs):
         height, width = size or first.shape[:2]
         self.shape = (len(self.files), height, width, *first.shape[2:])
         self.dtype = np.dtype(np.uint8)
-        self._digests = FileDigests()
+        self._hashes = FileHashes()
         self.contents = Contents(len(self)) if self._are_many() else None
         self._identity: bytes | None = None
 
@@ -246,34 +249,31 @@ class ImageFiles(LazyInputs):
 
     def whole_identity(self) -> bytes:
         self.files.make_ready(range(len(self)))
-        return self._told("image contents", (digest.hex() for digest in self._digests.of(self.files)))
+        return self._told("image contents", (digest.hex() for digest in self._hashes.of(self.files)))
 
-    def former_identity(self) -> bytes:
-        return self._told("images", map(str, self.files.sizes()))
+    def recall(self, digests: FileTable) -> None:
+        self._hashes.recall(digests)
 
-    def recall(self, digests: Digests) -> None:
-        self._digests.recall(digests)
-
-    def digests(self) -> Digests | None:
+    def file_table(self) -> FileTable | None:
         if self._identity is None:
             return None
         looked_at: Sequence[Path] = self.files
         if self.contents is not None:
-            rows = np.union1d(self.contents.rows(), sampled(len(self)))
+            rows = np.union1d(np.flatnonzero(self.contents.hashes.any(axis=1)), sampled(len(self)))
             looked_at = [self.files[row] for row in rows.tolist()]
-        return self._digests.table(looked_at)
+        return self._hashes.table(looked_at)
 
     def hashes(self, rows: Rows) -> Hashes:
-        return as_numbers(self._digests.of([self.files[row] for row in rows.tolist()]))
+        return as_numbers(self._hashes.of([self.files[row] for row in rows.tolist()]))
 
     def called(self, row: int) -> str:
         return str(self.files[row])
 
     def _are_many(self) -> bool:
         """Whether reading all files would take long."""
-        if len(self) > MOST_FILES:
+        if len(self) > MAX_FILES:
             return True
-        return sum(self.files.sizes()) > MOST_BYTES
+        return sum(self.files.sizes()) > MAX_BYTES
 
     def _begun(self, what: str, more: bytes = b"") -> hashlib.blake2b:
         return hashlib.blake2b(f"{what} {self.shape} {self.size} {self.color}\n".encode() + more)
@@ -294,8 +294,8 @@ class ImageFiles(LazyInputs):
             return read_bytes(file), b""
         stat = stat_of(file)
         content = read_bytes(file)
-        digest = hashed(content.data)
-        self._digests.learn(stat, digest)
+        digest = hash_bytes(content.data)
+        self._hashes.learn(stat, digest)
         return content, digest
 
     def _fit(self, file: Path, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -354,3 +354,76 @@ def decoded(file: Path, content: NDArray[np.uint8], color: str) -> NDArray[np.ui
         image = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
     pixels: NDArray[np.uint8] = np.asarray(image, dtype=np.uint8)
     return pixels[..., 0] if color == "grey" and pixels.ndim == 3 else pixels
+
+
+_SIZE_HEAD = 1 << 16  # bytes in which most files say how large their image is
+TURNED = b"Exif\0\0"  # what may follow says that the image is to be turned, so that it is not as large as it says
+
+
+class Photographs(ImageFiles):
+    """Image files as images of any size: a batch is a list of arrays (H, W, 3), RGB, uint8."""
+
+    def __init__(self, files: Listed) -> None:
+        super().__init__(files, None, "rgb")
+        self.shape = (len(self.files),)
+        files.make_ready(range(len(files)))
+        self._sizes = np.array([_size(file) for file in self.files], np.intp).reshape(-1, 2)
+
+    def sizes(self, rows: Rows) -> NDArray[np.intp]:
+        return self._sizes[rows]
+
+    def _stacked(self, images: list[NDArray[np.uint8]]) -> Any:
+        return images
+
+    def _fit(self, file: Path, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        return image
+
+
+def photographs(files: Listed) -> ImageFiles:
+    """Images in colour as they are: a stack where all are of one size, else a list."""
+    own = Photographs(files)
+    alike = (own.sizes(np.arange(len(own))) == own.sizes(np.arange(1))).all()
+    return ImageFiles(files, None, "rgb") if alike else own
+
+
+def _size(file: Path) -> tuple[int, int]:
+    """Height and width as it is decoded."""
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(_SIZE_HEAD)
+    except OSError as error:
+        raise InputError(f"data: {file} cannot be read ({error.strerror})") from None
+    said = image_io.size(head)
+    if said is not None and TURNED not in head:
+        return said
+    height, width = decoded(file, read_bytes(file), "rgb").shape[:2]
+    return height, width
+
+
+BESIDE = 2.0  # pixels that a box may reach over the edge: people round
+
+
+def boxed_photographs(
+    folder: Path, names: Sequence[str], boxes: Sequence[Boxes], classes: Sequence[str] | None, name: str
+) -> Data:
+    """The data set of these images; boxes that reach a little over the edge are cut off there."""
+    files = photographs(Listed(folder, names))
+    sizes = files.sizes(np.arange(len(names)))
+    for image, rows, (height, width) in zip(names, boxes, sizes.tolist(), strict=True):
+        _check_within(rows, height, width, image)
+        np.clip(rows[:, [0, 2]], 0, width, out=rows[:, 0:4:2])
+        np.clip(rows[:, [1, 3]], 0, height, out=rows[:, 1:4:2])
+        rows[areas(rows) <= 0, CONFIDENCE] = 0  # nobody can find it
+    return Data(files, pack(boxes), None if classes is None else tuple(classes), name)
+
+
+def _check_within(rows: Boxes, height: int, width: int, image: str) -> None:
+    corners = rows[:, :CONFIDENCE]
+    inside = (corners >= -BESIDE) & (corners <= np.array([width, height, width, height]) + BESIDE)
+    right = inside.all(axis=1) & (corners[:, :2] <= corners[:, 2:]).all(axis=1)
+    if not right.all():
+        box = ", ".join(f"{side:g}" for side in corners[int(np.argmin(right))].tolist())
+        raise InputError(
+            f"data: {image} is {height}×{width}, and its box ({box}) is not within; (x1, y1, x2, y2) with "
+            f"0 ≤ x1 ≤ x2 ≤ {width} and 0 ≤ y1 ≤ y2 ≤ {height} is accepted"
+        )

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from testifai.data.class_names import ClassNames, numbered
 from testifai.data.dataset import Data, DataPart, from_arrays
-from testifai.data.image_files import ImageFiles, Images, has_images, images, images_elsewhere, is_grey
-from testifai.data.photographs import photographs
+from testifai.data.image_files import ImageFiles, Images, has_images, images, images_elsewhere, is_grey, photographs
 from testifai.errors import InputError
 from testifai.support import validation
 from testifai.support.options_base import File

@@ -1,82 +1,18 @@
-"""Inputs that stay on disk until a batch of them is asked for."""
+"""Inputs that stay on disk until a batch of them is read, and arrays in memory-mapped files."""
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.support.fingerprints import MAX_BYTES, Contents, FileTable, Hashes, Rows, as_numbers, hash_bytes, sampled
 from testifai.support.types import Array
-
-HASH_BYTES = 16
-WORDS = HASH_BYTES // 8
-# Up to here all contents tell a data set, which takes some seconds at most.
-MOST_BYTES = 1 << 30
-MOST_FILES = 20_000
-SAMPLED = 256  # inputs whose contents tell a larger one
-
-Rows = NDArray[np.intp]
-Hashes = NDArray[np.uint64]  # two numbers for each input, not both 0
-
-
-def hashed(content: Any) -> bytes:
-    """A hash of bytes."""
-    return hashlib.blake2b(content, digest_size=HASH_BYTES).digest()
-
-
-def as_numbers(digests: Iterable[bytes]) -> Hashes:
-    """Hashes as numbers, a row for each."""
-    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64).reshape(-1, WORDS)
-
-
-def sampled(inputs: int) -> Rows:
-    """Inputs that stand for all of them, from the first to the last.
-
-    >>> sampled(3).tolist(), len(sampled(10_000))
-    ([0, 1, 2], 256)
-    """
-    return np.unique(np.linspace(0, inputs - 1, min(inputs, SAMPLED)).astype(np.intp))
-
-
-class Contents:
-    """What inputs held when they were first read.
-
-    >>> contents = Contents(5)
-    >>> contents.note(np.array([1, 3]), as_numbers([hashed(b"one"), hashed(b"three")])).tolist()
-    []
-    >>> contents.note(np.array([3, 4]), as_numbers([hashed(b"other"), hashed(b"four")])).tolist()
-    [3]
-    >>> contents.rows().tolist()
-    [1, 3, 4]
-    """
-
-    def __init__(self, inputs: int) -> None:
-        self._hashes: Hashes = np.zeros((inputs, WORDS), np.uint64)
-
-    def note(self, rows: Rows, found: Hashes) -> Rows:
-        """Take in what these inputs hold now; gives those that held something else before."""
-        before = self._hashes[rows]
-        new = ~before.any(axis=1)
-        self._hashes[rows[new]] = found[new]
-        changed: Rows = rows[~new & (before != found).any(axis=1)]
-        return changed
-
-    def of(self, rows: Rows) -> Hashes:
-        """What these inputs held; zeros where one was not read."""
-        return self._hashes[rows]
-
-    def rows(self) -> Rows:
-        """The inputs that were read."""
-        return np.flatnonzero(self._hashes.any(axis=1))
-
-
-# A row for each file: size, times of change of content and of the entry, inode, and a hash of its content in two parts.
-Digests = NDArray[np.uint64]
 
 
 class LazyInputs(ABC):
@@ -104,20 +40,16 @@ class LazyInputs(ABC):
         """What tells it by all contents, however large it is; None: they themselves."""
         return None
 
-    def former_identity(self) -> bytes | None:
-        """What version 0.1.0 told it by, where that was less."""
-        return None
-
-    def recall(self, digests: Digests) -> None:  # noqa: B027  most have no files of their own
+    def recall(self, digests: FileTable) -> None:  # noqa: B027  most have no files of their own
         """Take over what is known of unchanged files, so that they are not read again to tell what is in them."""
 
-    def digests(self) -> Digests | None:
+    def file_table(self) -> FileTable | None:
         """What to know of the files another time; None where their contents were not looked at."""
         return None
 
     def hashes(self, rows: Rows) -> Hashes:
         """What is in these rows now."""
-        return as_numbers(hashed(self.read(row).data) for row in rows[:, None])
+        return as_numbers(hash_bytes(self.read(row).data) for row in rows[:, None])
 
     def sample(self) -> bytes:
         """Hashes of rows that stand for all."""
@@ -162,3 +94,79 @@ class LazyInputs(ABC):
         if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
             raise IndexError(f"row {key[(rows < 0) | (rows >= len(self))][0]} is out of bounds for {len(self)} rows")
         return rows
+
+
+class MappedFile:
+    """A file mapped into memory. Touching what was cut off would end the process, so its length is looked at first."""
+
+    def __init__(self, path: Path, needed: int) -> None:
+        self.path, self.needed = path.absolute(), needed
+
+    def check(self) -> None:
+        """Refuse a file that has become shorter."""
+        try:
+            size = self.path.stat().st_size
+        except FileNotFoundError:
+            return  # its name is gone, the file stays as long as it is mapped
+        except OSError as error:
+            raise InputError(f"data: {self.path} cannot be read ({error.strerror})") from None
+        if size < self.needed:
+            raise InputError(
+                f"data: {self.path} is cut short: {size} bytes where {self.needed} are needed; "
+                "do not change the data while they are read"
+            )
+
+
+class MappedInputs(LazyInputs):
+    """An array in a file, which is looked at before every batch."""
+
+    def __init__(
+        self, path: Path, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...], *, fortran: bool = False
+    ) -> None:
+        self.file = MappedFile(path, offset + int(np.prod(shape, dtype=object)) * dtype.itemsize)
+        self.file.check()
+        self.shape, self.dtype = shape, dtype
+        self._array = np.asarray(np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C"))
+
+        if self._array.nbytes > MAX_BYTES:
+            self.contents = Contents(len(self))
+
+    @classmethod
+    def of(cls, array: np.memmap[Any, Any]) -> MappedInputs:
+        """A whole array in a file that NumPy has mapped."""
+        fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+        return cls(Path(str(array.filename)), array.dtype, array.offset, array.shape, fortran=fortran)
+
+    def read(self, rows: Rows) -> Array:
+        self.file.check()
+        part = np.ascontiguousarray(self._array[rows])
+        if self.contents is not None:
+            self.note(rows, _hashes(part))
+            self._check_finite(rows, part)
+        return part
+
+    def hashes(self, rows: Rows) -> Hashes:
+        self.file.check()
+        return as_numbers(hash_bytes(np.ascontiguousarray(self._array[row]).data) for row in rows.tolist())
+
+    def __getitem__(self, key: Any) -> Array:
+        if isinstance(key, np.ndarray):
+            picked: Array = super().__getitem__(key)
+            return picked
+        self.file.check()
+        # A copy: a slice would look into the file later.
+        return np.array(self._array[key], order="C")
+
+    def _check_finite(self, rows: Rows, part: Array) -> None:
+        if self.dtype.kind == "f":
+            finite = np.isfinite(part).reshape(len(part), -1).all(axis=1)
+            if not finite.all():
+                raise InputError(f"inputs: row {rows[np.argmin(finite)]} holds NaN or infinity")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        whole = self[:]
+        return whole if dtype is None else whole.astype(dtype, copy=False)
+
+
+def _hashes(part: Array) -> Hashes:
+    return as_numbers(hash_bytes(np.ascontiguousarray(row).data) for row in part)

@@ -13,7 +13,7 @@ import numpy as np
 
 from testifai.data.class_names import ClassNames, numbered
 from testifai.data.dataset import Data, DataPart, from_arrays
-from testifai.data.memory_map import MappedInputs
+from testifai.data.lazy import MappedInputs
 from testifai.errors import InputError, suggest
 from testifai.support.options_base import File
 from testifai.support.types import Array

@@ -12,8 +12,7 @@ import numpy as np
 
 from testifai.data.annotations import COLUMNS, Boxes
 from testifai.data.dataset import Data, DataPart
-from testifai.data.image_files import Listed, images
-from testifai.data.photographs import boxed_photographs, photographs
+from testifai.data.image_files import Listed, boxed_photographs, images, photographs
 from testifai.errors import InputError
 from testifai.support.options_base import File, Words
 

@@ -1,4 +1,4 @@
-"""What tells one run from another: code of the user's, what earlier versions told them by, files already looked at."""
+"""What identifies a run: the fingerprints of its code, and hashes of its measured inputs and of files already read."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from testifai.data import Data, LazyInputs
-from testifai.data.lazy import WORDS, Contents, Hashes, Rows
 from testifai.errors import InputError
-from testifai.models import Model
 from testifai.oracles import Oracle
 from testifai.perturb import Perturbation
 from testifai.runs import keys
 from testifai.runs.outcomes import Places, visiting_order
 from testifai.runs.store import Store, identity_changes
-from testifai.support.fingerprints import tell
+from testifai.support.fingerprints import WORDS, Contents, Hashes, Rows, fingerprint_code
 from testifai.support.types import Record
 
+CODE = "code"  # of an identity: absent if only parts of this package decide the outcomes
 
-class Held:
-    """Hashes of measured inputs by place, as a run file keeps them; None where all contents tell the data."""
+
+class InputHashes:
+    """Hashes of measured inputs by place, as a run file stores them; None if the fingerprint covers all inputs."""
 
     def __init__(self, data: Data, order: Rows) -> None:
         self._inputs, self._order = data.inputs, order
@@ -32,7 +31,7 @@ class Held:
         self.hashes: Hashes | None = None if self._contents is None else np.zeros((len(order), WORDS), np.uint64)
 
     def take_up(self, store: Store) -> None:
-        """What a run file says, refused where its inputs now hold something else."""
+        """Load the hashes of a run file, and raise InputError if its inputs have changed since."""
         stored = None if self._contents is None else store.load_by_place(keys.CONTENTS, len(self._order))
         if stored is None:
             return
@@ -48,86 +47,55 @@ class Held:
         self.hashes = stored
 
     def note(self, places: Places) -> bool:
-        """Take in what the inputs at these places held when they were read; whether there was anything new."""
+        """Record the hashes of the inputs at these places; return True if there were new ones."""
         if self.hashes is None or self._contents is None:
             return False
         assert isinstance(self._inputs, LazyInputs)
         new = places[~self.hashes[places].any(axis=1)]
         rows = self._order[new]
-        found = self._contents.of(rows)
-        elsewhere = ~found.any(axis=1)  # read by another process
-        if elsewhere.any():
-            found[elsewhere] = self._inputs.hashes(rows[elsewhere])
+        found = self._contents.hashes[rows]
+        remote = ~found.any(axis=1)  # read by another process
+        if remote.any():
+            found[remote] = self._inputs.hashes(rows[remote])
         self.hashes[new] = found
         return len(new) > 0
 
 
-def recall_contents(data: Data, store: Store) -> None:
-    """Have data know what their inputs held when the run was made, so that others are refused when they are read."""
-    contents, identity = contents_of(data), store.get(keys.IDENTITY)
-    if contents is None or identity is None:
-        return
-    if not store.get(keys.PARTLY):  # made by a version that looked at all contents, so this has to as well
-        assert isinstance(data.inputs, LazyInputs)
-        data.inputs.contents = None
-        return
-    stored = store.load_by_place(keys.CONTENTS, len(data))
-    if stored is not None:
-        contents.note(*_known(stored, visiting_order(len(data), identity["seed"])))
-
-
 def contents_of(data: Data) -> Contents | None:
-    """Where it is known what the inputs of data held when they were read; None where all contents tell the data."""
+    """The hashes of a large data set's inputs that were read; None if its fingerprint covers all inputs."""
     return data.inputs.contents if isinstance(data.inputs, LazyInputs) else None
 
 
 def _known(stored: Hashes, order: Rows) -> tuple[Rows, Hashes]:
-    """The measured inputs, and what they held."""
+    """The measured inputs and their hashes."""
     places = np.flatnonzero(stored.any(axis=1))
     return order[places], stored[places]
 
 
-CODE = "code"  # of an identity: absent where nothing but parts of this package decides the outcomes
-
-
 def own_code(perturbations: Mapping[str, Perturbation], oracle: Oracle) -> dict[str, str]:
-    """What the user's own perturbations, by axis, and their own oracle are told by; those of this package by name."""
-    sources: Record = {
+    """Fingerprints of user-defined perturbations, by axis, and of a user-defined oracle."""
+    sources: dict[str, object] = {
         f"space.{name}": one.function
         for name, one in perturbations.items()
         if not str(getattr(one.function, "__module__", type(one.function).__module__)).startswith("testifai.")
     }
     if oracle.source is not None:
         sources["oracle"] = oracle.source
-    return {name: tell(source).fingerprint for name, source in sources.items()}
+    return {name: fingerprint_code(source).fingerprint for name, source in sources.items()}
 
 
-def changes(stored: Record, now: Record) -> list[str]:
-    """What differs, in words. A run that was made before code was part of an identity is taken at its word."""
-    return identity_changes(stored, {**now, CODE: None} if CODE not in stored else now)
-
-
-def another_run(path: Path, stored: Record, now: Record, model: Model, data: Data) -> str:
-    """Why a run cannot be continued, in one line."""
-    found = changes(stored, now)
-    former = {"model": model.former_fingerprint, "data": data.former_fingerprint}
-    less = [key for key, told in former.items() if told is not None and stored.get(key) == told != now[key]]
-    if len(less) == len(found):
-        return (
-            f"run file: {path} was made by a version that looked at less of the {' and the '.join(less)} (not at all "
-            "weights of a model, nor into the images of a folder), so whether they are the same cannot be told; "
-            "start a new run with another --out"
-        )
+def another_run(path: Path, stored: Record, now: Record) -> str:
+    """The one-line message why a run cannot be continued."""
     return (
-        f"run file: {path} belongs to another run: {'; '.join(found)}; "
+        f"run file: {path} belongs to another run: {'; '.join(identity_changes(stored, now))}; "
         "undo the change, or start a new run with another --out"
     )
 
 
 def recall_files(data: Data, run_file: str | os.PathLike[str]) -> None:
-    """Take from a run file what it knows of the data's files, so that unchanged ones are not read again.
+    """Load from a run file the hashes of the data's files, so that unchanged files are not read again.
 
-    What is not there, or damaged, is simply not known.
+    Missing or damaged hashes are ignored.
     """
     if isinstance(data.inputs, LazyInputs) and Path(run_file).is_file():
         with suppress(InputError), Store.open(run_file) as store:
@@ -135,25 +103,24 @@ def recall_files(data: Data, run_file: str | os.PathLike[str]) -> None:
 
 
 def recall_from(data: Data, store: Store) -> None:
-    """The same from a run file that is open: to open it once more in this process would free the locks on it.
-
-    A reader would then take itself for the last one, and delete the log that outcomes are written to.
-    """
-    if not isinstance(data.inputs, LazyInputs):
+    """Do the same from a run file that is open: opening it a second time in one process would release its locks."""
+    inputs = data.inputs
+    if not isinstance(inputs, LazyInputs):
         return
     with suppress(InputError):
-        recall_contents(data, store)
+        identity = store.get(keys.IDENTITY)
+        if inputs.contents is not None and identity is not None:
+            stored = store.load_by_place(keys.CONTENTS, len(data))
+            if stored is not None:
+                inputs.contents.note(*_known(stored, visiting_order(len(data), identity["seed"])))
         known = store.get_array(keys.FILES)
         if known is not None and known.ndim == 2 and known.dtype == np.uint64:
-            data.inputs.recall(known)
+            inputs.recall(known)
 
 
 def keep_files(data: Data, store: Store) -> None:
-    """Have the run file know of the data's files what was found out about them."""
-    digests = data.inputs.digests() if isinstance(data.inputs, LazyInputs) else None
-    if digests is not None and not np.array_equal(digests, _none(store.get_array(keys.FILES))):
-        store.put_array(keys.FILES, digests)
-
-
-def _none(array: Any) -> Any:
-    return np.zeros((0, 0), np.uint64) if array is None else array
+    """Store the hashes of the data's files in the run file."""
+    table = data.inputs.file_table() if isinstance(data.inputs, LazyInputs) else None
+    stored = store.get_array(keys.FILES)
+    if table is not None and (stored is None or not np.array_equal(table, stored)):
+        store.put_array(keys.FILES, table)

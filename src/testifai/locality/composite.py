@@ -122,8 +122,8 @@ class Combined(Model):
         return told.hexdigest()
 
     @property
-    def untold(self) -> str | None:
-        return self.base.untold
+    def unidentified_reason(self) -> str | None:
+        return self.base.unidentified_reason
 
     def __call__(self, batch: Any) -> Array:
         arity = self.system.arity

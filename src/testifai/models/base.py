@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from testifai.data.table_columns import Table
 from testifai.errors import InputError
 from testifai.support.batches import Batch
-from testifai.support.fingerprints import Told, tell
+from testifai.support.fingerprints import CodeFingerprint, fingerprint_code
 from testifai.support.options_base import Part
 from testifai.support.types import Array, Record
 
@@ -46,8 +46,8 @@ class Model(ABC):
     def __call__(self, batch: Batch) -> Array: ...
 
     @cached_property
-    def _code(self) -> Told:
-        return tell(self, None)
+    def _code(self) -> CodeFingerprint:
+        return fingerprint_code(self)
 
     @property
     def fingerprint(self) -> str:
@@ -55,14 +55,9 @@ class Model(ABC):
         return self._code.fingerprint
 
     @property
-    def former_fingerprint(self) -> str | None:
-        """What version 0.1.0 took for the fingerprint, where it saw less of the model."""
-        return None
-
-    @property
-    def untold(self) -> str | None:
-        """What of the model the fingerprint cannot tell, in words; None where it tells all."""
-        return self._code.untold if type(self).fingerprint is Model.fingerprint else None
+    def unidentified_reason(self) -> str | None:
+        """What the fingerprint does not cover, such as a database connection; None if it covers everything."""
+        return self._code.unidentified_reason if type(self).fingerprint is Model.fingerprint else None
 
     def reading(self, table: Table) -> Model:
         """Return the same model for rows of a table, encoded as numbers; by default it takes them as they are.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import mmap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PureWindowsPath
@@ -14,6 +13,7 @@ from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
 from testifai.models.base import Model, Outputs, first_line
 from testifai.support import validation
+from testifai.support.fingerprints import fingerprint_files
 from testifai.support.remote import Elsewhere, opened, portable
 from testifai.support.types import Array, Record
 
@@ -90,7 +90,7 @@ class OnnxFile(Model):
         self._options: Record = {**told, "threads": threads, **rest}
         self.preprocessing = {option: value for option, value in told.items() if value is not None}
         self._session = open_session(self.path, threads)
-        self._fingerprint = file_fingerprint(self.path)
+        self._fingerprint = fingerprint_files(model_files(self.path))
         self.repeatable = not draws(self.path)
         self._input = only_input(self.name, self._session.get_inputs())
 
@@ -160,34 +160,10 @@ def _pad(part: Array, size: int) -> Array:
     return padded
 
 
-def file_fingerprint(path: Path) -> str:
-    """A hash of an ONNX file and of every file of weights that its graph names."""
-    alone = plain_fingerprint(path)
-    others = {name: file for name, file in external_files(path).items() if file != _usual(path)}
-    if not others:
-        return alone
-    digest = hashlib.sha256(alone.encode())
-    for location, file in others.items():
-        own = hashlib.sha256()
-        _add_file(own, file)
-        digest.update(f"\0{location}\0{own.hexdigest()}".encode())
-    return digest.hexdigest()
-
-
-def plain_fingerprint(path: Path) -> str:
-    """A hash of a file and of the one beside it called <name>.data, where exporters put large weights by custom.
-
-    For version 0.1.0 this was a model's fingerprint.
-    """
-    digest = hashlib.sha256()
-    for file in (path, _usual(path)):
-        if file.is_file():
-            _add_file(digest, file)
-    return digest.hexdigest()
-
-
-def _usual(path: Path) -> Path:
-    return path.with_name(path.name + ".data")
+def model_files(path: Path) -> dict[str, Path]:
+    """An ONNX file, under the name "", and its files of weights: those it names, and the usual one, <name>.data."""
+    usual = path.with_name(path.name + ".data")
+    return {"": path, **({usual.name: usual} if usual.is_file() else {}), **external_files(path)}
 
 
 def external_files(path: Path) -> dict[str, Path]:
@@ -231,12 +207,6 @@ def _content(path: Path) -> memoryview:
             return memoryview(b"")
         # Unmapped once nothing looks at it any more.
         return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
-
-
-def _add_file(digest: Any, file: Path) -> None:
-    with file.open("rb") as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
 
 
 def find_output(name: str, nodes: Mapping[str, ValueInfo], wanted: str | None) -> str:

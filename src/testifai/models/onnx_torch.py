@@ -105,7 +105,7 @@ class OnnxTwin(TorchModel):
     `prepare` tells how a batch of some shape and dtype is prepared, as an array and as a tensor.
     """
 
-    untold = None
+    unidentified_reason = None
 
     def __init__(self, original: Model, module: torch.nn.Module, device: str, prepare: Prepare) -> None:
         # A label may come as a column.
@@ -113,16 +113,12 @@ class OnnxTwin(TorchModel):
         super().__init__(module, device=device, outputs=original.outputs, batch_size=original.batch_size)
         self.name, self.classes, self.repeatable = original.name, original.classes, original.repeatable
         self.preprocessing = original.preprocessing
-        self._told = original.fingerprint, original.former_fingerprint or original.fingerprint
+        self._fingerprint = original.fingerprint
         self._prepare = prepare
 
     @property
     def fingerprint(self) -> str:
-        return self._told[0]
-
-    @property
-    def former_fingerprint(self) -> str:
-        return self._told[1]
+        return self._fingerprint
 
     def _ready(self, batch: Array) -> Array:
         # The module may write into what it is given.

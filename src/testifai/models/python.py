@@ -13,7 +13,7 @@ from testifai.models.base import Model, ModelPart, Outputs
 from testifai.models.table_columns import TableModel
 from testifai.support import user_code, validation
 from testifai.support.batches import Batch
-from testifai.support.fingerprints import Told, tell
+from testifai.support.fingerprints import CodeFingerprint, fingerprint_code
 from testifai.support.options_base import Count
 from testifai.support.types import Array, Record
 
@@ -96,21 +96,17 @@ class PythonModel(TableModel):
         self.version = version
 
     @functools.cached_property
-    def _told(self) -> Told:
-        return tell(self.function, self.version)
+    def _code(self) -> CodeFingerprint:
+        return fingerprint_code(self.function, self.version)
 
-    @functools.cached_property
+    @property
     def fingerprint(self) -> str:
-        """Name and source of the function and all that it computes with, as far as that can be seen."""
-        return self._told.fingerprint
+        """A hash of the source of the function and of what it computes with."""
+        return self._code.fingerprint
 
     @property
-    def former_fingerprint(self) -> str:
-        return self._told.former
-
-    @property
-    def untold(self) -> str | None:
-        return self._told.untold
+    def unidentified_reason(self) -> str | None:
+        return self._code.unidentified_reason
 
     def __call__(self, batch: Batch) -> Array:
         given = batch if self._feed is None or isinstance(batch, list) else self._feed(batch)

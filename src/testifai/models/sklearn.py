@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import math
 import zipfile
 from functools import cached_property
@@ -18,7 +16,7 @@ from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.models.table_columns import TableModel
 from testifai.support import optional_imports
 from testifai.support.batches import Batch, are_images, several_sizes
-from testifai.support.fingerprints import tell
+from testifai.support.fingerprints import CodeFingerprint, fingerprint_code, fingerprint_files
 from testifai.support.options_base import Count, File
 from testifai.support.types import Array
 
@@ -77,13 +75,17 @@ class SklearnModel(TableModel):
             self.outputs = "values" if _is_regressor(estimator) else None
 
     @cached_property
+    def _code(self) -> CodeFingerprint:
+        return fingerprint_code(self.estimator)
+
+    @property
     def fingerprint(self) -> str:
         """A hash of the estimator's class, parameters and everything it learned."""
-        joblib = importlib.import_module("joblib")  # comes with scikit-learn
-        try:
-            return str(joblib.hash(self.estimator, hash_name="sha1"))
-        except (AttributeError, TypeError, ValueError, joblib.externals.cloudpickle.pickle.PicklingError):
-            return tell(self.estimator, None).fingerprint  # an object of the user's that cannot be written down
+        return self._code.fingerprint
+
+    @property
+    def unidentified_reason(self) -> str | None:
+        return self._code.unidentified_reason
 
     def __call__(self, batch: Batch) -> Array:
         ready = self._ready(batch)
@@ -171,7 +173,7 @@ class SkopsModel(SklearnModel):
 
     def __init__(self, estimator: Any, path: Path, batch_size: int | None = None) -> None:
         super().__init__(estimator, batch_size=batch_size)
-        self._content = hashlib.sha1(Path(path).read_bytes()).hexdigest()
+        self._content = fingerprint_files({"": Path(path)})
 
     @property
     def fingerprint(self) -> str:

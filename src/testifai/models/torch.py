@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -20,7 +19,7 @@ from testifai.models.outputs import as_rows
 from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale
 from testifai.support import optional_imports, validation
 from testifai.support.batches import Batch, are_images
-from testifai.support.fingerprints import is_library, reached, tensor_bytes
+from testifai.support.fingerprints import CodeFingerprint, fingerprint_code
 from testifai.support.options_base import Count, File
 from testifai.support.types import Array
 from testifai.support.user_code import ANY_FAULT, import_object
@@ -76,29 +75,17 @@ class TorchModel(DeviceModel):
         self._others = Preprocess(layout, scale, mean, std) if given else None
 
     @cached_property
-    def fingerprint(self) -> str:
-        """The module's class, structure and weights; of the user's own classes the source, and what they reach."""
-        texts = [self.former_fingerprint, self._reached[0] or "", "" if self.version is None else self.version]
-        return hashlib.sha256("\0".join(texts).encode()).hexdigest() if any(texts[1:]) else texts[0]
-
-    @cached_property
-    def former_fingerprint(self) -> str:
-        digest = hashlib.sha256(repr(self.module).encode())
-        for name, value in sorted(self.module.state_dict().items()):
-            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-            digest.update(tensor_bytes(value))
-        return digest.hexdigest()
+    def _code(self) -> CodeFingerprint:
+        return fingerprint_code(self.module, self.version)
 
     @property
-    def untold(self) -> str | None:
-        return self._reached[1] if self.version is None else None
+    def fingerprint(self) -> str:
+        """A hash of the module's structure and weights; of user-defined classes also of source and attributes."""
+        return self._code.fingerprint
 
-    @cached_property
-    def _reached(self) -> tuple[str | None, str | None]:
-        # A module made of the library's parts alone is told by its structure and weights.
-        own = any(not is_library(type(part).__module__) for part in self.module.modules())
-        with _evaluating(self.module):
-            return reached(self.module) if own else (None, None)
+    @property
+    def unidentified_reason(self) -> str | None:
+        return self._code.unidentified_reason
 
     def __call__(self, batch: Batch) -> Array:
         torch = optional_imports.load("torch", extra="torch")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +15,7 @@ from testifai.models.texts.batching import LIMIT_MB, Text
 from testifai.models.texts.network import TextNetwork, class_names, fingerprint
 from testifai.models.transformers_images import TransformersImageModel, is_image_folder
 from testifai.support.batches import Batch, are_pairs
-from testifai.support.fingerprints import tensor_bytes
+from testifai.support.fingerprints import fingerprint_code
 from testifai.support.options_base import File
 from testifai.support.types import Array
 
@@ -45,11 +44,8 @@ class PipelineModel(Model):
     @cached_property
     def fingerprint(self) -> str:
         """The task, the config and the weights."""
-        digest = hashlib.sha256(f"{self.pipeline.task} {self.pipeline.model.config.to_json_string()}".encode())
-        for name, value in sorted(self.pipeline.model.state_dict().items()):
-            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-            digest.update(tensor_bytes(value))
-        return digest.hexdigest()
+        config = self.pipeline.model.config.to_json_string()
+        return fingerprint_code([self.pipeline.task, config, self.pipeline.model.state_dict()]).fingerprint
 
     def __call__(self, batch: Batch) -> Array:
         found = self.pipeline(self._fed(batch), top_k=len(self.names), function_to_apply="none", batch_size=len(batch))

@@ -198,7 +198,7 @@ class TransformersImageModel(TorchModel):
         return fingerprint(self.folder)
 
     @property
-    def untold(self) -> str | None:
+    def unidentified_reason(self) -> str | None:
         return None
 
 

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from testifai import models
-from testifai.data import Data
-from testifai.data.content_hashes import fingerprint
+from testifai.data import Data, LazyInputs
 from testifai.engine.backend import hire
 from testifai.errors import InputError
 from testifai.operational import check_tests, resolve
@@ -41,6 +40,7 @@ from testifai.operational.base import (
 )
 from testifai.operational.labelling import Classes
 from testifai.spec.options import ScanOptions
+from testifai.support.fingerprints import fingerprint_data
 from testifai.support.types import Floats, Record, RecordLike
 
 FORMAT = 1
@@ -259,5 +259,6 @@ def check_names(names: tuple[str, ...] | None, count: int | None, *, exactly: bo
 
 
 def data_fingerprint(data: Data) -> str:
-    """Of the inputs alone: labels that turn up later change nothing."""
-    return fingerprint(data.inputs, whole=True)
+    """Fingerprint of all inputs alone: labels that are added later do not change it."""
+    inputs = data.inputs
+    return fingerprint_data(inputs, identity=inputs.whole_identity() if isinstance(inputs, LazyInputs) else None)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from testifai.engine.base import BatchOutcome
 from testifai.engine.subject import Subject
 from testifai.identity.environment import differences, environment, recorded
-from testifai.identity.input_hashes import Held
+from testifai.identity.input_hashes import InputHashes
 from testifai.oracles import predicted
 from testifai.runs import keys
 from testifai.runs.outcomes import Outcomes
@@ -94,7 +94,7 @@ class HashObserver(Observer):
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._held: Held | None = None
+        self._held: InputHashes | None = None
 
     @property
     def hashes(self) -> NDArray[np.uint64] | None:
@@ -102,10 +102,10 @@ class HashObserver(Observer):
         return None if self._held is None else self._held.hashes
 
     def begin(self, store: Store) -> None:
-        self._held = Held(self._subject.data, self._subject.order)
+        self._held = InputHashes(self._subject.data, self._subject.order)
 
     def resume(self, store: Store) -> None:
-        self._held = Held(self._subject.data, self._subject.order)
+        self._held = InputHashes(self._subject.data, self._subject.order)
         self._held.take_up(store)
 
     def measured(self, batch: BatchOutcome, store: Store | None) -> None:

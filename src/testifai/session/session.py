@@ -17,11 +17,11 @@ from testifai.engine.base import BatchOutcome, Executor
 from testifai.engine.plan import Work
 from testifai.engine.subject import Subject
 from testifai.errors import InputError
-from testifai.identity.input_hashes import CODE, another_run, changes, contents_of, keep_files, own_code, recall_from
+from testifai.identity.input_hashes import CODE, another_run, contents_of, keep_files, own_code, recall_from
 from testifai.quality.assessment import Assessment
 from testifai.runs import keys, trusted_runs
 from testifai.runs.outcomes import Outcomes
-from testifai.runs.store import Store
+from testifai.runs.store import Store, identity_changes
 from testifai.session import compatibility
 from testifai.session.observers import CleanAccuracy, Environments, HashObserver, Repeatability, affordable
 from testifai.session.run_context import Interrupts, in_background
@@ -167,15 +167,15 @@ class Session:
 
     def _attach(self, store: Store, extra: Record) -> None:
         """Start a run in the file, or resume the one that it holds."""
-        if self.model.untold is not None:
+        if self.model.unidentified_reason is not None:
             log.warning(
                 "cannot fingerprint this model (%s), so changes to it will not be detected when the run is resumed. "
                 'Set version = "…" under [model] to identify it.',
-                self.model.untold,
+                self.model.unidentified_reason,
             )
         recall_from(self.data, store)
         identity, stored = self.identity(), store.get(keys.IDENTITY)
-        changed = [] if stored is None else changes(stored, identity)
+        changed = [] if stored is None else identity_changes(stored, identity)
         if changed and store.is_empty():
             # A first try that failed before it measured anything does not block the second.
             store.clear()
@@ -183,7 +183,7 @@ class Session:
         if stored is None:
             self._begin(store, {keys.IDENTITY: identity, **extra})
         elif changed:
-            raise InputError(another_run(store.path, stored, identity, self.model, self.data))
+            raise InputError(another_run(store.path, stored, identity))
         else:
             self._resume(store, extra)
         keep_files(self.data, store)

@@ -1,16 +1,24 @@
-"""What a callable of the user's computes with: everything it can reach, told apart by content.
+"""What identifies data, models and user code. This is the only module that decides what a fingerprint covers.
 
-The source of a function says little about a model that keeps its weights in a global, a closure or an attribute. Here
-all that is followed: what a function's code names in its module, what it was closed over, what an object holds. Code
-of libraries is not looked into, their versions are told elsewhere; the objects they make are, as far as they show what
-they hold. What does not show it is named, so that the user can be told.
+- files of a model: contents (SHA-256), and the names that the model gives them
+- files of a data set: contents (BLAKE2b); a file with unchanged size, times and inode is not read again
+- arrays and texts: dtype, shape and values, little-endian; UTF-8 bytes
+- data sets too large to be read before a run: names and 256 inputs; the run file stores a hash of each measured input
+- PyTorch modules: class, settings, parameters, buffers, children; of user-defined classes also attributes and source
+- scikit-learn estimators and other objects: class and attributes, and what pickle would store of compiled parts
+- functions and classes: source, defaults, closure, and the module-level values and code that they name
+
+Code of libraries is identified by its name; their versions are recorded with the environment. Not covered are random
+generators, locks, loggers, open files and iterators, whose state changes with use. If something else cannot be
+identified, such as a database connection, `CodeFingerprint.unidentified_reason` names it, and the user is asked for a
+`version`.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
-import dis
+import copyreg
 import functools
 import hashlib
 import inspect
@@ -18,396 +26,537 @@ import io
 import logging
 import os
 import random
-import site
 import sys
-import sysconfig
+import textwrap
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from types import CodeType, MethodType, ModuleType
-from typing import Any
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from testifai.support.user_code import fingerprint, source_of
+from testifai.errors import InputError
+from testifai.support.batches import Images, Pair, Side, are_images, are_pairs
+from testifai.support.files import sha256
+from testifai.support.types import Array
 
-MOST = 200_000  # values looked at
-DEEPEST = 100  # values within each other
-SHALLOW = 4  # how deep version 0.1.0 looked
-INSTALLED = frozenset({"site-packages", "dist-packages"})  # also of another environment that this one is laid upon
+if TYPE_CHECKING:
+    import torch
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
-# Things without content of their own, and those whose state is not what they are: it changes with every use.
-_EMPTY = (
+# -- files of a model -------------------------------------------------------------------------------------------------
+
+
+def fingerprint_files(files: Mapping[str, Path]) -> str:
+    """SHA-256 of one file, or of the names and contents of several.
+
+    Args:
+        files: paths by the names that the model gives them
+    """
+    hashes = {name: sha256(path) for name, path in files.items()}
+    if len(hashes) == 1:
+        return next(iter(hashes.values()))
+    return hashlib.sha256("\0".join(f"{name}\0{found}" for name, found in hashes.items()).encode()).hexdigest()
+
+
+# -- data -------------------------------------------------------------------------------------------------------------
+
+HASH_BYTES = 16
+WORDS = HASH_BYTES // 8  # of a hash, as 64-bit numbers
+# Larger data sets are identified by a sample of their inputs; reading smaller ones takes some seconds at most.
+MAX_BYTES = 1 << 30
+MAX_FILES = 20_000
+SAMPLED_INPUTS = 256
+_CHUNK_BYTES = 1 << 24
+
+Rows = NDArray[np.intp]
+Hashes = NDArray[np.uint64]  # (inputs, WORDS); zeros for inputs that were not read
+
+
+class ArrayLike(Protocol):
+    """An array, or inputs on disk that are read by slices."""
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: slice, /) -> Array: ...
+
+
+def fingerprint_data(
+    inputs: ArrayLike | list[str] | list[Pair] | Images,
+    labels: Array | None = None,
+    classes: Sequence[str] = (),
+    *,
+    side: Side = "both",
+    columns: str | None = None,
+    identity: bytes | None = None,
+) -> str:
+    """BLAKE2b over inputs and labels, names of classes, the perturbed side of text pairs, and the columns of a table.
+
+    Args:
+        inputs: arrays, texts, pairs of texts, or images of different sizes
+        labels: of the inputs
+        classes: names in their order
+        side: which text of a pair is perturbed
+        columns: names and kinds of the columns of a table
+        identity: what identifies the inputs without reading all of them
+
+    >>> fingerprint_data(["a", "bc"]) == fingerprint_data(["ab", "c"])
+    False
+    """
+    digest = hashlib.blake2b(digest_size=HASH_BYTES)
+    if identity is not None:
+        digest.update(identity)
+    elif not isinstance(inputs, list):
+        _add_array(digest, inputs)
+    elif are_pairs(inputs):
+        digest.update(f"pairs {len(inputs)} {side}\n".encode())
+        for pair in inputs:
+            _add_texts(digest, pair)
+    elif are_images(inputs):
+        digest.update(f"images {len(inputs)}\n".encode())
+        for image in inputs:
+            _add_array(digest, image)
+    else:
+        digest.update(f"texts {len(inputs)}\n".encode())
+        _add_texts(digest, cast(list[str], inputs))
+    _add_texts(digest, () if columns is None else (columns,))
+    digest.update(b"labels\n")
+    if labels is not None:
+        _add_array(digest, labels)
+    _add_texts(digest, classes)
+    return digest.hexdigest()
+
+
+def chunks(inputs: ArrayLike) -> Iterator[Array]:
+    """The inputs a few megabytes at a time, so that a file in memory-mapped form is never read into memory at once."""
+    bytes_per_row = max(1, int(np.prod(inputs.shape[1:])) * inputs.dtype.itemsize)
+    step = max(1, _CHUNK_BYTES // bytes_per_row)
+    for start in range(0, len(inputs), step):
+        yield np.asarray(inputs[start : start + step])
+
+
+def _add_texts(digest: hashlib.blake2b, texts: Iterable[str]) -> None:
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(f"{len(data)}\n".encode() + data)
+
+
+def _add_array(digest: hashlib.blake2b, array: ArrayLike) -> None:
+    dtype = array.dtype.newbyteorder("<")
+    digest.update(f"{dtype.str} {tuple(int(size) for size in array.shape)}\n".encode())
+    for chunk in chunks(array):
+        digest.update(np.ascontiguousarray(chunk.astype(dtype, copy=False)).data)
+
+
+def hash_bytes(content: bytes | memoryview) -> bytes:
+    """BLAKE2b of one input."""
+    return hashlib.blake2b(content, digest_size=HASH_BYTES).digest()
+
+
+def as_numbers(digests: Iterable[bytes]) -> Hashes:
+    """Hashes as 64-bit numbers, one row per hash."""
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64).reshape(-1, WORDS)
+
+
+def sampled(inputs: int) -> Rows:
+    """Equally spaced inputs, from the first to the last, that represent a large data set.
+
+    >>> sampled(3).tolist(), len(sampled(10_000))
+    ([0, 1, 2], 256)
+    """
+    return np.unique(np.linspace(0, inputs - 1, min(inputs, SAMPLED_INPUTS)).astype(np.intp))
+
+
+class Contents:
+    """Hashes of the inputs of a large data set, each taken when the input was first read.
+
+    >>> contents = Contents(5)
+    >>> contents.note(np.array([1, 3]), as_numbers([hash_bytes(b"one"), hash_bytes(b"three")])).tolist()
+    []
+    >>> contents.note(np.array([3, 4]), as_numbers([hash_bytes(b"other"), hash_bytes(b"four")])).tolist()
+    [3]
+    """
+
+    def __init__(self, inputs: int) -> None:
+        self.hashes: Hashes = np.zeros((inputs, WORDS), np.uint64)
+
+    def note(self, rows: Rows, found: Hashes) -> Rows:
+        """Record the hashes of these inputs, and return those inputs that had another hash before."""
+        before = self.hashes[rows]
+        new = ~before.any(axis=1)
+        self.hashes[rows[new]] = found[new]
+        changed: Rows = rows[~new & (before != found).any(axis=1)]
+        return changed
+
+
+_MASK = (1 << 64) - 1
+_STAT = 4
+# A file changed within this time may change again without a change of its times: clocks of file systems are coarse.
+_SETTLED = 2_000_000_000  # nanoseconds
+_THREADS = 4  # reading waits, and hashing lets other threads run
+
+Stat = tuple[int, int, int, int]
+FileTable = NDArray[np.uint64]  # a row per file: size, times of change of content and entry, inode, hash in two parts
+
+
+class FileHashes:
+    """Hashes of files; a file is read again only if its size, times or inode changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[Stat, bytes] = {}
+        self._recent: set[Stat] = set()
+        self.read = 0  # number of files that were read
+
+    def recall(self, table: FileTable) -> None:
+        """Use the hashes that `table` returned in an earlier process."""
+        for row in np.ascontiguousarray(table, "<u8"):
+            size, changed, entry, inode = row[:_STAT].tolist()
+            self._known.setdefault((size, changed, entry, inode), row[_STAT:].tobytes())
+
+    def of(self, files: Sequence[Path]) -> list[bytes]:
+        """Return the hash of each file's content."""
+        stats = [stat_of(file) for file in files]
+        unknown = [place for place, stat in enumerate(stats) if stat not in self._known]
+        found = [self._known.get(stat, b"") for stat in stats]
+        if unknown:
+            with ThreadPoolExecutor(_THREADS, thread_name_prefix="testifai") as pool:
+                hashes = pool.map(_hash_file, [files[place] for place in unknown])
+                for place, digest in zip(unknown, hashes, strict=True):
+                    found[place] = digest
+                    self.learn(stats[place], digest)
+        return found
+
+    def table(self, files: Sequence[Path]) -> FileTable:
+        """Return what `recall` needs to know of these files."""
+        rows = []
+        for file in files:
+            stat = stat_of(file)
+            known = None if stat in self._recent else self._known.get(stat)
+            if known is not None:
+                rows.append([*stat, *np.frombuffer(known, "<u8").tolist()])
+        return np.array(rows, np.uint64).reshape(len(rows), _STAT + WORDS)
+
+    def learn(self, stat: Stat, digest: bytes) -> None:
+        """Record the hash of a file that was read, and its `stat_of` before that."""
+        self.read += 1
+        if stat[-1] == 0:  # a file system without inodes: two files could have the same size and times
+            return
+        self._known[stat] = digest
+        if time.time_ns() - max(stat[1:3]) < _SETTLED:
+            self._recent.add(stat)
+
+
+def stat_of(file: Path | str) -> Stat:
+    """Size, times of change of content and entry, and inode of a file."""
+    try:
+        found = os.stat(file)
+    except OSError as error:
+        raise InputError(f"data: {file} cannot be read ({error.strerror})") from None
+    # The entry's time too: unlike that of the content, it cannot be set back.
+    size, changed, entry, inode = found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+    return size & _MASK, changed & _MASK, entry & _MASK, inode & _MASK
+
+
+def _hash_file(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=HASH_BYTES)).digest()
+    except OSError as error:
+        raise InputError(f"data: {file} cannot be read ({error.strerror})") from None
+
+
+# -- models and user code ---------------------------------------------------------------------------------------------
+
+_MAX_VALUES = 200_000
+_MAX_DEPTH = 100
+_INSTALLED = frozenset({"site-packages", "dist-packages"})  # also of another environment that this one is based on
+_SIMPLE = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.dtype)
+# Their state changes with every use, or they hold nothing of their own.
+_STATELESS = (
     logging.Logger, logging.Handler, random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator,
     io.IOBase, Iterator, type(threading.Lock()), type(threading.RLock()), threading.local, threading.Event,
 )  # fmt: skip
-# Methods that change a list, a table or a set.
-_CHANGING = frozenset({
+_CHANGING_METHODS = frozenset({
     "append", "appendleft", "extend", "insert", "pop", "popleft", "popitem", "remove", "clear", "update", "setdefault",
     "add", "discard", "sort", "reverse", "move_to_end",
 })  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Told:
-    """How something of the user's is told from another.
-
-    `former` is what version 0.1.0 told it by, which saw the source and the values it was built with; `untold` says in
-    words what could not be told.
-    """
+class CodeFingerprint:
+    """A hash of a callable or object and of what it computes with, and what could not be hashed, if anything."""
 
     fingerprint: str
-    former: str
-    untold: str | None
+    unidentified_reason: str | None = None
 
 
-def tell(value: Any, version: str | None = None) -> Told:
-    """What tells a callable from another, the same on every machine; with what the user says of its version.
+def fingerprint_code(value: object, version: str | None = None) -> CodeFingerprint:
+    """Fingerprint a callable, module or estimator; the same on every machine.
 
-    >>> told = tell(lambda batch: batch + 1)
-    >>> told.fingerprint == told.former, told.untold
-    (True, None)
+    Args:
+        value: a function, an object that can be called, a PyTorch module, or an estimator
+        version: a text of the user's that identifies what cannot be seen from outside
+
+    >>> fingerprint_code(lambda batch: batch + 1).unidentified_reason
     """
-    former = fingerprint(value)
-    more, untold = reached(value)
-    texts = [former, more or "", "" if version is None else f"version {version}"]
-    found = hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest() if any(texts[1:]) else former
-    return Told(found, former, untold if version is None else None)
-
-
-def reached(value: Any) -> tuple[str | None, str | None]:
-    """A digest of all that is reachable, None where the source tells it all; and what could not be told."""
     walk = _Walk()
     try:
-        walk.visit(value, "", 0)
-    except _TooMuchError:
-        pass
-    except Exception as error:  # whatever an object of others does when it is looked at
-        walk.cannot_tell(f"what it holds (looking at it failed with {type(error).__name__})")
-    return walk.digest.hexdigest() if walk.more else None, walk.untold
+        walk.add(value, "", 0)
+    except _TooMuchError as error:
+        walk.reasons.append(str(error))
+    except Exception as error:  # attributes of user-defined objects may run any code
+        walk.reasons.append(f"what it holds (inspecting it failed with {type(error).__name__})")
+    if version is not None:
+        return CodeFingerprint(hashlib.sha256(f"{walk.digest.hexdigest()} {version}".encode()).hexdigest())
+    return CodeFingerprint(walk.digest.hexdigest(), next(iter(walk.reasons), None))
 
 
 class _TooMuchError(Exception):
-    """More than will be looked at."""
+    """There are more values, or deeper nested ones, than will be inspected."""
 
 
 class _Walk:
-    """One walk; `more` once it came by something that the source does not tell."""
+    """Hashes a value and all that it refers to."""
 
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
-        self.more = False
-        self._untold: list[str] = []
-        self._folders: set[str] = set()  # of modules of the user's
-        self._seen: dict[int, int] = {}
-        self._alive: list[Any] = []  # what was made on the way must not make room for another of the same id
+        self.reasons: list[str] = []  # what could not be identified
+        self._folders: set[str] = set()  # of user modules
+        self._seen: dict[int, tuple[int, object]] = {}  # keeps values alive, so that no other gets the same id
 
-    @property
-    def untold(self) -> str | None:
-        """The first thing that could not be told."""
-        return self._untold[0] if self._untold else None
+    def add(self, value: object, where: str, depth: int) -> None:
+        if isinstance(value, str | PurePath):
+            self._text(repr(self._relative(str(value))))
+        elif isinstance(value, _SIMPLE):
+            self._text(repr(value))
+        elif isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+            self._text(f"{value.dtype.str}{value.shape}{hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()}")
+        elif id(value) in self._seen:
+            self._text(f"again {self._seen[id(value)][0]}")
+        elif len(self._seen) >= _MAX_VALUES or depth > _MAX_DEPTH:
+            raise _TooMuchError(f"all that {where or 'it'} holds: it is too much")
+        else:
+            self._seen[id(value)] = len(self._seen), value
+            self._text(f"{type(value).__module__}:{type(value).__qualname__}")
+            self._add_parts(value, where, depth + 1)
 
-    def visit(self, value: Any, where: str, depth: int) -> None:
-        if isinstance(value, np.generic) and not isinstance(value, _PLAIN):
-            value, depth = np.asarray(value), max(depth, SHALLOW + 1)
-        if isinstance(value, _PLAIN):
-            self._tell(repr(self._moved(value) if isinstance(value, str) else value), depth)
-            return
-        if id(value) in self._seen:
-            self._tell(f"again {self._seen[id(value)]}", 0)
-            return
-        if len(self._seen) >= MOST or depth > DEEPEST:
-            self.cannot_tell(f"all that {where or 'it'} holds: it is too much")
-            raise _TooMuchError
-        self._seen[id(value)] = len(self._seen)
-        self._alive.append(value)
-        self._tell(f"{type(value).__module__}:{type(value).__qualname__}", 0)
-        self._kind(value, where, depth)
-
-    def _kind(self, value: Any, where: str, depth: int) -> None:
-        if isinstance(value, np.ndarray):
-            self._array(value, where, depth)
-        elif _is_tensor(value):
-            self._tensor(value)
-        elif isinstance(value, list | tuple):
-            self._all(enumerate(value), where, depth)
-        elif isinstance(value, Mapping):
-            depth = depth if isinstance(value, dict) else max(depth, SHALLOW + 1)
-            self._all(sorted(value.items(), key=lambda item: str(item[0])), where, depth)
+    def _add_parts(self, value: object, where: str, depth: int) -> None:
+        if type(value) in (list, tuple):
+            self._all(cast(list[object], value), where, depth)
+        elif type(value) is dict:
+            self._named(value, where, depth)
         elif isinstance(value, set | frozenset):
             self._set(value, depth)
-        elif isinstance(value, bytearray | memoryview | range | slice):
-            self._new(bytes(value).hex() if isinstance(value, bytearray | memoryview) else str(value))
-        elif isinstance(value, PurePath):
-            self._new(self._moved(str(value)))
-        elif isinstance(value, functools.partial):
-            self._all(zip(("func", "args", "keywords"), (value.func, value.args, value.keywords), strict=True),
-                      where, depth)  # fmt: skip
-        elif isinstance(value, MethodType):
-            self._all([("", value.__func__), ("", value.__self__)], where, depth)
-        elif inspect.isfunction(value):
+        elif isinstance(value, FunctionType):
             self._function(value, where, depth)
+        elif isinstance(value, CodeType):
+            self._all((value.co_code, value.co_names, value.co_consts), where, depth)
         elif isinstance(value, ModuleType):
-            self._tell(value.__name__, depth)
-        elif inspect.isclass(value):
+            self._text(value.__name__)
+        elif isinstance(value, type):
             self._class(value, where, depth)
-        elif inspect.isroutine(value):  # of a library, or of C
-            self._tell(f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', '')}", depth)
-        elif isinstance(value, property | staticmethod | classmethod):
-            parts = (getattr(value, name, None) for name in ("fget", "__func__"))
-            self._all(enumerate(part for part in parts if part is not None), where, depth)
-        elif not isinstance(value, (*_EMPTY, Iterator)):  # what an iterator still has to give changes with its use
+        elif inspect.isbuiltin(value) and isinstance(value.__self__, ModuleType | type):
+            self._text(f"{value.__module__}:{value.__qualname__}")
+        elif _is_torch(value, "Tensor"):
+            self._tensor(value)
+        elif not isinstance(value, _STATELESS):
             self._object(value, where, depth)
 
-    # -- values with parts ----------------------------------------------------------------------------------------
+    def _all(self, values: Iterable[object], where: str, depth: int) -> None:
+        for number, value in enumerate(values):
+            self._text(str(number))
+            self.add(value, where, depth)
 
-    def _all(self, parts: Iterable[tuple[Any, Any]], where: str, depth: int) -> None:
-        for name, part in parts:
-            self._tell(str(name), depth)
-            self.visit(part, f"{where}.{name}".strip(".") if isinstance(name, str) else where, depth + 1)
+    def _named(self, values: Mapping[object, object], where: str, depth: int) -> None:
+        for name, value in sorted(values.items(), key=lambda item: str(item[0])):
+            self.add(name, where, depth)
+            self.add(value, f"{where}.{name}".strip(".") if isinstance(name, str) else where, depth)
 
-    def _set(self, values: Any, depth: int) -> None:
-        """Of sets, whose order is none: what their members are by themselves."""
+    def _set(self, values: Iterable[object], depth: int) -> None:
+        """Add the members of a set, each hashed alone, in the order of their hashes."""
         members = []
         for value in values:
             alone = _Walk()
-            alone.visit(value, "", 1)
-            self._untold += alone._untold
+            alone.add(value, "", depth)
+            self.reasons += alone.reasons
             members.append(alone.digest.hexdigest())
-        self._new(" ".join(sorted(members)))
+        self._text(" ".join(sorted(members)))
 
-    def _function(self, function: Any, where: str, depth: int) -> None:
-        library = is_library(function.__module__)
-        self._tell(f"{function.__module__}:{function.__qualname__}", depth)
-        self._tell("" if library else source_of(function), depth)
-        values: list[Any] = [(function.__defaults__, function.__kwdefaults__)]
+    # -- code ---------------------------------------------------------------------------------------------------------
+
+    def _function(self, function: FunctionType, where: str, depth: int) -> None:
+        self._text(f"{function.__module__}:{function.__qualname__}")
+        values: list[object] = [function.__defaults__, function.__kwdefaults__, function.__dict__]
         for cell in function.__closure__ or ():
             with contextlib.suppress(ValueError):  # a cell not yet filled
                 values.append(cell.cell_contents)
-        self._all(enumerate(values), where, depth)
-        if function.__dict__:
-            self._all(sorted(function.__dict__.items()), where, max(depth, SHALLOW + 1))
-        if not library:
-            self._globals(function, where, depth)
+        self._all(values, where, depth)
+        if not is_library(function.__module__):
+            self.add(_source(function) or function.__code__, where, depth)
+            self._globals(function, depth)
 
-    def _globals(self, function: Any, where: str, depth: int) -> None:
-        """What the code names in its module, and by way of it in other modules of the user's."""
-        named, assigned = _names(function.__code__)
-        assigned |= _edited(function)
-        if isinstance(file := function.__globals__.get("__file__"), str):
+    def _globals(self, function: FunctionType, depth: int) -> None:
+        """Add what the code names in its module and, through that, in other user modules."""
+        named, changed = _names(function.__code__), _changed_names(_source(function))
+        file = function.__globals__.get("__file__")
+        if isinstance(file, str):
             self._folders.update((str(Path(file).parent), str(Path(file).resolve().parent)))
         for name in sorted(named & function.__globals__.keys() - {"__file__", "__name__", "__doc__", "__builtins__"}):
             value = function.__globals__[name]
-            if name in assigned:
-                self.cannot_tell(f"{name}, which its code changes while it runs")
-            elif isinstance(value, ModuleType):
-                if not is_library(value.__name__):
-                    own = {part: vars(value)[part] for part in named & vars(value).keys()}
-                    told = [(part, own[part]) for part in sorted(own) if not _of_library(own[part])]
-                    self._all(told, name, SHALLOW + 1)
-            elif not _of_library(value):
-                self._tell(name, SHALLOW + 1)
-                self.visit(value, name, max(depth, SHALLOW) + 1)
+            if name in changed:
+                self.reasons.append(f"{name}, which its code changes while it runs")
+            elif isinstance(value, ModuleType) and not is_library(value.__name__):
+                parts = {part: vars(value)[part] for part in named & vars(value).keys()}
+                self._named({part: one for part, one in parts.items() if not _in_library(one)}, name, depth)
+            elif not isinstance(value, ModuleType) and not _in_library(value):
+                self._text(name)
+                self.add(value, name, depth)
 
     def _class(self, kind: type, where: str, depth: int) -> None:
-        self._tell(f"{kind.__module__}:{kind.__qualname__}", depth)
+        self._text(f"{kind.__module__}:{kind.__qualname__}")
         if is_library(kind.__module__):
             return
-        self._tell(source_of(kind), depth)
-        for base in kind.__mro__[1:]:
-            if not is_library(base.__module__):
-                self.visit(base, where, max(depth, SHALLOW) + 1)
+        source = _source(kind)
+        self._text(source)
+        self._all([base for base in kind.__mro__[1:] if not is_library(base.__module__)], where, depth)
         for name, part in sorted(vars(kind).items()):
-            if inspect.isfunction(part):
-                # The source of a method is in that of its class; what it names is not.
-                self._globals(part, where, depth)
-            elif isinstance(part, property | staticmethod | classmethod):
-                inner = getattr(part, "fget", None) or getattr(part, "__func__", None)
-                if inspect.isfunction(inner):
-                    self._globals(inner, where, depth)
-            elif (
-                not name.startswith(("__", "_abc_"))
-                and not inspect.isdatadescriptor(part)
-                and not isinstance(part, _PLAIN)
-            ):
-                self.visit(part, name, max(depth, SHALLOW) + 1)
+            function = getattr(part, "fget", None) or getattr(part, "__func__", part)
+            if isinstance(function, FunctionType) and source:  # a method, whose source is in that of its class
+                self._globals(function, depth)
+            elif isinstance(function, FunctionType):
+                self.add(function, name, depth)
+            elif not name.startswith(("__", "_abc_")) and not inspect.isdatadescriptor(part):
+                self._text(name)
+                self.add(part, name, depth)
 
-    def _object(self, value: Any, where: str, depth: int) -> None:
-        before, known = self.digest.copy(), len(self._untold)
-        self._held(value, where, depth)
-        if len(self._untold) > known and is_library(type(value).__module__):
+    # -- objects ------------------------------------------------------------------------------------------------------
+
+    def _object(self, value: object, where: str, depth: int) -> None:
+        kind, before, known = type(value), self.digest.copy(), len(self.reasons)
+        self.add(kind, where, depth)
+        if _is_torch(value, "nn.Module"):
+            self._torch_module(value, where, depth)
+        else:
+            self._attributes(value, where, depth)
+        if len(self.reasons) > known and is_library(kind.__module__):
             # What is left of it, such as the path it came from, may differ between machines that hold the same.
             self.digest = before
-            self._untold[known:] = [f"{where or 'it'}, a {type(value).__module__}.{type(value).__qualname__}"]
+            self.reasons[known:] = [f"{where or 'it'}, a {kind.__module__}.{kind.__qualname__}"]
 
-    def _held(self, value: Any, where: str, depth: int) -> None:
-        kind = type(value)
-        self.visit(kind, where, depth + 1)
-        if _is_module_of_torch(value):
-            self._torch_module(value, where, depth)
-            return
-        held = vars(value) if hasattr(value, "__dict__") else None
-        slots = {name: getattr(value, name) for name in _slots(kind) if hasattr(value, name)}
-        if held:
-            self._all(sorted(held.items(), key=lambda item: str(item[0])), where, depth + 1)
-        if slots:
-            self._all(sorted(slots.items()), where, max(depth, SHALLOW) + 1)
-        if _hides(kind, held is not None):
-            self._state(value, where, depth)
-
-    def _state(self, value: Any, where: str, depth: int) -> None:
-        """What an object of a compiled class would hand over to be copied, if it can be."""
+    def _attributes(self, value: object, where: str, depth: int) -> None:
+        """Add the attributes of an object, and what pickle would store of one that hides its state."""
+        attributes = getattr(value, "__dict__", None)
+        if attributes:
+            self._named(attributes, where, depth)
         try:
-            made = value.__reduce_ex__(4)
+            reduce = copyreg.dispatch_table.get(type(value))
+            stored = value.__reduce_ex__(4) if reduce is None else reduce(value)
         except Exception:
-            made = None
-        if isinstance(made, str):  # the name under which it is found
-            self._tell(made, depth)
-            return
-        if not isinstance(made, tuple):
             kind = type(value)
-            self.cannot_tell(f"{where or 'an object'}, a {kind.__module__}.{kind.__qualname__}")
+            self.reasons.append(f"{where or 'an object'}, a {kind.__module__}.{kind.__qualname__}")
             return
-        parts = [list(part) if isinstance(part, Iterator) else part for part in made[1:]]
-        self._all(enumerate(parts), where, max(depth, SHALLOW) + 1)
-
-    # -- numbers --------------------------------------------------------------------------------------------------
-
-    def _array(self, array: Any, where: str, depth: int) -> None:
-        if array.dtype.hasobject:
-            self._tell(str(array.shape), depth)
-            self.visit(array.tolist(), where, max(depth, SHALLOW) + 1)
+        if isinstance(stored, str):  # the name of a global
+            self._text(stored)
             return
-        self._tell(f"{array.dtype.str}{array.shape}", depth)
-        self._tell(hashlib.sha256(np.ascontiguousarray(array).data).hexdigest(), depth)
+        make, arguments, state, *items = (*stored, None)[:6]
+        self._all([make, arguments, *(list(one) for one in items if isinstance(one, Iterator))], where, depth)
+        # A class with its own __getstate__ leaves attributes out, or adds its library's version.
+        if attributes is None or type(value).__getstate__ is object.__getstate__:
+            self.add(state, where, depth)
 
-    def _tensor(self, tensor: Any) -> None:
-        self._new(f"{tensor.dtype} {tuple(tensor.shape)}")
+    def _torch_module(self, module: torch.nn.Module, where: str, depth: int) -> None:
+        """Add settings, weights and children; not whether the module is in training mode."""
+        self._text(module.extra_repr())
+        parts: dict[object, object] = {**dict(module.named_parameters(recurse=False)), **dict(module.named_children())}
+        parts |= dict(module.named_buffers(recurse=False))
+        if not is_library(type(module).__module__):
+            public = {name: part for name, part in vars(module).items() if not name.startswith("_")}
+            parts |= {name: part for name, part in public.items() if name != "training"}
+        self._named(parts, where, depth)
+
+    def _tensor(self, tensor: torch.Tensor) -> None:
+        self._text(f"{tensor.dtype} {tuple(tensor.shape)}")
         try:
-            self._new(hashlib.sha256(tensor_bytes(tensor)).hexdigest())
+            self._text(hashlib.sha256(tensor_bytes(tensor)).hexdigest())
         except Exception:
-            self.cannot_tell(f"a tensor of {tensor.dtype} on {tensor.device}")
+            self.reasons.append(f"a tensor of {tensor.dtype} on {tensor.device}")
 
-    def _torch_module(self, module: Any, where: str, depth: int) -> None:
-        """Weights, buffers and whatever else a module was given; not whether it is just being trained."""
-        named = {**dict(module.named_parameters(recurse=False)), **dict(module.named_buffers(recurse=False))}
-        own = {name: value for name, value in vars(module).items() if name != "training" and not name.startswith("_")}
-        self._all(sorted(named.items()), where, max(depth, SHALLOW) + 1)
-        self._all(sorted(own.items()), where, max(depth, SHALLOW) + 1)
-        for name, child in sorted(module.named_children()):
-            self._tell(name, SHALLOW + 1)
-            self.visit(child, where, max(depth, SHALLOW) + 1)
-
-    # -- telling --------------------------------------------------------------------------------------------------
-
-    def _moved(self, text: str) -> str:
-        """A path below a folder of code as seen from there: the folder may lie elsewhere on another machine."""
+    def _relative(self, text: str) -> str:
+        """A path inside a folder of user code, relative to it: the folder may be elsewhere on another machine."""
         folders = [folder for folder in self._folders if text == folder or text.startswith(folder + os.sep)]
         return text[len(max(folders, key=len)) :] if folders else text
 
-    def _tell(self, text: str, depth: int) -> None:
-        """A text; new where version 0.1.0 did not look so deep."""
-        self.more = self.more or depth > SHALLOW
+    def _text(self, text: str) -> None:
         self.digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
-
-    def _new(self, text: str) -> None:
-        self._tell(text, SHALLOW + 1)
-
-    def cannot_tell(self, what: str) -> None:
-        self._untold.append(what)
 
 
 def is_library(module: str | None) -> bool:
-    """Whether a module came with Python, was installed, or is part of this package."""
+    """Return True if a module is part of Python, of this package or of an installed package."""
     name = (module or "").partition(".")[0]
     if name in ("testifai", "builtins") or name in sys.stdlib_module_names:
         return True
     file = getattr(sys.modules.get(module or ""), "__file__", None) or getattr(sys.modules.get(name), "__file__", None)
-    return file is not None and (
-        not INSTALLED.isdisjoint(Path(file).parts) or any(Path(file).is_relative_to(place) for place in _installed())
-    )
+    return file is not None and not _INSTALLED.isdisjoint(Path(file).parts)
 
 
-@functools.cache
-def _installed() -> tuple[Path, ...]:
-    places = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), site.getusersitepackages()}
-    places.update(site.getsitepackages())
-    return tuple(Path(place) for place in sorted(places))
-
-
-def tensor_bytes(tensor: Any) -> bytes:
-    """The numbers of a torch tensor, wherever it lies."""
+def tensor_bytes(tensor: torch.Tensor) -> bytes:
+    """The values of a tensor on any device."""
     import torch
 
     data: bytes = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
     return data
 
 
-def _of_library(value: Any) -> bool:
-    """Functions and classes of libraries: their names are in the code that uses them."""
+def _in_library(value: object) -> bool:
+    """Return True for functions and classes of libraries: their names are in the code that uses them."""
     if inspect.isclass(value) or (inspect.isroutine(value) and not isinstance(value, MethodType)):
-        wrapped = inspect.isfunction(value) and value.__closure__  # made by a library around code of the user's
+        wrapped = isinstance(value, FunctionType) and value.__closure__  # made by a library around user code
         return is_library(getattr(value, "__module__", None)) and not wrapped
-    return type(value).__module__ == "numpy" and isinstance(value, np.ufunc)
+    return isinstance(value, np.ufunc)
 
 
-def _names(code: CodeType) -> tuple[set[str], set[str]]:
-    """What a function's code, and code within it, names in its module, attributes among it; and what it assigns."""
-    named, assigned = set(code.co_names), set()
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-            assigned.add(str(instruction.argval))
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            more, also = _names(constant)
-            named, assigned = named | more, assigned | also
-    return named, assigned
-
-
-def _edited(function: Any) -> set[str]:
-    """Names whose contents the code changes: counters, caches. What is in them is not what the function is."""
+def _source(value: type | FunctionType) -> str:
+    """The source of a function or class; empty if it has no file."""
     try:
-        tree = ast.parse(source_of(function))
+        return textwrap.dedent(inspect.getsource(value))
+    except (OSError, TypeError):
+        return ""
+
+
+def _names(code: CodeType) -> set[str]:
+    """Names of globals and attributes in a function's code, and in functions defined in it."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*map(_names, inner))
+
+
+@functools.lru_cache(maxsize=256)
+def _changed_names(source: str) -> frozenset[str]:
+    """Globals that the code assigns or whose contents it changes, such as counters and caches."""
+    try:
+        tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):  # a lambda's source is the line around it
-        return set()
-    targets: list[ast.expr] = []
+        return frozenset()
+    names: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            targets.append(node.value)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
-            targets.append(node.func.value)
-    return {target.id for target in targets if isinstance(target, ast.Name)}
+        target: ast.expr | None = None
+        if isinstance(node, ast.Global):
+            names.update(node.names)
+        elif isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            target = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            target = node.func.value if node.func.attr in _CHANGING_METHODS else None
+        if isinstance(target, ast.Name):
+            names.add(target.id)
+    return frozenset(names)
 
 
-def _slots(kind: type) -> list[str]:
-    found = []
-    for base in kind.__mro__:
-        slots = vars(base).get("__slots__", ())
-        found += [slots] if isinstance(slots, str) else list(slots)
-    return [name for name in found if name not in ("__dict__", "__weakref__")]
-
-
-def _hides(kind: type, has_dict: bool) -> bool:
-    """Whether objects of a class keep things where Python does not show them: compiled classes, and those built on one.
-
-    A class written in Python has a table of attributes or names them in slots, a pointer each, and nothing else.
-    """
-    if not has_dict and not any("__slots__" in vars(base) for base in kind.__mro__):
-        return True
-    written_in_python = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made at run time
-    if any(base is not object and not base.__flags__ & written_in_python for base in kind.__mro__):
-        return True
-    pointers = 2 + len(_slots(kind))  # attributes, weak references
-    return kind.__basicsize__ > object.__basicsize__ + 8 * pointers or kind.__itemsize__ > 0
-
-
-def _is_tensor(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
-
-
-def _is_module_of_torch(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.nn.Module)
+def _is_torch(value: object, kind: str) -> bool:
+    module = sys.modules.get("torch")
+    return module is not None and isinstance(value, module.nn.Module if kind == "nn.Module" else module.Tensor)

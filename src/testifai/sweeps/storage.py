@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.identity.input_hashes import changes as changed
 from testifai.runs import keys
-from testifai.runs.store import Store
+from testifai.runs.store import Store, identity_changes
 from testifai.support.types import Record
 from testifai.sweeps.probe import SweepBatch
 from testifai.sweeps.result import Sweep
@@ -35,7 +34,7 @@ class SweepRecord:
         self._waiting: list[SweepBatch] = []
         self._saved = time.monotonic()
         stored = store.get(self._key("identity"))
-        changes = [] if stored is None else changed(stored, identity)
+        changes = [] if stored is None else identity_changes(stored, identity)
         if changes:
             raise InputError(
                 f"run file: {store.path} holds a sweep of {name} from something else: {'; '.join(changes)}; "

@@ -23,6 +23,7 @@ from testifai.models.outputs import as_rows
 from testifai.models.texts.batching import Text, Tokenizer, of_equal_length
 from testifai.models.torch import move
 from testifai.support import optional_imports, validation
+from testifai.support.fingerprints import fingerprint_files
 from testifai.support.types import Record
 
 if TYPE_CHECKING:
@@ -228,15 +229,11 @@ def read_json(path: Path) -> Any:
 
 def fingerprint(folder: Path, parts: Sequence[str] = ("",), extra: bytes = b"") -> str:
     """A hash of the files of a folder, and of the named folders in it, that decide what comes out."""
-    digest = hashlib.sha256(extra)
+    files: dict[str, Path] = {}
     for part in parts:
-        for path in sorted(Path(folder, part).iterdir()) if Path(folder, part).is_dir() else []:
-            if path.is_file() and path.suffix in _CONTENT:
-                digest.update(f"{part}/{path.name}\0".encode())
-                with path.open("rb") as stream:
-                    while chunk := stream.read(1 << 20):
-                        digest.update(chunk)
-    return digest.hexdigest()
+        inside = sorted(Path(folder, part).iterdir()) if Path(folder, part).is_dir() else []
+        files |= {f"{part}/{path.name}": path for path in inside if path.is_file() and path.suffix in _CONTENT}
+    return hashlib.sha256(fingerprint_files(files).encode() + extra).hexdigest()
 
 
 def open_network(folder: Path, kind: str, optional: str) -> Module:

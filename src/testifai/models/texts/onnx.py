@@ -15,6 +15,7 @@ from testifai.models.outputs import as_rows
 from testifai.models.texts.base import TextModel
 from testifai.models.texts.batching import LIMIT_MB, Text, Tokenizer, Tokens, of_equal_length
 from testifai.support.batches import Batch
+from testifai.support.fingerprints import fingerprint_files
 from testifai.support.types import Array, Record
 
 _INTEGERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
@@ -62,11 +63,7 @@ class OnnxTextModel(TextModel):
     @cached_property
     def fingerprint(self) -> str:
         """Hashes of the graph and of the tokenizer."""
-        return f"{graphs.file_fingerprint(self.path)}-{graphs.plain_fingerprint(self._tokenizer_path)}"
-
-    @property
-    def former_fingerprint(self) -> str:
-        return f"{graphs.plain_fingerprint(self.path)}-{graphs.plain_fingerprint(self._tokenizer_path)}"
+        return fingerprint_files({"tokenizer": self._tokenizer_path, **graphs.model_files(self.path)})
 
     def __call__(self, batch: Batch) -> Array:
         return self._flat(super().__call__(batch))
