@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from testifai.data.table_columns import Table
 from testifai.errors import InputError
@@ -15,6 +15,9 @@ from testifai.support.batches import Batch
 from testifai.support.fingerprints import CodeFingerprint, fingerprint_code
 from testifai.support.options_base import Part
 from testifai.support.types import Array, Record
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Outputs = Literal["labels", "scores", "values", "boxes", "maps"]
 
@@ -91,7 +94,7 @@ class DeviceModel(Model):
         """The device, such as "cuda:0"."""
 
     @abstractmethod
-    def on_tensors(self, batch: Any, precision: str = "float32") -> Any:
+    def on_tensors(self, batch: Tensor, precision: str = "float32") -> Tensor:
         """Return the outputs for a tensor on the model's device, as a tensor there, without waiting for the device.
 
         Called within `answering()`.
@@ -110,6 +113,11 @@ def refuse_words(table: Table, model: str) -> None:
                 f"model: {model} takes numbers, and column {column.name!r} holds categories; leave it out of features, "
                 "or use a model that knows what to do with them"
             )
+
+
+def first_line(error: BaseException) -> str:
+    """Return an error's message in one line."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 class ModelPart(Part):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,7 +36,7 @@ def _small(x: Tensor, weight: Tensor) -> bool:
 
 
 @cache
-def _kernel() -> Any:
+def _kernel() -> Callable[..., Tensor] | None:
     """The kernel; None where Triton cannot build it."""
     try:
         from testifai.models.convolution_kernel import convolve

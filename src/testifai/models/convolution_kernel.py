@@ -7,11 +7,10 @@ anywhere.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 _PIXELS = 128  # of a program
 
@@ -40,7 +39,7 @@ def _convolve(images, weights, bias, out, by_image, by_row, by_column, height, w
     tl.store(out + goal, sums, mask=made[:, None] & there[None, :])
 
 
-def convolve(images: Any, weights: Any, bias: Any, strides: list[int], padding: list[int]) -> Any:
+def convolve(images: Tensor, weights: Tensor, bias: Tensor, strides: list[int], padding: list[int]) -> Tensor:
     """The convolution of images (N, 1, H, W) with weights (O, 1, rows, columns), all of them float32."""
     count, _, height, width = images.shape
     outputs, _, rows, columns = weights.shape

@@ -44,7 +44,7 @@ class Boosted(TableModel):
         self.outputs: Outputs = "labels" if self._label else "scores" if several else "values"
 
     @abstractmethod
-    def predict(self, ready: Any) -> Array:
+    def predict(self, ready: object) -> Array:
         """What the booster says of a frame or of an array."""
 
     def __call__(self, batch: Batch) -> Array:
@@ -73,7 +73,7 @@ class XgboostModel(Boosted):
     def fingerprint(self) -> str:
         return hashlib.sha1(bytes(self.booster.save_raw("json"))).hexdigest()
 
-    def predict(self, ready: Any) -> Array:
+    def predict(self, ready: object) -> Array:
         xgboost = optional_imports.load("xgboost", extra="tables")
         names = None if hasattr(ready, "columns") else self.columns  # a frame brings them along
         matrix = xgboost.DMatrix(ready, enable_categorical=True, feature_names=names, nthread=1)
@@ -96,7 +96,7 @@ class LightgbmModel(Boosted):
     def fingerprint(self) -> str:
         return hashlib.sha1(self.booster.model_to_string().encode()).hexdigest()
 
-    def predict(self, ready: Any) -> Array:
+    def predict(self, ready: object) -> Array:
         found: Array = self.booster.predict(ready, num_threads=1)
         return found
 
@@ -147,7 +147,7 @@ class LightgbmPart(ModelPart):
             raise InputError(f"model: {path} is not a model of LightGBM ({_first(error)})") from None
 
 
-def booster(model: Any) -> Boosted | None:
+def booster(model: object) -> Boosted | None:
     """An adapter for a booster of XGBoost or LightGBM, None for anything else."""
     made = {"xgboost": XgboostModel, "lightgbm": LightgbmModel}.get(type(model).__module__.partition(".")[0])
     return made(model) if made is not None and type(model).__name__ == "Booster" else None

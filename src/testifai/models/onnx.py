@@ -19,14 +19,12 @@ from testifai.models.detection.onnx import AnySizeError, Fit, OnnxDetector
 from testifai.models.onnx_session import (
     DTYPES,
     NoUsableOutputError,
-    draws,
+    OnnxFile,
     external_files,
     find_features,
     find_output,
     infer,
     kind_of,
-    model_files,
-    only_input,
     open_session,
     sizes,
 )
@@ -35,9 +33,8 @@ from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale,
 from testifai.models.texts.onnx import OnnxTextModel
 from testifai.support import optional_imports
 from testifai.support.batches import Batch, are_images, several_sizes
-from testifai.support.fingerprints import fingerprint_files
 from testifai.support.options_base import Count, File, Megabytes, Words
-from testifai.support.remote import Elsewhere, RemoteFolder, opened, portable
+from testifai.support.remote import RemoteFolder
 from testifai.support.types import Array, Record
 
 DETECTION = ("size", "confidence", "nms", "fit", "bgr", "classes")  # options of detectors alone
@@ -45,7 +42,7 @@ SCORES = ("layout", "output", "features")  # options of those alone that are non
 _LISTED = 30  # more tensors than this are not listed in a message
 
 
-class OnnxModel(Model):
+class OnnxModel(OnnxFile):
     """A model in an ONNX file with one input.
 
     `output` and `features` name outputs of the graph; without them the scores are the 2-D output of floats
@@ -53,9 +50,6 @@ class OnnxModel(Model):
     looked for by name. What `layout` and `scale` are not given is guessed from the first batch (see
     `preprocess.guess`).
     """
-
-    thread_safe = True
-    spares_batch = True
 
     def __init__(
         self,
@@ -70,18 +64,8 @@ class OnnxModel(Model):
         threads: int = 1,
         batch_size: int | None = None,
     ) -> None:
-        self.path = Path(path)
-        self._options: Record = {
-            "layout": layout, "scale": scale, "mean": mean, "std": std, "output": output,
-            "features": features, "threads": threads, "batch_size": batch_size,
-        }  # fmt: skip
         told = {"layout": layout, "scale": scale, "mean": mean, "std": std, "output": output}
-        self.preprocessing = {option: value for option, value in told.items() if value is not None}
-        self.name = self.path.name
-        self._session = open_session(self.path, threads)
-        self._fingerprint = fingerprint_files(model_files(self.path))
-        self.repeatable = not draws(self.path)
-        self._input = only_input(self.name, self._session.get_inputs())
+        super().__init__(path, told, features=features, threads=threads, batch_size=batch_size)
         self.input_shape = sizes(self._input)
         self.input_dtype = np.dtype(DTYPES[self._input.type])
         nodes = {node.name: node for node in self._session.get_outputs()}
@@ -95,11 +79,6 @@ class OnnxModel(Model):
         self._given = Preprocess(layout, scale, mean, std, _plain_dtype(self.input_dtype))
         self._prepared: dict[tuple[tuple[int, ...], str], Preprocess] = {}
         self._layered: Record = {}
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of the file and of all files of weights it names, as they were when it was opened."""
-        return self._fingerprint
 
     def __call__(self, batch: Batch) -> Array:
         return self._flat(self._run(self._session, [self.output], batch)[0])
@@ -144,10 +123,6 @@ class OnnxModel(Model):
         from testifai.models.onnx_torch import OnnxTwin, onnx_as_torch
 
         return OnnxTwin(self, onnx_as_torch(self.path, self.output), device, self.preprocess_for)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A session of onnxruntime cannot be copied to another process; the file can be opened again there.
-        return _reopen, (portable(self.path.absolute()), self._options)
 
     def _prepare(self, batch: Array) -> Preprocess:
         layout, scale = self._options["layout"], self._options["scale"]
@@ -270,10 +245,6 @@ class OnnxPart(ImagePart):
             return OnnxModel(path, **options)
         except NoUsableOutputError as error:
             return _detector(path, options, error)
-
-
-def _reopen(told: Path | Elsewhere, options: Record) -> OnnxModel:
-    return OnnxModel(opened(told), **options)
 
 
 def _detector(path: Path, options: Record, problem: NoUsableOutputError) -> OnnxDetector:

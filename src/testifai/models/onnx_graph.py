@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from testifai.errors import InputError
+from testifai.models.base import first_line
 from testifai.support import optional_imports
 from testifai.support.types import Array, Record
 
@@ -197,8 +198,7 @@ def read_graph(path: Path, weights: Mapping[str, Path]) -> Graph:
     try:
         return _graph(onnx.load(path, load_external_data=False), weights)
     except Exception as error:  # protobuf's own, ValueError and others
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError(f"model: {path} is not a usable ONNX model ({reason})") from None
+        raise InputError(f"model: {path} is not a usable ONNX model ({first_line(error)})") from None
 
 
 def _graph(model: ModelProto, weights: Mapping[str, Path]) -> Graph:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import onnx
 import torch
@@ -21,14 +21,15 @@ from testifai.errors import InputError
 from testifai.models.convolution import convolution
 
 Operator = Callable[..., Any]
-Wholes = Any  # whole numbers: an input's tensor, or the list of an attribute
+Numbers: TypeAlias = Tensor | list[int] | None  # an input's tensor, or the list of an attribute
+Sizes: TypeAlias = list[int] | None
 _MAX_POOLS = (functional.max_pool1d, functional.max_pool2d, functional.max_pool3d)
 _AVERAGES: tuple[Operator, ...] = (functional.avg_pool1d, functional.avg_pool2d, functional.avg_pool3d)
 
 
 def conv(
-    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, auto_pad: str = "NOTSET", dilations: Any = None,
-    group: int = 1, kernel_shape: Any = None, pads: Any = None, strides: Any = None,
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, auto_pad: str = "NOTSET", dilations: Sizes = None,
+    group: int = 1, kernel_shape: Sizes = None, pads: Sizes = None, strides: Sizes = None,
 ) -> Tensor:  # fmt: skip
     axes = x.ndim - 2
     strides, dilations = strides or [1] * axes, dilations or [1] * axes
@@ -38,8 +39,8 @@ def conv(
 
 
 def max_pool(
-    x: Tensor, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: Any = None, kernel_shape: Any,
-    pads: Any = None, storage_order: int = 0, strides: Any = None,
+    x: Tensor, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: Sizes = None, kernel_shape: list[int],
+    pads: Sizes = None, storage_order: int = 0, strides: Sizes = None,
 ) -> Tensor:  # fmt: skip
     axes = x.ndim - 2
     strides, dilations = strides or [1] * axes, dilations or [1] * axes
@@ -50,8 +51,8 @@ def max_pool(
 
 
 def average_pool(
-    x: Tensor, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, count_include_pad: int = 0, kernel_shape: Any,
-    pads: Any = None, strides: Any = None,
+    x: Tensor, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, count_include_pad: int = 0, kernel_shape: list[int],
+    pads: Sizes = None, strides: Sizes = None,
 ) -> Tensor:  # fmt: skip
     axes = x.ndim - 2
     strides = strides or [1] * axes
@@ -93,7 +94,7 @@ def divide(a: Tensor, b: Tensor) -> Tensor:
     return torch.div(a, b, rounding_mode="trunc" if whole else None)
 
 
-def clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None, **told: Any) -> Tensor:
+def clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None, **told: float) -> Tensor:
     return x.clamp(told.get("min", low), told.get("max", high))
 
 
@@ -136,7 +137,7 @@ def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
 def reducer(function: Operator) -> Operator:
     """An operator that makes one number of many along axes, all of them where none are told."""
 
-    def reduce(x: Tensor, axes: Wholes = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Tensor:
+    def reduce(x: Tensor, axes: Numbers = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Tensor:
         chosen = _listed(axes)
         if not chosen and noop_with_empty_axes:
             return x
@@ -155,7 +156,7 @@ def flatten(x: Tensor, *, axis: int = 1) -> Tensor:
     return x.reshape(math.prod(x.shape[:axis]) if axis else 1, -1)
 
 
-def reshape(x: Tensor, shape: Wholes, *, allowzero: int = 0) -> Tensor:
+def reshape(x: Tensor, shape: Numbers, *, allowzero: int = 0) -> Tensor:
     sizes = _listed(shape)
     if not allowzero:
         sizes = [x.shape[axis] if size == 0 else size for axis, size in enumerate(sizes)]
@@ -166,11 +167,11 @@ def transpose(x: Tensor, *, perm: list[int] | None = None) -> Tensor:
     return x.permute(perm or list(range(x.ndim))[::-1])
 
 
-def squeeze(x: Tensor, axes: Wholes = None) -> Tensor:
+def squeeze(x: Tensor, axes: Numbers = None) -> Tensor:
     return x.squeeze() if axes is None else x.squeeze(tuple(_listed(axes)))
 
 
-def unsqueeze(x: Tensor, axes: Wholes) -> Tensor:
+def unsqueeze(x: Tensor, axes: Numbers) -> Tensor:
     chosen = _listed(axes)
     rank = x.ndim + len(chosen)
     for axis in sorted(one % rank for one in chosen):
@@ -182,11 +183,11 @@ def concat(*parts: Tensor, axis: int) -> Tensor:
     return torch.cat(parts, dim=axis)
 
 
-def split_up(x: Tensor, split: Wholes = None, *, axis: int = 0, outputs: int) -> tuple[Tensor, ...]:
+def split_up(x: Tensor, split: Numbers = None, *, axis: int = 0, outputs: int) -> tuple[Tensor, ...]:
     return tuple(x.split(_listed(split) or -(-x.shape[axis] // outputs), dim=axis))
 
 
-def cut(x: Tensor, starts: Wholes, ends: Wholes, axes: Wholes = None, steps: Wholes = None) -> Tensor:
+def cut(x: Tensor, starts: Numbers, ends: Numbers, axes: Numbers = None, steps: Numbers = None) -> Tensor:
     first, last, along, by = map(_listed, (starts, ends, axes, steps))
     for place, (start, end) in enumerate(zip(first, last, strict=True)):
         axis, step = along[place] if along else place, by[place] if by else 1
@@ -198,7 +199,9 @@ def cut(x: Tensor, starts: Wholes, ends: Wholes, axes: Wholes = None, steps: Who
     return x
 
 
-def pad(x: Tensor, pads: Wholes, value: Any = 0.0, axes: Wholes = None, *, mode: str = "constant") -> Tensor:
+def pad(
+    x: Tensor, pads: Numbers, value: Tensor | float = 0.0, axes: Numbers = None, *, mode: str = "constant"
+) -> Tensor:
     given = _listed(pads)
     along = range(x.ndim) if axes is None else [axis % x.ndim for axis in _listed(axes)]
     sides = [(0, 0)] * x.ndim
@@ -228,8 +231,8 @@ def cast(x: Tensor, *, to: int, saturate: int = 1) -> Tensor:
 
 
 def resize(
-    x: Tensor, region: Any = None, scales: Any = None, sizes: Any = None, *, mode: str = "nearest",
-    coordinate_transformation_mode: str = "half_pixel", nearest_mode: str = "round_prefer_floor", **_unused: Any,
+    x: Tensor, region: object = None, scales: Numbers = None, sizes: Numbers = None, *, mode: str = "nearest",
+    coordinate_transformation_mode: str = "half_pixel", nearest_mode: str = "round_prefer_floor", **_unused: object,
 ) -> Tensor:  # fmt: skip
     """Nearest pixels by whole factors, as upsampling layers have them; nothing else."""
     factors = (
@@ -245,7 +248,7 @@ def resize(
     return x
 
 
-def identity(x: Tensor, *_unused: Any, **_told: Any) -> Tensor:
+def identity(x: Tensor, *_unused: object, **_told: object) -> Tensor:
     return x
 
 
@@ -272,12 +275,12 @@ def find(name: str, opset: int) -> Operator | None:
     return old if opset < before else OPERATORS.get(name)
 
 
-def _listed(numbers: Wholes) -> list[Any]:
+def _listed(numbers: Numbers) -> list[Any]:
     """Numbers that are an input, an attribute, or not told."""
-    return numbers.tolist() if isinstance(numbers, Tensor) else numbers or []
+    return list(numbers.tolist() if isinstance(numbers, Tensor) else numbers or [])
 
 
-def _pads(x: Tensor, auto_pad: str, pads: Any, spans: Sequence[int], strides: Sequence[int]) -> list[int]:
+def _pads(x: Tensor, auto_pad: str, pads: Sizes, spans: Sequence[int], strides: Sequence[int]) -> list[int]:
     """The padding before each axis, then that after each."""
     if auto_pad == "NOTSET":
         return list(pads or [0] * 2 * len(spans))

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PureWindowsPath
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
-from testifai.models.base import Outputs
+from testifai.models.base import Model, Outputs, first_line
 from testifai.support import validation
+from testifai.support.fingerprints import fingerprint_files
+from testifai.support.remote import Elsewhere, opened, portable
 from testifai.support.types import Array, Record
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 DTYPES = {
     "tensor(float)": np.float32,
@@ -32,11 +37,22 @@ _SCORE_NAMES = ("logit", "score", "prob", "softmax", "pred", "output")
 _FEATURE_NAMES = ("feature", "embedding", "penultimate", "hidden")
 
 
+class ValueInfo(Protocol):
+    """An input or output of a graph, as onnxruntime describes it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def shape(self) -> Sequence[int | str | None]: ...
+
+
 class NoUsableOutputError(InputError):
     """A graph whose outputs are neither labels nor scores nor values."""
 
 
-def open_session(path: Path, threads: int, content: bytes | None = None) -> Any:
+def open_session(path: Path, threads: int, content: bytes | None = None) -> InferenceSession:
     """A session on the file or, where given, on this content in its place."""
     validation.whole("model: threads", threads, least=1)
     check_file(path)
@@ -57,13 +73,48 @@ def open_session(path: Path, threads: int, content: bytes | None = None) -> Any:
         raise InputError(f"model: {path} is not a usable ONNX model ({first_line(error)})") from None
 
 
+class OnnxFile(Model):
+    """A model in an ONNX file with one input; another process opens the file again.
+
+    Args:
+        path: of the file
+        told: options that are recorded as its preprocessing, None where not given
+        rest: its other options
+    """
+
+    thread_safe = True
+    spares_batch = True
+
+    def __init__(self, path: str | Path, told: Record, *, threads: int, **rest: object) -> None:
+        self.path, self.name = Path(path), Path(path).name
+        self._options: Record = {**told, "threads": threads, **rest}
+        self.preprocessing = {option: value for option, value in told.items() if value is not None}
+        self._session = open_session(self.path, threads)
+        self._fingerprint = fingerprint_files(model_files(self.path))
+        self.repeatable = not draws(self.path)
+        self._input = only_input(self.name, self._session.get_inputs())
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the file and of all files of weights it names, as they were when it was opened."""
+        return self._fingerprint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A session of onnxruntime cannot be copied to another process; the file can be opened again there.
+        return _reopen, (type(self), portable(self.path.absolute()), self._options)
+
+
+def _reopen(kind: Callable[..., OnnxFile], told: Path | Elsewhere, options: Record) -> OnnxFile:
+    return kind(opened(told), **options)
+
+
 def check_file(path: Path) -> None:
     """Raise InputError if there is no file at the path."""
     if not path.is_file():
         raise InputError(f"model: {path} does not exist" if not path.exists() else f"model: {path} is not a file")
 
 
-def only_input(name: str, inputs: Sequence[Any]) -> Any:
+def only_input(name: str, inputs: Sequence[ValueInfo]) -> ValueInfo:
     """The one input that a graph has."""
     if len(inputs) != 1:
         found = ", ".join(node.name for node in inputs)
@@ -74,12 +125,12 @@ def only_input(name: str, inputs: Sequence[Any]) -> Any:
     return inputs[0]
 
 
-def sizes(node: Any) -> tuple[int | None, ...]:
+def sizes(node: ValueInfo) -> tuple[int | None, ...]:
     """The shape of an input or output; None for sizes that are left open."""
     return tuple(size if isinstance(size, int) else None for size in node.shape)
 
 
-def infer(session: Any, names: Sequence[str], ready: Array, name: str) -> list[Array]:
+def infer(session: InferenceSession, names: Sequence[str], ready: Array, name: str) -> list[Array]:
     """Outputs for inputs as the graph wants them; in parts, the last one padded, where it takes a fixed number."""
     wanted = session.get_inputs()[0]
     fixed = wanted.shape[0] if wanted.shape and isinstance(wanted.shape[0], int) else None
@@ -94,7 +145,7 @@ def infer(session: Any, names: Sequence[str], ready: Array, name: str) -> list[A
     return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
 
 
-def _infer(session: Any, names: Sequence[str], ready: Array, wanted: str, name: str) -> list[Array]:
+def _infer(session: InferenceSession, names: Sequence[str], ready: Array, wanted: str, name: str) -> list[Array]:
     try:
         return [np.asarray(made) for made in session.run(list(names), {wanted: ready})]
     except Exception as error:  # onnxruntime's exceptions have no common base of their own
@@ -158,7 +209,7 @@ def _content(path: Path) -> memoryview:
         return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def find_output(name: str, nodes: Record, wanted: str | None) -> str:
+def find_output(name: str, nodes: Mapping[str, ValueInfo], wanted: str | None) -> str:
     """The output that holds the model's answer: the one named, else the likeliest."""
     described = ", ".join(f"{node.name} {node.type} {node.shape}" for node in nodes.values())
     if wanted is not None:
@@ -187,13 +238,13 @@ def find_output(name: str, nodes: Record, wanted: str | None) -> str:
     return str(flat[0].name)
 
 
-def _of_pixels(node: Any) -> bool:
+def _of_pixels(node: ValueInfo) -> bool:
     """Whether an output is a label for each pixel, or scores of each."""
     rank = len(node.shape)
     return (rank == 3 and node.type in _INTEGERS) or (rank == 4 and node.type in _FLOATS)
 
 
-def _preference(node: Any) -> tuple[bool, int, float]:
+def _preference(node: ValueInfo) -> tuple[bool, int, float]:
     name = node.name.lower()
     rank = next((place for place, word in enumerate(_SCORE_NAMES) if word in name), len(_SCORE_NAMES))
     columns = node.shape[1]
@@ -201,11 +252,11 @@ def _preference(node: Any) -> tuple[bool, int, float]:
     return is_feature, rank, columns if isinstance(columns, int) else float("inf")
 
 
-def _is_column(shape: Sequence[Any]) -> bool:
+def _is_column(shape: Sequence[object]) -> bool:
     return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
 
 
-def find_features(name: str, nodes: Record, wanted: str | None, output: str) -> str | None:
+def find_features(name: str, nodes: Mapping[str, ValueInfo], wanted: str | None, output: str) -> str | None:
     """The output that holds features: the one named, else the only one whose name says so."""
     if wanted is not None:
         if wanted not in nodes:
@@ -219,16 +270,10 @@ def find_features(name: str, nodes: Record, wanted: str | None, output: str) -> 
     return named[0] if len(named) == 1 else None
 
 
-def kind_of(dtype: str, columns: Any, rank: int) -> Outputs:
+def kind_of(dtype: str, columns: object, rank: int) -> Outputs:
     """What an output of this type and shape is."""
     if rank > 2:
         return "maps"
     if dtype in _INTEGERS and (rank < 2 or columns == 1):
         return "labels"
     return "values" if rank == 1 or columns == 1 else "scores"
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
-    text = " ".join(str(error).split())
-    return text[:200] or type(error).__name__

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from testifai.errors import InputError, suggest
 from testifai.models.base import ModelPart
@@ -15,6 +15,9 @@ from testifai.support import validation
 from testifai.support.batches import Batch
 from testifai.support.options_base import Numbers
 from testifai.support.types import Array, Floats
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Layout = Literal["NCHW", "NHWC", "flat"]
 NamedScale = Literal["unit", "raw", "signed"]
@@ -39,13 +42,11 @@ class ImagePart(ModelPart):
     """Divided by after that: a number, or one per channel."""
 
 
-@dataclass(frozen=True)
-class Guess:
-    """What a model's input seems to want, and why it is thought so."""
+class Guess(NamedTuple):
+    """How a model's input is likely to be prepared."""
 
     layout: str | None
     scale: Scale
-    why: str
 
 
 class Preprocess:
@@ -67,7 +68,7 @@ class Preprocess:
         scale: Scale | None = None,
         mean: PerChannel | None = None,
         std: PerChannel | None = None,
-        dtype: Any = np.float32,
+        dtype: DTypeLike = np.float32,
         expects: Shape | None = None,
     ) -> None:
         if layout is not None and layout not in LAYOUTS:
@@ -97,7 +98,7 @@ class Preprocess:
             out = np.subtract(out, shift, out=out if divisor is not None else None)
         return out
 
-    def on_tensors(self, batch: Any) -> Any:
+    def on_tensors(self, batch: Tensor) -> Tensor:
         """The same for a batch that is a torch tensor, on its device, up to rounding.
 
         Images that are to be NCHW keep colours beside each other in memory ("channels last"): no pass to move them, and
@@ -175,11 +176,11 @@ class Preprocess:
         return np.tile(values, shape[1] // channels) if self.layout == "flat" else values
 
 
-def guess(input_shape: Shape, dtype: Any, batch_shape: Sequence[int]) -> Guess:
+def guess(input_shape: Shape, dtype: DTypeLike, batch_shape: Sequence[int]) -> Guess:
     """Layout and scale from the model's input shape and the data's, where only one layout fits.
 
-    The layout is a fact or an InputError. The scale of a model of floats cannot be seen in its input: 0 … 1
-    is assumed for images, and `why` says so.
+    The layout is a fact or an InputError. The scale of a model of floats cannot be seen in its input: 0 … 1 is assumed
+    for images.
 
     Args:
         input_shape: of the model, None where it takes any size
@@ -201,14 +202,8 @@ def guess(input_shape: Shape, dtype: Any, batch_shape: Sequence[int]) -> Guess:
             f"layout: inputs {_show(batch_shape)} fit the model's input {_show(input_shape)} as "
             f"{' and as '.join(str(one) for one in fitting)}; set layout"
         )
-    layout = fitting[0]
-    way = layout or "they are"
-    where = f"inputs {_show(batch_shape)} fit the model's input {_show(input_shape)} only as {way}"
-    if np.dtype(dtype).kind != "f":
-        return Guess(layout, "raw", f"{where}; the model takes {np.dtype(dtype)}")
-    if rank < 3:
-        return Guess(layout, "raw", f"{where}; values are handed over as they are")
-    return Guess(layout, "unit", f"{where}; that it wants 0 … 1 is assumed (set scale if not)")
+    images = np.dtype(dtype).kind == "f" and rank >= 3
+    return Guess(fitting[0], "unit" if images else "raw")
 
 
 def _arranged(shape: Sequence[int], layout: str | None) -> tuple[int, ...]:
@@ -242,7 +237,7 @@ def _mismatch(batch_shape: Sequence[int], input_shape: Shape) -> str:
     return f"inputs: have shape {_show(batch_shape)}{hint}; the model takes {_show(input_shape)}"
 
 
-def _check_scale(scale: Any) -> Scale:
+def _check_scale(scale: object) -> Scale:
     if isinstance(scale, str):
         if scale in SCALES:
             return scale

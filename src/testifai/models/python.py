@@ -51,13 +51,13 @@ class ForeignModel(Model):
         return found
 
 
-def is_adapter(model: Any) -> bool:
+def is_adapter(model: object) -> bool:
     """Whether an object was made to be a model, rather than any callable."""
     # Looked up without asking for it: a fingerprint may take a while to compute.
     return callable(model) and inspect.getattr_static(model, "fingerprint", None) is not None
 
 
-def is_estimator(model: Any) -> bool:
+def is_estimator(model: object) -> bool:
     """Whether an object predicts as scikit-learn's do, and is not simply called."""
     predicts = hasattr(model, "predict") or hasattr(model, "predict_proba")
     return predicts and not isinstance(model, type) and (hasattr(model, "get_params") or not callable(model))
@@ -76,7 +76,7 @@ class PythonModel(TableModel):
 
     def __init__(
         self,
-        function: Callable[[Any], Any],
+        function: Callable[..., Any],
         *,
         outputs: Outputs | None = None,
         classes: int | None = None,
@@ -157,6 +157,6 @@ def _of_estimator(options: Record) -> Record:
     return options
 
 
-def _name_of(function: Any) -> str:
+def _name_of(function: object) -> str:
     named = getattr(function, "func", function)  # of a functools.partial
     return str(getattr(named, "__qualname__", None) or type(named).__qualname__)

@@ -97,7 +97,7 @@ class SklearnModel(TableModel):
         array = np.asarray(scores)
         return np.stack([-array, array], axis=1) if array.ndim == 1 else array
 
-    def _asked(self, method: str, ready: Any, batch: Batch) -> Any:
+    def _asked(self, method: str, ready: object, batch: Batch) -> object:
         try:
             return getattr(self.estimator, method)(ready)
         except ValueError as error:
@@ -118,7 +118,7 @@ class SklearnModel(TableModel):
         indexes: Array = order[np.searchsorted(self.class_values, predicted, sorter=order)]
         return indexes
 
-    def _ready(self, batch: Batch) -> Any:
+    def _ready(self, batch: Batch) -> object:
         if are_images(batch):
             raise InputError(f"{self.name}: {several_sizes(batch)}")
         if isinstance(batch, list):
@@ -133,7 +133,7 @@ class SklearnModel(TableModel):
         return ready.reshape(len(ready), -1) if wanted is not None and ready.ndim != 2 else ready
 
 
-def _check_fitted(estimator: Any) -> None:
+def _check_fitted(estimator: object) -> None:
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
@@ -145,7 +145,7 @@ def _check_fitted(estimator: Any) -> None:
         pass  # not one of scikit-learn's own: it only has the same methods
 
 
-def _is_regressor(estimator: Any) -> bool:
+def _is_regressor(estimator: object) -> bool:
     from sklearn.base import is_regressor
 
     try:
@@ -154,11 +154,11 @@ def _is_regressor(estimator: Any) -> bool:
         return False  # not one of scikit-learn's own
 
 
-def _score_method(estimator: Any) -> str | None:
+def _score_method(estimator: object) -> str | None:
     return next((name for name in ("predict_proba", "decision_function") if hasattr(estimator, name)), None)
 
 
-def _is_one_against_one(estimator: Any, classes: int | None) -> bool:
+def _is_one_against_one(estimator: object, classes: int | None) -> bool:
     """Whether decisions are one column per pair of classes, which says nothing about columns per class."""
     last = getattr(estimator, "steps", [(None, estimator)])[-1][1]  # of a pipeline
     return getattr(last, "decision_function_shape", "ovr") == "ovo" and (classes or 0) > 2

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,12 +17,16 @@ from testifai.errors import InputError, suggest
 from testifai.models.base import DeviceModel, Model, Outputs
 from testifai.models.outputs import as_rows
 from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale
-from testifai.support import validation
+from testifai.support import optional_imports, validation
 from testifai.support.batches import Batch, are_images
 from testifai.support.fingerprints import CodeFingerprint, fingerprint_code
 from testifai.support.options_base import Count, File
 from testifai.support.types import Array
 from testifai.support.user_code import ANY_FAULT, import_object
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
 
 
 class TorchModel(DeviceModel):
@@ -39,7 +43,7 @@ class TorchModel(DeviceModel):
 
     def __init__(
         self,
-        module: Any,
+        module: Module,
         *,
         layout: str | None = None,
         scale: Scale | None = None,
@@ -51,12 +55,12 @@ class TorchModel(DeviceModel):
         batch_size: int | None = None,
         version: str | None = None,
     ) -> None:
-        torch = _import_torch()
+        torch = optional_imports.load("torch", extra="torch")
         if not isinstance(module, torch.nn.Module):
             raise InputError(f"model: {type(module).__name__} is not a torch.nn.Module")
         if threads is not None:
             torch.set_num_threads(validation.whole("model: threads", threads, least=1))
-        self.module = module if device is None else _move(module, device)
+        self.module = module if device is None else move(module, device)
         tensor = next(self.module.parameters(), None)
         tensor = next(self.module.buffers(), None) if tensor is None else tensor
         self.device = tensor.device if tensor is not None else torch.device(device or "cpu")
@@ -84,8 +88,8 @@ class TorchModel(DeviceModel):
         return self._code.unidentified_reason
 
     def __call__(self, batch: Batch) -> Array:
-        torch = _import_torch()
-        inputs: Any = batch
+        torch = optional_imports.load("torch", extra="torch")
+        inputs: object = batch
         if are_images(batch):
             inputs = [torch.from_numpy(self._ready(image[None]))[0].to(self.device) for image in batch]
         elif not isinstance(batch, list):
@@ -103,11 +107,11 @@ class TorchModel(DeviceModel):
 
     def placed(self, device: str | None) -> TorchModel:
         """The module on a device: itself where it is there already, else a copy, so that the user's stays."""
-        torch = _import_torch()
+        torch = optional_imports.load("torch", extra="torch")
         if device is None or torch.device(device) == self.device:
             return self
         twin = copy.copy(self)
-        twin.module = _move(copy.deepcopy(self.module), device)
+        twin.module = move(copy.deepcopy(self.module), device)
         twin.device = torch.device(device)
         return twin
 
@@ -115,15 +119,15 @@ class TorchModel(DeviceModel):
         """The module in evaluation mode."""
         return _evaluating(self.module)
 
-    def on_tensors(self, batch: Any, precision: str = "float32") -> Any:
-        torch = _import_torch()
+    def on_tensors(self, batch: Tensor, precision: str = "float32") -> Tensor:
+        torch = optional_imports.load("torch", extra="torch")
         mixed = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
         with torch.inference_mode(), mixed:
             return self._checked(self.module(self._ready_tensor(batch)))
 
-    def _checked(self, outputs: Any) -> Any:
+    def _checked(self, outputs: object) -> Tensor:
         """What the module returned, as a tensor; NumPy has no bfloat16."""
-        if not isinstance(outputs, _import_torch().Tensor):
+        if not isinstance(outputs, optional_imports.load("torch", extra="torch").Tensor):
             raise InputError(
                 f"{self.name}: model returned {type(outputs).__name__}; a tensor (N,) or (N, d) is accepted"
             )
@@ -131,7 +135,7 @@ class TorchModel(DeviceModel):
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
         """Outputs and, from the same pass, the activation traces of a submodule by its name, such as "features.3"."""
-        torch = _import_torch()
+        torch = optional_imports.load("torch", extra="torch")
         modules = {name: module for name, module in self.module.named_modules() if name}
         if layer is None or layer not in modules:
             raise InputError(f"layer: {layer!r} is not a submodule of {self.name}; {suggest(layer, modules)}")
@@ -154,20 +158,20 @@ class TorchModel(DeviceModel):
             return np.asarray(prepare(batch))
         return np.array(batch, dtype=np.float32 if batch.dtype.kind == "f" else batch.dtype)
 
-    def _ready_tensor(self, batch: Any) -> Any:
+    def _ready_tensor(self, batch: Tensor) -> Tensor:
         floats = batch.is_floating_point()
         prepare = self._preparation(batch.ndim, whole=not floats)
         if prepare is not None:
             return prepare.on_tensors(batch)
         # The module may write into what it is given.
-        return batch.to(_import_torch().float32 if floats else batch.dtype, copy=True)
+        return batch.to(optional_imports.load("torch", extra="torch").float32 if floats else batch.dtype, copy=True)
 
     def _preparation(self, axes: int, *, whole: bool) -> Preprocess | None:
         """What is done to a batch: to images of whole numbers always something, to others what was told."""
         return self._images if whole and axes in (3, 4) else self._others
 
 
-def _trained_with(module: Any) -> tuple[PerChannel | None, PerChannel | None]:
+def _trained_with(module: Module) -> tuple[PerChannel | None, PerChannel | None]:
     """Mean and standard deviation of the images that a module was trained on, where it says so as timm's do."""
     config = getattr(module, "pretrained_cfg", None)
     config = config if isinstance(config, Mapping) else getattr(config, "__dict__", {})
@@ -209,7 +213,7 @@ def load_torch(
     Weights are read with `weights_only=True`: a file can hold tensors, never code. Options are those of
     `TorchModel`.
     """
-    torch = _import_torch()
+    torch = optional_imports.load("torch", extra="torch")
     made = import_object(path, folder=folder, field="model.torch")
     module = made if isinstance(made, torch.nn.Module) else _make(path, made)
     if not isinstance(module, torch.nn.Module):
@@ -225,7 +229,7 @@ def load_torch(
     return TorchModel(module, **options)
 
 
-def _make(path: str, factory: Any) -> Any:
+def _make(path: str, factory: Callable[[], object]) -> object:
     try:
         return factory()
     except ANY_FAULT as error:
@@ -233,7 +237,7 @@ def _make(path: str, factory: Any) -> Any:
 
 
 def _read_weights(file: Path) -> Any:
-    torch = _import_torch()
+    torch = optional_imports.load("torch", extra="torch")
     if not file.is_file():
         raise InputError(
             f"model.weights: {file} does not exist" if not file.exists() else f"model.weights: {file} is not a file"
@@ -253,7 +257,7 @@ def _read_weights(file: Path) -> Any:
 
 
 @contextmanager
-def _evaluating(module: Any) -> Iterator[None]:
+def _evaluating(module: Module) -> Iterator[None]:
     """The module in evaluation mode; whatever happens, its parts then return to the mode that each was in."""
     training = [part for part in module.modules() if getattr(part, "training", False)]  # frozen scripts have no mode
     if training:
@@ -265,16 +269,8 @@ def _evaluating(module: Any) -> Iterator[None]:
             part.training = True
 
 
-def _move(module: Any, device: str) -> Any:
+def move(module: Module, device: str) -> Module:
     try:
         return module.to(device)
     except (RuntimeError, AssertionError) as error:
         raise InputError(f"model: device {device!r} cannot be used ({' '.join(str(error).split())[:120]})") from None
-
-
-def _import_torch() -> Any:
-    try:
-        import torch
-    except ImportError:
-        raise InputError("model: torch is not installed; pip install 'testifai[torch]'") from None
-    return torch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ from testifai.models.texts.network import class_names, fingerprint, open_network
 from testifai.models.torch import TorchModel
 from testifai.support import optional_imports
 from testifai.support.types import Record
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
 
 FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # as Pillow numbers them
 Size = tuple[int, int]  # height, width
@@ -52,7 +56,7 @@ class Resizing:
             images = np.stack([np.asarray(one, np.uint8) for one in resized])
         return images[self._middle(height, width)]
 
-    def on_tensors(self, images: Any) -> Any:
+    def on_tensors(self, images: Tensor) -> Tensor:
         """The same for a tensor on its device, nearly: torch rounds otherwise, and for Lanczos takes bicubic."""
         import torch
 
@@ -84,13 +88,13 @@ class Resized(Preprocess):
         super().__init__(**options)
         self.resizing, self.channels = resizing, channels
 
-    def __call__(self, batch: Any) -> Any:
+    def __call__(self, batch: Tensor) -> Tensor:
         images = self.resizing(batch)
         if images.ndim == 3 and self.channels == 3:
             images = np.repeat(images[..., np.newaxis], 3, axis=-1)
         return super().__call__(images)
 
-    def on_tensors(self, batch: Any) -> Any:
+    def on_tensors(self, batch: Tensor) -> Tensor:
         images = self.resizing.on_tensors(batch)
         if images.ndim == 3 and self.channels == 3:
             images = images[..., None].expand(*images.shape, 3)
@@ -137,7 +141,7 @@ def _square(size: Size | int | None) -> Size | None:
     return (size, size) if isinstance(size, int) else size
 
 
-def _size(given: Any, where: str) -> Size | int:
+def _size(given: object, where: str) -> Size | int:
     """A size as processors write it down."""
     if isinstance(given, int):
         return given
@@ -198,7 +202,7 @@ class TransformersImageModel(TorchModel):
         return None
 
 
-def _logits_of(torch: Any, network: Any) -> Any:
+def _logits_of(torch: Any, network: Module) -> Module:
     """The network as a module that returns its logits alone."""
 
     class Logits(torch.nn.Module):  # type: ignore[misc]
@@ -206,7 +210,7 @@ def _logits_of(torch: Any, network: Any) -> Any:
             super().__init__()
             self.network = network
 
-        def forward(self, images: Any) -> Any:
+        def forward(self, images: Tensor) -> Tensor:
             return self.network(pixel_values=images).logits
 
     return Logits()

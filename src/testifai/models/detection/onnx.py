@@ -9,29 +9,19 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data.annotations import MOST, Boxes, pack
+from testifai.data.annotations import CLASS, CONFIDENCE, MOST, Boxes, ious, pack
 from testifai.errors import InputError, suggest
-from testifai.models.base import Model
 from testifai.models.detection.heads import HEADS, Head, Shapes, recognise
-from testifai.models.detection.letterbox import Letterbox, Size
-from testifai.models.detection.nms import choose
-from testifai.models.onnx_session import (
-    DTYPES,
-    draws,
-    infer,
-    model_files,
-    only_input,
-    open_session,
-    sizes,
-)
+from testifai.models.detection.letterbox import Letterbox, Placed, Size
+from testifai.models.onnx_session import DTYPES, OnnxFile, infer, sizes
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.support import validation
 from testifai.support.batches import Batch
-from testifai.support.fingerprints import fingerprint_files
 from testifai.support.types import Array, Record
 
 Fit = Literal["centre", "corner", "stretch"]
 LEAST, OVERLAP = 0.01, 0.45  # of scores and of overlaps, as those who publish detectors have it
+CANDIDATES = 300  # the most confident boxes of an image among which one is chosen for another
 TOGETHER = 8  # images on canvases at a time; more are no quicker on a CPU
 
 
@@ -39,7 +29,7 @@ class AnySizeError(InputError):
     """A graph that does not say which size of images it was made for."""
 
 
-class OnnxDetector(Model):
+class OnnxDetector(OnnxFile):
     """A detector in an ONNX file, its outputs read by their form: `head`, by default the one their shapes tell.
 
     Images of any size are fitted to the `size` (height, width) that the graph was made for: whole and undistorted in
@@ -49,8 +39,6 @@ class OnnxDetector(Model):
     """
 
     outputs = "boxes"
-    thread_safe = True
-    spares_batch = True
 
     def __init__(
         self,
@@ -69,21 +57,14 @@ class OnnxDetector(Model):
         threads: int = 1,
         batch_size: int | None = None,
     ) -> None:
-        self.path = Path(path)
         told = {
             "head": head, "size": size, "confidence": confidence, "nms": nms, "fit": fit, "bgr": bgr,
             "scale": scale, "mean": mean, "std": std, "classes": classes,
         }  # fmt: skip
-        self._options = {**told, "threads": threads, "batch_size": batch_size}
-        self.preprocessing = {option: value for option, value in told.items() if value is not None}
-        self.name = self.path.name
-        self._session = open_session(self.path, threads)
-        self._fingerprint = fingerprint_files(model_files(self.path))
-        self.repeatable = not draws(self.path)
-        taken = only_input(self.name, self._session.get_inputs())
-        self._shape, self._channels_last = _image_shape(self.name, sizes(taken))
+        super().__init__(path, told, threads=threads, batch_size=batch_size)
+        self._shape, self._channels_last = _image_shape(self.name, sizes(self._input))
         self.canvas = _canvas(self.name, self._shape, size)
-        self._dtype = np.dtype(DTYPES[taken.type])
+        self._dtype = np.dtype(DTYPES[self._input.type])
         self._names = [node.name for node in self._session.get_outputs()]
         self.head, self._names, shapes = self._read_head(head)
         self._fit = Letterbox(self.canvas, **_fitting(self.head, fit))
@@ -111,21 +92,12 @@ class OnnxDetector(Model):
             self.classes = len(self.class_values)
         self.batch_size = batch_size
 
-    @property
-    def fingerprint(self) -> str:
-        """A hash of the file and of all files of weights it names, as they were when it was opened."""
-        return self._fingerprint
-
     def __call__(self, batch: Batch) -> Boxes:
         images = [_in_colour(self.name, image) for image in batch]
         found: list[Boxes] = []
         for start in range(0, len(images), TOGETHER):
             found += self._boxes(images[start : start + TOGETHER])
         return pack(found, MOST)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A session of onnxruntime cannot be copied to another process; the file can be opened again there.
-        return _reopen, (self.path.absolute(), self._options)
 
     def _boxes(self, images: list[NDArray[np.uint8]]) -> list[Boxes]:
         canvases = np.concatenate([self._fit(image[None]) for image in images])
@@ -220,5 +192,45 @@ def _shown(shape: Sequence[int | None]) -> str:
     return f"({', '.join('any' if size is None else str(size) for size in shape)})"
 
 
-def _reopen(path: Path, options: Record) -> OnnxDetector:
-    return OnnxDetector(path, **options)
+def suppress(boxes: Boxes, overlap: float, most: int) -> Boxes:
+    """Non-maximum suppression: drop boxes that overlap (IoU) a more confident one of their class by more.
+
+    The most confident come first; equals keep their order.
+
+    >>> boxes = np.array([[0, 0, 4, 4, 0.5, 1], [0, 0, 4, 4.4, 0.9, 1], [0, 0, 4, 4, 0.4, 2]])
+    >>> suppress(boxes, 0.5, most=10)[:, 4:].tolist()
+    [[0.9, 1.0], [0.4, 2.0]]
+    """
+    ranked = boxes[np.argsort(-boxes[:, CONFIDENCE], kind="stable")[:CANDIDATES]]
+    rivals = ious(ranked, ranked) > overlap
+    rivals &= ranked[:, None, CLASS] == ranked[None, :, CLASS]
+    # Most boxes have no rival, and stay.
+    doubtful = np.flatnonzero(np.triu(rivals, 1).any(axis=1))
+    gone = np.zeros(len(ranked), bool)
+    for place in doubtful.tolist():
+        if not gone[place]:
+            gone[place + 1 :] |= rivals[place, place + 1 :]
+    return ranked[~gone][:most]
+
+
+def choose(
+    corners: NDArray[np.floating],
+    scores: NDArray[np.floating],
+    placed: Placed,
+    size: Size,
+    *,
+    least: float,
+    overlap: float | None,
+) -> Boxes:
+    """Return the most confident boxes of an image, with scores of at least `least`, in its pixels, best first.
+
+    With an `overlap`, boxes that overlap a more confident one of their class by more are dropped.
+    """
+    likely = np.flatnonzero(scores.max(axis=1) >= least)
+    row, label = np.nonzero(scores[likely] >= least)
+    row = likely[row]
+    confidence = scores[row, label]
+    surest = np.argsort(-confidence, kind="stable")[:CANDIDATES]
+    row, label, confidence = row[surest], label[surest], confidence[surest]
+    boxes = np.column_stack([placed.back(corners[row], size), confidence, label]).astype(np.float32)
+    return boxes[:MOST] if overlap is None else suppress(boxes, overlap, MOST)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 
 from testifai.errors import InputError
 from testifai.models.base import Model, ModelPart
-from testifai.models.texts.batching import LIMIT_MB, RowCache
+from testifai.models.texts.batching import LIMIT_MB, RowCache, Text
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.options_base import Count, Megabytes
 from testifai.support.types import Array
@@ -50,17 +49,17 @@ class TextModel(Model):
         self._known = RowCache(cache_mb)
 
     @abstractmethod
-    def scores(self, texts: list[Any]) -> Array:
+    def scores(self, texts: list[Text]) -> Array:
         """A row for each."""
 
     def __call__(self, batch: Batch) -> Array:
         return self._known.rows(self._texts(batch), self.scores)
 
-    def _texts(self, batch: Batch) -> list[Any]:
+    def _texts(self, batch: Batch) -> list[Text]:
         return check_texts(batch, self.name, self.pairs)
 
 
-def check_texts(batch: Any, name: str, pairs: bool | None) -> list[Any]:
+def check_texts(batch: object, name: str, pairs: bool | None) -> list[Text]:
     """The batch as the list of texts, or of pairs, that the model takes.
 
     >>> check_texts(np.array(["a", "b"], object), "model", None)

@@ -51,7 +51,7 @@ class Tokenizer:
             reason = " ".join(str(error).split())[:120]
             raise InputError(f"model.tokenizer: {path} is not a usable tokenizer.json ({reason})") from None
 
-    def __call__(self, batch: Sequence[str] | Sequence[Pair]) -> list[Tokens]:
+    def __call__(self, batch: Sequence[Text]) -> list[Tokens]:
         """The tokens of each; a text without any gets one of padding, as a model needs something to read."""
         try:
             encodings = self._tokenizer.encode_batch_fast(batch)
@@ -85,7 +85,7 @@ def _replaced(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-Key = str | tuple[str, str]
+Text = str | Pair
 
 LIMIT_MB = 256
 # Besides its text and its numbers an entry takes the dictionary's slot and link and the array's header.
@@ -107,7 +107,7 @@ class RowCache:
     def __init__(self, limit_mb: float = LIMIT_MB) -> None:
         self.limit = int(validation.number("model: cache_mb", limit_mb, least=0) * 2**20)
         self.bytes = 0
-        self._rows: OrderedDict[Key, Array] = OrderedDict()
+        self._rows: OrderedDict[Text, Array] = OrderedDict()
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -118,7 +118,7 @@ class RowCache:
 
     def rows(self, keys: Sequence[Any], compute: Callable[[list[Any]], Array]) -> Array:
         """A row for each key; `compute` is asked once, for the distinct ones that are not known."""
-        places: dict[Key, int] = {}
+        places: dict[Text, int] = {}
         inverse = np.fromiter((places.setdefault(key, len(places)) for key in keys), np.intp, len(keys))
         distinct = list(places)
         known = self._look_up(distinct)
@@ -133,7 +133,7 @@ class RowCache:
             known = [next(fresh) if row is None else row for row in known]
         return np.stack([row for row in known if row is not None])[inverse]
 
-    def _look_up(self, keys: list[Key]) -> list[Array | None]:
+    def _look_up(self, keys: list[Text]) -> list[Array | None]:
         with self._lock:
             found = [self._rows.get(key) for key in keys]
             for key, row in zip(keys, found, strict=True):
@@ -141,7 +141,7 @@ class RowCache:
                     self._rows.move_to_end(key)
             return found
 
-    def _put(self, keys: list[Key], rows: Array) -> None:
+    def _put(self, keys: list[Text], rows: Array) -> None:
         if not self.limit:
             return
         with self._lock:
@@ -153,6 +153,6 @@ class RowCache:
                 self.bytes -= _size(*self._rows.popitem(last=False))
 
 
-def _size(key: Key, row: Array) -> int:
+def _size(key: Text, row: Array) -> int:
     texts = (key,) if isinstance(key, str) else key
     return ENTRY_BYTES + row.nbytes + sum(map(sys.getsizeof, texts))

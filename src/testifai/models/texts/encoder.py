@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.models.texts.base import NetworkPart, TextModel, check_texts
-from testifai.models.texts.batching import LIMIT_MB, RowCache
+from testifai.models.texts.batching import LIMIT_MB, RowCache, Text
 from testifai.models.texts.network import TextNetwork, fingerprint, read_config, read_json
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.options_base import File
@@ -249,7 +249,7 @@ class EncoderModel(TextModel):
         """Of the encoder's files and the head's numbers."""
         return f"{self.encoder.fingerprint}-{self.head.fingerprint}"
 
-    def scores(self, texts: list[Any]) -> Array:
+    def scores(self, texts: list[Text]) -> Array:
         return self.head.scores(features_of(self.encoder, texts, self.pairs))
 
     def features(self, batch: Batch) -> Array:

@@ -11,17 +11,24 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
+from testifai.models.base import first_line
 from testifai.models.outputs import as_rows
-from testifai.models.texts.batching import Tokenizer, of_equal_length
+from testifai.models.texts.batching import Text, Tokenizer, of_equal_length
+from testifai.models.torch import move
 from testifai.support import optional_imports, validation
 from testifai.support.fingerprints import fingerprint_files
 from testifai.support.types import Record
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
 
 
 def class_names(config: Any) -> list[str] | None:
@@ -67,36 +74,36 @@ class TextNetwork:
         # Folders differ in the precision of their weights, and versions of the library in what they make of it.
         self.module = open_network(folder, kind, optional).float().eval()
         if device is not None:
-            self.module = _move(self.module, device)
+            self.module = move(self.module, device)
         self.device = device or "cpu"
         self.tokenizer, self._takes_types = _tokenizer(folder, max_length)
         if getattr(self.module.config, "pad_token_id", None) is None:
             self.module.config.pad_token_id = -1  # no text has it: every token counts
         self._torch = torch
 
-    def rows(self, batch: Sequence[Any], read: Callable[[Any], Any], **options: Any) -> NDArray[np.float32]:
+    def rows(self, batch: Sequence[Text], read: Callable[[Any], Tensor], **options: bool) -> NDArray[np.float32]:
         """What `read` makes of the network's outputs, a row for each text; options are the network's."""
         return self._run(batch, lambda outputs: np.asarray(read(outputs).float().cpu().numpy()), **options)
 
-    def concatenate(self, rows: list[Any]) -> Any:
+    def concatenate(self, rows: list[Tensor]) -> Tensor:
         """Tensors side by side."""
         return self._torch.cat(rows, dim=1)
 
     def traced(
-        self, batch: Sequence[Any], read: Callable[[Any], Any], layer: str | None
+        self, batch: Sequence[Text], read: Callable[[Any], Tensor], layer: str | None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """What `read` makes of the outputs and, from the same pass, what a submodule said, averaged over the tokens."""
         modules = {name: module for name, module in self.module.named_modules() if name}
         if layer is None or layer not in modules:
             raise InputError(f"layer: {layer!r} is not a submodule of {self.folder.name}; {suggest(layer, modules)}")
-        seen: list[Any] = []
+        seen: list[object] = []
         mine = threading.get_ident()
 
-        def note(_module: Any, _inputs: Any, made: Any) -> None:
+        def note(_module: object, _inputs: object, made: object) -> None:
             if threading.get_ident() == mine:  # other threads may be using the same network
                 seen.append(made[0] if isinstance(made, tuple) and made else made)
 
-        def both(outputs: Any) -> NDArray[np.float32]:
+        def both(outputs: object) -> NDArray[np.float32]:
             scores = read(outputs).float().cpu().numpy()
             made = seen[-1] if seen else None
             seen.clear()
@@ -114,7 +121,7 @@ class TextNetwork:
         return rows[:, : widths[0]], rows[:, widths[0] :]
 
     def _run(
-        self, batch: Sequence[Any], read: Callable[[Any], NDArray[np.float32]], **options: Any
+        self, batch: Sequence[Text], read: Callable[[Any], NDArray[np.float32]], **options: bool
     ) -> NDArray[np.float32]:
         texts = self.tokenizer(batch)
         parts, order = [], []
@@ -158,7 +165,7 @@ def read_config(folder: Path) -> Record:
     return config
 
 
-def _attentions(config: Any) -> Iterator[Any]:
+def _attentions(config: object) -> Iterator[object]:
     """What a config, or one of its parts, says of how attention is computed."""
     waiting = [config]
     while waiting:
@@ -176,7 +183,7 @@ def _attentions(config: Any) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def offline() -> Iterator[Any]:
+def offline() -> Iterator[ModuleType]:
     """The library transformers, unable to make a request while this lasts; afterwards as the user has it."""
     with _loading:  # what is set belongs to the whole process
         before = {name: os.environ.get(name) for name in OFFLINE}
@@ -229,7 +236,7 @@ def fingerprint(folder: Path, parts: Sequence[str] = ("",), extra: bytes = b"") 
     return hashlib.sha256(fingerprint_files(files).encode() + extra).hexdigest()
 
 
-def open_network(folder: Path, kind: str, optional: str) -> Any:
+def open_network(folder: Path, kind: str, optional: str) -> Module:
     """The network of a folder, as the class of transformers reads it; parameters named `optional…` may be missing."""
     try:
         with offline() as transformers, _silent(transformers):
@@ -242,7 +249,7 @@ def open_network(folder: Path, kind: str, optional: str) -> Any:
     except InputError:  # not installed
         raise
     except Exception as error:  # whatever is wrong with the files; the library has no exception of its own
-        raise InputError(f"model: {folder} cannot be opened as {kind} ({_first_line(error)})") from None
+        raise InputError(f"model: {folder} cannot be opened as {kind} ({first_line(error)})") from None
     # The library fills what the files lack with random numbers.
     lacking = sorted(name for name in info["missing_keys"] if not (optional and name.startswith(optional)))
     if lacking:
@@ -263,7 +270,7 @@ def _tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, bool]:
         raise
     except Exception as error:
         raise InputError(
-            f"model: {folder} has no usable tokenizer (tokenizer.json, or vocab.txt and its like): {_first_line(error)}"
+            f"model: {folder} has no usable tokenizer (tokenizer.json, or vocab.txt and its like): {first_line(error)}"
         ) from None
     takes_types = "token_type_ids" in found.model_input_names
     return Tokenizer(backend, max_length=max_length or _longest(folder, found)), takes_types
@@ -278,15 +285,8 @@ def _longest(folder: Path, tokenizer: Any) -> int | None:
     return positions - 2 if isinstance(positions, int) and positions > 2 else None
 
 
-def _move(module: Any, device: str) -> Any:
-    try:
-        return module.to(device)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"model: device {device!r} cannot be used ({_first_line(error)})") from None
-
-
 @contextlib.contextmanager
-def _silent(transformers: Any) -> Iterator[None]:
+def _silent(transformers: ModuleType) -> Iterator[None]:
     """No progress bars and no warnings; what is wrong is said by us."""
     log = transformers.utils.logging
     level, shown = log.get_verbosity(), log.is_progress_bar_enabled()
@@ -323,8 +323,3 @@ def _torch_threads(count: int) -> Iterator[None]:
             _users -= 1
             if _users == 0:
                 torch.set_num_threads(_before)
-
-
-def _first_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return text[:160] or type(error).__name__

@@ -10,9 +10,10 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.models import onnx_session as graphs
+from testifai.models.base import first_line
 from testifai.models.outputs import as_rows
 from testifai.models.texts.base import TextModel
-from testifai.models.texts.batching import LIMIT_MB, Tokenizer, Tokens, of_equal_length
+from testifai.models.texts.batching import LIMIT_MB, Text, Tokenizer, Tokens, of_equal_length
 from testifai.support.batches import Batch
 from testifai.support.fingerprints import fingerprint_files
 from testifai.support.types import Array, Record
@@ -67,7 +68,7 @@ class OnnxTextModel(TextModel):
     def __call__(self, batch: Batch) -> Array:
         return self._flat(super().__call__(batch))
 
-    def scores(self, texts: list[Any]) -> Array:
+    def scores(self, texts: list[Text]) -> Array:
         (rows,) = self._run(texts, [self.output])
         return rows
 
@@ -85,7 +86,7 @@ class OnnxTextModel(TextModel):
     def _flat(self, outputs: Array) -> Array:
         return outputs[:, 0] if self.outputs == "labels" and outputs.ndim == 2 else outputs
 
-    def _run(self, texts: list[Any], names: list[str]) -> list[Array]:
+    def _run(self, texts: list[Text], names: list[str]) -> list[Array]:
         tokens = self.tokenizer(texts or [""])
         lengths = [self._length or len(one.ids) for one in tokens]
         parts: list[list[Array]] = [[] for _ in names]
@@ -114,9 +115,8 @@ class OnnxTextModel(TextModel):
         try:
             made = self._session.run(names, {self._inputs[name].name: values for name, values in filled.items()})
         except Exception as error:  # onnxruntime's exceptions have no common base of their own
-            reason = graphs.first_line(error)
             raise InputError(
-                f"{self.name}: the model failed on {shape[0]} texts of {length} tokens: {reason}"
+                f"{self.name}: the model failed on {shape[0]} texts of {length} tokens: {first_line(error)}"
             ) from None
         return [np.asarray(one) for one in made]
 

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("tokenizers")
 
-from testifai.models.texts.classifier import TransformersModel  # noqa: E402
+from testifai.models.transformers import TransformersModel  # noqa: E402
 
 TEXTS = ["what is the best way to learn a language?", "why", "how can i do a", "cat", "a dog", "cat", ""]
 PAIRS = list(zip(TEXTS, TEXTS[::-1], strict=True))
