@@ -97,7 +97,7 @@ def test_a_statement_without_an_end_is_ended(run):
 def test_ctrl_c_is_heard_while_sqlite_works(run):
     script = f"""
         import signal, sys, threading, os
-        from testifai.runs import guard
+        from testifai.runs import reader as guard
         from testifai.runs.store import Store
         guard.MOST_STEPS = 10**15
         store = Store.open({str(run)!r})

@@ -139,7 +139,7 @@ def test_ascii_is_as_readable_as_it_can_be():
 FAULT = """
 import sys
 from testifai import cli
-from testifai.scans import spec
+from testifai.spec import parsing as spec
 
 def broken(path):
     raise KeyError("what nobody thought of")
