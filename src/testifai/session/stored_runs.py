@@ -15,14 +15,14 @@ from testifai.identity.input_hashes import CODE, recall_files
 from testifai.quality.assessment import stored_scores
 from testifai.runs import keys, trusted_runs
 from testifai.runs.outcomes import visiting_order
-from testifai.runs.reader import Loaded
-from testifai.runs.store import Store, damaged, identity_changes
+from testifai.runs.reader import Loaded, damaged
+from testifai.runs.store import Store, identity_changes
 from testifai.session import assembly
 from testifai.session.session import Session
 from testifai.space import Space
 from testifai.spec.parsing import Spec, parse, read
 from testifai.support.types import Record
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 
 # What a run file says of its run besides the outcomes, for whoever has the tomogram alone.
 PROVENANCE = (
@@ -66,13 +66,15 @@ def read_run(store: Store, before: Loaded | None = None) -> Tomogram:
         visiting_order(inputs, identity["seed"]),
         labels=labels,
         classes=None if classes is None else tuple(classes),
-        population=identity["population"],
-        stopped_early=bool(store.get(keys.STOPPED_EARLY)),
-        surrogate=identity.get("surrogate"),
-        seed=identity["seed"],
+        settings=EstimatorSettings(
+            population=identity["population"],
+            stopped_early=bool(store.get(keys.STOPPED_EARLY)),
+            surrogate=identity.get("surrogate"),
+            seed=identity["seed"],
+            ended_by_width=ended_by_width,
+        ),
         provenance=provenance,
         quality=quality,
-        ended_by_width=ended_by_width,
     )
 
 
