@@ -67,11 +67,11 @@ $(VENV)/installed-torch: $(VENV)/installed-dev
 	touch $@
 
 test-torch: $(VENV)/installed-torch
-	$(BIN)/python -m pytest src/testifai/perturb/ops_torch tests/perturb/ops_torch tests/perturb/test_backends.py \
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m "not simulation" src/testifai/perturb/ops_torch tests/perturb/ops_torch tests/perturb/test_backends.py \
 	    tests/perturb/test_images.py tests/engine/test_backend.py tests/engine/test_contract.py \
 	    src/testifai/engine/device tests/engine/device src/testifai/oracles tests/test_lean.py \
-	    tests/models/test_torch.py tests/models/test_onnx_torch.py tests/models/test_image_folder.py \
-	    src/testifai/models/transformers_images.py tests/models/texts tests/data/test_objects.py tests/quality tests/papers/test_grids.py
+	    tests/models/test_torch.py tests/models/test_onnx_torch.py tests/models/test_transformers_images_image_folder.py \
+	    src/testifai/models/transformers_images.py tests/models/texts tests/data/test_framework_datasets.py tests/quality tests/papers/test_grids.py
 
 # The wheel, and the demo from it in an environment that has nothing else, outside the checkout.
 wheel:
