@@ -108,10 +108,10 @@ def test_a_half_written_run(run_file):
     assert "run.db" in wrong(run_file)
 
 
-def test_a_run_from_a_newer_version(run_file):
+def test_a_run_of_another_format(run_file):
     with sqlite3.connect(run_file) as connection:
         connection.execute("PRAGMA user_version = 999")
-    assert "newer" in wrong(run_file)
+    assert "has format 999, this testifai reads format 2" in wrong(run_file)
 
 
 def test_without_dash(run_file, monkeypatch):

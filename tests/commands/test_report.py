@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -159,7 +158,7 @@ def something_else(path):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (newer, "install a newer testifai"),
+        (newer, "has format 99, this testifai reads format 2"),
         (half_written, "damaged"),
         (without_outcomes, "holds no outcome yet"),
         (empty, "holds no run yet"),
@@ -218,10 +217,10 @@ def test_a_run_with_an_unfinished_sweep(command, folder):
     assert not (folder / "only.html").exists()
 
 
-def test_a_report_opens_and_checks_the_run_file_once(command, tmp_path, monkeypatch):
+def test_a_report_opens_and_checks_the_run_file_once(command, whole_run, tmp_path, monkeypatch):
     """A run that has everything: predictions, scores, an assessment, kept answers, and failing inputs to be shown."""
-    folder = shutil.copytree(Path(__file__).parents[1] / "data" / "v0_1_0", tmp_path / "run")
-    with Store.create_or_open(folder / "run.db") as store:
+    folder = shutil.copytree(whole_run, tmp_path / "run")
+    with Store.create_or_open(folder / "spec.db") as store:
         store.put(folder=str(folder))
         trusted_runs.remember(store)
     opened, loaded = [], []
@@ -237,13 +236,13 @@ def test_a_report_opens_and_checks_the_run_file_once(command, tmp_path, monkeypa
 
     monkeypatch.setattr(Store, "open", classmethod(count_open))
     monkeypatch.setattr(Store, "load", count_load)
-    _, out, err = command("report", folder / "run.db", "--md", folder / "r.md", "--junit", folder / "r.xml", "--json")
+    _, out, err = command("report", folder / "spec.db", "--md", folder / "r.md", "--junit", folder / "r.xml", "--json")
     found = json.loads(out)
     assert err == ""
     assert found["failures_shown"] > 0
     assert found["errors"] is not None
     assert found["trust"]["lines"]
-    assert opened == loaded == [folder / "run.db"]
+    assert opened == loaded == [folder / "spec.db"]
 
 
 def test_another_file_than_was_run_is_a_warning_and_in_the_page(command, folder):

@@ -160,7 +160,7 @@ def test_classes_that_the_model_does_not_know(folder, command):
 
 
 def test_images_of_two_sizes_for_a_model_that_takes_one(folder, command):
-    from tests.scans.test_init import brightness_model
+    from tests.wizard.test_init import brightness_model
 
     brightness_model(folder / "one.onnx", 0.5, (3, SIDE, SIDE))
     (folder / "one.toml").write_text(

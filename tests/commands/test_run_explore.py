@@ -149,4 +149,4 @@ def test_a_page_that_cannot_be_is_one_line_and_the_run_goes_on(python, tmp_path,
 def test_without_dash_nothing_is_begun(monkeypatch):
     monkeypatch.setitem(sys.modules, "dash", None)
     with pytest.raises(InputError, match=r"^dash is not installed; install it with: pip install 'testifai\[app\]'$"):
-        explore.need_dash()
+        explore.require_dash()

@@ -78,7 +78,7 @@ def test_the_explorer_shows_it(folder):
     runs = Runs([folder / "a.db", folder / "b.db"])
     assert runs.answer(0, "before(noise, blur)").tests == 28
     for view in ("space", "voxels", "pairs", "curves", "tests", "errors", "compare"):
-        wanted = figures.Wanted(0, view, "before(noise, blur)", ("noise", "bright", "blur"), against=1, at={})
+        wanted = figures.FigureRequest(0, view, "before(noise, blur)", ("noise", "bright", "blur"), against=1, at={})
         assert dict(figures.of_view(runs, wanted, dark=False)), view
 
 
