@@ -16,6 +16,7 @@ from testifai.app.figures import FigureRequest
 from testifai.app.state import Runs
 from testifai.present import theme
 from testifai.present.figures.heatmaps import project
+from testifai.tomogram import EstimatorSettings
 
 AXES = ("brightness", "zoom", "blur")
 
@@ -114,13 +115,13 @@ def written(drawn: str) -> list[float]:
 def test_cells_are_pass_rates_over_the_other_axes(folder):
     """From the tests' own trials, whatever surrogate there is, which has not been asked."""
     cold = Runs([folder / "a.db"])
-    tomogram = replace(cold.tomograms[0], surrogate="process", population="future")
+    tomogram = replace(cold.tomograms[0], settings=EstimatorSettings("process", population="future"))
     passes, trials = tomogram.outcomes.counts(np.arange(54))
     rates = (passes / trials).reshape(3, 3, 6).mean(axis=2).T
     drawn = figures.draw(tomogram)
     ElementTree.fromstring(drawn)
     np.testing.assert_allclose(np.reshape(written(drawn), (3, 3)), rates, atol=0.0051)
-    assert "_whole" not in tomogram.__dict__
+    assert not tomogram.estimator.estimated
 
 
 def test_one_axis_is_one_row_and_what_was_not_tried_is_empty():

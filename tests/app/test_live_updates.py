@@ -50,7 +50,7 @@ def test_what_is_new_is_taken_up(growing, runs, follower):
     assert follower.told()["words"].endswith(" · following")
     now = runs.answer(0, QUERY)
     assert now.robustness == open_measured(growing.path).query(QUERY).robustness != before.robustness
-    assert runs.tomogram(0).measured == 30
+    assert runs.tomogram(0).estimator.measured == 30
 
 
 def test_the_last_questions_are_answered_before_a_page_asks_again(growing, runs, follower, monkeypatch):
@@ -113,7 +113,7 @@ def test_a_stopped_run_that_is_continued(growing, folder, runs, follower):
     shutil.copy(folder / "a.db", growing.path)  # all of it
     follower.look()
     assert follower.told()["words"] == "3,240 inferences · finished"
-    assert runs.tomogram(0).measured == 54
+    assert runs.tomogram(0).estimator.measured == 54
 
 
 def test_a_deleted_run_is_still_shown(growing, runs, follower, folder):

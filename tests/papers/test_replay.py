@@ -105,7 +105,7 @@ def test_the_strategys_own_surrogate_is_taken(recorded, grid):
     options = {"strategy": "balanced", "budget": 500, "seed": 5, "keep": ()}
     scanned = ta.scan(str(recorded / "lenet5.onnx"), data, ta.Space(SPACE), **options)
     replayed = replay(grid, "balanced", seed=5, budget=500)
-    assert replayed.surrogate == scanned.surrogate == "process"
+    assert replayed.settings.surrogate == scanned.settings.surrogate == "process"
     for name in ("trials", "estimate", "low", "high"):
         np.testing.assert_array_equal(getattr(replayed, name), getattr(scanned, name), err_msg=name)
 

@@ -20,6 +20,7 @@ from testifai.report.page import figures, render
 from testifai.report.words import summary
 from testifai.session.assembly import scan
 from testifai.space import Space
+from testifai.tomogram import EstimatorSettings
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
 LIMIT = 8_000_000
@@ -172,7 +173,7 @@ def test_a_run_without_predictions_says_how_to_keep_them(contents, page):
 
 
 def test_what_is_neither_measured_nor_predicted_is_called_unknown(tomogram):
-    found = tomogram(3, (0, 1, 2), max_order=1, surrogate=None)
+    found = tomogram(3, (0, 1, 2), max_order=1, settings=EstimatorSettings(None))
     text = " ".join(Elements(render(gather(Stored(Path("x.db"), found, {}), examples=0))).text.split())
     assert "Over all 27 combinations of a, b and c the mean is not known." in text
     assert "20 of 27 tests were not measured, and nothing was predicted" in text

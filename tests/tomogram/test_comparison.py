@@ -26,7 +26,7 @@ def space(tests: int) -> Space:
     return Space({"zoom": (KEEP, list(range(tests)))})
 
 
-def tomogram(passed, tried=None, seed=0, labels=None, **settings) -> Tomogram:
+def tomogram(passed, tried=None, seed=0, labels=None, provenance=None, **settings) -> Tomogram:
     """A run in which these inputs (columns) were tried under these tests (rows)."""
     passed = np.asarray(passed, bool)
     tried = np.ones_like(passed) if tried is None else np.asarray(tried, bool)
@@ -35,9 +35,8 @@ def tomogram(passed, tried=None, seed=0, labels=None, **settings) -> Tomogram:
     for test in np.flatnonzero(tried.any(axis=1)).tolist():
         bits = tried[test][order], (tried & passed)[test][order]
         outcomes.load(test, 0, *(np.packbits(part) for part in bits))
-    return Tomogram(
-        space(len(passed)), outcomes, order, labels=labels, settings=EstimatorSettings(None, seed, **settings)
-    )
+    estimated = EstimatorSettings(None, seed, **settings)
+    return Tomogram(space(len(passed)), outcomes, order, labels=labels, settings=estimated, provenance=provenance or {})
 
 
 def population(rng, tests, inputs, shared, rate_a=0.8, rate_b=0.75):

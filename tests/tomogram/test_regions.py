@@ -106,7 +106,7 @@ def test_intervals_allow_for_the_search():
 
 
 def test_what_is_unknown_is_no_region(tomogram):
-    found = worst_regions(tomogram(3, max_order=1, surrogate=None))
+    found = worst_regions(tomogram(3, max_order=1, settings=EstimatorSettings(None)))
     assert all(not np.isnan(region.answer.robustness) for region in found.regions)
 
 

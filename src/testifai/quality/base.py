@@ -139,7 +139,7 @@ class ForeignMeasure(Measure):
 
     def __init__(self, given: Any) -> None:
         self.given = given
-        self.name = type(given).__name__
+        self.name = getattr(given, "name", type(given).__name__)
         borrow(given, self, keep=("describe", "reference"))
 
     def describe(self) -> Record:

@@ -25,7 +25,7 @@ from testifai.surrogates.fitting import evidence
 from testifai.tomogram.estimator import SAMPLED as SAMPLED_OF_ALL
 from testifai.tomogram.estimator import Estimator, EstimatorSettings
 from testifai.tomogram.region_estimator import DRAWN, DRAWN_EACH, IN_A_TABLE
-from testifai.tomogram.trust.assess import refits
+from testifai.tomogram.trust.assessment import refits
 
 SHARED_PLACES = 200  # of work on the same inputs: what is fitted then hardly depends on how many
 PLAYED = 10.0  # seconds of planning after which the rest is extrapolated

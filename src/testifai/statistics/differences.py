@@ -164,7 +164,7 @@ Solved = tuple[Floats, Floats, Floats]  # low, high, p
 def solve_paired_means(pairs: Sequence[Array], population: int | None) -> Solved:
     """Of tests whose inputs both runs tried, from the difference of scores on each input: a mean of −1 to 1.
 
-    >>> low, high, p = solve_paired([np.linspace(-0.1, 0.3, 41)], None)
+    >>> low, high, p = solve_paired_means([np.linspace(-0.1, 0.3, 41)], None)
     >>> bool(0 < low[0] < 0.1 < high[0]), bool(p[0] < 0.05)
     (True, True)
     """

@@ -12,6 +12,7 @@ from testifai.errors import InputError
 from testifai.present.figures import curves, distribution, dots, heatmaps, sweeps, voxels
 from testifai.present.figures.heatmaps import SOURCES
 from testifai.sweeps import sweep
+from testifai.tomogram import EstimatorSettings
 
 FIGURES = {
     "heatmap": lambda tomogram, **options: heatmaps.heatmap(tomogram, "a", "b", **options),
@@ -35,7 +36,7 @@ def test_valid_and_drawn_in_both_themes(partial, name, dark):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_tomogram_without_surrogate_can_be_drawn(tomogram, name):
-    assert FIGURES[name](tomogram(3, max_order=1, surrogate=None)).data
+    assert FIGURES[name](tomogram(3, max_order=1, settings=EstimatorSettings(None))).data
 
 
 # -- heat maps ----------------------------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ def test_sum_curve(full):
 
 
 def test_bands_hold_the_intervals(tomogram):
-    found = tomogram(2, population="future")
+    found = tomogram(2, settings=EstimatorSettings(population="future"))
     figure = curves.severity_curves(found, ["a"], alone=True)
     band = next(trace for trace in figure.data if trace.fill == "toself")
     low, high = found.low[:, 0], found.high[:, 0]

@@ -14,7 +14,7 @@ from testifai.perturb import Perturbation
 from testifai.present.figures.heatmaps import MEASURED, PART, PREDICTED, UNKNOWN, project, sources
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 
 
 def brute(tomogram, axes, at, chosen):
@@ -60,7 +60,7 @@ def test_where_estimates_come_from(partial):
 
 
 def test_without_a_surrogate_what_was_not_measured_is_unknown(tomogram):
-    found = tomogram(3, max_order=2, surrogate=None)
+    found = tomogram(3, max_order=2, settings=EstimatorSettings(None))
     assert project(found, ("a", "b"), at={"c": 2}).source[1, 1] == UNKNOWN
     assert "unknown" in project(found, ("a", "b"), at={"c": 2}).describe((1, 1))
 

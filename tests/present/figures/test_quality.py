@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from testifai.present.figures.quality import quality_curves
+from testifai.tomogram import EstimatorSettings
 
 
 @dataclass
@@ -45,7 +46,7 @@ def test_means_over_the_tests_of_a_sum(scored, dark):
 
 
 def test_the_band_of_the_drop_is_that_of_the_robustness(tomogram):
-    made = tomogram(2, population="future", quality=StandIn(*(np.zeros((4, 4)),) * 3))
+    made = tomogram(2, settings=EstimatorSettings(population="future"), quality=StandIn(*(np.zeros((4, 4)),) * 3))
     found = [made.query(f"severity == {total}") for total in range(7)]
     band = quality_curves(made).data[2]
     assert band.y[:7] == pytest.approx([made.base - answer.high for answer in found])

@@ -35,7 +35,7 @@ def fitted(single, value=None):
     return Process().fit(SIGMAS, passes, trials, single=given)
 
 
-@pytest.mark.parametrize("seeds", [4, pytest.param(24, marks=pytest.mark.simulation)])
+@pytest.mark.parametrize("seeds", [12, pytest.param(24, marks=pytest.mark.simulation)])
 def test_values_lower_the_error_and_intervals_still_cover(seeds):
     plain, scored, covered, regions = [], [], [], []
     for seed in range(seeds):

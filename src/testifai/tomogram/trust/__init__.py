@@ -4,7 +4,7 @@
 from there for as long as it is true.
 """
 
-from testifai.tomogram.trust.assess import assess, keep, recall
+from testifai.tomogram.trust.assessment import assess, keep, recall
 from testifai.tomogram.trust.statements import HeldBack, HighOrders, LeftOut, OffSurface, Trust
 
 __all__ = ["HeldBack", "HighOrders", "LeftOut", "OffSurface", "Trust", "assess", "keep", "recall"]
