@@ -38,6 +38,7 @@ shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0, 0.3, 0.6, 0.9])
 SPEC = """
 [model]
 python = "subject:model"
+version = "1"
 [data]
 python = "subject:data"
 [space]
@@ -177,6 +178,12 @@ def test_an_unchanged_model_is_not_run_again_and_update_does_so(project):
     assert len(list((project.path / "kept").glob("robust-*.db"))) == 1
 
 
+def test_a_model_that_cannot_be_identified_is_run_again(project):
+    project.spec(HOLDS, text=SPEC.replace('version = "1"\n', ""))
+    for _ in range(2):
+        project.test().stdout.re_match_lines([r"robust.*: 1 holds; \d+ inferences, all of them new; .*"])
+
+
 def test_the_fixture_hands_over_the_same_measurement(project):
     project.spec(HOLDS)
     folder = project.mkdir("deep")
@@ -211,7 +218,7 @@ def test_a_spec_without_gates_is_for_the_fixture_alone(project):
         (SPEC + "[[gate]\n", "robust.testifai.toml: not valid TOML*"),
         (SPEC.replace("subject:shift", "subject:shft") + HOLDS, "robust.testifai.toml: space.shift: *shft*"),
         (
-            SPEC.replace('python = "subject:model"', 'onnx = "no.onnx"') + HOLDS,
+            SPEC.replace('python = "subject:model"\nversion = "1"', 'onnx = "no.onnx"') + HOLDS,
             "robust.testifai.toml: model: *no.onnx*",
         ),
         (SPEC.replace('python = "subject:data"', 'npz = "no.npz"') + HOLDS, "robust.testifai.toml: data: *no.npz*"),

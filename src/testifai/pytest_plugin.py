@@ -17,7 +17,6 @@ import pytest
 from _pytest._code.code import ReprFileLocation, TerminalRepr
 
 from testifai.errors import InputError
-from testifai.support.types import Record
 
 if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from testifai.gates.runner import GatedRun
     from testifai.spec.parsing import Gate, Spec
+    from testifai.support.types import Record
     from testifai.tomogram import Tomogram
 
 SUFFIX = ".testifai.toml"

@@ -21,6 +21,7 @@ from testifai.models import PythonModel, onnx_session
 from testifai.models.onnx import OnnxModel
 from testifai.models.onnx_graph import external_files
 from testifai.runs.store import Store
+from testifai.session import observers
 from testifai.session.assembly import session_of
 from testifai.support import user_code
 
@@ -299,7 +300,7 @@ def test_parts_of_this_package_are_identified_by_their_names(tmp_path):
 
 def _versions(monkeypatch, **versions):
     now = {"testifai": "0.1.0", "python": "3.12.1", "platform": "Linux", "numpy": "2.1.0", **versions}
-    for place in (environment, sys.modules["testifai.session.session"]):
+    for place in (environment, observers):
         monkeypatch.setattr(place, "environment", lambda: now)
 
 
@@ -311,11 +312,11 @@ def test_every_contributing_environment_is_recorded_and_said(own, command, monke
     _versions(monkeypatch)
     command("run", spec)
     _versions(monkeypatch, numpy="2.2.0", platform="Other")
-    assert "other versions" not in command("run", spec)[2]  # nothing left to do: nothing contributed
+    assert "different library versions" not in command("run", spec)[2]  # nothing left to do: nothing contributed
     spec = own(CODE, scan="budget = 300")
     code, out, err = command("run", spec)
     assert code == 0
-    assert "continued with other versions than it was begun with: numpy 2.1.0 and 2.2.0" in err
+    assert "resumed with different library versions than it was started with: numpy 2.1.0 and 2.2.0" in err
     assert "made with different versions: numpy 2.1.0 and 2.2.0" in out
     run = spec.with_suffix(".db")
     assert "made with different versions" in command("show", run)[1]

@@ -221,7 +221,7 @@ def library(monkeypatch):
     part = types.SimpleNamespace(from_pretrained=from_pretrained)
     made = types.SimpleNamespace(AutoModel=part, AutoTokenizer=part, utils=types.SimpleNamespace(logging=log))
     monkeypatch.setitem(sys.modules, "huggingface_hub.constants", constants)
-    monkeypatch.setattr(network.libraries, "load", lambda name, extra: made)
+    monkeypatch.setattr(network.optional_imports, "load", lambda name, extra: made)
     monkeypatch.setattr(network, "Tokenizer", lambda backend, max_length: None)
     for name in network.OFFLINE:
         monkeypatch.delenv(name, raising=False)

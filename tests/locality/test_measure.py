@@ -71,9 +71,11 @@ def test_a_run_file_holds_the_table_and_is_continued(tmp_path):
                 raise RuntimeError("out of memory")
             return super().__call__(batch)
 
-    interrupted = ta.models.PythonModel(Failing(model.truth, scores=True).__call__, name="known")
-    resumed = ta.models.PythonModel(model.__call__, name="known")
-    interrupted.fingerprint = resumed.fingerprint = "same"
+    class Same(ta.models.PythonModel):
+        fingerprint = "same"
+
+    interrupted = Same(Failing(model.truth, scores=True).__call__, name="known")
+    resumed = Same(model.__call__, name="known")
     with pytest.raises(InputError, match="out of memory"):
         local(interrupted, data, properties, per_class=20, store=path, batch_size=10)
     spent = sum(calls[:-1])

@@ -45,7 +45,7 @@ def assert_same(one: ta.Tomogram, other: ta.Tomogram) -> None:
             np.testing.assert_array_equal(mine, theirs)
     for name in ("estimate", "low", "high", "passes", "trials", "order", "labels"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    assert (one.classes, one.population, one.stopped_early) == (other.classes, other.population, other.stopped_early)
+    assert (one.classes, one.settings) == (other.classes, other.settings)
     assert (one.base, one.inferences) == (other.base, other.inferences)
     assert one.by_class() == other.by_class()
     assert one.outcomes.kept_names() == other.outcomes.kept_names()
@@ -328,8 +328,8 @@ def test_a_target_may_come_and_go_and_its_stops_are_remembered(tmp_path):
     assert ((closer.high - closer.low) / 2 <= 0.05).all()
     reopened = ta.open(tmp_path / "run.db")
     np.testing.assert_array_equal(reopened.low, closer.low)
-    assert reopened.stopped_early
-    assert reopened.ended_by_width
+    assert reopened.settings.stopped_early
+    assert reopened.settings.ended_by_width
     assert scan().inferences == 3 * 600
 
 

@@ -16,7 +16,7 @@ from testifai.spec import parsing
 from testifai.spec.json_schema import schema, tables
 
 ROOT = Path(__file__).parents[2]
-WRITTEN = [*sorted(ROOT.glob("examples/**/*.toml")), ROOT / "tests/data/v0_1_0/spec.toml"]
+WRITTEN = sorted(ROOT.glob("examples/**/*.toml"))
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 SMALL = {"model": {"onnx": "m.onnx"}, "data": {"npz": "d.npz"}, "space": {"zoom": "mnist_c.zoom"}}
 ALL = {
@@ -154,18 +154,20 @@ def run(capsys, *arguments):
 
 
 def test_the_command_prints_the_schema(capsys):
-    assert json.loads(run(capsys, "spec", "--schema")) == json.loads(json.dumps(schema()))
+    assert json.loads(run(capsys, "list", "spec", "--schema")) == json.loads(json.dumps(schema()))
 
 
 def test_the_command_lists_the_fields_for_people(capsys):
-    printed = run(capsys, "spec")
+    printed = run(capsys, "list", "spec")
     assert "[model] onnx" in printed
     assert "[[gate]]" in printed
-    assert "budget" not in run(capsys, "spec", "gate")
-    assert [table["name"] for table in json.loads(run(capsys, "spec", "data.npz", "--json"))] == ["data.npz"]
+    assert "budget" not in run(capsys, "list", "spec", "gate")
+    assert [table["name"] for table in json.loads(run(capsys, "list", "spec", "data.npz", "--json"))] == ["data.npz"]
 
 
-@pytest.mark.parametrize(("arguments", "words"), [(["scam"], "did you mean 'scan'"), (["scan", "--schema"], "leave")])
+@pytest.mark.parametrize(
+    ("arguments", "words"), [(["scam"], "did you mean 'scan'"), (["scan", "--schema"], "leave out 'scan'")]
+)
 def test_mistakes_are_named(arguments, words):
     with pytest.raises(InputError, match=words):
-        app(["spec", *arguments], standalone_mode=False)
+        app(["list", "spec", *arguments], standalone_mode=False)

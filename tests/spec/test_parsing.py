@@ -168,7 +168,7 @@ MISTAKES = [
     ),
     (
         {"data": {"x": "images"}},
-        "exactly one of npz, idx, cifar, folder, coco, yolo, masks, csv, tsv, jsonl, table, python, got none of them",
+        "exactly one of npz, coco, yolo, folder, masks, cifar, idx, table, csv, tsv, jsonl, python, got none of them",
     ),
     ({"data": {"npz": "a", "idx": "b"}}, "got npz and idx"),
     (axis(severities=[0, 1]), "space.zoom: needs exactly one of use, python, got none of them"),

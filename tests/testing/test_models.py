@@ -23,7 +23,11 @@ class Loaded(PythonModel):
 
     def __init__(self):
         super().__init__(np.asarray, name="loaded")
-        self.__dict__["fingerprint"] = str(next(counter))
+        self.number = next(counter)
+
+    @property
+    def fingerprint(self):
+        return str(self.number)
 
 
 BREACHES = {
