@@ -234,16 +234,11 @@ def test_recorded_chances_follow_the_share_of_each_draw():
         taken[example] = True
 
 
+@pytest.mark.parametrize("repetitions", [120, pytest.param(400, marks=pytest.mark.simulation)])
 @pytest.mark.parametrize("sharp", [1.5, 0.3])
-def test_over_many_seeds_unbiased_as_good_as_chance_and_covered(sharp):
+def test_over_many_seeds_unbiased_as_good_as_chance_and_covered(sharp, repetitions):
     risk, failed = population_shares(sharp=sharp)
-    technique, frame, truth, tests, repetitions = (
-        Confidence(share="auto"),
-        Frame(len(risk), risk),
-        1 - failed.mean(),
-        150,
-        400,
-    )
+    technique, frame, truth, tests = Confidence(share="auto"), Frame(len(risk), risk), 1 - failed.mean(), 150
     found, answers = [], []
     for seed in range(repetitions):
         sample = draw(technique, frame, tests, np.random.default_rng(seed), failed.__getitem__)

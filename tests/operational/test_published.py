@@ -39,13 +39,14 @@ def table(subject):
     return failed, {**risks, "srs": risks["confidence"], "css": risks["confidence"]}
 
 
+@pytest.mark.parametrize("share", [0.3, pytest.param(1, marks=pytest.mark.simulation)])
 @pytest.mark.parametrize("technique", ["srs", "css", *FAILURES])
 @pytest.mark.parametrize("subject", SUBJECTS)
-def test_published_figures(subject, technique):
+def test_published_figures(subject, technique, share):
     failed, risks = table(subject)
     number = SUBJECTS.index(subject)
     chosen = resolve(technique, threshold=THRESHOLDS.get(technique, [None] * 5)[number], **OPTIONS.get(technique, {}))
-    repetitions = 200 if technique in FAILURES else 100
+    repetitions = round(share * (200 if technique in FAILURES else 100))
     whole, truth = frame(risk=risks[technique]), 1 - failed.mean()
     answers = [
         conclude(chosen, whole, draw(chosen, whole, 200, np.random.default_rng(seed), failed.__getitem__))
