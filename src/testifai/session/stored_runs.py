@@ -27,7 +27,8 @@ from testifai.tomogram import Tomogram
 # What a run file says of its run besides the outcomes, for whoever has the tomogram alone.
 PROVENANCE = (
     keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.ENVIRONMENTS, keys.ASKED_TWICE, keys.CLEAN_WARNING, keys.SPEC,
-    keys.FOLDER, keys.GATES, keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED, keys.ENDED, keys.HASHES, keys.RAN, keys.PARTLY,
+    keys.FOLDER, keys.GATES, keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED, keys.ENDED, keys.HASHES, keys.RAN,
+    keys.PARTLY,
 )  # fmt: skip
 
 
