@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from common import held, need, report
 from published import compare
+from replay import Grid, replay
 
 import testifai as ta
 from testifai.commands.example import beside, table_2
@@ -36,7 +37,6 @@ from testifai.data.annotations import CLASS, CONFIDENCE
 from testifai.models.detection.onnx import OnnxDetector
 from testifai.oracles.average_precision import matches, mean_average_precision
 from testifai.present.export import write_grid
-from testifai.session.replay import Grid, replay
 
 AXES = {name: f"deeptest.{name}" for name in ("translate", "scale", "contrast", "brightness")}
 SHARES = (0.05, 0.2)
@@ -132,7 +132,7 @@ def regions(full: ta.Tomogram) -> None:
     asked = [*(f"order == {order}" for order in range(len(full.space.axes) + 1))]
     asked += [f"{name} == 5 and order == 1" for name in full.space.names]
     for query in asked:
-        ids = np.flatnonzero(full.select(query))
+        ids = np.flatnonzero(full.query_engine.select(query))
         values = np.mean([full.outcomes.kept(int(test), "value").mean() for test in ids])
         precision = full.average_precision(query)
         print(
@@ -181,7 +181,7 @@ def twelve(cube: Grid, runs: Runs) -> None:
             off = np.array([rows[place].error for rows in answers[share]])
             cells.append(f"{off.mean():+8.3f} {np.abs(off).mean():6.3f}")
             errors[f"{share:.0%}"].append(float(np.abs(off).mean()))
-            mean = means[truth.select(row.query)].mean()
+            mean = means[truth.query_engine.select(row.query)].mean()
             scored = [abs(run.query(row.query, score="f1").robustness - mean) for run in found]
             errors[f"{share:.0%}, mean F1"].append(float(np.mean(scored)))
         print(f"{row.name:5s} {row.truth:6.3f}  {'  '.join(cells)}")
@@ -202,7 +202,7 @@ def coverage(grid: Grid, runs: Runs) -> None:
                 held[f"{name} of tests"] += [within(*one) for one in bounds]
                 for query in asked:
                     answer = of.query(query)
-                    truth = truths[run.select(query)].mean()
+                    truth = truths[run.query_engine.select(query)].mean()
                     held[f"{name} of queries"].append(within(truth, answer.low, answer.high))
         for name, ends in held.items():
             hits, widths = np.array(ends, float).T

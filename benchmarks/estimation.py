@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 from common import FOLDER
 from numpy.typing import NDArray
+from replay import Grid, replay
 
 from testifai.errors import InputError
-from testifai.session.replay import Grid, replay
 from testifai.statistics.intervals import wilson
 from testifai.strategies import STRATEGIES
 from testifai.surrogates import SURROGATES, resolve
@@ -134,11 +134,13 @@ def raw(tomogram: Tomogram, regions: list[NDArray[np.intp]]) -> Estimate:
 def fitted(tomogram: Tomogram, name: str, regions: list[NDArray[np.intp]]) -> Estimate:
     """What a surrogate makes of the outcomes."""
     space, outcomes = tomogram.space, tomogram.outcomes
-    ids = tomogram.measured_ids
+    ids = tomogram.estimator.measured_ids
     passes, trials = outcomes.counts(ids)
     single = outcomes.single(ids, None, "value" if name.endswith(SCORES) else None)
     everything = space.matrix(np.arange(space.size))
-    surrogate: Any = resolve(name.removesuffix(SCORES), tomogram.seed, [axis.severities for axis in space.axes])
+    surrogate: Any = resolve(
+        name.removesuffix(SCORES), tomogram.settings.seed, [axis.severities for axis in space.axes]
+    )
     begin = time.perf_counter()
     surrogate.fit(space.matrix(ids), passes, trials, single=single)
     rates, variance = surrogate.predict(everything)

@@ -28,6 +28,7 @@ from scipy.special import ndtri
 import testifai as ta
 from testifai.runs.outcomes import Outcomes
 from testifai.strategies import Adaptive, Ordered, Progress, Strategy
+from testifai.tomogram import EstimatorSettings
 from testifai.tomogram.interactions import precedences
 
 Floats = NDArray[np.float64]
@@ -123,7 +124,7 @@ def run(space: ta.Space, passed: Passed, strategy: Strategy, surrogate: str, bud
         for row, test in enumerate(work.configurations.tolist()):
             places = work.places[row] if isinstance(work.places, list) else work.places
             progress.outcomes.record(test, places, passed[test, order[places]])
-    return ta.Tomogram(space, progress.outcomes, order, surrogate=surrogate, seed=seed)
+    return ta.Tomogram(space, progress.outcomes, order, settings=EstimatorSettings(surrogate=surrogate, seed=seed))
 
 
 def pairs(space: ta.Space) -> Sequence[str]:
@@ -133,12 +134,12 @@ def pairs(space: ta.Space) -> Sequence[str]:
 
 def holds(found: ta.Tomogram, truth: Floats, query: str) -> bool:
     answer = found.query(query)
-    return bool(answer.low <= truth[found.select(query)].mean() <= answer.high)
+    return bool(answer.low <= truth[found.query_engine.select(query)].mean() <= answer.high)
 
 
 def rate(found: ta.Tomogram, truth: Floats, first: str, second: str) -> float:
     """That of all tests in which one is applied before the other."""
-    return float(truth[found.select(f"before({first}, {second})")].mean())
+    return float(truth[found.query_engine.select(f"before({first}, {second})")].mean())
 
 
 # -- what is simulated and recorded ------------------------------------------------------------------------------------

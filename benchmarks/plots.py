@@ -78,7 +78,7 @@ def main() -> None:
 def fitted_alone(run: ta.Tomogram) -> ta.Tomogram:
     """The run with its fit and estimates, and none of the tables that were asked for."""
     fresh = replace(run)
-    vars(fresh).update({name: value for name, value in vars(run).items() if name not in ("_views", "_tables")})
+    vars(fresh)["estimator"] = run.estimator
     return fresh
 
 

@@ -33,6 +33,7 @@ from testifai.runs.outcomes import Outcomes
 from testifai.space import Selection
 from testifai.strategies import Adaptive
 from testifai.strategies.base import Progress
+from testifai.tomogram import EstimatorSettings
 
 LEVELS = 6
 AXES = ["gaussian_noise", "defocus_blur", "fog", "brightness", "contrast", "pixelate", "jpeg_compression", "saturate"]
@@ -75,7 +76,12 @@ class World:
                 work.configurations.tolist(), self.space.matrix(work.configurations), work.places, strict=True
             ):
                 progress.outcomes.record(test, places, self.passed(row[None], places)[:, 0])
-        return ta.Tomogram(self.space, progress.outcomes, np.arange(self.inputs), surrogate="process", seed=seed)
+        return ta.Tomogram(
+            self.space,
+            progress.outcomes,
+            np.arange(self.inputs),
+            settings=EstimatorSettings(surrogate="process", seed=seed),
+        )
 
 
 def queries(random: np.random.Generator, names: tuple[str, ...], count: int) -> Iterator[str]:
@@ -97,7 +103,7 @@ def one_world(axes: int, seed: int, budget: int, regions: int) -> dict[str, list
     world = World(axes, seed)
     begin = time.perf_counter()
     tomogram = world.run(budget, seed)
-    surrogate = tomogram.fitted()
+    surrogate = tomogram.estimator.fitted()
     assert surrogate is not None
     found: dict[str, list[float]] = {"clock": [time.perf_counter() - begin], "error": [], "covered": []}
     for text in GROUPS:
@@ -153,8 +159,8 @@ def cifar(configurations: int, inputs: int, budget: int, seeds: int, regions: in
     tests = Given(np.unique(Selection(space).sample(configurations, random)), inputs)
     options: dict[str, Any] = {"device": device} if device else {"workers": 1}
     truth = ta.scan(model, data, space, strategy=tests, surrogate="none", seed=7, **options)
-    passes, trials = truth.outcomes.counts(truth.measured_ids)
-    rows, rates = space.matrix(truth.measured_ids)[1:], (passes / trials)[1:]
+    passes, trials = truth.outcomes.counts(truth.estimator.measured_ids)
+    rows, rates = space.matrix(truth.estimator.measured_ids)[1:], (passes / trials)[1:]
     noise = np.maximum(rates * (1 - rates), 0.01) / inputs * (1 - inputs / len(data[1]))  # variance of each rate
     print(f"CIFAR-10, ResNet-20, {space.size:,} tests, {budget:,} inferences; {len(rows)} tests on {inputs:,} inputs")
     report("  mean rate", float(rates.mean()), "")
@@ -162,7 +168,7 @@ def cifar(configurations: int, inputs: int, budget: int, seeds: int, regions: in
     for seed in range(seeds):
         begin = time.perf_counter()
         tomogram = ta.scan(model, data, space, budget=budget, seed=seed, **options)
-        surrogate = tomogram.fitted()
+        surrogate = tomogram.estimator.fitted()
         assert surrogate is not None
         clock.append(time.perf_counter() - begin)
         low, high = surrogate.bounds(rows)
@@ -205,9 +211,11 @@ def fits(axes: list[int]) -> None:
         for test, row in zip(tests.tolist(), world.space.matrix(tests), strict=True):
             places = np.sort(random.permutation(world.inputs)[:10])
             outcomes.record(test, places, world.passed(row[None], places)[:, 0])
-        tomogram = ta.Tomogram(world.space, outcomes, np.arange(world.inputs), surrogate="process")
+        tomogram = ta.Tomogram(
+            world.space, outcomes, np.arange(world.inputs), settings=EstimatorSettings(surrogate="process")
+        )
         begin = time.process_time()
-        tomogram.fitted()
+        tomogram.estimator.fitted()
         report(f"fit of 20,000 tests of {number} axes", time.process_time() - begin, "s", 60)
     world = World(6, 0)
     begin = time.process_time()

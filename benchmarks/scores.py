@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from one_seed import AXES, LEVELS, WITHIN, surface
+from replay import Grid, replay
 
-from testifai.session.replay import Grid, replay
 from testifai.statistics.means import Moments, mean_interval
 from testifai.tomogram.regions import standard_queries
 
@@ -94,7 +94,7 @@ def one_run(kind: str, inputs: int, share: float, seed: int) -> dict[str, Any]:
     run = replay(grid, "adaptive", budget=int(share * inputs * LEVELS**AXES), seed=seed, score="f1").scored("f1")
     truth = grid.means
     held = _held(run.low, truth, run.high)
-    regions = [(run.query(query), run.select(query)) for query in standard_queries(run.space).values()]
+    regions = [(run.query(query), run.query_engine.select(query)) for query in standard_queries(run.space).values()]
     answers = np.array([[one.low, truth.reshape(-1)[chosen].mean(), one.high] for one, chosen in regions]).T
     return {
         "tests": float(held.mean()),

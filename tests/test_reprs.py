@@ -107,7 +107,7 @@ def test_a_table_by_axis_has_a_line_for_each(run):
     assert [line.split()[0] for line in repr(found).split("\n")] == ["severity", "shift", "push"]
     assert f"{found['push'][2].robustness:.3f} ± " in repr(found)
     assert 'title="' in found._repr_html_()
-    assert found["push"][2].asked.query == "push == 2"
+    assert found["push"][2].info.query == "push == 2"
 
 
 def test_severities_within_a_region_are_those_of_its_tests(run):

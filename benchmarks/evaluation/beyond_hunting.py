@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from replay import Grid, replay
 
 from evaluation import drawing
 from evaluation.page import Page
@@ -16,7 +17,6 @@ from evaluation.tasks import TASKS
 from testifai.engine.plan import Work
 from testifai.runs.outcomes import Outcomes
 from testifai.session.hunting import ROUNDS, hunted
-from testifai.session.replay import Grid, replay
 from testifai.support.bits import unpack
 from testifai.tomogram import Tomogram
 
@@ -41,7 +41,7 @@ class Hunted:
 
     def truth(self) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.bool_]]:
         """The tests of the query; (tests × places) which trials fail, and which the run has tried."""
-        ids, places = np.flatnonzero(self.run.select(self.query)), np.arange(self.grid.inputs)
+        ids, places = np.flatnonzero(self.run.query_engine.select(self.query)), np.arange(self.grid.inputs)
         rows = self.grid.passes.reshape(self.run.space.size, -1)[ids]
         fails = ~unpack(rows, self.grid.inputs)[:, self.run.order]
         return ids, fails, np.stack([self.run.outcomes.attempted(int(test), places) for test in ids])
@@ -82,7 +82,7 @@ def _still_open(places: NDArray[np.intp], failed: NDArray[np.bool_], done: NDArr
 
 def curves(hunt: Hunted, seed: int) -> dict[str, list[int]]:
     random = np.random.default_rng(seed)
-    rates = 1 - np.asarray(hunt.run.estimate).reshape(-1)[np.flatnonzero(hunt.run.select(hunt.query))]
+    rates = 1 - np.asarray(hunt.run.estimate).reshape(-1)[np.flatnonzero(hunt.run.query_engine.select(hunt.query))]
 
     def noise(fails: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
         return random.random(fails.shape)

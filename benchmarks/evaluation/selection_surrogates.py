@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from replay import Grid, replay
 
 from evaluation.page import Page, seconds
 from evaluation.selection_training import orders_of
 from evaluation.setting import Setting
 from evaluation.tasks import Task
-from testifai.session.replay import Grid, replay
 from testifai.support.bits import unpack
 from testifai.surrogates import Forest, Surrogate, resolve
 from testifai.surrogates.fitting import evidence
@@ -95,7 +95,8 @@ def fitted(grid: Grid, name: str, setting: Setting, inputs: int) -> Fit:
     for seed in range(setting.times(SEEDS) if by_chance else 1):
         measured = replay(of_inputs(grid, inputs, seed), "ordered", "none", seed=seed)
         surrogate = made(name, seed, grid)
-        known = evidence(surrogate, measured.outcomes, measured.measured_ids, features[measured.measured_ids])
+        ids = measured.estimator.measured_ids
+        known = evidence(surrogate, measured.outcomes, ids, features[ids])
         begin = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the perceptron's: 200 steps are not enough for it to converge

@@ -47,7 +47,7 @@ def errors_by_query(tasks: Sequence[Measured]) -> Any:
         pair = {PARTIAL: COLOURS["published"], one.spoken_of: COLOURS["ours"]}
         for shift, (method, colour) in zip((-0.18, 0.18), pair.items(), strict=True):
             errors = one.in_3d[method][0].errors
-            parts = [errors[one.cube.full.select(one.cube.queries[name])] for name in names]
+            parts = [errors[one.cube.full.query_engine.select(one.cube.queries[name])] for name in names]
             boxes(panel, parts, np.arange(len(names)) + shift, [colour] * len(names), 0.3)
             panel.plot([], [], "s", color=colour, label=method)
         panel.set(ylabel=one.task.title, xticks=range(len(names)), xticklabels=names)

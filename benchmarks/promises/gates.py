@@ -9,15 +9,15 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from replay import Grid, replay
 from scipy.special import ndtri
 
 from promises import Promise
-from testifai.gates.strategy import TowardsGates
+from testifai.gates.strategy import GateStrategy
 from testifai.gates.verdicts import judge
 from testifai.runs.outcomes import Outcomes, visiting_order
-from testifai.session.replay import Grid, replay
 from testifai.spec.parsing import Gate
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 
 INPUTS, LEVELS = 800, 4
 HAIR = 1e-6
@@ -65,10 +65,15 @@ def wrong(kind: str, rate: float, query: str, side: int, seed: int) -> tuple[int
     """Whether a run decides wrongly on a gate whose requirement is above the truth (side 1) or below it (-1)."""
     passed = POPULATIONS[kind](rate, np.random.default_rng([seed, 16]))
     grid = Grid(("a", "b"), INPUTS, np.packbits(passed, axis=-1))
-    blank = Tomogram(grid.space, Outcomes(INPUTS), visiting_order(INPUTS, seed), surrogate="process", seed=seed)
-    truth = float(grid.truth.reshape(-1)[blank.select(query)].mean())
+    blank = Tomogram(
+        grid.space,
+        Outcomes(INPUTS),
+        visiting_order(INPUTS, seed),
+        settings=EstimatorSettings(surrogate="process", seed=seed),
+    )
+    truth = float(grid.truth.reshape(-1)[blank.query_engine.select(query)].mean())
     gate = Gate(query=query, at_least=float(np.clip(truth + side * HAIR, 0, 1)))
-    run = replay(grid, TowardsGates((), (gate,), lambda: blank), seed=seed)
+    run = replay(grid, GateStrategy(gates=(gate,)), seed=seed)
     return int(judge([gate], run)[0].status == ("holds" if side > 0 else "fails")), 1
 
 

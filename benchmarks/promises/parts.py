@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from replay import Grid, replay
 
 from promises import Promise
-from testifai.session.replay import Grid, replay
 from testifai.support.bits import pack
 from testifai.tomogram import Tomogram
 
@@ -78,7 +78,7 @@ class Covered:
             yield answer.low, answer.high, truth[chosen].mean()
 
     def tests(self, tomogram: Tomogram, truth: Floats) -> Iterable[tuple[float, float, float]]:
-        view = tomogram.view(None, pack((tomogram.labels == self.label)[tomogram.order]))
+        view = tomogram.estimator.rates(None, pack((tomogram.labels == self.label)[tomogram.order]))
         return zip(view.low, view.high, truth, strict=True)
 
     def by_class(self, tomogram: Tomogram, truth: Floats) -> Iterator[tuple[float, float, float]]:

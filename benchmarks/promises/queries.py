@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from replay import Grid, replay
 
 from promises import Promise
 from promises.gates import INPUTS, POPULATIONS
-from testifai.session.replay import Grid, replay
 from testifai.tomogram import Tomogram
 from testifai.tomogram.regions import standard_queries
 
@@ -26,7 +26,7 @@ def together(kind: str, rate: float, share: float, seed: int) -> tuple[int, int]
     run, grid, asked = ran(kind, rate, share, seed)
     truth = grid.truth.reshape(-1)
     covered = [
-        answer.low <= truth[run.select(one)].mean() <= answer.high
+        answer.low <= truth[run.query_engine.select(one)].mean() <= answer.high
         for one, answer in zip(asked, run.queries(asked), strict=True)
     ]
     return int(all(covered)), 1
@@ -36,7 +36,7 @@ def single(kind: str, rate: float, share: float, seed: int) -> tuple[int, int]:
     """How many of the standard queries' own 95 % intervals cover."""
     run, grid, asked = ran(kind, rate, share, seed)
     truth = grid.truth.reshape(-1)
-    answers = [(truth[run.select(one)].mean(), run.query(one)) for one in asked]
+    answers = [(truth[run.query_engine.select(one)].mean(), run.query(one)) for one in asked]
     return int(sum(answer.low <= mean <= answer.high for mean, answer in answers)), len(asked)
 
 

@@ -42,7 +42,7 @@ def test_views(runs, view, names):
 
 
 def test_a_click_tells_a_test_of_the_region(runs):
-    inside = set(np.flatnonzero(runs.tomograms[0].select("zoom == 2")).tolist())
+    inside = set(np.flatnonzero(runs.tomograms[0].query_engine.select("zoom == 2")).tolist())
     corners = of(runs, "voxels", "zoom == 2")["voxels"]["data"][0]["customdata"]
     cells = [test for row in of(runs, "space", "zoom == 2")["heatmap"]["data"][0]["customdata"] for test in row]
     assert set(corners) <= inside

@@ -15,7 +15,7 @@ from testifai.app.labelling import Labelling, build
 from testifai.app.server import listen
 from testifai.data import from_arrays
 from testifai.operational.input_previews import KeptInputs, packed
-from testifai.operational.labelling import Classes, Filling
+from testifai.operational.label_file import Classes, Filling
 
 TOKEN = "secret-token"
 MANY = tuple(f"sign {number}" for number in range(43))

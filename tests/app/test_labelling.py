@@ -10,7 +10,7 @@ from testifai.app.labelling import KEYS, Labelling, build, keys_of
 from testifai.data import from_arrays
 from testifai.errors import InputError
 from testifai.operational.input_previews import KeptInputs, packed
-from testifai.operational.labelling import Classes, Filling
+from testifai.operational.label_file import Classes, Filling
 
 ROWS = "17,photos/dog/1.png,cat,0.9,{},tag\n3,photos/cat/2.png,dog,0.8,,tag\n5,photos/cat/3.png,dog,0.7,,tag\n"
 HEADER = "id,where,predicted,confidence,label,selection\n"

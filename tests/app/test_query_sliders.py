@@ -42,10 +42,10 @@ def test_what_is_written_selects_the_ranges_and_keeps_other_conditions(wanted, t
     assert [str(part) for part in rest] == [str(part) for part in query_sliders.read(text, SPACE)[1]]
     others = np.ones(SPACE.size, bool)
     for part in rest:
-        others &= TOMOGRAM.select(str(part))
+        others &= TOMOGRAM.query_engine.select(str(part))
     expected = np.array(inside(wanted)) & others
     if expected.any():
-        assert TOMOGRAM.select(written).tolist() == expected.tolist()
+        assert TOMOGRAM.query_engine.select(written).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 from testifai.data import Data
 from testifai.errors import InputError
 from testifai.operational.answer import answer
-from testifai.operational.labelling import read_filled
+from testifai.operational.label_file import read_filled
 from testifai.operational.rounds import collect, write_first
 from testifai.operational.selection import choose, read
 

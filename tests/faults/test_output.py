@@ -20,7 +20,7 @@ from testifai.commands.common import print_json, say
 from testifai.errors import InputError
 from testifai.gates.verdicts import judge
 from testifai.models.texts import network
-from testifai.operational import labelling
+from testifai.operational import label_file as labelling
 from testifai.perturb import Perturbation
 from testifai.present import terminal
 from testifai.present.export import write_table

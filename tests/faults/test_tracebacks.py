@@ -23,7 +23,7 @@ from testifai.data.image_files import MOST_PIXELS
 from testifai.errors import InputError
 from testifai.models.texts.network import read_json
 from testifai.operational import selection
-from testifai.operational.labelling import Classes
+from testifai.operational.label_file import Classes
 from testifai.support.streams import plain
 
 NUMBER = count()

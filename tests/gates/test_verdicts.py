@@ -8,18 +8,19 @@ from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.space import Space
 from testifai.spec.parsing import Gate
 from testifai.statistics.intervals import confidence_sequence
-from testifai.tomogram import Tomogram, region_means
+from testifai.tomogram import EstimatorSettings, Tomogram, region_means
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2])
 SPACE = Space({"zoom": KEEP, "blur": KEEP})
 INPUTS = 200
 
 
-def tomogram(trials: int, *, rate: float = 0.8, tests=range(9), **options) -> Tomogram:
+def tomogram(trials: int, *, rate: float = 0.8, tests=range(9), labels=None, surrogate="forest") -> Tomogram:
     outcomes = Outcomes(INPUTS)
     for i in tests:
         outcomes.record(i, np.arange(trials), np.arange(trials) < rate * trials)
-    return Tomogram(SPACE, outcomes, visiting_order(INPUTS, 0), **options)
+    settings = EstimatorSettings(surrogate=surrogate)
+    return Tomogram(SPACE, outcomes, visiting_order(INPUTS, 0), labels=labels, settings=settings)
 
 
 def status(run: Tomogram, *gates: Gate) -> list[str]:
@@ -96,7 +97,7 @@ def spread_out(failing=(), inputs=800, tried=104):
     places = np.concatenate([rng.permutation(tried), rng.permutation(tried)]).reshape(16, -1)
     for test, block in enumerate(places):
         outcomes.record(test, np.sort(block), ~np.isin(np.sort(block), list(failing)))
-    return Tomogram(space, outcomes, visiting_order(inputs, 0), surrogate="process")
+    return Tomogram(space, outcomes, visiting_order(inputs, 0), settings=EstimatorSettings(surrogate="process"))
 
 
 def test_two_hundred_trials_of_a_hundred_inputs_are_no_two_hundred():
@@ -115,15 +116,15 @@ def test_the_verdict_says_what_bounds_rest_on():
     assert verdict.reason.endswith("by the surface alone, as some tests have no trials of their own")
     outcomes = tomogram(100, tests=range(1, 7)).outcomes.snapshot()
     outcomes.record(0, np.arange(INPUTS), np.ones(INPUTS, bool))
-    run = Tomogram(SPACE, outcomes, visiting_order(INPUTS, 0), surrogate="process")
+    run = Tomogram(SPACE, outcomes, visiting_order(INPUTS, 0), settings=EstimatorSettings(surrogate="process"))
     (verdict,) = judge([Gate(query="order == 0", at_least=0.5)], run)
     assert verdict.reason == "between 1.000 and 1.000"  # the clean test speaks for itself
 
 
 def test_where_own_trials_contradict_the_surface_bounds_are_those_of_both(monkeypatch):
     run = spread_out((3, 40, 41))
-    _, low, high = run.pooling().region(run.space.matrix(range(16)), run._looked(0.95))
-    assert (run.bound("zoom >= 0").low, run.bound("zoom >= 0").high) == (low, high)
+    _, low, high = run.estimator.pooling().region(run.space.matrix(range(16)), run.estimator.anytime_confidence(0.95))
+    assert (run.query_engine.bound("zoom >= 0").low, run.query_engine.bound("zoom >= 0").high) == (low, high)
     monkeypatch.setattr(region_means, "region", lambda *_, **__: region_means.RawMean(0.8, 0.75, 0.85, 16, 0, 104))
     (verdict,) = judge([Gate(query="zoom >= 0", at_least=0.8)], run)
     assert (verdict.answer.low, verdict.answer.high, verdict.status) == (0.75, high, "undecided")
@@ -136,7 +137,7 @@ def test_looks_share_the_risk_however_many_there_are():
     for doublings in range(14):
         outcomes = Outcomes(2**14)
         outcomes.record(0, np.arange(2**doublings), np.ones(2**doublings, bool))
-        shares.append((1 - Tomogram(SPACE, outcomes, np.arange(2**14))._looked(0.95)) / 0.05)
+        shares.append((1 - Tomogram(SPACE, outcomes, np.arange(2**14)).estimator.anytime_confidence(0.95)) / 0.05)
     assert sum(shares) == pytest.approx(1, abs=0.02)
     assert shares[:10] == pytest.approx([1 / 11] * 10)
 

@@ -64,7 +64,7 @@ def test_p_values_are_those_of_the_binomial_and_of_fishers_exact_test():
     ],
 )
 def test_without_a_trend_one_is_found_in_at_most_five_of_a_hundred_models(rates, classes, outputs, alike):
-    truth, models = scattered(rates, classes, outputs), 400
+    truth, models = scattered(rates, classes, outputs), 150
     false = sum(bool(search(drawn_table(truth, 60, seed, alike)).patterns) for seed in range(models))
     assert false / models <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / models)
 

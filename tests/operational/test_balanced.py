@@ -93,7 +93,7 @@ def test_two_rounds_and_one_where_labels_are_few():
         assert sizes == rounds
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize("balance", [0.3, 1])
 @pytest.mark.parametrize("kind", ["useful", "useless", "misleading", "steps"])
 def test_no_bias_and_honest_intervals_whatever_the_risk_is_worth(kind, balance):
@@ -113,7 +113,7 @@ def test_no_bias_and_honest_intervals_whatever_the_risk_is_worth(kind, balance):
     assert covered >= 0.9 - 3 * np.sqrt(0.9 * 0.1 / len(low))
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("accuracy", "sharpness", "tests"),
     [(0.97, 0, 200), (0.5, 8, 800)],  # a risk that is worth nothing; half fail, where weights must add up
@@ -176,7 +176,7 @@ def test_it_needs_risks():
         estimate("balanced", failed=np.zeros(50, bool), tests=10)
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_inclusion_in_either_round_is_what_the_weights_say():
     """Counted over many draws: an example's weight is one over how often it is drawn."""
     rng = np.random.default_rng(2)

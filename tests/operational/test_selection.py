@@ -9,8 +9,8 @@ import pytest
 from testifai.data import from_arrays
 from testifai.errors import InputError
 from testifai.operational.base import Frame, Sample
-from testifai.operational.labelling import Classes
-from testifai.operational.selection import Selection, choose, make_technique, read
+from testifai.operational.label_file import Classes
+from testifai.operational.selection import LabelSelection, choose, make_technique, read
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.dirichlet(np.ones(3), 300)
@@ -204,7 +204,7 @@ def test_files_that_are_no_selection(tmp_path):
 
 def test_a_plan_that_cannot_be_repeated_is_noticed():
     chosen = choose(model, DATA, technique="srs", tests=5)
-    other = Selection(
+    other = LabelSelection(
         chosen.described,
         5,
         0,

@@ -53,7 +53,7 @@ def test_telling_tests(partial):
     severity = {test: sum(partial.space.configuration(test)) for test, _ in tests}
     assert [severity[test] for test, why in tests if "mildest" in why] == [1, 1]
     worst = [test for test, why in tests if "worst" in why]
-    measured = partial.measured_ids
+    measured = partial.estimator.measured_ids
     rates = partial.passes.reshape(-1)[measured] / 40
     assert sorted(partial.estimate.reshape(-1)[worst]) == pytest.approx(sorted(rates)[:2])
 

@@ -12,7 +12,7 @@ from testifai.gates.verdicts import Verdict, judge
 from testifai.present.gate_page import line, page
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.spec.parsing import Gate
-from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram import Answer, EstimatorSettings, Tomogram
 
 KEEP = ta.Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2])
 SPACE = ta.Space({"zoom": KEEP, "blur": KEEP})
@@ -23,7 +23,13 @@ def measured(trials, *, tests=range(9), population="data", adaptive=True, gates=
     outcomes = Outcomes(INPUTS)
     for test in tests:
         outcomes.record(test, np.arange(trials), np.arange(trials) < 0.8 * trials)
-    run = Tomogram(SPACE, outcomes, visiting_order(INPUTS, 0), population=population, labels=np.arange(INPUTS) % 10)
+    run = Tomogram(
+        SPACE,
+        outcomes,
+        visiting_order(INPUTS, 0),
+        settings=EstimatorSettings(population=population),
+        labels=np.arange(INPUTS) % 10,
+    )
     return GatedRun(run, (), Path("x.db"), 5, 1000, adaptive, gates)
 
 

@@ -60,7 +60,7 @@ def test_what_a_limit_on_quality_leaves_out_is_said():
 
 def test_an_answer_of_a_tomogram_names_its_tests_and_says_what_was_asked(run):
     answer = run.query("shift == 2")
-    (named,), (plain,) = tables(answer_html(answer)), tables(answer_html(replace(answer, asked=None)))
+    (named,), (plain,) = tables(answer_html(answer)), tables(answer_html(replace(answer, info=None)))
     assert (named[1][0], plain[1][0]) == ("shift 2, push 1", "(2, 1)")
     assert "for shift == 2" in answer_html(answer)
     assert named[1][1:] == plain[1][1:]

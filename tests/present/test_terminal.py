@@ -12,7 +12,7 @@ from testifai.present.terminal import CleanConsole, folded
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.space import Space
 from testifai.spec.parsing import Gate
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 from testifai.tomogram.trust import assess
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2, 3])
@@ -110,7 +110,9 @@ def test_a_summary_of_predictions_ends_with_how_far_to_trust_them():
     out = Console(file=io.StringIO(), width=400, highlight=False)
     terminal.summary(out, run)
     assert tuple(out.file.getvalue().splitlines()[-2:]) == assess(run).lines()
-    assert "left out" not in printed(terminal.summary, Tomogram(space, outcomes, visiting_order(40, 0), surrogate=None))
+    assert "left out" not in printed(
+        terminal.summary, Tomogram(space, outcomes, visiting_order(40, 0), settings=EstimatorSettings(surrogate=None))
+    )
 
 
 def test_a_summary_of_measurements_alone_says_nothing_of_trust():
@@ -136,22 +138,22 @@ def test_pooled_estimates_say_how_many_trials_tests_have_of_their_own():
         outcomes.record(
             test, np.arange(1000 if test == 0 else 20 + test), np.ones(1000 if test == 0 else 20 + test, bool)
         )
-    run = Tomogram(SPACE, outcomes, visiting_order(2000, 0), surrogate="process")
+    run = Tomogram(SPACE, outcomes, visiting_order(2000, 0), settings=EstimatorSettings(surrogate="process"))
     text = printed(terminal.summary, run)
     assert "6 tests over zoom, blur, each with 21 to 1,000 trials of its own; estimates pool them; 1," in text
-    assert run.clean.low > 0.997
-    assert f"clean accuracy 1.000 ({run.clean.low:.3f} … 1.000), on 1,000 of 2,000 inputs" in text
+    assert run.estimator.clean.low > 0.997
+    assert f"clean accuracy 1.000 ({run.estimator.clean.low:.3f} … 1.000), on 1,000 of 2,000 inputs" in text
     assert "measured" not in text
     rows = [line.split() for line in text.splitlines()]
-    assert ["0", "1", "1,000", "1.000", f"{run.clean.low:.3f}", "…", "1.000"] in rows
+    assert ["0", "1", "1,000", "1.000", f"{run.estimator.clean.low:.3f}", "…", "1.000"] in rows
 
 
 def test_a_clean_accuracy_that_others_had_a_part_in_is_said_to_be_one():
     outcomes = Outcomes(2000)
     for test in range(SPACE.size):
         outcomes.record(test, np.arange(30), np.ones(30, bool))
-    run = Tomogram(SPACE, outcomes, visiting_order(2000, 0), surrogate="process")
-    assert not run.clean.alone
+    run = Tomogram(SPACE, outcomes, visiting_order(2000, 0), settings=EstimatorSettings(surrogate="process"))
+    assert not run.estimator.clean.alone
     assert terminal.clean(run).endswith("on 30 of 2,000 inputs and the trials of other tests")
 
 

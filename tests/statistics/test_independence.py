@@ -74,15 +74,13 @@ def spread(share: float, seeds: int) -> float:
 
 # -- size and power -------------------------------------------------------------------------------------------------
 
-SEEDS = 200
 
-
-@pytest.fixture(scope="module")
-def null():
+@pytest.fixture(scope="module", params=[60, pytest.param(200, marks=pytest.mark.simulation)])
+def null(request):
     """Per seed what was found on independent perturbations, whether or not an input's outcomes hang together."""
     return {
         make.__name__: [
-            examined(make(np.random.default_rng([seed, 7]), 800), seed=seed).pairs[0] for seed in range(SEEDS)
+            examined(make(np.random.default_rng([seed, 7]), 800), seed=seed).pairs[0] for seed in range(request.param)
         ]
         for make in (tied, tossed)
     }
@@ -92,14 +90,14 @@ def null():
 def test_the_bootstrap_keeps_its_size_however_outcomes_hang_together(null, kind):
     p = np.array([pair.p_bootstrap for pair in null[kind]])
     for level in (0.05, 0.1, 0.5):
-        assert np.mean(p <= level) == pytest.approx(level, abs=spread(level, SEEDS))
+        assert np.mean(p <= level) == pytest.approx(level, abs=spread(level, len(p)))
 
 
 def test_the_published_chi_square_does_not_keep_its_size(null):
     """Neither way: it never rejects where outcomes are tied, and mostly does where they are not."""
     assert all(pair.p_published > 0.05 for pair in null["tied"])
     assert np.mean([pair.chi2 for pair in null["tied"]]) < 9 / 2
-    assert np.mean([pair.p_published <= 0.05 for pair in null["tossed"]]) > 0.05 + spread(0.05, SEEDS)
+    assert np.mean([pair.p_published <= 0.05 for pair in null["tossed"]]) > 0.05 + spread(0.05, len(null["tossed"]))
     assert np.mean([pair.chi2 for pair in null["tossed"]]) > 9 * 1.5
     assert {pair.valid for pair in null["tied"] + null["tossed"]} == {9}
 
@@ -107,13 +105,13 @@ def test_the_published_chi_square_does_not_keep_its_size(null):
 @pytest.mark.parametrize("kind", ["tied", "tossed"])
 def test_the_expected_chi_square_is_its_mean_under_independence(null, kind):
     found, expected = np.array([(pair.chi2, pair.chi2_expected) for pair in null[kind]]).T
-    error = np.sqrt((found.var() + expected.var()) / SEEDS)
+    error = np.sqrt((found.var() + expected.var()) / len(found))
     assert found.mean() == pytest.approx(expected.mean(), abs=4 * error)
 
 
-def test_the_bootstrap_keeps_its_size_where_few_joint_failures_are_expected():
+@pytest.mark.parametrize("seeds", [60, pytest.param(200, marks=pytest.mark.simulation)])
+def test_the_bootstrap_keeps_its_size_where_few_joint_failures_are_expected(seeds):
     """Those seen are often none, of which a bootstrap makes none ever: it rejected in 20 to 40 % of such runs."""
-    seeds = 200
     pairs = [
         examined(tied(np.random.default_rng([seed, 8]), 800, alone=HIGH), seed=seed).pairs[0] for seed in range(seeds)
     ]
@@ -144,7 +142,7 @@ def test_a_strong_dependence_is_found_by_both():
     assert pair.largest_effect > 0.1  # what survives one survives the other
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_all_pairs_together_keep_the_size():
     seeds = 200
     wrong = [
@@ -154,14 +152,15 @@ def test_all_pairs_together_keep_the_size():
     assert np.mean(wrong) <= 0.05 + spread(0.05, seeds)
 
 
-def test_counts_alone_keep_the_size_where_every_outcome_is_tossed():
+@pytest.mark.parametrize("seeds", [100, pytest.param(400, marks=pytest.mark.simulation)])
+def test_counts_alone_keep_the_size_where_every_outcome_is_tossed(seeds):
     designs = list(find_designs(up_to_two(2)))
     p = []
-    for seed in range(400):
+    for seed in range(seeds):
         outcomes = tossed(np.random.default_rng([seed, 2]), 800)
         counts = outcomes.sum(axis=0), np.full(outcomes.shape[1], 800)
         p.append(examine_counts(designs, ["a", "b"], *counts, seed=seed, draws=199).pairs[0].p_bootstrap)
-    assert np.mean(np.array(p) <= 0.05) == pytest.approx(0.05, abs=spread(0.05, 400))
+    assert np.mean(np.array(p) <= 0.05) == pytest.approx(0.05, abs=spread(0.05, seeds))
 
 
 # -- the numbers, by brute force ------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def test_wilson_covers_samples_without_replacement():
 def test_confidence_sequence_covers_at_every_look_together():
     """The share of runs in which the truth is ever outside, over all looks, stays below 5 %."""
     generator = np.random.default_rng(1)
-    total, repetitions = 400, 2000
+    total, repetitions = 400, 500
     for rate in (0.5, 0.9):
         inputs = np.arange(total) < rate * total
         ever_outside = 0

@@ -14,6 +14,7 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Outcomes
 from testifai.strategies.adaptive import Adaptive, risk, shared_out
 from testifai.strategies.base import Progress
+from testifai.tomogram import EstimatorSettings
 
 
 def space(levels=4, axes=2):
@@ -90,7 +91,7 @@ def test_a_target_ends_the_run_once_every_half_width_is_small():
     coarse, fine = (run(strategy, inputs=2000, target=target)[0] for target in (0.05, 0.03))
     assert 16 * 10 < coarse.total() < fine.total() < 16 * 2000
     rates = surface((4, 4), 2000).mean(axis=1)
-    tomogram = ta.Tomogram(space(), fine, np.arange(2000), surrogate="process")
+    tomogram = ta.Tomogram(space(), fine, np.arange(2000), settings=EstimatorSettings(surrogate="process"))
     assert ((tomogram.high - tomogram.low) / 2).max() <= 0.03
     assert np.abs(tomogram.estimate.ravel() - rates).max() < 0.06
 
@@ -129,7 +130,7 @@ def test_constant_models_few_levels_and_little_data(constant, shape):
         assert isinstance(work, Work)
         for test, places in zip(work.configurations.tolist(), work.places, strict=True):
             outcomes.record(test, places, np.full(len(places), constant))
-    tomogram = ta.Tomogram(progress.space, outcomes, np.arange(inputs), surrogate="process")
+    tomogram = ta.Tomogram(progress.space, outcomes, np.arange(inputs), settings=EstimatorSettings(surrogate="process"))
     assert np.abs(tomogram.estimate - constant).max() < 0.05
 
 

@@ -10,6 +10,7 @@ from testifai.runs.outcomes import Outcomes
 from testifai.strategies.adaptive import Adaptive
 from testifai.strategies.base import Progress
 from testifai.strategies.draws import FEWEST, MOST, low_first
+from testifai.tomogram import EstimatorSettings
 
 
 def space(levels=6, axes=4):
@@ -81,7 +82,9 @@ def test_single_perturbations_are_known_well_and_intervals_hold():
         work = Adaptive().propose(progress)
         for test, places in zip(work.configurations.tolist(), work.places, strict=True):
             progress.outcomes.record(test, places, passed[test, places])
-        tomogram = ta.Tomogram(made, progress.outcomes, np.arange(inputs), surrogate="process", seed=seed)
+        tomogram = ta.Tomogram(
+            made, progress.outcomes, np.arange(inputs), settings=EstimatorSettings(surrogate="process", seed=seed)
+        )
         answer = tomogram.query("order == 1")
         assert answer.high - answer.low < 0.16
         truth = passed.mean(axis=1)

@@ -6,6 +6,7 @@ import numpy as np
 import testifai as ta
 from testifai.runs.outcomes import Outcomes
 from testifai.support.progress import Pace, Step, bar, heard, note
+from testifai.tomogram import EstimatorSettings
 
 
 def test_what_is_being_done_is_told_to_who_listens_and_to_nobody_else():
@@ -24,7 +25,7 @@ def test_a_tomogram_says_that_it_is_fitted_and_estimated():
         outcomes.record(test, np.arange(20), np.arange(20) >= test)
     told = []
     with heard(told.append):
-        ta.Tomogram(space, outcomes, np.arange(50), surrogate="process").query("order >= 0")
+        ta.Tomogram(space, outcomes, np.arange(50), settings=EstimatorSettings(surrogate="process")).query("order >= 0")
     assert "fitting 8 tests" in told
     assert "estimating 16 tests" in told
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from replay import Grid, replay
 from scipy.optimize import minimize
 
 import testifai as ta
 from testifai.errors import InputError
 from testifai.runs.outcomes import Trials
-from testifai.session.replay import Grid, replay
 from testifai.surrogates.bayes_net import ALONE, PAIR, BayesNet, Structure, learn
 from testifai.surrogates.pairwise import Pairwise
 
@@ -218,7 +218,7 @@ def test_on_a_recorded_grid_it_predicts_high_orders_better_than_the_forest():
     errors = {"forest": [], "bayes_net": []}
     for seed in range(3):
         tomogram = replay(grid, "ordered", surrogate="none", budget=100_000, seed=seed)
-        ids = tomogram.measured_ids
+        ids = tomogram.estimator.measured_ids
         passes, trials = tomogram.outcomes.counts(ids)
         for name, model in (("forest", ta.surrogates.Forest()), ("bayes_net", BayesNet([range(6)] * 3))):
             rates = model.fit(features[ids], passes, trials).predict(features)[0]

@@ -61,3 +61,31 @@ def test_it_can_be_continued() -> None:
 def test_mistakes_are_one_line(drops: Any) -> None:
     with pytest.raises(InputError, match="drops"):
         calibrate(model, (ROWS, LABELS), SHIFT, drops)
+
+
+def test_a_table_perturbation_stays_one() -> None:
+    table = calibrate(model, (ROWS, LABELS), "tabular.noise", [0.05, 0.2], points=64)
+    assert table.table
+    assert table.columns == ta.perturb.get("tabular.noise").columns
+    tomogram = ta.scan(model, (ROWS, LABELS), ta.Space({"noise": table}), strategy="full")
+    assert np.allclose(tomogram.estimate[1:], [0.95, 0.8], atol=0.04)
+
+
+def test_a_rotation_still_moves_label_maps() -> None:
+    lengths = np.random.default_rng(0).integers(4, 15, 200)
+    images, maps = np.full((200, 32, 32), 50, np.uint8), np.zeros((200, 32, 32), np.uint8)
+    for image, labels, length in zip(images, maps, lengths, strict=True):
+        image[14:18, 16 - length : 16 + length], labels[14:18, 16 - length : 16 + length] = 200, 1
+
+    def stripe(batch: Any) -> Any:
+        """Find the bar where it is level: the longer it is, the sooner a rotation hides its ends."""
+        seen = (batch > 125).astype(np.int64)
+        seen[:, :11] = seen[:, 21:] = 0
+        return seen
+
+    rotation = ta.perturb.get("classic.rotation")
+    oracle = {"use": "segmentation", "iou": 0.9}
+    table = calibrate(stripe, (images, maps), rotation, [0.2, 0.5], points=32, oracle=oracle)
+    assert table.shows is rotation.shows
+    tomogram = ta.scan(stripe, (images, maps), ta.Space({"turn": table}), strategy="full", oracle=oracle)
+    assert np.allclose(tomogram.estimate, [1.0, 0.8, 0.5], atol=0.06)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from testifai.operational.srs import SimpleRandom
+from testifai.operational.random_sampling import SimpleRandom
 from testifai.testing import check_technique
 
 counter = itertools.count()

@@ -8,7 +8,7 @@ import pytest
 from testifai.errors import InputError
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 from testifai.tomogram.benchmark import ALEXNET, whole_suite
 
 SUITE = Space.suite("imagenet_c")
@@ -30,7 +30,7 @@ def run(space, truth, inputs=200, tried=None, seed=0, surrogate=None):
         passed = hard < np.quantile(hard, rate)
         places = np.arange(inputs) if tried is None else np.sort(generator.permutation(inputs)[:tried])
         outcomes.record(test, places, passed[places])
-    return Tomogram(space, outcomes, np.arange(inputs), surrogate=surrogate)
+    return Tomogram(space, outcomes, np.arange(inputs), settings=EstimatorSettings(surrogate=surrogate))
 
 
 def by_hand(tomogram):

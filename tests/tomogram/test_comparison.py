@@ -16,7 +16,7 @@ from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.space import Space
 from testifai.statistics.differences import independent_interval, paired_interval
 from testifai.statistics.intervals import confidence_sequence
-from testifai.tomogram import Tomogram, comparison
+from testifai.tomogram import EstimatorSettings, Tomogram, comparison
 from testifai.tomogram.comparison import compare
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, list(range(20)))
@@ -26,7 +26,7 @@ def space(tests: int) -> Space:
     return Space({"zoom": (KEEP, list(range(tests)))})
 
 
-def tomogram(passed, tried=None, seed=0, **options) -> Tomogram:
+def tomogram(passed, tried=None, seed=0, labels=None, **settings) -> Tomogram:
     """A run in which these inputs (columns) were tried under these tests (rows)."""
     passed = np.asarray(passed, bool)
     tried = np.ones_like(passed) if tried is None else np.asarray(tried, bool)
@@ -35,7 +35,9 @@ def tomogram(passed, tried=None, seed=0, **options) -> Tomogram:
     for test in np.flatnonzero(tried.any(axis=1)).tolist():
         bits = tried[test][order], (tried & passed)[test][order]
         outcomes.load(test, 0, *(np.packbits(part) for part in bits))
-    return Tomogram(space(len(passed)), outcomes, order, seed=seed, surrogate=None, **options)
+    return Tomogram(
+        space(len(passed)), outcomes, order, labels=labels, settings=EstimatorSettings(None, seed, **settings)
+    )
 
 
 def population(rng, tests, inputs, shared, rate_a=0.8, rate_b=0.75):
@@ -58,7 +60,6 @@ def least(share, seeds):
 # -- coverage -----------------------------------------------------------------------------------------------------
 
 
-SEEDS = 300
 INPUTS = 240
 
 
@@ -80,19 +81,19 @@ def partly(design, tests, seed):
 
 
 @functools.cache
-def simulate(design, shared, tests=8, populations=6, rate_a=0.8, rate_b=0.75):
+def simulate(design, shared, seeds, tests=8, populations=6, rate_a=0.8, rate_b=0.75):
     """How often the bounds of every test hold the truth, how often those of the mean over all tests do.
 
     Then the mean half-width of the latter and the standard deviation of what they are bounds of.
     """
     rng = np.random.default_rng(7)
     held, region, halves, errors = [], [], [], []
-    for seed in range(SEEDS):
-        if seed % (SEEDS // populations) == 0:
+    for seed in range(seeds):
+        if seed % (seeds // populations) == 0:
             passed = population(rng, tests, INPUTS, shared, rate_a, rate_b)
             truth = passed[1].mean(axis=1) - passed[0].mean(axis=1)
-        tried, seeds = partly(design, tests, seed)
-        found = compare(*(tomogram(*run, own) for *run, own in zip(passed, tried, seeds, strict=True)))
+        tried, own_seeds = partly(design, tests, seed)
+        found = compare(*(tomogram(*run, own) for *run, own in zip(passed, tried, own_seeds, strict=True)))
         low, high = (np.array([getattr(test, side) for test in found.tests]) for side in ("low", "high"))
         held.append((low <= truth) & (truth <= high))
         region.append(found.overall.low <= truth.mean() <= found.overall.high)
@@ -105,54 +106,62 @@ CASES = [("crossed", 0.0), ("crossed", 0.5), ("crossed", 0.95), ("sparse", 0.5),
 CASES += [("other seed", 0.95)]
 
 
+SHORT_AND_LONG = pytest.mark.parametrize("seeds", [60, pytest.param(300, marks=pytest.mark.simulation)])
+
+
+@SHORT_AND_LONG
 @pytest.mark.parametrize(("design", "shared"), CASES)
-def test_bounds_of_tests_and_of_their_mean_hold_the_truth(design, shared):
-    tests, region, _, _ = simulate(design, shared)
+def test_bounds_of_tests_and_of_their_mean_hold_the_truth(design, shared, seeds):
+    tests, region, _, _ = simulate(design, shared, seeds)
     # The score interval's own coverage swings by a point or two around 95 % with the counts that can occur.
-    assert tests.min() >= least(0.935, SEEDS)
-    assert region >= least(0.95, SEEDS)
+    assert tests.min() >= least(0.935, seeds)
+    assert region >= least(0.95, seeds)
 
 
-def test_the_bounds_of_a_mean_are_not_much_wider_than_need_be():
+@SHORT_AND_LONG
+def test_the_bounds_of_a_mean_are_not_much_wider_than_need_be(seeds):
     for design in ("crossed", "sparse"):
-        _, _, half, deviation = simulate(design, 0.5)
-        # The standard deviation itself is known to within 3.1 / sqrt(2 SEEDS).
-        assert half <= 1.3 * 1.96 * deviation * (1 + 3.1 / math.sqrt(2 * SEEDS))
+        _, _, half, deviation = simulate(design, 0.5, seeds)
+        # The standard deviation itself is known to within 3.1 / sqrt(2 seeds).
+        assert half <= 1.3 * 1.96 * deviation * (1 + 3.1 / math.sqrt(2 * seeds))
 
 
-def test_rare_differences_are_covered_too():
+@SHORT_AND_LONG
+def test_rare_differences_are_covered_too(seeds):
     for design in ("few", "sparse"):
-        _, region, _, _ = simulate(design, 0.95, rate_a=0.99, rate_b=0.985)
-        assert region >= least(0.95, SEEDS)
+        _, region, _, _ = simulate(design, 0.95, seeds, rate_a=0.99, rate_b=0.985)
+        assert region >= least(0.95, seeds)
 
 
-def test_bounds_for_new_inputs_hold_the_rate_behind_the_data():
+@SHORT_AND_LONG
+def test_bounds_for_new_inputs_hold_the_rate_behind_the_data(seeds):
     rng = np.random.default_rng(3)
     expected = np.mean(
         [stats.norm.cdf(stats.norm.ppf(0.75) + level) - stats.norm.cdf(stats.norm.ppf(0.8) + level)
          for level in np.linspace(-0.6, 0.6, 6)]
     )  # fmt: skip
     held = []
-    for _ in range(SEEDS):
+    for _ in range(seeds):
         runs = [tomogram(passed, population="future") for passed in population(rng, 6, 60, 0.5)]
         found = compare(*runs)
         assert found.population == "future"
         held.append(found.overall.low <= expected <= found.overall.high)
-    assert np.mean(held) >= least(0.95, SEEDS)
+    assert np.mean(held) >= least(0.95, seeds)
 
 
+@SHORT_AND_LONG
 @pytest.mark.parametrize("design", ["crossed", "other seed"])
-def test_verdicts_are_rarely_wrong_anywhere(design):
+def test_verdicts_are_rarely_wrong_anywhere(design, seeds):
     """Models without any difference over the whole data, each tried on a part of it."""
     wrong, rng = 0, np.random.default_rng(5)
-    for seed in range(SEEDS):
+    for seed in range(seeds):
         one, two = population(rng, 8, INPUTS // 2, 0.5, 0.8, 0.8)
         # Every input beside its mirror image makes both rates of every test equal.
         passed = np.hstack([one, two]), np.hstack([two, one])
-        tried, seeds = partly(design, 8, seed)
-        found = compare(*(tomogram(*run, own) for *run, own in zip(passed, tried, seeds, strict=True)))
+        tried, own_seeds = partly(design, 8, seed)
+        found = compare(*(tomogram(*run, own) for *run, own in zip(passed, tried, own_seeds, strict=True)))
         wrong += bool(found.better or found.worse)
-    assert wrong / SEEDS <= 1 - least(0.95, SEEDS)
+    assert wrong / seeds <= 1 - least(0.95, seeds)
 
 
 def test_verdicts_find_what_is_there():
@@ -383,7 +392,14 @@ def run(axes=None, inputs=20, order_sensitive=False, tests=(0, 1), labels=None, 
     for test in tests:
         outcomes.record(test, np.arange(inputs), np.arange(inputs) % 3 > 0)
     provenance = {"identity": {**IDENTITY, **identity}}
-    return Tomogram(made, outcomes, visiting_order(inputs, 0), labels=labels, surrogate=None, provenance=provenance)
+    return Tomogram(
+        made,
+        outcomes,
+        visiting_order(inputs, 0),
+        labels=labels,
+        settings=EstimatorSettings(surrogate=None),
+        provenance=provenance,
+    )
 
 
 OTHER = Perturbation("other", lambda batch, parameter, rng: batch, list(range(20)))

@@ -67,21 +67,21 @@ def test_a_kept_fit_answers_as_the_first_did_without_learning(run_file, learning
 def test_what_another_fit_learned_is_not_taken(run_file, learning, change, monkeypatch):
     tomogram = open_run(run_file)
     if change == "one outcome":
-        outcomes, test = tomogram.outcomes.snapshot(), int(tomogram.measured_ids[3])
+        outcomes, test = tomogram.outcomes.snapshot(), int(tomogram.estimator.measured_ids[3])
         tried, _ = tomogram.outcomes.bits(test)
         free = int(np.flatnonzero(~np.unpackbits(tried)[: outcomes.inputs].astype(bool))[0])
         outcomes.record(test, np.array([free]), np.array([True]))
         tomogram = replace(tomogram, outcomes=outcomes)
     elif change == "seed":
-        tomogram = replace(tomogram, seed=tomogram.seed + 1)
+        tomogram = replace(tomogram, settings=replace(tomogram.settings, seed=tomogram.settings.seed + 1))
     elif change == "population":
-        tomogram = replace(tomogram, population="future")
+        tomogram = replace(tomogram, settings=replace(tomogram.settings, population="future"))
     elif change in ("version", "method"):
         monkeypatch.setattr(estimator, change.upper(), "another")
     else:
         axes = {name: ta.Perturbation("x", lambda x, by, rng: x, range(5)) for name in "abc"}
         tomogram = replace(tomogram, space=ta.Space(axes))
-    tomogram.fitted()
+    tomogram.estimator.fitted()
     assert "parameters" in learning
 
 

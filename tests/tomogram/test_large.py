@@ -16,10 +16,10 @@ from testifai.runs.outcomes import Outcomes
 from testifai.space import LISTED, Selection, Space
 from testifai.space import query as queries
 from testifai.surrogates import Surrogate
-from testifai.tomogram import Tomogram, query_engine
+from testifai.tomogram import EstimatorSettings, Tomogram, region_estimator
 from testifai.tomogram.comparison import compare
 from testifai.tomogram.limits import limits
-from testifai.tomogram.query_engine import DRAWN, DRAWN_EACH, Chosen
+from testifai.tomogram.region_estimator import DRAWN, DRAWN_EACH, RegionEstimator, TestSample
 from testifai.tomogram.regions import standard_queries, worst_regions
 
 LADDER = Perturbation("ladder", lambda batch, parameter, rng: batch, tuple(range(6)))
@@ -54,7 +54,7 @@ def tomogram(surrogate=None, axes=AXES, tests=60, **options):
     for test in [0, *Selection(space, "order >= 1").sample(tests, generator).tolist()]:
         rate = truth(space.matrix([test]))[0] if axes <= AXES else 0.5
         outcomes.record(test, np.arange(20), generator.random(20) < rate)
-    return Tomogram(space, outcomes, np.arange(100), surrogate=surrogate)
+    return Tomogram(space, outcomes, np.arange(100), settings=EstimatorSettings(surrogate=surrogate))
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +85,9 @@ def test_the_draw_is_in_the_interval_as_often_as_it_should_be(rates):
     known = tomogram(Knowing())
     covered = 0
     for number in range(40):
-        low, high = (getattr(Tomogram(known.space, known.outcomes, known.order, surrogate=Knowing(), seed=number)
-                             .query("order >= 0"), bound) for bound in ("low", "high"))  # fmt: skip
-        covered += low <= rates.mean() <= high
+        settings = EstimatorSettings(Knowing(), seed=number)
+        found = Tomogram(known.space, known.outcomes, known.order, settings=settings).query("order >= 0")
+        covered += found.low <= rates.mean() <= found.high
     assert covered >= 34
 
 
@@ -96,8 +96,8 @@ def test_a_region_with_few_tests_is_listed(rates):
     found = known.query("order <= 2 and severity >= 8")
     chosen = selected(known.space, "order <= 2 and severity >= 8")
     assert found.tests == np.count_nonzero(chosen) < DRAWN
-    tried = known.measured_ids[chosen[known.measured_ids]]
-    expected = rates[chosen].sum() - rates[tried].sum() + known.table(tried).estimate.sum()
+    tried = known.estimator.measured_ids[chosen[known.estimator.measured_ids]]
+    expected = rates[chosen].sum() - rates[tried].sum() + known.estimator.table(tried).estimate.sum()
     assert found.robustness == pytest.approx(expected / found.tests)
 
 
@@ -111,13 +111,13 @@ def test_tables_have_the_exact_numbers_of_tests(rates):
             assert found.tests == 6 ** (AXES - 1)
             mean = rates[selected(known.space, f"{name} == {level}")].mean()
             assert found.low < mean < found.high
-    assert sum(found.tests for found in known.by_severity_sum().values()) == 6**AXES
+    assert sum(found.tests for found in known.query_engine.by("severity").values()) == 6**AXES
 
 
 def test_without_a_surrogate_the_tests_tried_speak_for_themselves():
     known = tomogram()
     found = known.query("a0 > 2")
-    ids = known.measured_ids[known.space.matrix(known.measured_ids)[:, 0] > 2]
+    ids = known.estimator.measured_ids[known.space.matrix(known.estimator.measured_ids)[:, 0] > 2]
     passes, trials = known.outcomes.counts(ids)
     assert found.robustness == pytest.approx((passes / trials).mean())
     assert (found.tests, found.measured, found.inferred) == (6**7 * 3, len(ids), 0)
@@ -134,7 +134,7 @@ def test_a_slow_machine_answers_the_same(monkeypatch):
     for table in ("by_order", "by_severity_sum"):
         assert getattr(slow, table)() == getattr(quick, table)()
     assert slow.by_severity() == quick.by_severity()
-    assert (slow.sample[0] == quick.sample[0]).all()
+    assert (slow.estimator.sample[0] == quick.estimator.sample[0]).all()
 
 
 def test_means_by_severity_come_from_one_sample(rates):
@@ -146,10 +146,10 @@ def test_means_by_severity_come_from_one_sample(rates):
 
 
 def test_a_severity_with_few_tests_of_the_sample_gets_its_own(monkeypatch):
-    monkeypatch.setattr(query_engine, "FEWEST_SHARED", 10**6)
+    monkeypatch.setattr(region_estimator, "FEWEST_SHARED", 10**6)
     known = tomogram(Knowing(0.01))
-    assert known.by_severity()["a0"][2] == known._answer(
-        Chosen.some_of(known.selection("a0 == 2"), DRAWN_EACH, known.seed), None, 0.95
+    assert known.by_severity()["a0"][2] == RegionEstimator(known.estimator).answer(
+        TestSample.some_of(known.query_engine.selection("a0 == 2"), DRAWN_EACH, 0)
     )
 
 
@@ -163,7 +163,7 @@ def test_standard_queries_and_gates_have_answers():
     known = tomogram(Knowing(0.01))
     asked = list(standard_queries(known.space).values())
     assert all(answer.low < answer.robustness < answer.high for answer in known.queries(asked))
-    wide, narrow = known.bound("a0 > 3", looks=20), known.bound("a0 > 3")
+    wide, narrow = known.query_engine.bound("a0 > 3", looks=20), known.query_engine.bound("a0 > 3")
     assert wide.low < narrow.low < narrow.robustness
 
 

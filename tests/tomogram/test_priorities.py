@@ -7,7 +7,7 @@ import pytest
 
 import testifai as ta
 from testifai.runs.outcomes import Outcomes
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 from testifai.tomogram.priorities import Prioritiser, prioritised
 
 INPUTS = 200
@@ -22,7 +22,9 @@ def run():
     for test in range(space.size):
         places = random.choice(INPUTS, 60, replace=False)
         outcomes.record(test, places, ~failing(space, test)[places])
-    return Tomogram(space, outcomes, np.random.default_rng(1).permutation(INPUTS), surrogate="none")
+    return Tomogram(
+        space, outcomes, np.random.default_rng(1).permutation(INPUTS), settings=EstimatorSettings(surrogate="none")
+    )
 
 
 def failing(space, test):

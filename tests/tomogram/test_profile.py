@@ -9,7 +9,7 @@ from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.surrogates import Surrogate
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 from testifai.tomogram import profile as weighted
 from testifai.tomogram.profile import expected
 from testifai.tomogram.profile_parser import Profile
@@ -37,7 +37,7 @@ def tomogram(trials=50, inputs=100, seed=0, surrogate=None, axes="ab", ids=None)
         places = np.sort(rng.permutation(inputs)[:trials])
         rate = 0.95 * 0.85 ** sum(space.configuration(int(i)))
         outcomes.record(int(i), places, difficulty[places] < rate)
-    return Tomogram(space, outcomes, np.arange(inputs), surrogate=surrogate)
+    return Tomogram(space, outcomes, np.arange(inputs), settings=EstimatorSettings(surrogate=surrogate))
 
 
 def test_the_expected_rate_is_the_weighted_mean_of_the_tests():
@@ -139,7 +139,10 @@ def test_axes_that_are_not_stated_are_off_however_many_there_are():
     outcomes = Outcomes(10)
     for sigma, passes in (((0,) * 30, 10), ((1, *[0] * 29), 6)):
         outcomes.record(space.id(sigma), np.arange(10), np.arange(10) < passes)
-    answer = expected(Tomogram(space, outcomes, np.arange(10), surrogate=None), {"axis_0": {0: 0.5, 1: 0.5}})
+    answer = expected(
+        Tomogram(space, outcomes, np.arange(10), settings=EstimatorSettings(surrogate=None)),
+        {"axis_0": {0: 0.5, 1: 0.5}},
+    )
     assert (answer.robustness, answer.tests) == (pytest.approx(0.8), 2)
 
 
@@ -147,7 +150,10 @@ def test_applied_in_axis_order_where_the_order_counts():
     space, outcomes = Space({"a": FADE, "b": FADE}, order_sensitive=True), Outcomes(10)
     for places, passes in (((1, 2), 7), ((2, 1), 3)):
         outcomes.record(space.id((1, 1, *places)), np.arange(10), np.arange(10) < passes)
-    answer = expected(Tomogram(space, outcomes, np.arange(10), surrogate=None), {"a": {1: 1.0}, "b": {1: 1.0}})
+    answer = expected(
+        Tomogram(space, outcomes, np.arange(10), settings=EstimatorSettings(surrogate=None)),
+        {"a": {1: 1.0}, "b": {1: 1.0}},
+    )
     assert answer.robustness == pytest.approx(0.7)
 
 
@@ -156,7 +162,7 @@ def test_level_names_may_be_used():
     outcomes = Outcomes(10)
     for i, passes in enumerate((10, 8, 4)):
         outcomes.record(i, np.arange(10), np.arange(10) < passes)
-    made = Tomogram(levels, outcomes, np.arange(10), surrogate=None)
+    made = Tomogram(levels, outcomes, np.arange(10), settings=EstimatorSettings(surrogate=None))
     assert expected(made, {"a": {"off": 0.5, "high": 0.5}}).robustness == pytest.approx(0.7)
 
 
@@ -196,7 +202,7 @@ def test_very_many_configurations_are_drawn_by_their_probability():
             rates = 1 - np.asarray(features).sum(axis=1) / 100
             return rates, np.zeros(len(rates))
 
-    tomogram = Tomogram(space, outcomes, np.arange(2), surrogate=Falling())
+    tomogram = Tomogram(space, outcomes, np.arange(2), settings=EstimatorSettings(surrogate=Falling()))
     found = expected(tomogram, dict.fromkeys(space.names, third))
     assert found.tests == 3**20
     assert found.low < 1 - 20 * 0.75 / 100 < found.high
@@ -206,5 +212,8 @@ def test_very_many_configurations_are_drawn_by_their_probability():
     asked = {**dict.fromkeys(space.names, third), **weather, **worse}
     bad = expected(tomogram, asked, {"weather": "bad"})
     assert bad.low < 1 - (2 + 19 * 0.75) / 100 < bad.high
-    without = expected(Tomogram(space, outcomes, np.arange(2), surrogate=None), dict.fromkeys(space.names, third))
+    without = expected(
+        Tomogram(space, outcomes, np.arange(2), settings=EstimatorSettings(surrogate=None)),
+        dict.fromkeys(space.names, third),
+    )
     assert np.isnan(without.robustness)

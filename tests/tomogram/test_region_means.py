@@ -147,8 +147,9 @@ def test_more_confidence_is_more_width():
 
 @pytest.mark.parametrize("finite", [True, False])
 @pytest.mark.parametrize(("correlation", "pool"), [(0.0, 80), (0.5, 80), (0.5, 400), (0.9, 80)])
-def test_intervals_cover_in_balanced_designs(correlation, pool, finite):
-    seeds, tests, rate = 300, 24, 0.75
+@pytest.mark.parametrize("seeds", [100, pytest.param(300, marks=pytest.mark.simulation)])
+def test_intervals_cover_in_balanced_designs(correlation, pool, finite, seeds):
+    tests, rate = 24, 0.75
     expected = float(stats.norm.cdf(stats.norm.ppf(rate) + np.linspace(-0.6, 0.6, tests)).mean())
     covered = 0
     for seed in range(seeds):

@@ -11,7 +11,7 @@ from testifai.commands.example import AXES, table_2
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 from testifai.tomogram.regions import standard_queries, worst_regions
 
 
@@ -29,9 +29,9 @@ def test_octants_share_the_space_among_them(levels):
     some = space(*levels)
     queries = list(standard_queries(some).values())
     tomogram = Tomogram(some, Outcomes(1), np.arange(1))
-    octants = np.array([tomogram.select(query) for query in queries[: 2 ** len(levels)]])
+    octants = np.array([tomogram.query_engine.select(query) for query in queries[: 2 ** len(levels)]])
     assert (octants.sum(axis=0) == 1).all()
-    cubes = [tomogram.select(query) for query in queries[2 ** len(levels) :]]
+    cubes = [tomogram.query_engine.select(query) for query in queries[2 ** len(levels) :]]
     assert all((small <= large).all() for small, large in itertools.pairwise(cubes))
     assert len(set(queries)) == len(queries)
     assert any(mask.all() for mask in [*octants, *cubes])
@@ -71,7 +71,7 @@ def test_search_finds_the_best_of_all_regions(seed):
     tomogram = Tomogram(some, outcomes, np.arange(30))
     found, every = worst_regions(tomogram), brute(tomogram)
     assert found.searched == len(every)
-    masks = [tomogram.select(region.query) for region in found.regions]
+    masks = [tomogram.query_engine.select(region.query) for region in found.regions]
     worth = [every[mask.tobytes()] for mask in masks]
     assert worth[0] == pytest.approx(max(every.values()))
     assert worth == sorted(worth, reverse=True)
@@ -93,7 +93,9 @@ def test_intervals_allow_for_the_search():
         outcomes = Outcomes(2000)
         for test in range(some.size):
             outcomes.record(test, rng.choice(2000, 40, replace=False), rng.random(40) < rate)
-        tomogram = Tomogram(some, outcomes, np.arange(2000), population="future", surrogate=None)
+        tomogram = Tomogram(
+            some, outcomes, np.arange(2000), settings=EstimatorSettings(population="future", surrogate=None)
+        )
         found = worst_regions(tomogram, count=10).regions
         plain = [tomogram.query(region.query) for region in found]
         missed += any(not region.answer.low <= rate <= region.answer.high for region in found)

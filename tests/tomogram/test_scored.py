@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from replay import Grid, replay
 from scipy.special import betaincinv, ndtr
 
 import testifai as ta
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, ScoredOutcomes
-from testifai.session.replay import Grid, replay
 from testifai.space import Space
 from testifai.surrogates import Forest
-from testifai.tomogram import Tomogram, region_means
+from testifai.tomogram import EstimatorSettings, Tomogram, region_means
 from testifai.tomogram.regions import standard_queries
 from testifai.tomogram.trust import assess
 
@@ -59,7 +59,7 @@ def coverage(kind, seeds, budget):
         tests.append(held(view.low, made.means, view.high).mean())
         for query in standard_queries(view.space).values():
             answer = view.query(query)
-            truth = made.means.reshape(-1)[view.select(query)].mean()
+            truth = made.means.reshape(-1)[view.query_engine.select(query)].mean()
             regions.append(bool(held(answer.low, truth, answer.high)))
     return float(np.mean(tests)), float(np.mean(regions))
 
@@ -71,7 +71,7 @@ def test_intervals_of_a_small_run_cover(kind):
     assert regions > 0.75
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("trials", [10, 40])
 def test_intervals_cover_over_many_seeds(kind, trials):
@@ -112,7 +112,7 @@ def test_a_part_of_the_inputs_has_means_of_its_own():
     run = replay(made, "adaptive", budget=30 * LEVELS**3, seed=3, score="f1")
     view = replace(run, labels=labels).scored("f1")
     answer = view.query("a >= 1", "label == 1")
-    chosen = view.select("a >= 1")
+    chosen = view.query_engine.select("a >= 1")
     truth = made.scores.reshape(-1, INPUTS)[chosen][:, labels == 1].mean()
     assert held(answer.low - 0.01, truth, answer.high + 0.01)
     assert set(view.by_class()) == {"0", "1"}
@@ -122,7 +122,7 @@ def test_a_part_of_the_inputs_has_means_of_its_own():
 def test_other_surrogates_take_sums_of_scores(surrogate):
     made = grid("skewed", 4)
     view = replay(made, "ordered", surrogate, budget=8_000, seed=4).scored("f1")
-    tried = view.rests_on_own_trials.reshape(view.space.shape)
+    tried = view.estimator.rests_on_own_trials.reshape(view.space.shape)
     assert np.abs(view.estimate - made.means)[tried].max() < 0.15
     assert held(view.low, made.means, view.high)[tried].mean() > 0.9
     if surrogate != "none":
@@ -135,7 +135,7 @@ def test_a_surrogate_given_as_an_object_is_fitted_for_each_apart():
     before = run.estimate.copy()
     assert not np.allclose(run.scored("f1").estimate, before)
     assert np.array_equal(replace(run).estimate, before)
-    assert run.scored("f1").surrogate is not run.surrogate
+    assert run.scored("f1").settings.surrogate is not run.settings.surrogate
 
 
 def test_trust_is_assessed_in_units_of_the_scores_own_noise():
@@ -157,7 +157,13 @@ def test_a_space_too_large_to_list_has_means_of_scores():
         mean = 0.95 - 0.01 * severities.sum()
         values = random.beta(9 * mean, 9 * (1 - mean), len(places)).astype(np.float32)
         outcomes.record(test, places, values > 0.5, {"value": values})
-    run = Tomogram(space, outcomes, np.arange(200), surrogate="process", provenance={"identity": {"scores": ["f1"]}})
+    run = Tomogram(
+        space,
+        outcomes,
+        np.arange(200),
+        settings=EstimatorSettings(surrogate="process"),
+        provenance={"identity": {"scores": ["f1"]}},
+    )
     answer = run.query("axis_0 >= 4", score="f1")
     truth = 0.95 - 0.01 * (5.5 + 8 * 3.5)
     assert answer.low - 0.01 < truth < answer.high + 0.01

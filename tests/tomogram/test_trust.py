@@ -15,7 +15,7 @@ from testifai.session.stored_runs import open_run
 from testifai.space import Space
 from testifai.strategies import Balanced, Ordered, Progress
 from testifai.surrogates import Forest
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 from testifai.tomogram.trust import Trust, assess, keep, recall
 from testifai.tomogram.trust.assess import Predicted, beta_binomial_edges, cover, square_variance, total_variance
 
@@ -49,7 +49,9 @@ def measured(space, surface, strategy, *, inputs=2000, seed=0, surrogate=None, b
         for row, i in zip(work.missing(outcomes, places), work.configurations.tolist(), strict=True):
             outcomes.record(i, places[row], generator.random(row.sum()) < rates[i])
     chosen = surrogate or Forest(trees=5)
-    return Tomogram(space, outcomes, visiting_order(inputs, seed), surrogate=chosen, seed=seed)
+    return Tomogram(
+        space, outcomes, visiting_order(inputs, seed), settings=EstimatorSettings(surrogate=chosen, seed=seed)
+    )
 
 
 # -- do low orders predict high ones? ---------------------------------------------------------------------------
@@ -125,7 +127,7 @@ def test_the_interval_of_the_bias_covers_that_of_all_tests():
         outcomes = Outcomes(500)
         for i in CUBE.ids_up_to(2).tolist():
             outcomes.load(i, 0, *tomogram.outcomes.bits(i))
-        low = Tomogram(CUBE, outcomes, tomogram.order, surrogate=Forest(trees=1))
+        low = Tomogram(CUBE, outcomes, tomogram.order, settings=EstimatorSettings(surrogate=Forest(trees=1)))
         high = np.count_nonzero(SEVERITIES[CUBE], axis=1) == 3
         truth = (low.estimate.reshape(-1) - rough(SEVERITIES[CUBE]))[high].mean()
         hits += found.low <= truth <= found.high
@@ -156,7 +158,7 @@ def test_the_error_of_left_out_tests_is_free_of_their_noise():
     raw, noise, error = [], [], []
     for seed in range(20):
         tomogram = measured(CUBE, lambda x: np.full(len(x), 0.5), Ordered(), seed=seed, inputs=4000, budget=91 * 40)
-        tomogram = replace(tomogram, surrogate=Constant())
+        tomogram = replace(tomogram, settings=replace(tomogram.settings, surrogate=Constant()))
         found = assess(tomogram).left_out
         raw.append(found.raw)
         noise.append(found.noise)
@@ -169,9 +171,9 @@ def test_the_error_of_left_out_tests_is_free_of_their_noise():
 
 def test_a_wrong_level_is_seen_as_bias():
     tomogram = measured(CUBE, lambda x: np.full(len(x), 0.5), Ordered(), inputs=1000)
-    tomogram = replace(tomogram, surrogate=Constant(0.7))
+    tomogram = replace(tomogram, settings=replace(tomogram.settings, surrogate=Constant(0.7)))
     found = assess(tomogram).left_out
-    rates = tomogram.passes.reshape(-1)[tomogram.measured_ids[1:]] / 1000
+    rates = tomogram.passes.reshape(-1)[tomogram.estimator.measured_ids[1:]] / 1000
     assert found.bias == pytest.approx(0.7 - rates.mean())
     assert found.raw == pytest.approx(np.abs(0.7 - rates).mean())
     assert (found.noise, found.error, found.tests, found.coverage) == (0, pytest.approx(found.raw), 90, None)
@@ -186,7 +188,7 @@ def test_the_error_of_left_out_tests_is_that_of_refits():
     for fold in range(5):
         out = others[fold::5]
         kept = np.setdiff1d(np.arange(111), out)
-        ids = tomogram.measured_ids
+        ids = tomogram.estimator.measured_ids
         passes, trials = tomogram.outcomes.counts(ids)
         forest = Forest(trees=5).fit(CUBE.matrix(ids[kept]), passes[kept], trials[kept])
         differences.append(forest.predict(CUBE.matrix(ids[out]))[0] - (passes / trials)[out])
@@ -202,9 +204,10 @@ def test_the_same_seed_says_the_same_and_nothing_is_changed():
     assert assess(tomogram, seed=1) == assess(tomogram, seed=1)
     assert assess(tomogram, seed=1) != assess(tomogram, seed=2)
     assert (
-        own.predict(CUBE.matrix(np.arange(216)))[0] == tomogram.surrogate.predict(CUBE.matrix(np.arange(216)))[0]
+        own.predict(CUBE.matrix(np.arange(216)))[0]
+        == tomogram.settings.surrogate.predict(CUBE.matrix(np.arange(216)))[0]
     ).all()
-    del tomogram.__dict__["_whole"]
+    del tomogram.estimator.__dict__["whole"]
     assert (tomogram.estimate == before).all()
 
 
@@ -386,11 +389,11 @@ def test_what_is_kept_is_never_stale(stored, monkeypatch, change):
     keep(stored, open_run(stored))
     tomogram = open_run(stored)
     if change == "one outcome":
-        test = int(tomogram.measured_ids[3])
+        test = int(tomogram.estimator.measured_ids[3])
         tried, passed = (bits.copy() for bits in tomogram.outcomes.bits(test))
         passed[0] ^= 128
         swapped = Outcomes(50)
-        for other in tomogram.measured_ids.tolist():
+        for other in tomogram.estimator.measured_ids.tolist():
             swapped.load(other, 0, *((tried, passed) if other == test else tomogram.outcomes.bits(other)))
         tomogram = replace(tomogram, outcomes=swapped)
     elif change == "version":
@@ -400,7 +403,8 @@ def test_what_is_kept_is_never_stale(stored, monkeypatch, change):
     elif change == "identity":
         tomogram = replace(tomogram, provenance={**tomogram.provenance, "identity": {"model": "another"}})
     else:
-        tomogram = replace(tomogram, **{change: {"surrogate": "pairwise", "seed": 7, "population": "future"}[change]})
+        changed = {change: {"surrogate": "pairwise", "seed": 7, "population": "future"}[change]}
+        tomogram = replace(tomogram, settings=replace(tomogram.settings, **changed))
     monkeypatch.setattr("testifai.tomogram.trust.assess.assess", lambda tomogram: Trust(unknown="anew"))
     assert recall(tomogram).unknown == "anew"
 

@@ -112,7 +112,7 @@ def _connect_query(app: Any, runs: Runs) -> None:
 
 def _answer(runs: Runs, run: int, asked: str) -> Any:
     tomogram = runs.tomogram(run)
-    clean = f"{tomogram.clean_quantity} {terminal.clean(tomogram)}"
+    clean = f"{tomogram.settings.clean_quantity} {terminal.clean(tomogram)}"
     return panels.answer(runs.answer(run, asked), asked, runs.names[run], clean)
 
 
@@ -124,7 +124,7 @@ def checked(runs: Runs, text: Any) -> dict[str, query_sliders.Range]:
     """The ranges a query asks for, once it is known to select something."""
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"query: nothing was typed; accepted: text such as {runs.space.names[0]} >= 1")
-    runs.tomograms[0].chosen(text)
+    runs.tomograms[0].query_engine.sample(text)
     return query_sliders.read(text, runs.space)[0]
 
 

@@ -109,7 +109,7 @@ def draw(tomogram: Tomogram) -> str | None:
     9
     """
     axes = tomogram.space.axes[:2]
-    if max(len(axis.severities) for axis in axes) > MOST_LEVELS or len(tomogram.measured_ids) > MOST_TESTS:
+    if max(len(axis.severities) for axis in axes) > MOST_LEVELS or len(tomogram.estimator.measured_ids) > MOST_TESTS:
         return None
     rates = _rates(tomogram)
     rows, columns = rates.shape
@@ -153,7 +153,7 @@ def _top(row: int, rows: int) -> int:
 def _rates(tomogram: Tomogram) -> Floats:
     """The mean of tests' pass rates, rows by the second axis and columns by the first; NaN where none was tried."""
     axes = tomogram.space.axes[:2]
-    ids = tomogram.measured_ids
+    ids = tomogram.estimator.measured_ids
     passes, trials = tomogram.outcomes.counts(ids)
     severities = tomogram.space.matrix(ids)
     places = [np.searchsorted(axis.severities, severities[:, number]) for number, axis in enumerate(axes)]
@@ -246,9 +246,9 @@ def _chosen(runs: Runs, wanted: Wanted) -> Any:
     """The selected tests; None for all of them."""
     tomogram = runs.tomogram(wanted.run)
     if not tomogram.space.listed:
-        selection = tomogram.selection(wanted.query)
+        selection = tomogram.query_engine.selection(wanted.query)
         return None if selection.count == tomogram.space.size else selection
-    chosen = tomogram.select(wanted.query)
+    chosen = tomogram.query_engine.select(wanted.query)
     return None if chosen.all() else chosen
 
 

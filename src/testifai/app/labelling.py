@@ -11,7 +11,7 @@ from typing import Any
 from testifai.app import server as security
 from testifai.errors import InputError
 from testifai.operational.input_previews import KeptInputs
-from testifai.operational.labelling import WHERE, Classes, Filling
+from testifai.operational.label_file import WHERE, Classes, Filling
 from testifai.support.optional_imports import load
 from testifai.support.types import Record
 

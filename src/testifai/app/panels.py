@@ -113,7 +113,7 @@ def difference(region: RegionDifference, names: tuple[str, str], notes: tuple[st
 def test(runs: Runs, run: int, number: int) -> Any:
     """Real inputs under one configuration, originals beside them, with what the model makes of them."""
     tomogram = runs.tomogram(run)
-    found = tomogram.table(np.array([number]))
+    found = tomogram.estimator.table(np.array([number]))
     estimate, low, high, trials = (one[0] for one in (found.estimate, found.low, found.high, found.trials))
     title = tomogram.space.words(tomogram.space.configuration(number))
     source = f"{int(trials):,} trials" if trials else "predicted"

@@ -205,10 +205,11 @@ class Runs:
     def take_up(self, file: int, run: Tomogram) -> None:
         """Show what a run file holds now instead of what it held before; estimates are made first."""
         new = tuple(
-            run.scored(old.score) if of == file else old for of, old in zip(self.file_of, self.tomograms, strict=True)
+            run.scored(old.settings.score) if of == file else old
+            for of, old in zip(self.file_of, self.tomograms, strict=True)
         )
         for tomogram in new:
-            _ = tomogram.sample
+            _ = tomogram.estimator.sample
         asked = [(one, query) for one, query in list(self._asked) if self.file_of[one] == file]
         known = {("answer", self.revision + 1, one, query): new[one].query(query) for one, query in asked}
         self.answers.begin_anew(known)
@@ -224,13 +225,13 @@ class Runs:
 
     def ready(self, run: int) -> bool:
         """Whether a run's estimates are made."""
-        return self.tomograms[run].estimated
+        return self.tomograms[run].estimator.estimated
 
     def tomogram(self, run: int) -> Tomogram:
         """A run's tomogram, its estimates made."""
         if not self.ready(run):
             with self._opening:
-                _ = self.tomograms[run].sample
+                _ = self.tomograms[run].estimator.sample
         return self.tomograms[run]
 
     def answer(self, run: int, query: str) -> Answer:
@@ -243,7 +244,7 @@ class Runs:
     def bound(self, run: int, query: str) -> Answer:
         """A query's answer with bounds that hold however often one looks."""
         key = ("bound", self.revision, run, query)
-        found: Answer = self.answers.get(key, lambda: self.tomogram(run).bound(query))
+        found: Answer = self.answers.get(key, lambda: self.tomogram(run).query_engine.bound(query))
         return found
 
     def comparison(self, run: int, against: int, query: str) -> Comparison:

@@ -108,7 +108,7 @@ def errors(
         write_bytes(html, render(found, run_file.name).encode())
         written["html"] = str(html)
     if failures is not None:
-        from testifai.locality.failures import export_failures
+        from testifai.locality.explain import export_failures
         from testifai.session import stored_runs
 
         data, space = stored_runs.source(run, source if from_spec else spec).data()

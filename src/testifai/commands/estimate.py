@@ -30,8 +30,7 @@ def estimate(
     as_json: Json = False,
 ) -> None:
     """The accuracy with its interval, the failures and what is confused, from the labels so far."""
-    from testifai.operational.answer import answer
-    from testifai.operational.release import check_require
+    from testifai.operational.answer import answer, check_require
     from testifai.operational.rounds import collect
 
     if require is not None:

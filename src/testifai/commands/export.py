@@ -61,7 +61,7 @@ def export(
 
 def _left_out(tomogram: Any) -> str:
     """That a table has not all tests in it, where there are too many."""
-    space, tried = tomogram.space, len(tomogram.measured_ids)
+    space, tried = tomogram.space, len(tomogram.estimator.measured_ids)
     return "" if space.listed else f": the {tried:,} tests that were tried, of {space.size:,}"
 
 

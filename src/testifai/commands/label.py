@@ -42,7 +42,7 @@ def label(
     if find_spec("flask") is None:
         load("flask", extra="app")  # which says how to get it
     from testifai.operational.input_previews import KeptInputs
-    from testifai.operational.labelling import Filling
+    from testifai.operational.label_file import Filling
     from testifai.operational.rounds import selection_for
     from testifai.runs.lock import Lock
 

@@ -16,7 +16,7 @@ from testifai.support.types import Record
 
 if TYPE_CHECKING:
     from testifai.operational.rounds import Written
-    from testifai.operational.selection import Selection
+    from testifai.operational.selection import LabelSelection
 
 
 def select(
@@ -131,7 +131,7 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
-def _facts(written: Written, chosen: Selection) -> Record:
+def _facts(written: Written, chosen: LabelSelection) -> Record:
     return {
         "out": str(written.path),
         "sheet": None if written.sheet is None else str(written.sheet),
@@ -145,7 +145,7 @@ def _facts(written: Written, chosen: Selection) -> Record:
     }
 
 
-def _say(written: Written, chosen: Selection, out: Path) -> None:
+def _say(written: Written, chosen: LabelSelection, out: Path) -> None:
     of_all = f", round {written.number}" if written.examples < chosen.tests or written.number > 1 else ""
     say(
         f"Wrote {written.examples} of {chosen.frame.size:,} examples to {written.path} "

@@ -65,7 +65,7 @@ def _show_by(tomogram: Any, by: str, as_json: bool) -> None:
     makers = {
         "order": (terminal.by_order, tomogram.by_order),
         "axis": (terminal.by_axis, tomogram.by_severity),
-        "severity": (terminal.by_severity_sum, tomogram.by_severity_sum),
+        "severity": (terminal.by_severity_sum, lambda: tomogram.query_engine.by("severity")),
         "class": (terminal.by_class, tomogram.by_class),
     }
     if by not in makers:

@@ -64,7 +64,7 @@ class GatedRun:
 
         A bound comes nearer with the square root of the trials, so the first is a guess.
         """
-        chosen, known = self.tomogram.chosen(verdict.gate.query), self.tomogram.measured_ids
+        chosen, known = self.tomogram.query_engine.sample(verdict.gate.query), self.tomogram.estimator.measured_ids
         trials = int(self.tomogram.outcomes.counts(known[chosen.contains(known)])[1].sum())
         room = chosen.tests * self.tomogram.outcomes.inputs - trials
         answer = verdict.answer

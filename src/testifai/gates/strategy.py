@@ -61,7 +61,7 @@ class GateStrategy(Adaptive):
         need = np.zeros(len(watch.ids))
         for verdict in judge(self.gates, tomogram, self.sharing):
             if not settled(verdict, progress.target or TARGET):
-                chosen = tomogram.chosen(verdict.gate.query).contains(watch.ids)
+                chosen = tomogram.query_engine.sample(verdict.gate.query).contains(watch.ids)
                 need[chosen] += 1 / max(1, int(np.count_nonzero(chosen)))
         if progress.target is not None:
             lacking = self._lacking(progress, fitted(progress, known), known, watch, 1 - risk(number))

@@ -60,7 +60,7 @@ def check_gates(gates: Iterable[Gate], tomogram: Tomogram) -> None:
     """Refuse a gate that cannot be judged, before anything is measured."""
     for number, gate in enumerate(gates, start=1):
         with naming(gate, number):
-            tomogram.scored(gate.score).bound(gate.query, gate.inputs)
+            tomogram.scored(gate.score).query_engine.bound(gate.query, gate.inputs)
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def stored_sharing(tomogram: Tomogram) -> int:
 
 def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
     tomogram = tomogram.scored(gate.score)
-    answer = tomogram.bound(gate.query, gate.inputs, looks=gates)
+    answer = tomogram.query_engine.bound(gate.query, gate.inputs, looks=gates)
     needed = gate.at_least - 1e-9  # a mean of rates that are just enough must not fall short by rounding
     if math.isnan(answer.robustness):
         reason = f"{answer.inferred} of {answer.tests} tests are neither measured nor predicted"
@@ -110,6 +110,6 @@ def _source(answer: Answer, tomogram: Tomogram) -> str:
         if answer.disagrees:
             return " by the surface and by the tests' own trials, which contradict it"
         return " by the surface, which the tests' own trials do not contradict"
-    if answer.inferred and tomogram.pooling() is not None:
+    if answer.inferred and tomogram.estimator.pooling() is not None:
         return " by the surface alone, as some tests have no trials of their own"
     return ""

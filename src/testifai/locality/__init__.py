@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from testifai.locality.compose import Global, Prediction, compose
 from testifai.locality.composite import Composite, composite
-from testifai.locality.explain import explain
-from testifai.locality.failures import export_failures
+from testifai.locality.explain import explain, export_failures
 from testifai.locality.learning import Tables, learn
 from testifai.locality.local import Confidences, Local, Rates, Sampled, confidences
 from testifai.locality.measure import from_run, local

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
-from testifai.locality.local import Local, Rates
-from testifai.locality.margins import Arms, class_arms, coull_arms, together
+from testifai.locality.local import Arms, Local, Rates, class_arms, coull_arms, together
 from testifai.locality.system import SHARES, Combine, Expected, System, build
 from testifai.statistics.intervals import wilson
 from testifai.support.formatting import estimate_text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,14 @@ class Composite:
         if one.table:
             raise InputError(f"perturbation '{one.name}': is for tables; a composed system takes those of arrays")
         name = f"{one.name} ({self.arity} parts)"
-        return Perturbation(
-            name, _EachPart(one, self.arity), one.severities, one.summary, growing=one.growing, levels=one.levels
+        return replace(
+            one,
+            name=name,
+            function=_EachPart(one, self.arity),
+            boxes=None,
+            tensors=False,
+            shows=None,
+            smooth=None,
         )
 
 
@@ -100,10 +106,10 @@ def composite(
     # What is expected but never answered gets a number that no answer has.
     expected_codes = np.where(right >= 0, right, system.codes.max() + 2)
     made = datasets.from_arrays(inputs.reshape(len(rows), system.arity, *inputs.shape[1:]), expected_codes)
-    return Composite(Combined(model, system, places), made, system.arity)
+    return Composite(CombinedModel(model, system, places), made, system.arity)
 
 
-class Combined(Model):
+class CombinedModel(Model):
     """A model that answers for every part of a combination, and combines the answers; labels are the system's codes."""
 
     outputs = "labels"

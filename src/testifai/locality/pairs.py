@@ -14,8 +14,7 @@ from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
 from testifai.locality.compose import Global, Prediction, Setting, condition_name, read_conditions
-from testifai.locality.local import Local, Rates, Sampled
-from testifai.locality.margins import bounded_arms, shared_variance
+from testifai.locality.local import Local, Rates, Sampled, bounded_arms, shared_variance
 from testifai.locality.measure import known_classes, local
 from testifai.locality.system import SHARES, Combine, Expected, build
 from testifai.space import Space
@@ -127,10 +126,10 @@ def agreement(predicted: Prediction, measured: Measurement) -> Agreement:
         raise InputError(f"tuples: {' and '.join(missing[0])} was measured but not predicted; predict it too")
     rows = np.array([places[one] for one in measured.tuples])
     looks = measured.mean.rate.size
-    told, seen = _rows(predicted.mean, rows), measured.mean
+    told, seen = predicted.mean.at(rows), measured.mean
     low, high = _bounds(told, seen)
     strict = confidence_each(looks)
-    all_low, all_high = _bounds(_rows(predicted.at(strict).mean, rows), measured.mean_at(strict))
+    all_low, all_high = _bounds(predicted.at(strict).mean.at(rows), measured.mean_at(strict))
     return Agreement(
         measured.tuples,
         measured.conditions,
@@ -144,10 +143,6 @@ def agreement(predicted: Prediction, measured: Measurement) -> Agreement:
         predicted,
         measured,
     )
-
-
-def _rows(rates: Rates, rows: NDArray[np.intp]) -> Rates:
-    return Rates(rates.rate[rows], rates.low[rows], rates.high[rows])
 
 
 def _bounds(told: Rates, seen: Rates) -> tuple[Floats, Floats]:

@@ -124,13 +124,34 @@ class Trend:
 
     @cached_property
     def text(self) -> str:
-        """The trend in a sentence."""
-        return sentence(self)
+        """What happens, how often, and how often it would by chance, in a sentence."""
+        several = len(self.classes) > 1
+        often = f"{count(self.failures)} of {count(self.trials)} tries ({self.failures / self.trials:.1%})"
+        chance = f"{self.chance / self.trials:.1%}"
+        where = f"{self._who} under {self.property} {self.where}"
+        if self.kind != "class":
+            most = f", most of all {self.classes[0]} ({count(self.by_class[0])})" if several else ""
+            read = f"{'are' if several else 'is'} read as {self.answers[0]}"
+            return f"{where} {read}: {often}{most}; wrong answers spread evenly would give {chance}"
+        some = listing(self.answers[:MOST_NAMED]) + (" and others" if len(self.answers) > MOST_NAMED else "")
+        return f"{where} fails more than the other classes: {often}, the others {chance}; read as {some}"
 
     @cached_property
     def advice(self) -> str:
-        """What to train with."""
-        return advice(self)
+        """Which inputs to add to training."""
+        first, last = self.severities[0], self.severities[-1]
+        what = f"{self.property} at " + (f"severity {first}" if first == last else f"severities {first} to {last}")
+        what += f" ({self.perturbation})" if self.perturbation else ""
+        add, other = f"add {self._who} under {what} to training", f"class {self.answers[0]}"
+        if self.kind == "confusion":
+            return f"{add}, and {other} under the same, so that the two are told apart"
+        if self.kind == "sink":
+            return f"add all classes under {what} to training, {other} among them: {self.property} alone looks like it"
+        return f"{add}, more of it than of other classes"
+
+    @cached_property
+    def _who(self) -> str:
+        return f"class {self.classes[0]}" if len(self.classes) == 1 else f"classes {listing(self.classes)}"
 
     def __repr__(self) -> str:
         return f"<Trend: {self.text}>"
@@ -199,8 +220,26 @@ class Explanation:
         return figure
 
     def lines(self) -> list[str]:
-        """The summary for people."""
-        return lines(self)
+        """The whole summary as text: rates, trends with gain and advice, and what is left."""
+        written = [f"local robustness {_rates(self.local.overall())} over {len(self.local.classes)} classes"]
+        if self.composed is not None:
+            written.append(f"robustness of the composed system {_rates(self.composed.overall)}, predicted from it")
+        if not self.trends:
+            written.append(no_trend(self))
+        for rank, trend in enumerate(self.trends, start=1):
+            written += [f"{rank}. {trend.text}", f"   if fixed: {gains(trend)}", f"   try: {trend.advice}"]
+        return [*written, *rest(self), *self._mean_confidences()]
+
+    def _mean_confidences(self) -> list[str]:
+        """Mean confidence of right and of wrong answers, by property."""
+        known, found = self.confidences, list[str]()
+        if known is None:
+            return found
+        for place, name in enumerate(known.properties):
+            each = {kind: known.by_property[kind].at(place) for kind in ("right", "wrong")}
+            means = [f"{_rates(one)} where {kind}" for kind, one in each.items() if not math.isnan(one.rate)]
+            found.append(f"{name}: mean confidence {', '.join(means)}")
+        return found
 
     def as_dict(self) -> Record:
         """Plain data for JSON; of the single causes only the first."""
@@ -220,36 +259,6 @@ class Explanation:
         return {name: plain(part) for name, part in found.items()}
 
 
-def lines(found: Explanation) -> list[str]:
-    """The whole summary: rates, trends with gain and advice, and what is left."""
-    overall = found.local.overall()
-    written = [f"local robustness {_rates(overall)} over {len(found.local.classes)} classes"]
-    if found.composed is not None:
-        written.append(f"robustness of the composed system {_rates(found.composed.overall)}, predicted from it")
-    if not found.trends:
-        written.append(no_trend(found))
-    for rank, trend in enumerate(found.trends, start=1):
-        written += [f"{rank}. {trend.text}", f"   if fixed: {gains(trend)}", f"   try: {trend.advice}"]
-    return [*written, *rest(found), *sureness(found)]
-
-
-def sureness(found: Explanation) -> list[str]:
-    """How sure the model is where it is right and where it is wrong, by property."""
-    known = found.confidences
-    if known is None:
-        return []
-    told = []
-    for place, name in enumerate(known.properties):
-        each = ((kind, known.by_property[kind]) for kind in ("right", "wrong"))
-        means = [
-            f"{_rates(Rates(one.rate[place], one.low[place], one.high[place]))} where {kind}"
-            for kind, one in each
-            if not math.isnan(one.rate[place])
-        ]
-        told.append(f"{name}: mean confidence {', '.join(means)}")
-    return told
-
-
 def no_trend(found: Explanation) -> str:
     """That there is none, and what that means."""
     if not found.rest:
@@ -264,34 +273,6 @@ def rest(found: Explanation) -> list[str]:
         for one in found.rest
         if one.failures > 0
     ]
-
-
-def sentence(trend: Trend) -> str:
-    """What happens, how often, and how often it would by chance."""
-    who = f"class {trend.classes[0]}" if len(trend.classes) == 1 else f"classes {listing(trend.classes)}"
-    where = f"under {trend.property} {trend.where}"
-    often = f"{count(trend.failures)} of {count(trend.trials)} tries ({_percent(trend.failures, trend.trials)})"
-    chance = _percent(trend.chance, trend.trials)
-    if trend.kind != "class":
-        several = len(trend.classes) > 1
-        most = f", most of all {trend.classes[0]} ({count(trend.by_class[0])})" if several else ""
-        read = f"{'are' if several else 'is'} read as {trend.answers[0]}"
-        return f"{who} {where} {read}: {often}{most}; wrong answers spread evenly would give {chance}"
-    some = listing(trend.answers[:MOST_NAMED]) + (" and others" if len(trend.answers) > MOST_NAMED else "")
-    return f"{who} {where} fails more than the other classes: {often}, the others {chance}; read as {some}"
-
-
-def advice(trend: Trend) -> str:
-    """Which images to add to training."""
-    what = f"{trend.property} at {_severities(trend.severities)}"
-    what += f" ({trend.perturbation})" if trend.perturbation else ""
-    who = f"class {trend.classes[0]}" if len(trend.classes) == 1 else f"classes {listing(trend.classes)}"
-    beside = f"class {trend.answers[0]}"
-    if trend.kind == "confusion":
-        return f"add {who} under {what} to training, and {beside} under the same, so that the two are told apart"
-    if trend.kind == "sink":
-        return f"add all classes under {what} to training, {beside} among them: {trend.property} alone looks like it"
-    return f"add {who} under {what} to training, more of it than of other classes"
 
 
 def gains(trend: Trend) -> str:
@@ -310,14 +291,5 @@ def read_as(trend: Trend) -> str:
     return f"{named}, …" if len(trend.answers) > MOST_NAMED else named
 
 
-def _severities(severities: Sequence[int]) -> str:
-    first, last = severities[0], severities[-1]
-    return f"severity {first}" if first == last else f"severities {first} to {last}"
-
-
 def _rates(rates: Rates) -> str:
     return f"{rates.rate:.3f} ({rates.low:.3f} … {rates.high:.3f})"
-
-
-def _percent(part: float, whole: float) -> str:
-    return f"{part / whole:.1%}"

@@ -21,10 +21,10 @@ OURS = {
     "ces": "testifai.operational.ces:CrossEntropy",
     "combined": "testifai.operational.deepest:Combined",
     "confidence": "testifai.operational.deepest:Confidence",
-    "css": "testifai.operational.css:Stratified",
+    "css": "testifai.operational.random_sampling:Stratified",
     "dsa": "testifai.operational.deepest:DistanceSurprise",
     "lsa": "testifai.operational.deepest:LikelihoodSurprise",
-    "srs": "testifai.operational.srs:SimpleRandom",
+    "srs": "testifai.operational.random_sampling:SimpleRandom",
 }
 TECHNIQUES = Registry("technique", "testifai.techniques", OURS)
 

@@ -262,7 +262,7 @@ class BalancedSampling:
             "tests": np.full(len(drawn), tests),
         }
 
-    def _second_chances(self, deal: Deal, opening: Indices, failed: Flags) -> Floats:
+    def _second_chances(self, deal: LabelAllocation, opening: Indices, failed: Flags) -> Floats:
         """The chance of every rank in the second round, if the first round leaves it out."""
         closing = int(deal.closing.sum())
         if not closing:
@@ -308,7 +308,7 @@ class BalancedSampling:
 
 
 @dataclass(frozen=True, eq=False)
-class Deal:
+class LabelAllocation:
     """How examples and labels are divided. Examples go by rank (the riskiest is 0); a fold has every fifth.
 
     `cells` has the cell of each rank and `members` the number of ranks in each cell; `first` is the chance of each
@@ -342,7 +342,7 @@ class Deal:
 
 
 @lru_cache(maxsize=8)
-def deal_out(size: int, tests: int) -> Deal:
+def deal_out(size: int, tests: int) -> LabelAllocation:
     """Divide so many examples and labels."""
     folds = FOLDS if tests >= FEWEST else 1
     first_round = round(FIRST_ROUND * tests) if folds > 1 else tests
@@ -354,7 +354,7 @@ def deal_out(size: int, tests: int) -> Deal:
     first = least[cells]
     for fold, labels in enumerate(opening):
         first[fold::folds] = scale(first[fold::folds], int(labels))
-    return Deal(size, tests, folds, cells, members, least, first, opening, _shares(tests, folds) - opening)
+    return LabelAllocation(size, tests, folds, cells, members, least, first, opening, _shares(tests, folds) - opening)
 
 
 def _shares(whole: int, folds: int) -> Indices:
@@ -367,7 +367,7 @@ def _by_risk(risk: Floats) -> Indices:
     return np.argsort(-risk, kind="stable")
 
 
-def _weights(sample: Sample, deal: Deal) -> Floats:
+def _weights(sample: Sample, deal: LabelAllocation) -> Floats:
     """What each label counts for; a round that is not finished had its chances cut to the part that is."""
     facts = sample.facts
     parts = np.bincount(facts["round"], minlength=2) / np.maximum([deal.opening.sum(), deal.closing.sum()], 1)

@@ -154,7 +154,7 @@ def draw(
         rng: of all that is drawn
         label: says of a batch of examples which of them failed
 
-    >>> from testifai.operational.srs import SimpleRandom
+    >>> from testifai.operational.random_sampling import SimpleRandom
     >>> sample = draw(SimpleRandom(), Frame(100), 5, np.random.default_rng(0), lambda batch: batch < 50)
     >>> len(sample.selected), bool((sample.failed == (sample.selected < 50)).all())
     (5, True)

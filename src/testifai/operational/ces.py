@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.operational.base import FEATURES, Frame, Indices, Plan, Sample
-from testifai.operational.srs import share
+from testifai.operational.random_sampling import share
 from testifai.support.types import Array, Floats
 
 START, GROUP, CANDIDATES = 30, 5, 300

@@ -20,7 +20,7 @@ from testifai.data.image_files import ImageFiles
 from testifai.errors import InputError
 from testifai.operational import input_previews
 from testifai.operational.input_previews import cells, have_pictures, inputs_path, packed, pictures
-from testifai.operational.labelling import (
+from testifai.operational.label_file import (
     ID,
     LABEL,
     SELECTION,
@@ -31,7 +31,7 @@ from testifai.operational.labelling import (
     table,
     write_new,
 )
-from testifai.operational.selection import SUFFIX, Selection, Standing, data_fingerprint, read
+from testifai.operational.selection import SUFFIX, LabellingProgress, LabelSelection, data_fingerprint, read
 from testifai.support.types import RecordLike
 
 
@@ -52,7 +52,7 @@ class Collected:
     `files` are those that hold their rows.
     """
 
-    selection: Selection
+    selection: LabelSelection
     labels: dict[int, int]
     examples: frozenset[int]
     where: dict[int, str] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Collected:
         return {example: bool(predicted[example] != label) for example, label in self.labels.items()}
 
     @cached_property
-    def standing(self) -> Standing:
+    def standing(self) -> LabellingProgress:
         """How far the labels reach."""
         return self.selection.replay(self.failed())
 
@@ -103,7 +103,7 @@ def check_out(out: Path) -> None:
             raise InputError(f"out: {place} exists and is never overwritten; choose another name with -o")
 
 
-def write_first(selection: Selection, data: Data, out: Path, known: Mapping[int, int] | None = None) -> Written:
+def write_first(selection: LabelSelection, data: Data, out: Path, known: Mapping[int, int] | None = None) -> Written:
     """Write the first round, and beside it the selection; `known` labels are filled in already."""
     place = selection_path(out)
     if place.exists() and read(place).tag != selection.tag:
@@ -188,12 +188,12 @@ def collect(paths: Sequence[Path], selection_file: Path | None = None) -> Collec
     return collected
 
 
-def _read(path: Path, selection: Selection, place: Path) -> Filled:
+def _read(path: Path, selection: LabelSelection, place: Path) -> Filled:
     _check_tag(path, selection, place)
     return read_filled(path, selection.classes)
 
 
-def _check_tag(path: Path, selection: Selection, place: Path) -> None:
+def _check_tag(path: Path, selection: LabelSelection, place: Path) -> None:
     """Refuse a file that says it is of another selection."""
     tag = selection_of(path)
     if tag is not None and tag != selection.tag:
@@ -215,7 +215,7 @@ def _check_examples(collected: Collected, files: Sequence[Filled]) -> None:
             )
 
 
-def selection_for(path: Path, place: Path | None = None) -> Selection:
+def selection_for(path: Path, place: Path | None = None) -> LabelSelection:
     """The selection that a file to fill in belongs to, found beside it unless its place is named."""
     place = place or _find_selection(path)
     selection = read(place)
@@ -244,7 +244,7 @@ def _rounds_beside(out: Path) -> list[Path]:
     return found
 
 
-def _write_sheet(selection: Selection, data: Data, path: Path, examples: list[int]) -> Path | None:
+def _write_sheet(selection: LabelSelection, data: Data, path: Path, examples: list[int]) -> Path | None:
     """The images of a round, where the inputs are images."""
     if not have_pictures(data):
         return None
@@ -257,7 +257,9 @@ def _write_sheet(selection: Selection, data: Data, path: Path, examples: list[in
     return sheet_path(path)
 
 
-def _write_table(selection: Selection, data: Data, path: Path, examples: list[int], known: Mapping[int, int]) -> None:
+def _write_table(
+    selection: LabelSelection, data: Data, path: Path, examples: list[int], known: Mapping[int, int]
+) -> None:
     """The file to fill in, and before it what `testifai label` shows for its rows."""
     write_new(inputs_path(path), packed(selection.tag, data, examples))
     places, shown = _places(data, examples), cells(data, examples)

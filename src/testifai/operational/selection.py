@@ -39,7 +39,7 @@ from testifai.operational.base import (
     needs_of,
     warn_of_doubts,
 )
-from testifai.operational.labelling import Classes
+from testifai.operational.label_file import Classes
 from testifai.spec.options import ScanOptions
 from testifai.support.types import Floats, Record, RecordLike
 
@@ -48,7 +48,7 @@ SUFFIX = ".selection.npz"
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class LabelSelection:
     """What was known when the examples were chosen, and how they were chosen.
 
     `described` is the technique's name under `use` with its options; `model` and `data` are fingerprints.
@@ -66,7 +66,7 @@ class Selection:
 
     def __repr__(self) -> str:
         drawn = f"{self.tests:,} of {self.frame.size:,} examples"
-        return f"<Selection of {drawn} by {self.described['use']}, seed {self.seed}: {self.tag}>"
+        return f"<LabelSelection of {drawn} by {self.described['use']}, seed {self.seed}: {self.tag}>"
 
     @cached_property
     def technique(self) -> Technique:
@@ -88,7 +88,7 @@ class Selection:
         predicted = self.classes.text(int(self.frame.predicted[example]))
         return predicted, None if self.confidence is None else float(self.confidence[example])
 
-    def replay(self, failed: Mapping[int, bool]) -> Standing:
+    def replay(self, failed: Mapping[int, bool]) -> LabellingProgress:
         """Draw again with the outcomes that are known; an unknown one ends what can be told."""
         batches: list[Indices] = []
 
@@ -107,7 +107,7 @@ class Selection:
         # A batch is asked for once all earlier ones are answered; what the plan would want later is not known yet.
         ends = np.cumsum([len(batch) for batch in batches])
         asked = batches[: int(np.searchsorted(ends, labelled, side="right")) + 1]
-        return Standing(tuple(asked), sample.first(labelled), len(sample.selected))
+        return LabellingProgress(tuple(asked), sample.first(labelled), len(sample.selected))
 
     def save(self) -> bytes:
         """The selection as an npz file: numbers and text, the same bytes for the same selection."""
@@ -132,7 +132,7 @@ class Selection:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class LabellingProgress:
     """How far the labelling is.
 
     `batches` are the examples that can be asked for by now (the last batch may be partly labelled), `sample` the
@@ -172,7 +172,7 @@ def choose(
     progress: Callable[[int, int], None] | None = None,
     workers: int | str | None = None,
     executor: Any = None,
-) -> Selection:
+) -> LabelSelection:
     """Run the model and choose; labels are neither needed nor looked at.
 
     `classes` names the model's classes where neither the data nor the model do. `training` and `layer` are for the
@@ -204,7 +204,7 @@ def choose(
             seen_training = observed(training.inputs, traces=True, progress=lambda done: show(len(data) + done))
     risk = risk_of(made, seen, seen_training)
     features = seen.traces if needs == FEATURES else None
-    selection = Selection(
+    selection = LabelSelection(
         described, tests, seed, make_frame(risk=risk, features=features, predicted=seen.predicted),
         name_classes(model, data, seen, classes), seen.confidence,
         model.fingerprint, data_fingerprint(data),
@@ -214,7 +214,7 @@ def choose(
     return replace(selection, first=first)
 
 
-def read(path: Path) -> Selection:
+def read(path: Path) -> LabelSelection:
     """A selection from its file."""
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -223,7 +223,7 @@ def read(path: Path) -> Selection:
         if facts["format"] != FORMAT:
             raise InputError(f"{path.name}: was made by another version of testifai; use that one, or select again")
         names = facts["classes"]
-        return Selection(
+        return LabelSelection(
             dict(facts["technique"]), facts["tests"], facts["seed"],
             Frame(facts["size"], arrays.get("risk"), arrays.get("features"), arrays.get("predicted")),
             Classes(None if names is None else tuple(names), facts["class_count"]),

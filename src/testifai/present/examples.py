@@ -165,10 +165,10 @@ class Failures:
 
 def telling_tests(tomogram: Tomogram, count: int = 3) -> list[tuple[int, str]]:
     """Tests whose failures say most, with why: the worst that have failures, and the mildest that have any."""
-    ids = tomogram.measured_ids
+    ids = tomogram.estimator.measured_ids
     passes, trials = tomogram.outcomes.plain().counts(ids)
     ids = ids[(trials > passes) & (ids > 0)]
-    estimate = tomogram.table(ids).estimate
+    estimate = tomogram.estimator.table(ids).estimate
     total = tomogram.space.matrix(ids)[:, : len(tomogram.space.axes)].sum(axis=1)
     worst = ids[np.argsort(estimate, kind="stable")][:count].tolist()
     mild = [test for test in ids[np.lexsort((estimate, total))].tolist() if test not in worst][:count]

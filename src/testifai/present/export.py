@@ -72,10 +72,10 @@ def to_xarray(tomogram: Tomogram) -> Any:
     _check_names(tomogram)
     xarray = load("xarray", extra="xarray")
     numbers = {name: getattr(tomogram, name) for name in (*BOUNDS, "passes", "trials")}
-    for score in tomogram.scores if tomogram.score is None else ():
+    for score in tomogram.scores if tomogram.settings.score is None else ():
         found = tomogram.scored(score)
         numbers |= dict(zip(score_columns(score), (found.estimate, found.low, found.high), strict=True))
-    numbers["measured"] = tomogram.rests_on_own_trials.reshape(space.shape)
+    numbers["measured"] = tomogram.estimator.rests_on_own_trials.reshape(space.shape)
     if (scores := tomogram.quality) is not None:
         numbers |= {name: getattr(scores, field) for name, field in QUALITY.items()}
         numbers["quality_measured"] = np.isin(np.arange(space.size), scores.measured).reshape(space.shape)
@@ -103,10 +103,10 @@ def facts(tomogram: Tomogram) -> Record:
     """What a table alone does not say."""
     return {
         "clean_accuracy": tomogram.base,
-        "clean_inputs": tomogram.clean.trials,
+        "clean_inputs": tomogram.estimator.clean.trials,
         "inferences": tomogram.inferences,
         "inputs": tomogram.outcomes.inputs,
-        "population": tomogram.population,
+        "population": tomogram.settings.population,
         **({} if tomogram.quality is None else {"quality": tomogram.quality.name}),
     }
 
@@ -129,14 +129,14 @@ def table(tomogram: Tomogram) -> tuple[list[str], list[list[Any]]]:
     """
     space = tomogram.space
     places = [f"{name}_place" for name in space.names] if space.order_sensitive else []
-    passes_name = "passes" if tomogram.score is None else "sum"
+    passes_name = "passes" if tomogram.settings.score is None else "sum"
     header = [*space.names, *places, "order", passes_name, "trials", "estimate", "low", "high", "source"]
-    scored = [tomogram.scored(name) for name in tomogram.scores] if tomogram.score is None else []
-    header += [column for one in scored for column in score_columns(str(one.score))]
+    scored = [tomogram.scored(name) for name in tomogram.scores] if tomogram.settings.score is None else []
+    header += [column for one in scored for column in score_columns(str(one.settings.score))]
     scores = tomogram.quality
     header += [] if scores is None else ["quality", "quality_low", "quality_high", "quality_source"]
-    ids = np.arange(space.size) if space.listed else tomogram.measured_ids
-    found = tomogram.table(ids)
+    ids = np.arange(space.size) if space.listed else tomogram.estimator.measured_ids
+    found = tomogram.estimator.table(ids)
     sigmas = space.matrix(ids)
     orders = (sigmas[:, : len(space.names)] > 0).sum(axis=1)
     columns = [one.tolist() for one in (found.passes, found.trials, found.estimate, found.low, found.high)]
@@ -148,7 +148,7 @@ def table(tomogram: Tomogram) -> tuple[list[str], list[list[Any]]]:
         source = "measured" if alone else "predicted" if not np.isnan(numbers[0]) else "unknown"
         rows.append([*sigma, order, passes, trials, *(None if np.isnan(x) else x for x in numbers), source])
     for one in scored:
-        means = one.table(ids)
+        means = one.estimator.table(ids)
         for row, *numbers in zip(rows, means.estimate.tolist(), means.low.tolist(), means.high.tolist(), strict=True):
             row += [None if np.isnan(x) else x for x in numbers]
     if scores is not None:
@@ -225,7 +225,7 @@ def write_boxes(tomogram: Tomogram, path: Path) -> int:
     if path.suffix != ".npz":
         raise InputError(f"export: boxes are written as .npz, got {path.name!r}")
     found: list[tuple[Array, ...]] = []
-    for test in tomogram.measured_ids.tolist():
+    for test in tomogram.estimator.measured_ids.tolist():
         places, _ = tomogram.outcomes.trials(test)
         for name in (DETECTIONS, EXPECTED):
             images = tomogram.outcomes.boxes(name, test, places)

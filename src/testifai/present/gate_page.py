@@ -22,7 +22,7 @@ def page(measured: GatedRun, verdict: Verdict) -> str:
     """A gate in a page, with its worst tests."""
     answer, gate = verdict.answer, verdict.gate
     tomogram = measured.tomogram
-    clean = tomogram.scored(gate.score).clean_quantity
+    clean = tomogram.scored(gate.score).settings.clean_quantity
     wanted = "the estimate" if gate.basis == "estimate" else "the lower bound"
     rows = [
         ("query", _asked(verdict)),

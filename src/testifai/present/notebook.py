@@ -20,8 +20,8 @@ def tomogram_html(tomogram: Tomogram) -> str:
         return f"<div>{escape(head)}</div>"
     everything = tomogram.query("order >= 0")
     parts = [
-        f"<div><b>{escape(head)}</b>; {escape(tomogram.quantity)} {_rate_in_words(everything)}</div>",
-        f"<div>{escape(tomogram.clean_quantity)} {escape(clean(tomogram))}</div>",
+        f"<div><b>{escape(head)}</b>; {escape(tomogram.settings.quantity)} {_rate_in_words(everything)}</div>",
+        f"<div>{escape(tomogram.settings.clean_quantity)} {escape(clean(tomogram))}</div>",
         answers_html(tomogram.by_order()),
         by_axis_html(tomogram.by_severity()),
         _worst(everything),
@@ -60,7 +60,7 @@ def answer_html(answer: Answer) -> str:
     >>> answer_html(Answer(0.5, 0.4, 0.6, -0.1, 1, 1, 0, (((2,), 0.5, 0.4, 0.6),)))[:57]
     '<div><b>0.500</b> (0.400 … 0.600), -0.100 against clean i'
     """
-    asked = "" if answer.asked is None else f" for {escape(answer.asked.query)}"
+    asked = "" if answer.info is None else f" for {escape(answer.info.query)}"
     parts = [
         f"<div>{_rate_in_words(answer)}{asked}, {escape(signed(answer.drop))} against clean inputs; "
         f"{answer.tests:,} tests: {answer.measured:,} measured, {answer.inferred:,} predicted</div>"

@@ -11,9 +11,10 @@ from testifai.present import theme
 from testifai.present.figures import curves, distribution, dots, locality, quality, sweeps
 from testifai.present.figures.curves import hunt_curve
 from testifai.present.figures.dots import Line, Style, differences
-from testifai.present.figures.heatmaps import MEASURED, Mask
+from testifai.present.figures.heatmaps import MEASURED
 from testifai.present.figures.pairs import pairs, steepest
 from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram.lowest_tests import Mask
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -131,7 +132,7 @@ def of_answer(answer: Answer, *, dark: bool = False) -> Figure:
     lines += [Line(name, *found, OPINION) for name, found in beside.items() if found is not None]
     worst = zip(answer.worst_names, answer.worst, strict=True)
     lines += [Line(name, estimate, low, high, WORST) for name, (_, estimate, low, high) in worst]
-    sure = 0.95 if answer.asked is None else answer.asked.confidence
+    sure = 0.95 if answer.info is None else answer.info.confidence
     subtitle = f"{_rests_on(answer)}; with {100 * sure:.4g} % intervals; dotted: clean inputs"
     clean = answer.robustness - answer.drop
     axis = theme.rate_axis(answer.quantity)
@@ -190,12 +191,12 @@ def of_explanation(found: Explanation, *, dark: bool = False) -> Figure:
 
 
 def _chosen(tomogram: Tomogram, query: str) -> Mask:
-    return tomogram.select(query) if tomogram.space.listed else tomogram.selection(query)
+    return tomogram.query_engine.select(query) if tomogram.space.listed else tomogram.query_engine.selection(query)
 
 
 def _headline(answer: Answer) -> str:
     found = theme.estimate_text(answer.robustness, answer.low, answer.high)
-    asked = answer.asked
+    asked = answer.info
     about = "" if asked is None else f" for {asked.query}" + ("" if asked.inputs is None else f", {asked.inputs}")
     return theme.plain(COMPARED.sub("\u00a0\\1\u00a0", f"{answer.quantity} {found}{about}"))
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from testifai.quality.predict import Scores
     from testifai.spec.parsing import Gate
     from testifai.sweeps import Calibrated, Sweep
-    from testifai.tomogram.benchmark import Benchmark, Score
+    from testifai.tomogram.benchmark import Benchmark, BenchmarkScore
     from testifai.tomogram.limits import Limit
 
 
@@ -42,14 +42,14 @@ def facts(tomogram: Tomogram) -> Record:
     return {
         "axes": {axis.name: list(axis.severities) for axis in tomogram.space.axes},
         "tests": tomogram.space.size,
-        "measured": tomogram.measured,
+        "measured": tomogram.estimator.measured,
         "tried": len(tomogram.outcomes),
         "inputs": tomogram.outcomes.inputs,
         "inferences": tomogram.inferences,
         "base": plain(tomogram.base),
-        "clean": plain(vars(tomogram.clean)),
+        "clean": plain(vars(tomogram.estimator.clean)),
         **({"distances": {name: one.as_dict() for name, one in off.items()}} if (off := distances(tomogram)) else {}),
-        **({} if tomogram.score is None else {"score": tomogram.score}),
+        **({} if tomogram.settings.score is None else {"score": tomogram.settings.score}),
         **({"scores": list(tomogram.scores)} if tomogram.scores else {}),
     }
 
@@ -104,9 +104,12 @@ MOST_MAPS = 3
 def blocks(tomogram: Tomogram) -> list[str]:
     """Maps of the last two axes, side by side for a few severities of the first where there are three; others are off.
 
-    >>> from testifai.session.replay import Grid, replay
-    >>> passes = np.packbits(np.indices((3, 3)).sum(axis=0)[..., None] + np.arange(8) < 8, axis=-1)
-    >>> print("\\n".join(blocks(replay(Grid(("fade", "blur"), 8, passes), "full", surrogate="none"))))
+    >>> import testifai as ta
+    >>> add = ta.Perturbation("add", lambda x, by, rng: x + by, range(3))
+    >>> model, rows = lambda x: (x[:, 0] < 8).astype(int), np.arange(8.0)[:, None]
+    >>> space = ta.Space({"fade": add, "blur": add})
+    >>> run = ta.scan(model, (rows, model(rows)), space, strategy="full", surrogate="none")
+    >>> print("\\n".join(blocks(run)))
     fade 0 ████▓▓
          1 ██▓▓▒▒
          2 ▓▓▒▒▒▒
@@ -171,7 +174,7 @@ def console() -> Console:
 
 def clean(tomogram: Tomogram) -> str:
     """Clean accuracy with its bounds and the inputs that it rests on."""
-    found = tomogram.clean
+    found = tomogram.estimator.clean
     others = "" if found.alone or not found.trials else " and the trials of other tests"
     return (
         f"{rate(found.estimate)} ({interval(found.low, found.high)}), "
@@ -183,14 +186,14 @@ def extent(tomogram: Tomogram) -> str:
     """How many tests there are and what their estimates rest on."""
     tests = tomogram.space.size
     head = f"{tests:,} tests over {', '.join(tomogram.space.names)}"
-    if tomogram.pooled:
-        _, trials = tomogram.outcomes.counts(tomogram.measured_ids)
+    if tomogram.estimator.pooled:
+        _, trials = tomogram.outcomes.counts(tomogram.estimator.measured_ids)
         own = f"{trials.min():,} to {trials.max():,}" if trials.min() < trials.max() else f"{trials.min():,}"
         each = "each" if len(trials) == tests else f"{len(trials):,} of them"
         return f"{head}, {each} with {own} trials of {'its' if each == 'each' else 'their'} own; estimates pool them"
-    unknown = tomogram.surrogate in (None, "none") or not len(tomogram.outcomes)
-    left, rest = tests - tomogram.measured, "unknown" if unknown else "predicted"
-    return f"{head}: {tomogram.measured:,} measured{f', {left:,} {rest}' if left else ''}"
+    unknown = tomogram.settings.surrogate in (None, "none") or not len(tomogram.outcomes)
+    left, rest = tests - tomogram.estimator.measured, "unknown" if unknown else "predicted"
+    return f"{head}: {tomogram.estimator.measured:,} measured{f', {left:,} {rest}' if left else ''}"
 
 
 def spent(tomogram: Tomogram) -> str:
@@ -224,7 +227,7 @@ def precision(out: Console, expression: str, found: AveragePrecision) -> None:
 
 def benchmark(out: Console, found: Benchmark) -> None:
     """The standard scores of a suite, then its perturbations and severities."""
-    tables: dict[str, Mapping[Any, Score]] = {
+    tables: dict[str, Mapping[Any, BenchmarkScore]] = {
         f"{found.suite}, single perturbations": found.headline(),
         "by perturbation, mean over severities": found.perturbations,
         "by severity, mean over perturbations": found.severities,
@@ -280,14 +283,14 @@ def summary(out: Console, tomogram: Tomogram) -> None:
     out.print(f"{extent(tomogram)}; {spent(tomogram)}")
     if not len(tomogram.outcomes):
         return
-    out.print(f"{_escape(tomogram.clean_quantity)} [bold]{clean(tomogram)}[/bold]")
+    out.print(f"{_escape(tomogram.settings.clean_quantity)} [bold]{clean(tomogram)}[/bold]")
     for name, off in distances(tomogram).items():
         out.print(f"{name}: {off}{f', mean of {off.tests:,} tests tried' if off.tests > 1 else ''}")
     for part in (by_order(tomogram), *folded(out, by_axis(tomogram)), by_class(tomogram, most=ROWS)):
         if part.row_count:
             out.print(part)
     everything = tomogram.query("order >= 0")
-    out.print(worst(space, everything, tomogram.quantity))
+    out.print(worst(space, everything, tomogram.settings.quantity))
     for line in (*precedence(tomogram), *trust(tomogram)["lines"], *notes(tomogram.provenance)):
         out.print(line, markup=False)
 
@@ -295,7 +298,7 @@ def summary(out: Console, tomogram: Tomogram) -> None:
 def by_order(tomogram: Tomogram) -> Table:
     """Robustness by the number of perturbations at once."""
     rests = _rests_on(tomogram)
-    rate_of = _escape(tomogram.quantity)
+    rate_of = _escape(tomogram.settings.quantity)
     table = table_of("by order (perturbations at once)", "order", "tests", rests, rate_of, "95 % interval")
     tried = _tried(tomogram, "order")
     for order, found in tomogram.by_order().items():
@@ -306,25 +309,25 @@ def by_order(tomogram: Tomogram) -> Table:
 
 def _rests_on(tomogram: Tomogram) -> str:
     """What the tests of a table are counted by: where all estimates pool trials, hardly one is measured."""
-    return "own trials" if tomogram.pooled else "measured"
+    return "own trials" if tomogram.estimator.pooled else "measured"
 
 
 def _tried(tomogram: Tomogram, column: str) -> dict[int, int]:
     """The trials of all tests with each value of a column."""
-    ids = tomogram.measured_ids
+    ids = tomogram.estimator.measured_ids
     values = tomogram.space.columns_of(tomogram.space.matrix(ids))[column]
     _, trials = tomogram.outcomes.counts(ids)
     return {int(value): int(trials[values == value].sum()) for value in np.unique(values)}
 
 
 def _basis(tomogram: Tomogram, found: Answer, trials: int) -> str:
-    return f"{trials if tomogram.pooled else found.measured:,}"
+    return f"{trials if tomogram.estimator.pooled else found.measured:,}"
 
 
 def by_axis(tomogram: Tomogram) -> Table:
     """Robustness by each axis's severity."""
     levels = sorted({level for axis in tomogram.space.axes for level in axis.severities})
-    of = "" if tomogram.score is None else f": {_escape(tomogram.quantity)}"
+    of = "" if tomogram.settings.score is None else f": {_escape(tomogram.settings.quantity)}"
     table = table_of(f"by axis and severity{of}", ("axis", "left"), *map(str, levels))
     for name, found in tomogram.by_severity().items():
         table.add_row(name, *(rate(found[level].robustness) if level in found else "" for level in levels))
@@ -333,7 +336,7 @@ def by_axis(tomogram: Tomogram) -> Table:
 
 def by_class(tomogram: Tomogram, most: int | None = None) -> Table:
     """Robustness by class, or by the worst so many and a line for the rest; no rows where inputs have no classes."""
-    rate_of, classes = _escape(tomogram.quantity), tomogram.by_class()
+    rate_of, classes = _escape(tomogram.settings.quantity), tomogram.by_class()
     shown, title = list(classes), "by class, over the tests tried"
     if most is not None and len(classes) > most + 1:
         shown = sorted(classes, key=lambda name: classes[name].robustness)[:most]
@@ -353,11 +356,11 @@ def by_severity_sum(tomogram: Tomogram) -> Table:
     scores = tomogram.quality
     named = [] if scores is None else [_escape(scores.name), "its range"]
     rests = _rests_on(tomogram)
-    rate_of = _escape(tomogram.quantity)
+    rate_of = _escape(tomogram.settings.quantity)
     table = table_of("by severity sum", "sum", "tests", rests, rate_of, "95 % interval", "drop", *named)
     tried = _tried(tomogram, "severity")
     sums = None if scores is None else np.broadcast_to(tomogram.space.columns()["severity"], tomogram.space.shape)
-    for total, found in tomogram.by_severity_sum().items():
+    for total, found in tomogram.query_engine.by("severity").items():
         row = [str(total), f"{found.tests:,}", _basis(tomogram, found, tried.get(total, 0)), rate(found.robustness)]
         row += [interval(found.low, found.high), signed(found.drop)]
         if scores is not None:

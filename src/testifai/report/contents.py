@@ -11,7 +11,6 @@ from testifai.gates import verdicts as gates
 from testifai.identity.environment import recorded
 from testifai.locality.measure import from_run, tells_confusions
 from testifai.present.examples import Failures, failures
-from testifai.present.figures.dots import lowest
 from testifai.present.terminal import facts
 from testifai.runs import keys
 from testifai.runs.store import Store
@@ -22,6 +21,7 @@ from testifai.support.types import Record
 from testifai.sweeps.storage import StoredSweep, finished, sweeps_in
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.benchmark import Benchmark, whole_suite
+from testifai.tomogram.lowest_tests import WorstTest, worst_tests
 from testifai.tomogram.regions import RegionAnswer, RegionSearch, standard_queries, worst_regions
 from testifai.tomogram.trust import Trust, recall
 
@@ -47,17 +47,6 @@ def read_stored(run_file: Path) -> Stored:
 
 WORST = 15
 MOST_CLASSES = 60  # up to which a heat map of classes can be read
-
-
-@dataclass(frozen=True)
-class WorstTest:
-    """One test of the list of the worst."""
-
-    sigma: tuple[int, ...]
-    estimate: float
-    low: float
-    high: float
-    trials: int
 
 
 @dataclass(frozen=True)
@@ -141,7 +130,7 @@ def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6, s
         by_class=tomogram.by_class(),
         standard={name: RegionAnswer(queries[name], answer) for name, answer in zip(queries, asked, strict=True)},
         search=worst_regions(tomogram),
-        worst=_worst(tomogram),
+        worst=worst_tests(tomogram.estimator, WORST),
         verdicts=tuple(gates.judge(required, tomogram, sharing)),
         trust=recall(tomogram) if everything.inferred else Trust(),
         sweeps=finished(stored.sweeps),
@@ -164,15 +153,6 @@ def _errors(tomogram: Tomogram) -> Explanation | None:
         return explain(from_run(tomogram), arity=1, properties=tomogram.space)
     except InputError:  # such as too few inputs under single perturbations
         return None
-
-
-def _worst(tomogram: Tomogram) -> tuple[WorstTest, ...]:
-    ids, found = lowest(tomogram, WORST)
-    columns = (found.estimate, found.low, found.high, found.trials)
-    return tuple(
-        WorstTest(tomogram.space.configuration(test), *numbers)
-        for test, *numbers in zip(ids.tolist(), *(column.tolist() for column in columns), strict=True)
-    )
 
 
 def _failures(spec: Path | None, tomogram: Tomogram, examples: int) -> tuple[tuple[Failures, ...], str | None]:

@@ -27,7 +27,7 @@ def junit(contents: Contents) -> str:
     tomogram = contents.tomogram
     for name, value in {
         "clean_accuracy": rate(tomogram.base),
-        "clean_inputs": str(tomogram.clean.trials),
+        "clean_inputs": str(tomogram.estimator.clean.trials),
         "robustness": rate(contents.everything.robustness),
         "tests": str(tomogram.space.size),
         "inferences": str(tomogram.inferences),

@@ -19,7 +19,7 @@ SIGNS = {"holds": "✅ holds", "fails": "❌ fails", "undecided": "⚠️ undeci
 
 def markdown(contents: Contents) -> str:
     """Summary, gates, queries, worst regions and tests."""
-    space, rate_of = contents.tomogram.space, escape(contents.tomogram.quantity)
+    space, rate_of = contents.tomogram.space, escape(contents.tomogram.settings.quantity)
     gates = [
         (
             SIGNS[verdict.status],
@@ -55,7 +55,7 @@ def markdown(contents: Contents) -> str:
         for test in contents.worst[:MOST_TESTS]
     ]
     parts = [
-        f"## {contents.tomogram.quantity.capitalize()}: {code(contents.run)}",
+        f"## {contents.tomogram.settings.quantity.capitalize()}: {code(contents.run)}",
         escape(words.made_of(contents)),
         "\n".join(escape(line) for line in words.summary(contents)),
         table(("verdict", "gate", "query", "at least", "estimate", "why"), gates),

@@ -16,11 +16,11 @@ from testifai.locality import summary
 from testifai.locality import summary as wording
 from testifai.present import theme
 from testifai.present.figures import curves, distribution, dots, heatmaps, quality, sweeps, voxels
-from testifai.present.figures.heatmaps import Mask
 from testifai.present.terminal import interval, rate, signed
 from testifai.report import sign_off, words
 from testifai.report.contents import Contents
 from testifai.support.types import Record
+from testifai.tomogram.lowest_tests import Mask
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -138,7 +138,7 @@ def figures(contents: Contents) -> dict[str, list[Drawing]]:
     """Every figure of the page by the part it belongs to."""
     tomogram, names = contents.tomogram, contents.tomogram.space.names
     # Means over many tests are not known where nothing was predicted.
-    means = len(names) > 1 and not np.isnan(tomogram.sample[1].estimate).any()
+    means = len(names) > 1 and not np.isnan(tomogram.estimator.sample[1].estimate).any()
     groups: dict[str, list[tuple[str, Figure | None]]] = {
         "orders": [("by order", distribution.by_order(tomogram))],
         "curves": [
@@ -181,10 +181,10 @@ def _voxel_views(contents: Contents) -> list[tuple[str, Figure | None]]:
         return [("all tests", voxels.voxels(tomogram))] if tomogram.space.size <= MOST_CUBES else []
     regions: list[tuple[str, Mask | None]] = [("all tests", None)]
     for region in contents.search.regions[:1]:
-        regions.append((f"weakest region: {region.query}", tomogram.select(region.query)))
+        regions.append((f"weakest region: {region.query}", tomogram.query_engine.select(region.query)))
     for label, which in (("mildest octant", "Q1"), ("severest octant", "Q8")):
         query = contents.standard[which].query
-        regions.append((f"{label}: {query}", tomogram.select(query)))
+        regions.append((f"{label}: {query}", tomogram.query_engine.select(query)))
     return [(title, voxels.voxels(tomogram, chosen=chosen)) for title, chosen in regions]
 
 

@@ -82,7 +82,7 @@ def made_with(contents: Contents) -> list[tuple[str, str]]:
     names = list(dict.fromkeys(name for one in environments for name in one))
     versions = [(name, " and ".join(dict.fromkeys(one.get(name, "none") for one in environments))) for name in names]
     facts = [
-        ("seed", str(tomogram.seed)),
+        ("seed", str(tomogram.settings.seed)),
         ("inferences", f"{tomogram.inferences:,}"),
         ("inputs", f"{tomogram.outcomes.inputs:,}"),
         ("tests", f"{len(tomogram.outcomes):,} tried of {tomogram.space.size:,}"),

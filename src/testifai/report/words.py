@@ -17,8 +17,8 @@ def summary(contents: Contents) -> list[str]:
     tomogram, everything = contents.tomogram, contents.everything
     space = tomogram.space
     known = everything.robustness == everything.robustness
-    average = " on average" if tomogram.score is None else ""
-    passes = "passes" if tomogram.score is None else f"has a {tomogram.quantity} of"
+    average = " on average" if tomogram.settings.score is None else ""
+    passes = "passes" if tomogram.settings.score is None else f"has a {tomogram.settings.quantity} of"
     mean = f"it {passes} {with_interval(everything)}{average}: {loss(everything.drop)}"
     lines = [
         f"On clean inputs the model {passes} {clean(tomogram)}. Over all {space.size:,} combinations of "
@@ -80,15 +80,16 @@ def gates_line(contents: Contents) -> str:
 def how(contents: Contents) -> list[str]:
     """How the estimates were made."""
     tomogram, identity = contents.tomogram, contents.tomogram.provenance.get("identity") or {}
-    future = tomogram.population == "future"
+    settings = tomogram.settings
+    future = settings.population == "future"
     lines = [
         f"Strategy {_name(identity.get('strategy'))}, surrogate {_name(identity.get('surrogate'))}, "
-        f"oracle {_name(identity.get('oracle'))}, seed {tomogram.seed}.",
-        f"Intervals are at 95 % and for the {'rate' if tomogram.score is None else tomogram.quantity} on "
+        f"oracle {_name(identity.get('oracle'))}, seed {settings.seed}.",
+        f"Intervals are at 95 % and for the {'rate' if settings.score is None else settings.quantity} on "
         + ("new inputs like those tried." if future else "the inputs of this run: they close once all were tried."),
     ]
-    if tomogram.stopped_early:
-        seen = "bounds allow for it" if tomogram.ended_by_width else "bounds stay valid however often one looked"
+    if settings.stopped_early:
+        seen = "bounds allow for it" if settings.ended_by_width else "bounds stay valid however often one looked"
         lines.append(f"Tests were ended by a stopping rule; their {seen}.")
     if contents.everything.inferred and predicts_nothing(tomogram):
         lines.append(
@@ -144,7 +145,7 @@ def together_line(contents: Contents) -> str:
 
 def predicts_nothing(tomogram: Tomogram) -> bool:
     """Whether what was not measured is unknown."""
-    return tomogram.surrogate in (None, "none")
+    return tomogram.settings.surrogate in (None, "none")
 
 
 def counted(number: int, word: str) -> str:
@@ -193,7 +194,7 @@ def _strongest(contents: Contents) -> str | None:
         return None
     name = max(fall, key=lambda one: fall[one])
     top = tomogram.space.axes[names.index(name)].severities[-1]
-    found = "model passes" if tomogram.score is None else f"{tomogram.quantity} is"
+    found = "model passes" if tomogram.settings.score is None else f"{tomogram.settings.quantity} is"
     return f"By itself, {name} costs most: at severity {top} the {found} {rate(float(alone[name][-1]))}."
 
 

@@ -23,8 +23,8 @@ from testifai.support.types import Floats, Record
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import evidence
 from testifai.tomogram.estimator import SAMPLED as SAMPLED_OF_ALL
-from testifai.tomogram.estimator import Estimates
-from testifai.tomogram.query_engine import DRAWN, DRAWN_EACH, IN_A_TABLE
+from testifai.tomogram.estimator import Estimator, EstimatorSettings
+from testifai.tomogram.region_estimator import DRAWN, DRAWN_EACH, IN_A_TABLE
 from testifai.tomogram.trust.assess import refits
 
 SHARED_PLACES = 200  # of work on the same inputs: what is fitted then hardly depends on how many
@@ -81,15 +81,8 @@ def _timed(task: Callable[[], Any]) -> tuple[Any, float]:
 
 def _fitted(session: Session, known: Outcomes) -> Surrogate | None:
     """The run's surrogate on outcomes, and once asked: some of what it knows is found out only then."""
-    made = Estimates(
-        session.space,
-        known,
-        session.subject.order,
-        population=session.options.population,
-        surrogate=session.methods.surrogate,
-        seed=session.seed,
-    )
-    surrogate = made.fitted()
+    settings = EstimatorSettings(session.methods.surrogate, session.seed, session.options.population)
+    surrogate = Estimator(session.space, known, settings).fitted()
     if surrogate is not None:
         surrogate.region(session.space.matrix(_some(session)[:1]))
     return surrogate

@@ -89,7 +89,7 @@ def hunt(
     (True, 900)
     """
     options = {} if oracle is None else {"oracle": oracle}
-    session = session_of(model, data, tomogram.space, seed=tomogram.seed, **options)
+    session = session_of(model, data, tomogram.space, seed=tomogram.settings.seed, **options)
     if len(session.data.inputs) != tomogram.outcomes.inputs:
         raise InputError(f"data: {len(session.data.inputs):,} inputs; the run has {tomogram.outcomes.inputs:,}")
     return hunted(tomogram, running(session), budget, query, once=once)

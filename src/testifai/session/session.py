@@ -30,7 +30,7 @@ from testifai.strategies.base import Progress
 from testifai.support.progress import Step
 from testifai.support.threads import only_new_looked_at
 from testifai.support.types import Record
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 
 log = logging.getLogger(__name__)
 
@@ -154,13 +154,15 @@ class Session:
             self.subject.order,
             labels=self.data.labels,
             classes=self.data.classes,
-            population=self.options.population,
-            stopped_early=self._stopped_early,
-            surrogate=self.methods.surrogate,
-            seed=self.seed,
+            settings=EstimatorSettings(
+                surrogate=self.methods.surrogate,
+                seed=self.seed,
+                population=self.options.population,
+                stopped_early=self._stopped_early,
+                ended_by_width=stopping_rules.by_width_alone(stopping_rules.describe(self.methods.told_rule)),
+            ),
             provenance=provenance,
             quality=None if self.assessment is None else self.assessment.scores(),
-            ended_by_width=stopping_rules.by_width_alone(stopping_rules.describe(self.methods.told_rule)),
         )
 
     # -- the run file -------------------------------------------------------------------------------------------

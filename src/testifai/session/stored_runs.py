@@ -22,13 +22,13 @@ from testifai.session.session import Session
 from testifai.space import Space
 from testifai.spec.parsing import Spec, parse, read
 from testifai.support.types import Record
-from testifai.tomogram import Tomogram
+from testifai.tomogram import EstimatorSettings, Tomogram
 
 # What a run file says of its run besides the outcomes, for whoever has the tomogram alone.
 PROVENANCE = (
     keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.ENVIRONMENTS, keys.ASKED_TWICE, keys.CLEAN_WARNING, keys.SPEC,
-    keys.FOLDER, keys.GATES, keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED, keys.ENDED, keys.HASHES, keys.RAN,
-    keys.PARTLY,
+    keys.FOLDER, keys.GATES, keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED, keys.ENDED, keys.HASHES,
+    keys.RAN, keys.PARTLY,
 )  # fmt: skip
 
 
@@ -66,13 +66,15 @@ def read_run(store: Store, before: Loaded | None = None) -> Tomogram:
         visiting_order(inputs, identity["seed"]),
         labels=labels,
         classes=None if classes is None else tuple(classes),
-        population=identity["population"],
-        stopped_early=bool(store.get(keys.STOPPED_EARLY)),
-        surrogate=identity.get("surrogate"),
-        seed=identity["seed"],
+        settings=EstimatorSettings(
+            population=identity["population"],
+            stopped_early=bool(store.get(keys.STOPPED_EARLY)),
+            surrogate=identity.get("surrogate"),
+            seed=identity["seed"],
+            ended_by_width=ended_by_width,
+        ),
         provenance=provenance,
         quality=quality,
-        ended_by_width=ended_by_width,
     )
 
 

@@ -6,17 +6,132 @@ and beyond the threshold. Theorem 1 bounds the error by the total width of the i
 
 An accuracy is given by a lower and an upper limit here, which are equal where it is known: the parabolas run through
 the limits nearer to the threshold, so that what is settled is settled for every curve within the limits.
+
+Theorem 1 needs an â with which the accuracy between two neighbouring levels lies between the parabolas through them:
+|f(x) − chord(x)| ≤ â (x − a)(b − x). The paper leaves its choice to the user. With curvature="auto" it is chosen from
+the curve: every pair of neighbours has its own curvature, namely how much the slope of f changes from before the pair
+to the pair and from there to behind it, over the width of the pair. If f has a kink between a and b at which its slope
+changes by s, the parabolas need â = s / (b − a), and that is what comes out; where f is a parabola and the levels are
+evenly spaced, it is four times its leading coefficient. The slopes before and behind are taken over about the width of
+the pair, so that the steps of 1/N of an accuracy that was measured on N inputs, or small ripples, count at their own
+scale only.
+
+Three levels of a ripple may lie on a straight line by accident, and a ripple just beyond the threshold would be missed.
+So a pair is also taken for as rough as pairs of about its width near it are in the mean: the parabolas leave room for
+three standard deviations of a random walk that has their root mean square second difference d. Halfway between two
+levels it is 0.35 d from the chord (σ √w / 2, where d = σ √(2 w)), so three times that is d, but for 6 %.
+
+A wave as short as the distance of the first levels looks smoother than it is. So wide pairs get a margin and a least
+curvature, which both fall as the levels become closer. And the first levels are unevenly spaced, or a regular wave
+could be measured at the same phase every time and look flat. No curvature finds a dip on a smooth curve that is
+narrower than the distance of the levels: the first levels are as close as the narrowest dip that is to be found.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from testifai.support.types import Bools, Floats
-from testifai.sweeps.curvature import NARROWEST, first_levels, local_curvature
+
+Look = Callable[[tuple[int, int, int]], list[float]]
+Noise = Callable[[tuple[int, int, int]], float]
+
+NARROWEST = 0.05  # with levels rescaled to 0..1
+FIRST = 13  # evenly spaced, so many levels are coarse
+MARGIN = 4.0
+COARSE = 8.0  # the margin is gone where levels are closer than an eighth of that
+LEAST = 48.0  # with levels rescaled to 0..1
+NEAR = 8.0  # so many of its widths to either side of a pair: 16 pairs, whose root mean square is good to a fifth
+_UNEVEN = 0.6
+_GOLDEN = (math.sqrt(5) - 1) / 2
+# Modulo 1, the next multiple of the golden ratio is _GOLDEN higher or 1 − _GOLDEN lower.
+_WIDEST = 1 + _UNEVEN * _GOLDEN
+
+
+def first_levels(most: int, narrowest: float = NARROWEST) -> Floats:
+    """Where to begin, in 0..1: both ends and unevenly spaced levels, none farther apart than `narrowest`.
+
+    There are at most `most`, even if they are farther apart then.
+
+    >>> first_levels(4).round(3).tolist()
+    [0.0, 0.357, 0.614, 1.0]
+    >>> len(first_levels(1024)), float(np.diff(first_levels(1024)).max()) <= NARROWEST
+    (29, True)
+    """
+    count = max(2, min(1 + math.ceil(_WIDEST / narrowest), most))
+    places = np.arange(1, count - 1)
+    # The multiples of the golden ratio modulo 1 are spread evenly and never repeat.
+    moved = places + _UNEVEN * ((places * _GOLDEN) % 1 - 0.5)
+    return np.concatenate([[0.0], moved / (count - 1), [1.0]])
+
+
+def local_curvature(levels: Floats, accuracies: Floats | Look, noise: Noise | None = None) -> Floats:
+    """The curvature to reckon with between each pair of neighbouring levels, in the units of the levels.
+
+    `accuracies` are those of the levels, or a function that gives those of three levels from their numbers. Where they
+    come from samples, `noise` is the variance that the change of slope over three levels has for that reason alone.
+
+    >>> levels = np.linspace(0, 1, 5)
+    >>> local_curvature(levels, 0.9 - 10 * levels**2).round(6).tolist()
+    [160.0, 160.0, 160.0, 160.0]
+    """
+    widths, span = np.diff(levels), float(levels[-1] - levels[0])
+    places = levels.tolist()
+    look = accuracies if callable(accuracies) else _reader(accuracies)
+    before, after = _scale_neighbours(levels, widths)
+    own, squares = np.zeros(len(widths)), np.zeros(len(widths))
+    for i, (first, last) in enumerate(zip(before, after, strict=True)):
+        triples = [(first, i, i + 1)] if first >= 0 else []
+        triples += [(i, i + 1, last)] if last < len(places) else []
+        found = [_change_of_slope([places[k] for k in three], look(three)) for three in triples]
+        chance = [noise(three) for three in triples] if noise else [0.0]
+        own[i] = sum(found) / max(1, len(found))
+        squares[i] = (sum(one**2 for one in found) - sum(chance)) / max(1, len(found))
+    coarse = widths * (FIRST - 1) / span
+    margin = np.clip(COARSE * coarse, 1.0, MARGIN)
+    # A parabola leaves its chord by a quarter of curvature times width².
+    by_others = 4 * _around(levels, widths, squares) / widths**2
+    least = LEAST / span**2 * np.minimum(1.0, coarse)
+    return np.asarray(np.maximum.reduce([2 * margin * own / widths, by_others, least]))
+
+
+def _around(levels: Floats, widths: Floats, squares: Floats) -> Floats:
+    """For each pair the root mean square second difference of the pairs near it and about as wide."""
+    middles = (levels[1:] + levels[:-1]) / 2
+    near = np.abs(middles[:, None] - middles) <= NEAR * widths[:, None]
+    near &= (widths <= 2 * widths[:, None]) & (2 * widths >= widths[:, None])
+    # A second difference is the change of slope times the width. Less its noise, a square may be below zero.
+    mean = (near * (squares * widths**2)).sum(axis=1) / near.sum(axis=1)
+    return np.asarray(np.sqrt(np.maximum(0.0, mean)))
+
+
+def _reader(accuracies: Floats) -> Look:
+    listed = accuracies.tolist()
+    return lambda three: [listed[place] for place in three]
+
+
+def _scale_neighbours(levels: Floats, widths: Floats) -> tuple[list[int], list[int]]:
+    """For each pair the number of the nearest level before and after it that is at least half its width away.
+
+    Where all levels on a side are nearer, the outermost is taken; −1 or the number of levels where there is none.
+    """
+    before = np.searchsorted(levels, levels[:-1] - widths / 2, side="right") - 1
+    after = np.searchsorted(levels, levels[1:] + widths / 2, side="left")
+    pairs, last = np.arange(len(widths)), len(levels) - 1
+    before = np.where(pairs > 0, np.maximum(before, 0), -1)
+    after = np.where(pairs + 1 < last, np.minimum(after, last), last + 1)
+    return before.tolist(), after.tolist()
+
+
+def _change_of_slope(levels: list[float], accuracies: list[float]) -> float:
+    """How much the slope changes from the first to the second of two intervals."""
+    before = (accuracies[1] - accuracies[0]) / (levels[1] - levels[0])
+    return abs((accuracies[2] - accuracies[1]) / (levels[2] - levels[1]) - before)
+
 
 Mask = Bools
 

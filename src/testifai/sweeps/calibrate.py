@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.perturb.registry import resolve
 from testifai.support.types import Record
-from testifai.support.validation import number, whole
+from testifai.support.validation import number
 from testifai.support.views import view
-from testifai.sweeps import curve
-from testifai.sweeps.model import TARGET, Given, Task
+from testifai.sweeps.model import TARGET, Given, SweepTask
 from testifai.sweeps.probe import SweepBatch
 from testifai.sweeps.result import Sweep
 
@@ -125,7 +124,7 @@ def calibrate(
     """
     wanted = _drops(drops)
     chosen = resolve(perturbation)
-    task = Task.checked(
+    task = SweepTask.checked(
         model, data, chosen, levels=levels, integer=integer, oracle=oracle, batch_size=batch_size, seed=seed,
         workers=workers, executor=executor, population="data", recorded=recorded, on_batch=on_batch,
     )  # fmt: skip
@@ -134,11 +133,11 @@ def calibrate(
         setting = task.setting(
             tuple(max(0.0, accuracy - drop) for drop in wanted),
             "asap",
-            curve.check_curvature(curvature),
-            whole("points", points, least=2),
+            curvature,
+            points,
             narrowest,
-            curve.check_confidence(confidence),
-            curve.check_target(target),
+            confidence,
+            target,
         )
         sweeps = task.run(setting)
     found = {drop: _first_below(sweep) for drop, sweep in zip(wanted, sweeps, strict=True)}
@@ -148,14 +147,10 @@ def calibrate(
             f"drops: accuracy never falls by {min(wanted):g} between the levels {task.scale.ends[0]:g} and "
             f"{task.scale.ends[1]:g} of {chosen.name}; give smaller drops or a wider span of levels"
         )
+    severities = [task.scale.ends[0], *(place.level for place in reached.values())]
+    table = replace(chosen, severities=severities, growing=True)
     return Calibrated(
-        chosen.name,
-        chosen.function,
-        [task.scale.ends[0], *(place.level for place in reached.values())],
-        chosen.summary,
-        chosen.boxes,
-        growing=True,
-        levels=chosen.levels,
+        **{field.name: getattr(table, field.name) for field in fields(Perturbation)},
         accuracy=accuracy,
         drops=tuple(reached),
         brackets=tuple(place.bracket for place in reached.values()),

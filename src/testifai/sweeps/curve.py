@@ -10,11 +10,12 @@ import numpy as np
 
 from testifai.errors import InputError, suggest
 from testifai.support.validation import number, whole
-from testifai.sweeps import asap, comparators, level_selection
-from testifai.sweeps.curvature import NARROWEST
-from testifai.sweeps.result import Points, Scale, SweepError, SweepSetting, results
+from testifai.sweeps import level_selection
+from testifai.sweeps.asap import NARROWEST, LevelGrid
+from testifai.sweeps.result import Compared, Points, Scale, SweepError, SweepSetting, results
 
 METHODS = ("asap", "uniform", "quad", "random")
+Accuracy = Callable[[float], float]
 
 
 def check_thresholds(given: Any) -> tuple[float, ...]:
@@ -61,16 +62,6 @@ def check_method(given: Any) -> str:
     return str(given)
 
 
-def check_confidence(given: Any) -> float | None:
-    """A confidence between 0 and 1, or None: every level on all inputs."""
-    return None if given is None else number("confidence", given, above=0, below=1)
-
-
-def check_target(given: Any) -> float:
-    """A wanted bound; 0 asks for the finest steps."""
-    return number("target", given, least=0, below=1)
-
-
 def check_accuracy(value: Any, level: float) -> float:
     """What the curve returned at a level, as a finite number."""
     try:
@@ -80,9 +71,6 @@ def check_accuracy(value: Any, level: float) -> float:
     if not math.isfinite(found):
         raise InputError(f"accuracy: at level {level:g} it is {found}; a finite number is accepted")
     return found
-
-
-Accuracy = Callable[[float], float]
 
 
 def sweep(
@@ -138,7 +126,7 @@ def sweep(
         narrowest=check_narrowest(narrowest, bend),
         name=name,
     )
-    grid = asap.LevelGrid(*ends, setting.points, integer, setting.narrowest)
+    grid = LevelGrid(*ends, setting.points, integer, setting.narrowest)
     repetitions = whole("repetitions", repetitions, least=1)
     known: dict[float, float] = {}
 
@@ -158,20 +146,19 @@ def sweep(
 def run(
     evaluate: Accuracy,
     known: dict[float, float],
-    grid: asap.LevelGrid,
+    grid: LevelGrid,
     setting: SweepSetting,
     *,
     seed: int,
     repetitions: int,
-) -> comparators.Compared | None:
-    """Evaluate what the method asks for; what a comparator found, None for asap."""
+) -> Compared | None:
+    """Evaluate what the method asks for; return what a comparator found, None for asap."""
     if setting.method == "asap":
         level_selection.explore(evaluate, known, grid, setting.thresholds, setting.bend)
         return None
     if setting.method == "random":
-        return comparators.random(evaluate, grid, setting.thresholds, seed=seed, repetitions=repetitions)
-    method = comparators.uniform if setting.method == "uniform" else comparators.quad
-    return method(evaluate, grid, setting.thresholds)
+        return random(evaluate, grid, setting.thresholds, seed=seed, repetitions=repetitions)
+    return (uniform if setting.method == "uniform" else quad)(evaluate, grid, setting.thresholds)
 
 
 def unfinished(error: Exception, setting: SweepSetting, points: Points) -> InputError:
@@ -185,3 +172,56 @@ def unfinished(error: Exception, setting: SweepSetting, points: Points) -> Input
     made = SweepError(f"{reason} (the {count} levels measured before are kept in .partial)")
     made.partial = results(setting, points)
     return made
+
+
+# -- the methods that the ASAP paper compares with: uniform levels, numerical integration, random levels ---------------
+
+# Evaluations of scipy.integrate.quad: the Gauss-Kronrod rule has 21 levels, and halving an interval costs two rules.
+QUAD_RULE = 21
+
+
+def uniform(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) -> Compared:
+    """Definition 3: the share of equally spaced levels, both ends among them, at or above the threshold."""
+    levels = np.linspace(grid.low, grid.high, grid.points)
+    if grid.integer:
+        levels = np.unique(np.rint(levels))
+    accuracies = np.array([evaluate(float(level)) for level in levels])
+    shares = tuple(float(np.mean(accuracies >= threshold)) for threshold in thresholds)
+    return Compared(shares, (np.nan,) * len(shares), (False,) * len(shares))
+
+
+def quad(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) -> Compared:
+    """Definition 2 by scipy's adaptive quadrature of the step function, with at most `points` evaluations.
+
+    Where these do not suffice the method has timed out; its last estimate is returned all the same.
+    """
+    from scipy import integrate
+
+    if grid.points < QUAD_RULE:
+        raise InputError(f"points: quad needs at least {QUAD_RULE} evaluations, got {grid.points}")
+    halvings = (grid.points - QUAD_RULE) // (2 * QUAD_RULE)
+    found, gave_up = [], []
+    for threshold in thresholds:
+
+        def step(level: float, threshold: float = threshold) -> float:
+            return float(evaluate(float(np.rint(level)) if grid.integer else float(level)) >= threshold)
+
+        result = integrate.quad(step, grid.low, grid.high, limit=halvings + 1, full_output=1)
+        found.append(float(result[0] / (grid.high - grid.low)))
+        gave_up.append(len(result) > 3)  # a fourth part is the reason why it did not converge
+    return Compared(tuple(found), (np.nan,) * len(found), tuple(gave_up))
+
+
+def random(
+    evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...], *, seed: int = 0, repetitions: int = 1
+) -> Compared:
+    """The share of random levels at or above the threshold: the mean over repetitions of `points` levels each."""
+    rng, shape = np.random.default_rng(seed), (repetitions, grid.points)
+    if grid.integer:
+        draws = rng.integers(int(grid.low), int(grid.high), shape, endpoint=True).astype(float)
+    else:
+        draws = rng.uniform(grid.low, grid.high, shape)
+    accuracies = np.array([[evaluate(float(level)) for level in row] for row in draws])
+    shares = [(accuracies >= threshold).mean(axis=1) for threshold in thresholds]
+    spread = tuple(float(share.std(ddof=1)) if repetitions > 1 else np.nan for share in shares)
+    return Compared(tuple(float(share.mean()) for share in shares), spread, (False,) * len(shares))

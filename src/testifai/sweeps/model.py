@@ -86,26 +86,18 @@ def sweep_model(
     >>> found.bound <= 0.01, abs(found.robustness - 0.4) < 0.05, found.inferences < 2000 * 30
     (True, True, True)
     """
-    task = Task.checked(
+    task = SweepTask.checked(
         model, data, perturbation, levels=levels, integer=integer, oracle=oracle, batch_size=batch_size, seed=seed,
         workers=workers, executor=executor, population=population, recorded=recorded, on_batch=on_batch,
     )  # fmt: skip
-    setting = task.setting(
-        curve.check_thresholds(threshold),
-        curve.check_method(method),
-        curve.check_curvature(curvature),
-        whole("points", points, least=2),
-        narrowest,
-        curve.check_confidence(confidence),
-        curve.check_target(target),
-    )
+    setting = task.setting(curve.check_thresholds(threshold), method, curvature, points, narrowest, confidence, target)
     with closing(task.probe):
         found = task.run(setting, repetitions=whole("repetitions", repetitions, least=1))
     return found[0] if np.ndim(threshold) == 0 else found
 
 
 @dataclass(frozen=True)
-class Task:
+class SweepTask:
     """One model, one perturbation: all that stays the same between sweeps."""
 
     probe: Probe
@@ -127,7 +119,7 @@ class Task:
         recorded: Iterable[SweepBatch],
         on_batch: Callable[[SweepBatch], None] | None,
         **options: Any,
-    ) -> Task:
+    ) -> SweepTask:
         chosen = resolve(perturbation)
         ends = _ends(chosen, levels, integer)
         session = session_of(model, data, Space({"level": chosen}), strategy="full", **options)
@@ -145,18 +137,20 @@ class Task:
         confidence: float | None,
         target: float,
     ) -> SweepSetting:
-        """What to sweep for; a curvature is for levels from 0 to 1, whatever they are worked with."""
+        """The checked options of a sweep; a curvature is for levels from 0 to 1, in any unit of the perturbation."""
+        bend = curve.check_curvature(curvature)
+        checked = None if confidence is None else number("confidence", confidence, above=0, below=1)
         return SweepSetting(
             scale=self.scale,
             thresholds=thresholds,
-            method=method,
-            curvature=curvature,
-            bend=curvature if isinstance(curvature, str) else curvature / self.scale.work[1] ** 2,
-            points=points,
-            narrowest=curve.check_narrowest(narrowest, curvature),
-            confidence=confidence if method == "asap" else None,
+            method=curve.check_method(method),
+            curvature=bend,
+            bend=bend if isinstance(bend, str) else bend / self.scale.work[1] ** 2,
+            points=whole("points", points, least=2),
+            narrowest=curve.check_narrowest(narrowest, bend),
+            confidence=checked if method == "asap" else None,
             population=self.population,
-            target=target,
+            target=number("target", target, least=0, below=1),
             name=self.name,
         )
 

@@ -20,7 +20,7 @@ from testifai.statistics import multiplicity
 from testifai.support.batches import Batch
 from testifai.support.types import Array, Bools, Floats
 from testifai.sweeps import asap, level_selection
-from testifai.sweeps.curvature import local_curvature
+from testifai.sweeps.asap import local_curvature
 from testifai.sweeps.result import Points
 
 
@@ -49,16 +49,6 @@ class _Job:
 
 
 @dataclass(frozen=True, eq=False)
-class _Said:
-    """What became of a job: outcomes or, of clean inputs, what to remember; and how long the model took."""
-
-    level: float | None
-    start: int
-    rows: Array
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False)
 class _AtLevels:
     """The job of a sweep: a model's outcomes where a perturbation has this or that level."""
 
@@ -70,20 +60,21 @@ class _AtLevels:
     def model(self) -> Model:
         return self.subject.model
 
-    def __call__(self, job: _Job) -> _Said:
+    def __call__(self, job: _Job) -> tuple[SweepBatch, float]:
+        """Return the outcomes of a batch, and how many seconds the model took."""
         subject, places = self.subject, np.arange(job.start, job.stop)
         batch = self._at(subject.batch(places), job.level, subject.order[places])
         begin = time.perf_counter()
         outputs = subject.ask(batch, "clean inputs" if job.level is None else f"level {job.level:g}")
         seconds = time.perf_counter() - begin
         if job.level is None:
-            return _Said(None, job.start, subject.reference(outputs), seconds)
+            return SweepBatch(None, job.start, np.zeros(0, bool), subject.reference(outputs)), seconds
         expected = None if subject.labels is None else subject.labels[subject.order[places]]
         steps = [Movement(self.perturbation, 0, subject.seed, level=job.level)]
         expected, clean = (
             None if rows is None else subject.shifted(rows, steps, places) for rows in (expected, job.clean)
         )
-        return _Said(job.level, job.start, subject.judge(outputs, expected, clean).passed, seconds)
+        return SweepBatch(job.level, job.start, subject.judge(outputs, expected, clean).passed), seconds
 
     def _at(self, batch: Batch, level: float | None, indices: NDArray[np.intp]) -> Batch:
         if level is None or level == self.off:
@@ -126,13 +117,12 @@ class Probe:
                 self._use(ask.level, ask.start + len(known))
                 yield ask.level, known
             missing.append(_Job(ask.level, ask.start + len(known), ask.stop))
-        for said in self._run(missing):
-            assert said.level is not None
-            self._hand_over(SweepBatch(said.level, said.start, said.rows))
-            before = self._passed.get(said.level, np.zeros(0, bool))
-            self._passed[said.level] = np.concatenate([before, said.rows])
-            self._use(said.level, said.start + len(said.rows))
-            yield said.level, said.rows
+        for made in self._run(missing):
+            assert made.level is not None
+            before = self._passed.get(made.level, np.zeros(0, bool))
+            self._passed[made.level] = np.concatenate([before, made.passed])
+            self._use(made.level, made.start + len(made.passed))
+            yield made.level, made.passed
 
     def close(self) -> None:
         """Let go of whoever asks the model."""
@@ -143,23 +133,22 @@ class Probe:
 
     def _measure_clean(self, stop: int) -> None:
         """Remember the clean outputs of the first inputs."""
-        for said in self._run([_Job(None, self._clean_known(), stop)]):
-            self._clean = said.rows if self._clean is None else np.concatenate([self._clean, said.rows])
-            self._hand_over(SweepBatch(None, said.start, np.zeros(0, bool), said.rows))
+        for made in self._run([_Job(None, self._clean_known(), stop)]):
+            assert made.reference is not None
+            self._clean = made.reference if self._clean is None else np.concatenate([self._clean, made.reference])
 
     def _clean_known(self) -> int:
         return 0 if self._clean is None else len(self._clean)
 
-    def _hand_over(self, measured: SweepBatch) -> None:
-        if self._on_batch is not None:
-            self._on_batch(measured)
-
-    def _run(self, jobs: list[_Job]) -> Iterator[_Said]:
-        """What becomes of all jobs, in batches, in the order of the jobs."""
+    def _run(self, jobs: list[_Job]) -> Iterator[SweepBatch]:
+        """Yield the outcomes of all jobs, in batches, in the order of the jobs."""
         with closing(self._executor.map(self._job, self._batches(jobs))) as answers:
-            for said in answers:
-                self._executor.batch_size.note(len(said.rows), said.seconds)
-                yield said
+            for made, seconds in answers:
+                rows = made.passed if made.reference is None else made.reference
+                self._executor.batch_size.note(len(rows), seconds)
+                if self._on_batch is not None:
+                    self._on_batch(made)
+                yield made
 
     def _batches(self, jobs: list[_Job]) -> Iterator[_Job]:
         for job in jobs:

@@ -15,8 +15,6 @@ from testifai.support.serialization import plain
 from testifai.support.types import Bools, Floats, Record
 from testifai.support.views import view
 from testifai.sweeps import asap
-from testifai.sweeps.comparators import Compared
-from testifai.sweeps.curvature import NARROWEST
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -74,13 +72,9 @@ narrower than 0.049 of the span
         if not self.unseen:
             return f"within ± {self.bound:.4f}{sure}"
         ruled_out = "" if isinstance(self.curvature, str) else f" (more curved than {self.curvature:g})"
-        # Sweeps that were stored before it was kept do not tell.
-        narrow = (
-            "a dip or peak" if math.isnan(self.unseen) else f"a dip or peak narrower than {self.unseen:.2g} of the span"
-        )
         return (
             f"within ± {self.bound:.4f}{sure}, unless accuracy crosses {self.threshold:g} and comes back between two "
-            f"neighbouring levels: {narrow}{ruled_out}"
+            f"neighbouring levels: a dip or peak narrower than {self.unseen:.2g} of the span{ruled_out}"
         )
 
     def as_dict(self) -> Record:
@@ -149,11 +143,20 @@ class SweepSetting:
     curvature: float | str
     bend: float | str
     points: int
-    narrowest: float = NARROWEST
+    narrowest: float = asap.NARROWEST
     confidence: float | None = None
     population: str | None = None
     target: float = 0.0
     name: str = ""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Robustness per threshold, its standard deviation over repetitions, and whether the method gave up."""
+
+    robustness: tuple[float, ...]
+    spread: tuple[float, ...]
+    timeout: tuple[bool, ...]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -92,12 +91,6 @@ class StoredSweep:
 
     identity: Record
     found: list[Record]
-
-
-def stored_sweeps(path: str | PathLike[str]) -> dict[str, list[Record]]:
-    """The finished sweeps of a run file: perturbation -> `Sweep.as_dict` of each threshold."""
-    with Store.open(path) as store:
-        return finished(sweeps_in(store))
 
 
 def finished(sweeps: Mapping[str, StoredSweep]) -> dict[str, list[Record]]:

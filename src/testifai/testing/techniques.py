@@ -23,7 +23,7 @@ def check_technique(technique: Any) -> None:
     Args:
         technique: one, or what makes one
 
-    >>> from testifai.operational.srs import SimpleRandom
+    >>> from testifai.operational.random_sampling import SimpleRandom
     >>> check_technique(SimpleRandom())
     """
     make = maker_of(technique, "plan")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from testifai.runs.outcomes import Ids
 from testifai.support.formatting import aligned, estimate_text, interval, printable, rate
@@ -30,12 +31,20 @@ class RateTable:
     trials: Ids
     alone: Bools  # whether the estimate rests on the test's own trials alone
 
-    def at(self, places: Any) -> RateTable:
-        """Those at some places."""
+    def at(self, places: Array | slice) -> RateTable:
+        """Return the rows at some positions."""
         return RateTable(*(getattr(self, one.name)[places] for one in fields(self)))
 
+    def lowest(self, count: int) -> NDArray[np.intp]:
+        """Positions of the lowest estimates, lowest first; unknown ones come last."""
+        candidates = np.arange(len(self.estimate))
+        if len(candidates) > count:  # sorting all of a large space would take long
+            limit = np.partition(self.estimate, count - 1)[count - 1]
+            candidates = np.flatnonzero(~(self.estimate > limit))
+        return candidates[np.argsort(self.estimate[candidates], kind="stable")[:count]]
+
     def and_(self, other: RateTable) -> RateTable:
-        """These and then others."""
+        """Return these rows, then those of another table."""
         return RateTable(*(np.concatenate([getattr(one, part.name) for one in (self, other)]) for part in fields(self)))
 
 
@@ -54,6 +63,7 @@ class CleanAccuracy:
 Key = TypeVar("Key")
 
 Sigma = tuple[int, ...]
+Worst = tuple[Sigma, float, float, float]  # a test with its estimate and bounds
 
 
 @dataclass(frozen=True)
@@ -76,8 +86,8 @@ class Excluded:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What an answer is about, in words."""
+class QueryInfo:
+    """The query that an answer belongs to."""
 
     query: str
     worst: tuple[str, ...]  # the names of the worst tests
@@ -104,7 +114,7 @@ class Answer:
         disagrees: whether these and the surrogate cannot both be right; the answer is then that of the trials
         excluded: what a limit on quality leaves out; None: there is no limit
         modelled: what the surrogate said, where it is not the answer
-        asked: what it answers, for pictures and tables; None: nobody knows
+        info: the query that it answers, for figures and tables
     """
 
     robustness: float
@@ -114,16 +124,12 @@ class Answer:
     tests: int
     measured: int
     inferred: int
-    worst: tuple[tuple[Sigma, float, float, float], ...]
-    # Where a surrogate stands behind the answer: (estimate, low, high) from the tests' own trials alone, and whether
-    # the two cannot both be right. Then the answer is that of the trials, and `modelled` is the surrogate's.
+    worst: tuple[Worst, ...]
     model_free: tuple[float, float, float] | None = None
     disagrees: bool = False
-    # Where the query has a limit on quality.
     excluded: Excluded | None = None
     modelled: tuple[float, float, float] | None = None
-    # Where a tomogram gave the answer.
-    asked: Asked | None = field(default=None, repr=False, compare=False)
+    info: QueryInfo | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         found = f"{estimate_text(self.robustness, self.low, self.high)}, drop {self.drop:+.3f}"
@@ -136,12 +142,12 @@ class Answer:
     @property
     def worst_names(self) -> tuple[str, ...]:
         """The worst tests in words; their severities alone where no tomogram gave the answer."""
-        return tuple(str(sigma) for sigma, *_ in self.worst) if self.asked is None else self.asked.worst
+        return tuple(str(sigma) for sigma, *_ in self.worst) if self.info is None else self.info.worst
 
     @property
     def quantity(self) -> str:
         """What the numbers are of, in words."""
-        return "robustness" if self.asked is None else self.asked.quantity
+        return "robustness" if self.info is None else self.info.quantity
 
     def plot(self, *, dark: bool = False) -> Figure:
         """The answer, what else was found beside it, and its worst tests, each with its interval, as a plotly figure.

@@ -15,13 +15,14 @@ import numpy as np
 
 from testifai.errors import InputError, suggest
 from testifai.perturb.registry import SUITES, get, main_names, names, suite_of
+from testifai.runs.outcomes import Ids
 from testifai.space import Axis, Space
 from testifai.statistics.multiplicity import confidence_each
 from testifai.support.formatting import estimate_text
 from testifai.support.types import Floats, Record
 from testifai.support.views import view
-from testifai.tomogram.estimator import Estimates
-from testifai.tomogram.profile import Ids, rates_of, weighted_sum
+from testifai.tomogram.estimator import Estimated, Estimator
+from testifai.tomogram.profile import weighted_sum
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -53,7 +54,7 @@ PUBLISHED = {"imagenet_c": ALEXNET}
 
 
 @dataclass(frozen=True)
-class Score:
+class BenchmarkScore:
     """A figure with its bounds; NaN where a test has no estimate."""
 
     value: float
@@ -61,7 +62,7 @@ class Score:
     high: float
 
     def __repr__(self) -> str:
-        return f"<Score {estimate_text(self.value, self.low, self.high)}>"
+        return f"<BenchmarkScore {estimate_text(self.value, self.low, self.high)}>"
 
     def as_dict(self) -> dict[str, float | None]:
         """Plain data for JSON, None for what does not exist."""
@@ -77,15 +78,15 @@ class Benchmark:
     """
 
     suite: str
-    perturbations: dict[str, Score]  # mean accuracy over severities, by axis, the published ones
-    severities: dict[int, Score]  # mean accuracy over perturbations
-    clean: Score
-    accuracy: Score  # mean over perturbations and severities
-    worst: tuple[str, Score]
-    extra: Score | None  # mean over the suite's perturbations that are published apart
+    perturbations: dict[str, BenchmarkScore]  # mean accuracy over severities, by axis, the published ones
+    severities: dict[int, BenchmarkScore]  # mean accuracy over perturbations
+    clean: BenchmarkScore
+    accuracy: BenchmarkScore  # mean over perturbations and severities
+    worst: tuple[str, BenchmarkScore]
+    extra: BenchmarkScore | None  # mean over the suite's perturbations that are published apart
     baseline: str | None
-    mce: Score | None
-    relative_mce: Score | None
+    mce: BenchmarkScore | None
+    relative_mce: BenchmarkScore | None
     missing: tuple[str, ...] = field(default=())  # perturbations of the suite that the space has not in full
 
     def __repr__(self) -> str:
@@ -97,7 +98,7 @@ class Benchmark:
         figure: Figure = view("benchmark as a figure")(self, dark=dark)
         return figure
 
-    def headline(self) -> dict[str, Score]:
+    def headline(self) -> dict[str, BenchmarkScore]:
         """The scores of one number each, in words."""
         among = f"{len(self.perturbations)} perturbations"
         found = {
@@ -121,7 +122,7 @@ class Benchmark:
     def as_dict(self) -> Record:
         """Plain data for JSON."""
 
-        def plain(given: Score | None) -> Any:
+        def plain(given: BenchmarkScore | None) -> Any:
             return None if given is None else given.as_dict()
 
         return {
@@ -148,12 +149,14 @@ def whole_suite(space: Space) -> str | None:
     return None
 
 
-def benchmark(tomogram: Estimates, suite: str | None = None, baseline: Any = None) -> Benchmark:
+def benchmark(
+    tomogram: Estimated, suite: str | None = None, baseline: Estimated | Baseline | Mapping[str, float] | None = None
+) -> Benchmark:
     """The scores of the tests with one perturbation of a suite each; see `Tomogram.benchmark`."""
-    chosen = _suite(tomogram.space, suite)
-    singles = _Singles(tomogram, chosen)
+    chosen = _suite(tomogram.estimator.space, suite)
+    singles = _Singles(tomogram.estimator, chosen)
     against = _baseline(baseline, chosen, singles.main)
-    rows, count = singles.main, len(singles.main)
+    rows, count, clean = singles.main, len(singles.main), tomogram.estimator.clean
     perturbations = {name: singles.mean([name]) for name in rows}
     lowest = min(rows, key=lambda name: perturbations[name].value)
     extra = [name for name in singles.ids if name not in rows]
@@ -161,7 +164,7 @@ def benchmark(tomogram: Estimates, suite: str | None = None, baseline: Any = Non
         suite=chosen,
         perturbations=perturbations,
         severities=singles.by_severity(),
-        clean=Score(tomogram.clean.estimate, tomogram.clean.low, tomogram.clean.high),
+        clean=BenchmarkScore(clean.estimate, clean.low, clean.high),
         accuracy=singles.mean(rows),
         worst=(lowest, singles.mean([lowest], confidence_each(count))),
         extra=singles.mean(extra) if extra else None,
@@ -175,9 +178,9 @@ def benchmark(tomogram: Estimates, suite: str | None = None, baseline: Any = Non
 class _Singles:
     """The tests with one perturbation of a suite, by the perturbation's name within it."""
 
-    def __init__(self, tomogram: Estimates, suite: str) -> None:
-        self.tomogram = tomogram
-        space, main = tomogram.space, main_names(suite)
+    def __init__(self, estimator: Estimator, suite: str) -> None:
+        self.estimator = estimator
+        space, main = estimator.space, main_names(suite)
         of_suite = {axis.perturbation.name: axis for axis in space.axes if suite_of(axis.perturbation.name) == suite}
         listed = [*main, *sorted(set(names(suite)) - set(main))]
         self.ids = {_short(name): _alone(space, of_suite[name]) for name in listed if name in of_suite}
@@ -187,30 +190,30 @@ class _Singles:
         full = {name for name, axis in of_suite.items() if len(axis.severities) == len(axis.perturbation.severities)}
         self.missing = tuple(_short(name) for name in main if name not in full)
 
-    def mean(self, rows: Sequence[str], confidence: float = 0.95) -> Score:
+    def mean(self, rows: Sequence[str], confidence: float = 0.95) -> BenchmarkScore:
         """The mean accuracy over severities, then over these perturbations."""
         weights = [np.full(len(self.ids[name]), 1 / len(self.ids[name]) / len(rows)) for name in rows]
         return self._bounded(*self._sum(rows, weights, confidence))
 
-    def by_severity(self) -> dict[int, Score]:
+    def by_severity(self) -> dict[int, BenchmarkScore]:
         """The mean accuracy over the perturbations that have a severity."""
-        space = self.tomogram.space
+        space = self.estimator.space
         ids = np.concatenate([self.ids[name] for name in self.main])
         severity = space.columns_of(space.matrix(ids))["severity"]
         found = {}
         for one in np.unique(severity):
             some = ids[severity == one]
-            found[int(one)] = self._bounded(*weighted_sum(self.tomogram, some, np.full(len(some), 1 / len(some))))
+            found[int(one)] = self._bounded(*weighted_sum(self.estimator, some, np.full(len(some), 1 / len(some))))
         return found
 
-    def corruption_error(self, errors: Mapping[str, float]) -> Score:
+    def corruption_error(self, errors: Mapping[str, float]) -> BenchmarkScore:
         """mCE: the mean over perturbations of the error divided by the baseline's."""
         weights = [np.full(len(self.ids[name]), -1 / (len(self.ids[name]) * errors[name])) for name in self.main]
         value, low, high = self._sum(self.main, [one / len(self.main) for one in weights])
         at_zero = float(np.mean([1 / errors[name] for name in self.main]))
-        return Score(at_zero + value, max(at_zero + low, 0.0), at_zero + high)
+        return BenchmarkScore(at_zero + value, max(at_zero + low, 0.0), at_zero + high)
 
-    def relative(self, baseline: Baseline) -> Score:
+    def relative(self, baseline: Baseline) -> BenchmarkScore:
         """Relative mCE: what errors grow by from clean inputs on, divided by what the baseline's grow by."""
         assert baseline.clean is not None
         grown = [baseline.errors[name] - baseline.clean for name in self.main]
@@ -220,17 +223,17 @@ class _Singles:
         ]
         ids = np.concatenate([np.zeros(1, np.int64), *(self.ids[name] for name in self.main)])
         clean = float(np.mean([1 / growth for growth in grown]))
-        return Score(*weighted_sum(self.tomogram, ids, np.concatenate([[clean], *weights])))
+        return BenchmarkScore(*weighted_sum(self.estimator, ids, np.concatenate([[clean], *weights])))
 
     def _sum(
         self, rows: Sequence[str], weights: Sequence[Floats], confidence: float = 0.95
     ) -> tuple[float, float, float]:
         ids = np.concatenate([self.ids[name] for name in rows])
-        return weighted_sum(self.tomogram, ids, np.concatenate(list(weights)), confidence)
+        return weighted_sum(self.estimator, ids, np.concatenate(list(weights)), confidence)
 
     @staticmethod
-    def _bounded(value: float, low: float, high: float) -> Score:
-        return Score(value, *(float(np.clip(bound, 0, 1)) for bound in (low, high)))
+    def _bounded(value: float, low: float, high: float) -> BenchmarkScore:
+        return BenchmarkScore(value, *(float(np.clip(bound, 0, 1)) for bound in (low, high)))
 
 
 def _short(name: str) -> str:
@@ -257,11 +260,11 @@ def _suite(space: Space, asked: str | None) -> str:
     return found[0]
 
 
-def _baseline(given: Any, suite: str, wanted: Sequence[str]) -> Baseline | None:
+def _baseline(given: object, suite: str, wanted: Sequence[str]) -> Baseline | None:
     """A baseline from what was given: one, another run, a table of errors; else the published one of the suite."""
     if given is None:
         return PUBLISHED.get(suite)
-    if isinstance(given, Estimates):
+    if isinstance(given, Estimated):
         given = _measured(given, suite)
     elif isinstance(given, Mapping):
         errors = {name: error for name, error in given.items() if name != "clean"}
@@ -279,8 +282,8 @@ def _baseline(given: Any, suite: str, wanted: Sequence[str]) -> Baseline | None:
     return given
 
 
-def _measured(other: Estimates, suite: str) -> Baseline:
+def _measured(other: Estimated, suite: str) -> Baseline:
     """The errors of another run's model."""
-    singles = _Singles(other, suite)
-    errors = {name: 1 - float(rates_of(other, ids)[0].mean()) for name, ids in singles.ids.items()}
-    return Baseline("the other run's model", errors, 1 - other.base)
+    singles = _Singles(other.estimator, suite)
+    errors = {name: 1 - float(other.estimator.table(ids).estimate.mean()) for name, ids in singles.ids.items()}
+    return Baseline("the other run's model", errors, 1 - other.estimator.clean.estimate)

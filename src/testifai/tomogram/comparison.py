@@ -237,7 +237,7 @@ def compare(
     _check_same(a, b, names)
     runs = _Runs.of(a, b, inputs)
     asked = [queries] if isinstance(queries, str) else list(queries)
-    wanted = [(query, a.chosen(query)) for query in asked]
+    wanted = [(query, a.query_engine.sample(query)) for query in asked]
     table = _Table.of(runs)
     if not len(table.ids):
         raise InputError(f"compare: no test was measured in both {names[0]} and {names[1]}{_of_inputs(inputs)}")
@@ -270,14 +270,14 @@ class _Runs:
     @classmethod
     def of(cls, a: Tomogram, b: Tomogram, inputs: str | None) -> _Runs:
         chosen = np.ones(a.outcomes.inputs, bool)
-        part = a._part(inputs)
+        part = a.query_engine.input_bits(inputs)
         if part is not None:
             chosen[a.order] = unpack(part, len(chosen))
-        both_data = a.population == b.population == "data"
+        both_data = a.settings.population == b.settings.population == "data"
         population = int(np.count_nonzero(chosen)) if both_data else None
         one, two = (run.provenance.get("identity", {}) for run in (a, b))
         same = "model" in one and all(one.get(key) == two.get(key) for key in ("model", "preprocessing", "seed"))
-        return cls(a, b, chosen, population, a.stopped_early or b.stopped_early, same)
+        return cls(a, b, chosen, population, a.settings.stopped_early or b.settings.stopped_early, same)
 
     @property
     def inputs(self) -> int:
@@ -288,7 +288,7 @@ class _Runs:
         return (*self._read(self.a, test), *self._read(self.b, test))
 
     def _read(self, run: Tomogram, test: int) -> tuple[Bools, Array]:
-        if run.score is not None:
+        if run.settings.score is not None:
             return self._read_scores(run, test)
         tried, passed = np.empty_like(self.chosen), np.empty_like(self.chosen)
         for target, bits in zip((tried, passed), run.outcomes.bits(test), strict=True):
@@ -318,15 +318,17 @@ class _Table:
 
     @classmethod
     def of(cls, runs: _Runs) -> _Table:
-        tests = np.intersect1d(runs.a.measured_ids, runs.b.measured_ids)
+        tests = np.intersect1d(runs.a.estimator.measured_ids, runs.b.estimator.measured_ids)
         made = [_count(*runs.outcomes(test), stopped=runs.stopped) for test in tests.tolist()]
-        rows = np.array([row for row, _ in made], np.int64 if runs.a.score is None else np.float64).reshape(-1, 6)
+        rows = np.array([row for row, _ in made], np.int64 if runs.a.settings.score is None else np.float64).reshape(
+            -1, 6
+        )
         tried = (rows[:, 0] > 0) & (rows[:, 2] > 0)  # of a part of the inputs, some tests may have seen none
         ids, counts, paired = tests[tried], rows[tried], np.array([pairs for _, pairs in made], bool)[tried]
         if runs.same and not counts[:, 4:].any():
             zero = np.zeros(len(ids))
             return cls(ids, counts, paired, zero, zero, zero + 1, runs.stopped, equal=True)
-        if runs.a.score is not None:
+        if runs.a.settings.score is not None:
             return cls(ids, counts, paired, *_solve_scores(runs, ids, paired), runs.stopped, equal=False)
         low, high, p = (np.full(len(ids), np.nan) for _ in range(3))
         for at, solve in ((paired, solve_paired), (~paired, solve_stopped if runs.stopped else solve_apart)):
@@ -497,8 +499,8 @@ def _check_same(a: Tomogram, b: Tomogram, names: tuple[str, str]) -> None:
 def _difference(a: Tomogram, b: Tomogram) -> str | None:
     if a.space != b.space:
         return _space_difference(a.space.describe(), b.space.describe())
-    if a.score != b.score:
-        one, two = (run.score or "pass rates" for run in (a, b))
+    if a.settings.score != b.settings.score:
+        one, two = (run.settings.score or "pass rates" for run in (a, b))
         return f"{one} against {two}; hand over both runs' .scored(name), or neither"
     if a.outcomes.inputs != b.outcomes.inputs:
         return f"data differ: {a.outcomes.inputs:,} inputs against {b.outcomes.inputs:,}"
@@ -528,8 +530,8 @@ def _short(value: Any, most: int = 40) -> str:
 
 def _notes(a: Tomogram, b: Tomogram, table: _Table, *, same: bool) -> Iterable[str]:
     apart = int(np.count_nonzero(~table.paired))
-    if a.score is not None:
-        yield f"differences are those of the {a.quantity}, not of pass rates"
+    if a.settings.score is not None:
+        yield f"differences are those of the {a.settings.quantity}, not of pass rates"
     if table.equal:
         yield "both runs are of the same model with the same seed, so nothing can differ"
         return
@@ -545,7 +547,7 @@ def _notes(a: Tomogram, b: Tomogram, table: _Table, *, same: bool) -> Iterable[s
         )
     elif apart:
         yield f"{apart:,} tests share too few inputs to be paired; scan with the same seed for narrower intervals"
-    if a.population != b.population:
+    if a.settings.population != b.settings.population:
         yield "the runs' populations differ; intervals are for new inputs like these"
 
 

@@ -1,20 +1,18 @@
-"""Everything that was measured in a space, and an estimate with an interval for every test of it."""
+"""Estimates with intervals for every test of a space, from the outcomes of a run."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.quality.predict import Scores
-from testifai.runs import keys
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import LISTED, Selection, Space
 from testifai.statistics.intervals import confidence_sequence, exact, fixed_width, wilson
@@ -27,47 +25,89 @@ from testifai.surrogates import PoolingSurrogate, Surrogate, resolve
 from testifai.surrogates.fitting import Evidence, evidence
 from testifai.tomogram.answers import CleanAccuracy, RateTable
 
-METHOD = 1  # to be raised with every change in what a fit learns or how it is written
-BESIDE = 4_000  # tests of a space up to which a part of the inputs is fitted beside the others; beyond, by itself
+METHOD = 1  # increase with every change in what a fit learns or how it is written
+DEVIATION_TESTS = 4_000  # largest space in which a part of the inputs is fitted as a deviation from the other inputs
+LOOKS = 10  # looks at a growing run that share the risk of error equally
+SAMPLED = 4_000  # tests that represent a space with more tests than are listed
+
+
+@dataclass(frozen=True)
+class EstimatorSettings:
+    """How the outcomes of a run become estimates.
+
+    Bounds are at 95 % and for the rate on the inputs at hand (population "data": they close once all inputs were
+    tried) or on new inputs like them ("future"). Tests ended by a stopping rule have bounds that stay valid under it:
+    under any rule, or, if the rule considers widths alone, narrower ones that allow for that.
+
+    Attributes:
+        surrogate: what estimates every test: a name, an object, or None for raw rates
+        seed: of the run
+        population: whether answers are about exactly these inputs, "data", or about new inputs like them, "future"
+        stopped_early: whether a stopping rule ended tests
+        ended_by_width: whether that rule considers nothing but the width of bounds
+        score: name of the score whose means are estimated; None: pass rates
+    """
+
+    surrogate: str | Surrogate | None = "forest"
+    seed: int = 0
+    population: str = "data"
+    stopped_early: bool = False
+    ended_by_width: bool = False
+    score: str | None = None
+
+    @property
+    def finite(self) -> bool:
+        """Whether rates are about the inputs at hand only."""
+        return self.population == "data"
+
+    @property
+    def quantity(self) -> str:
+        """Name of the estimated quantity."""
+        return "robustness" if self.score is None else f"mean {self.score}"
+
+    @property
+    def clean_quantity(self) -> str:
+        """Name of the estimated quantity of the clean test."""
+        return "clean accuracy" if self.score is None else f"clean {self.score}"
 
 
 @dataclass(frozen=True, eq=False)
-class Fits:
-    """The surrogates of one run; None where there is none, or nothing to fit it on."""
+class FittedSurrogates:
+    """The surrogates of one run, fitted when first needed."""
 
     space: Space
     outcomes: Outcomes
     tests: Ids  # that have trials
-    surrogate: str | Surrogate | None
-    seed: int
-    finite: bool  # whether rates are those on the inputs at hand
-    kept: RecordLike | None = None  # what `learned` gave for a run that may be this one
-    _made: dict[bytes | None, Surrogate | None] = field(default_factory=dict, init=False, repr=False)
+    settings: EstimatorSettings
+    kept: RecordLike | None = None  # result of `learned` for a run that may be this one
+    _fitted: dict[bytes | None, Surrogate | None] = field(default_factory=dict, init=False, repr=False)
 
     def on(self, among: Bits | None = None) -> Surrogate | None:
-        """That on all inputs, or on those whose bits are set."""
+        """Return the surrogate of all inputs, or of those whose bits are set; None without one or without trials."""
         key = None if among is None else among.tobytes()
-        if key not in self._made:
+        if key not in self._fitted:
             levels = [axis.severities for axis in self.space.axes]
-            made = resolve(self.surrogate, self.seed, levels, finite=self.finite)
-            self._made[key] = None if made is None else self._fit(made, among)
-        return self._made[key]
+            settings = self.settings
+            unfitted = resolve(settings.surrogate, settings.seed, levels, finite=settings.finite)
+            self._fitted[key] = None if unfitted is None else self._fit(unfitted, among)
+        return self._fitted[key]
 
     def learned(self) -> Record | None:
-        """What the fit on all inputs took long to find, and of what it is: nothing else may be told by it.
+        """Return what the fit on all inputs took long to find, with a digest of what it was fitted on.
 
-        None where that is nothing, or the surrogate is one that only its maker knows.
+        None if there is nothing, or if the surrogate is an object.
         """
         surrogate = self.on()
-        if not isinstance(surrogate, PoolingSurrogate) or not isinstance(self.surrogate, str):
+        if not isinstance(surrogate, PoolingSurrogate) or not isinstance(self.settings.surrogate, str):
             return None
         return {"of": self._digest(self._evidence(surrogate, None)), "learned": surrogate.learned()}
 
     def _digest(self, seen: Evidence) -> str:
-        """Of all that a fit depends on."""
+        """Hash of everything that a fit depends on."""
         levels = [list(map(int, axis.severities)) for axis in self.space.axes]
-        settings = json.dumps([VERSION, METHOD, self.surrogate, self.seed, self.finite, levels])
-        return hashlib.sha256(f"{settings} {seen.digest()}".encode()).hexdigest()
+        settings = self.settings
+        known = json.dumps([VERSION, METHOD, settings.surrogate, settings.seed, settings.finite, levels])
+        return hashlib.sha256(f"{known} {seen.digest()}".encode()).hexdigest()
 
     def _fit(self, surrogate: Surrogate, among: Bits | None) -> Surrogate | None:
         seen = self._evidence(surrogate, among)
@@ -80,77 +120,48 @@ class Fits:
         whole = None if among is None else self.on(None)
         if among is None or not isinstance(whole, PoolingSurrogate):
             return seen.fit(surrogate)
-        # A part of the inputs is like the others, as far as its own trials do not tell otherwise.
+        # A part of the inputs is like the others, as far as its own trials do not show otherwise.
         others = self._evidence(surrogate, ~among & pack(np.ones(self.outcomes.inputs, bool)))
-        beside = len(others) and self.space.size <= BESIDE
-        return seen.deviate(others.update(copy(whole))) if beside else seen.update(copy(whole))
+        deviates = len(others) and self.space.size <= DEVIATION_TESTS
+        return seen.deviate(others.update(copy(whole))) if deviates else seen.update(copy(whole))
 
     def _evidence(self, surrogate: Surrogate, among: Bits | None) -> Evidence:
         features = self.space.matrix(self.tests)
         return evidence(surrogate, self.outcomes, self.tests, features, among=among)
 
 
-LOOKS = 10  # at a run that is decided upon as it grows, each with an equal part of the risk
-SAMPLED = 4_000  # tests that stand for a space with more than are listed; see `tomogram.query_engine`
-
-
 @dataclass(frozen=True, eq=False)
-class Estimates:
-    """What a run knows of each test; a record of its own, which no later outcome changes.
+class Estimator:
+    """Estimates and bounds of tests, each from its own trials or predicted by a surrogate.
 
-    Bounds of a test stand at 95 % and are for the rate on the inputs at hand (`population="data"`: they close once all
-    inputs were tried) or on new inputs like them (`"future"`). Tests ended by a stopping rule have bounds that stay
-    valid under it: under any rule, or, where it looked at their width alone, narrower ones that allow for that.
+    Attributes:
+        space: the tests
+        outcomes: what was tried, and what passed
+        settings: how estimates are made
+        fit: what a run file keeps of an earlier fit; it is used only if it was fitted on the same outcomes
     """
 
     space: Space
     outcomes: Outcomes
-    order: NDArray[np.intp]
-    labels: Array | None = None
-    classes: tuple[str, ...] | None = None
-    population: str = "data"
-    stopped_early: bool = False
-    surrogate: str | Surrogate | None = "forest"
-    seed: int = 0
-    provenance: RecordLike = field(default_factory=dict)
-    quality: Scores | None = None
-    ended_by_width: bool = False  # if a rule ended tests early, it looked at nothing but the width of their bounds
-    score: str | None = None  # the score whose means these are; None: pass rates
+    settings: EstimatorSettings = field(default_factory=EstimatorSettings)
+    fit: RecordLike | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "outcomes", self.outcomes.snapshot())
-
-    # -- what was measured --------------------------------------------------------------------------------------
+    # -- outcomes -----------------------------------------------------------------------------------------------
 
     @cached_property
     def measured_ids(self) -> Ids:
-        """The configurations with at least one outcome, ascending."""
+        """Ids of the tests with at least one outcome, ascending."""
         return np.array(sorted(self.outcomes), np.int64)
 
     @cached_property
-    def inferences(self) -> int:
-        """Inputs handed to the model in all, for outcomes and for quality."""
-        return self.outcomes.total() + (0 if self.quality is None else self.quality.inferences)
-
-    @property
-    def quantity(self) -> str:
-        """What the estimates are of, in words."""
-        return "robustness" if self.score is None else f"mean {self.score}"
-
-    @property
-    def clean_quantity(self) -> str:
-        """The same of the clean test."""
-        return "clean accuracy" if self.score is None else f"clean {self.score}"
-
-    @property
-    def base(self) -> float:
-        """Clean accuracy."""
-        return self.clean.estimate
+    def counts(self) -> tuple[Array, Ids]:
+        """Passes and trials of every test of the space."""
+        return self._counted(None)
 
     @cached_property
     def clean(self) -> CleanAccuracy:
-        """Clean accuracy, with its bounds and what it rests on."""
-        found = self.view(np.zeros(1, np.int64))
+        """Clean accuracy with its bounds and its number of trials."""
+        found = self.rates(np.zeros(1, np.int64))
         trials = int(found.trials[0])
         known = trials > 0 or self.pooled
         estimate, low, high = (
@@ -158,101 +169,53 @@ class Estimates:
         )
         return CleanAccuracy(estimate, low, high, trials, self.outcomes.inputs, bool(found.alone[0]))
 
-    @property
-    def passes(self) -> Array:
-        """Passed trials of every test; of a score, the sum of its values."""
-        return self._counts[0].reshape(self.space.shape)
-
-    @property
-    def trials(self) -> Ids:
-        """Trials of every test."""
-        return self._counts[1].reshape(self.space.shape)
-
     @cached_property
     def rests_on_own_trials(self) -> Bools:
-        """Which tests' estimates rest on their own trials alone, flat by configuration id."""
-        _, trials = self._counts
+        """Whether the estimate of each test is based on its own trials alone, flat by configuration id."""
+        _, trials = self.counts
         return self.alone(np.arange(self.space.size), trials, self.outcomes.inputs)
 
     @cached_property
     def measured(self) -> int:
-        """How many tests' estimates rest on their own trials alone."""
+        """Number of tests whose estimates are based on their own trials alone."""
         _, trials = self.outcomes.counts(self.measured_ids)
         return int(np.count_nonzero(self.alone(self.measured_ids, trials, self.outcomes.inputs)))
 
     # -- estimates ----------------------------------------------------------------------------------------------
 
-    @property
-    def estimate(self) -> Floats:
-        """The pass rate of every test, from its own trials alone where it is measured, else predicted.
-
-        Of a space with more tests than are listed there is no such array: `predict` gives those of chosen ones, `query`
-        the mean over a region.
-        """
-        return self._whole.estimate.reshape(self.space.shape)
-
-    @property
-    def low(self) -> Floats:
-        """Lower 95 % bound of every test; NaN where a method has none."""
-        return self._whole.low.reshape(self.space.shape)
-
-    @property
-    def high(self) -> Floats:
-        """Upper 95 % bound of every test; NaN where a method has none."""
-        return self._whole.high.reshape(self.space.shape)
-
-    def predict(self, configurations: Iterable[Sequence[int]]) -> tuple[Floats, Floats, Floats]:
-        """Estimate and bounds of some configurations; for spaces too large to enumerate.
-
-        Args:
-            configurations: severities in axis order, for each
-        """
-        ids = np.array([self.space.id(tuple(sigma)) for sigma in configurations], np.int64)
-        view = self.view(ids)
-        return view.estimate, view.low, view.high
+    @cached_property
+    def whole(self) -> RateTable:
+        """Estimates of all tests of a listed space."""
+        return self.rates(None)
 
     @property
     def estimated(self) -> bool:
-        """Whether the estimates of all tests, or of those that stand for them, are made already."""
-        return ("_whole" if self.space.listed else "sample") in vars(self)
+        """Whether the estimates of all tests, or of the sample that represents them, are computed already."""
+        return ("whole" if self.space.listed else "sample") in vars(self)
 
     def table(self, ids: Ids) -> RateTable:
-        """What is known of some tests; where all are listed, their estimates are made with those of the others.
+        """Return the estimates of some tests; in a listed space they are computed with those of all tests.
 
         Args:
-            ids: numbers of tests
+            ids: configuration ids
         """
-        return self._whole.at(ids) if self.space.listed else self.view(ids)
+        return self.whole.at(ids) if self.space.listed else self.rates(ids)
 
     @cached_property
     def sample(self) -> tuple[Ids, RateTable]:
-        """Tests that stand for the whole space, and what is known of them: all or, of more than are listed, some.
+        """Ids and estimates of tests that represent the whole space: all of a listed space, else a random sample.
 
-        Those are drawn evenly or, where nothing is predicted, are those that were tried.
+        If nothing is predicted, it consists of the tests that were tried.
         """
         if self.space.listed:
-            return np.arange(self.space.size), self._whole
+            return np.arange(self.space.size), self.whole
         note("estimating a sample of the tests")
         if not self.predicts():
-            return self.measured_ids, self.view(self.measured_ids)
-        ids = Selection(self.space).sample(SAMPLED, np.random.default_rng([self.seed, 1]))
-        return ids, self.view(ids)
+            return self.measured_ids, self.rates(self.measured_ids)
+        ids = Selection(self.space).sample(SAMPLED, np.random.default_rng([self.settings.seed, 1]))
+        return ids, self.rates(ids)
 
-    def predicts(self, among: Bits | None = None) -> bool:
-        """Whether tests without trials have an estimate.
-
-        Args:
-            among: the inputs to look at, as bits in visiting order; None: all
-        """
-        return len(self.measured_ids) > 0 and self._fitted(among) is not None
-
-    # -- inside -------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _whole(self) -> RateTable:
-        return self.view(None)
-
-    def view(
+    def rates(
         self,
         ids: Ids | None,
         among: Bits | None = None,
@@ -261,30 +224,30 @@ class Estimates:
         anytime: bool = False,
         chosen: Bools | None = None,
     ) -> RateTable:
-        """Estimates of some configurations, or of all, on all inputs or on a part of them.
+        """Return the estimates of some tests, or of all, on all inputs or on a part of them.
 
         Args:
-            ids: numbers of tests; None: all
-            among: the inputs to look at, as bits in visiting order; None: all
+            ids: configuration ids; None: all
+            among: the inputs to use, as bits in visiting order; None: all
             confidence: of the interval, above 0 and below 1
-            anytime: whether bounds hold however often one looks
+            anytime: whether bounds stay valid however often one looks
             chosen: of the tests without trials, those to predict; None: all
         """
         if ids is None:
-            passes, trials = self._counts if among is None else self._counted(among)
+            passes, trials = self.counts if among is None else self._counted(among)
             size = self.space.size
         else:
             size = len(ids)
             passes, trials = self.outcomes.counts(ids, among)
         inputs = self.outcomes.inputs if among is None else int(count_set(among))
-        population = inputs if self.population == "data" else None
+        population = inputs if self.settings.finite else None
         numbers = np.arange(size) if ids is None else ids
         alone = self.alone(numbers, trials, inputs)
         done = np.flatnonzero(alone)
-        if anytime or (self.stopped_early and not self.ended_by_width):
+        if anytime or (self.settings.stopped_early and not self.settings.ended_by_width):
             interval = confidence_sequence
         else:
-            interval = fixed_width if self.stopped_early else wilson
+            interval = fixed_width if self.settings.stopped_early else wilson
 
         def limits(at: Ids, method: Callable[..., tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
             counts = passes[at], trials[at]
@@ -299,32 +262,91 @@ class Estimates:
             low[clean], high[clean] = limits(clean, exact)
         unknown = np.isnan(estimate)
         missing = np.flatnonzero(unknown if chosen is None else unknown & chosen)
-        if len(missing) and len(self.measured_ids):
-            surrogate = self._fitted(among)
-            if surrogate is not None:
-                features = self.space.matrix(missing if ids is None else ids[missing])
-                looked = self._looked(confidence) if anytime and self.pooled else confidence
-                estimate[missing] = surrogate.predict(features)[0]
-                low[missing], high[missing] = surrogate.bounds(features, looked)
+        surrogate = self.fitted(among) if len(missing) else None
+        if surrogate is not None:
+            features = self.space.matrix(missing if ids is None else ids[missing])
+            looked = self.anytime_confidence(confidence) if anytime and self.pooled else confidence
+            estimate[missing] = surrogate.predict(features)[0]
+            low[missing], high[missing] = surrogate.bounds(features, looked)
         return RateTable(estimate, low, high, passes, trials, alone)
 
     def alone(self, ids: Ids, trials: Ids, inputs: int) -> Bools:
-        """Which of these tests' estimates rest on their own trials alone, if so many were made, on so many inputs.
+        """Return which estimates are based on the tests' own trials alone.
 
-        A pooling surrogate leaves alone what there is nothing more to know about, and the clean test.
+        Under a pooling surrogate these are the estimates of tests tried on all inputs, and of the clean test.
 
         Args:
-            ids: numbers of tests
-            trials: how many each has
-            inputs: how many inputs there are
+            ids: configuration ids
+            trials: number of trials of each
+            inputs: number of inputs
         """
         if not self.pooled:
             return np.asarray(trials > 0)
         return np.asarray((trials == inputs) | ((ids == 0) & (trials > 0) & self._clean_alone))
 
+    def anytime_confidence(self, confidence: float) -> float:
+        """Return the confidence that each of many looks needs for all of them to be valid together.
+
+        A look happens each time the number of trials has doubled. The first ten may err with an eleventh of the risk
+        each; they go up to a thousand trials per test. Each later look may err with half the risk of the one before.
+        """
+        doublings = int(np.log2(max(1.0, self.outcomes.total() / max(1, len(self.measured_ids)))))
+        share = 2.0 ** -max(0, doublings + 1 - LOOKS) / (LOOKS + 1)
+        return 1 - (1 - confidence) * share
+
+    def not_listed(self, what: str) -> InputError:
+        """Return the error for an array over more tests than are listed.
+
+        Args:
+            what: name of the array
+        """
+        return InputError(
+            f"{what}: an array over {self.space.size:,} tests would be too large (at most {LISTED:,}); "
+            "predict(configurations) gives the estimates of chosen tests, query(expression) the mean over a region"
+        )
+
+    # -- surrogates ---------------------------------------------------------------------------------------------
+
+    def fitted(self, among: Bits | None = None) -> Surrogate | None:
+        """Return the surrogate fitted on all inputs or a part of them; None without one or without trials.
+
+        Args:
+            among: the inputs to use, as bits in visiting order; None: all
+        """
+        return self._surrogates.on(among) if len(self.measured_ids) else None
+
+    def predicts(self, among: Bits | None = None) -> bool:
+        """Return True if tests without trials have an estimate.
+
+        Args:
+            among: the inputs to use, as bits in visiting order; None: all
+        """
+        return self.fitted(among) is not None
+
+    def learned(self) -> Record | None:
+        """Return what a run file keeps of the fit to save the next fit's time; None if there is nothing to keep."""
+        return self._surrogates.learned() if len(self.measured_ids) else None
+
+    def pooling(self, among: Bits | None = None) -> Surrogate | None:
+        """Return the fitted surrogate if it estimates every test from all trials and is needed.
+
+        Args:
+            among: the inputs to use, as bits in visiting order; None: all
+        """
+        return self.fitted(among) if self.pooled else None
+
     @cached_property
-    def _counts(self) -> tuple[Array, Ids]:
-        return self._counted(None)
+    def pooled(self) -> bool:
+        """Whether estimates are made from the trials of all tests."""
+        known = self.settings.finite and self._complete
+        resolved = resolve(self.settings.surrogate)
+        return resolved is not None and resolved.pools and len(self.measured_ids) > 0 and not known
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _surrogates(self) -> FittedSurrogates:
+        return FittedSurrogates(self.space, self.outcomes, self.measured_ids, self.settings, self.fit)
 
     def _counted(self, among: Bits | None) -> tuple[Array, Ids]:
         """Passes and trials of every test of the space."""
@@ -336,42 +358,9 @@ class Estimates:
         passes[known], trials[known] = won, tried
         return passes, trials
 
-    def not_listed(self, what: str) -> InputError:
-        """Why there is no array over all tests, and what there is instead.
-
-        Args:
-            what: the array that was asked for
-        """
-        return InputError(
-            f"{what}: an array over {self.space.size:,} tests would be too large (at most {LISTED:,}); "
-            "predict(configurations) gives the estimates of chosen tests, query(expression) the mean over a region"
-        )
-
-    def fitted(self) -> Surrogate | None:
-        """The surrogate on all inputs; None where there is none."""
-        return self._fitted(None) if len(self.measured_ids) else None
-
-    def learned(self) -> Record | None:
-        """What a run file keeps of the fit, so that whoever opens it need not wait for it; None where nothing helps."""
-        return self._fits.learned() if len(self.measured_ids) else None
-
-    def pooling(self, among: Bits | None = None) -> Surrogate | None:
-        """The fitted surrogate, where it is one that estimates every test from all trials and there is need of it.
-
-        Args:
-            among: the inputs to look at, as bits in visiting order; None: all
-        """
-        return self._fitted(among) if self.pooled else None
-
-    @cached_property
-    def pooled(self) -> bool:
-        """Whether estimates are made from the trials of all tests."""
-        known = self.population == "data" and self._complete
-        return self._pools and len(self.measured_ids) > 0 and not known
-
     @cached_property
     def _clean_alone(self) -> bool:
-        """Whether the clean test has what the strategies give it, of all that was spent: then it speaks for itself."""
+        """Whether the clean test has the trials that strategies give it, so that its own trials suffice."""
         total, inputs = self.outcomes.total(), self.outcomes.inputs
         return total > 0 and int(self.outcomes.counts([0])[1][0]) >= clean_trials(total, inputs, self.space.size)
 
@@ -381,27 +370,12 @@ class Estimates:
         _, trials = self.outcomes.counts(self.measured_ids)
         return len(trials) == self.space.size and bool((trials == self.outcomes.inputs).all())
 
-    @cached_property
-    def _pools(self) -> bool:
-        resolved = resolve(self.surrogate)
-        return resolved is not None and resolved.pools
 
-    def _looked(self, confidence: float) -> float:
-        """The confidence at which each of many looks holds together: their errors add up to no more than asked for.
+@runtime_checkable
+class Estimated(Protocol):
+    """A run with estimates, such as a tomogram."""
 
-        Looks are counted each time the number of trials has doubled. The first ten may err with an eleventh of the
-        risk each; they go up to a thousand trials per test. Each of those after may err with half as much as the last.
-        """
-        doublings = int(np.log2(max(1.0, self.outcomes.total() / max(1, len(self.measured_ids)))))
-        share = 2.0 ** -max(0, doublings + 1 - LOOKS) / (LOOKS + 1)
-        return 1 - (1 - confidence) * share
-
-    def _fitted(self, among: Bits | None) -> Surrogate | None:
-        """The surrogate on all inputs or a part of them; None where there is none, or nothing to fit it on."""
-        return self._fits.on(among)
-
-    @cached_property
-    def _fits(self) -> Fits:
-        finite = self.population == "data"
-        kept = self.provenance.get(keys.FIT)
-        return Fits(self.space, self.outcomes, self.measured_ids, self.surrogate, self.seed, finite, kept)
+    @property
+    def estimator(self) -> Estimator:
+        """Estimates of the run's tests."""
+        ...

@@ -54,7 +54,7 @@ def analyse(
         raise InputError("independence: this space knows application orders; accepted: spaces without order_sensitive")
     if len(space.axes) < 2:
         raise InputError(f"independence: one axis, {space.names[0]}; accepted: spaces of at least two")
-    ids = tomogram.measured_ids
+    ids = tomogram.estimator.measured_ids
     _, trials = outcomes.counts(ids)
     ids = ids[trials >= FEWEST_TRIALS]
 

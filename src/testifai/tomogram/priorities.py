@@ -62,7 +62,7 @@ class Prioritiser:
         estimates = np.asarray(tomogram.estimate, np.float64).reshape(-1)
         rates = 1 - np.where(np.isnan(estimates), np.nanmean(estimates), estimates)
         everything = np.arange(tomogram.space.size)
-        ids = everything if query is None else np.flatnonzero(tomogram.select(query))
+        ids = everything if query is None else np.flatnonzero(tomogram.query_engine.select(query))
         spread = spread_of(rates, _tried(plain), plain.inputs)
         return cls(ids, rates, plain, tomogram.order, spread)
 

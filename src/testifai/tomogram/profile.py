@@ -3,59 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.runs.outcomes import Ids
 from testifai.space import Space
 from testifai.statistics.intervals import half_widths
 from testifai.support.formatting import estimate_text
-from testifai.support.types import Array, Bools, Floats, Record, RecordLike
+from testifai.support.types import Array, Floats, Record, RecordLike
 from testifai.tomogram.answers import Sigma
-from testifai.tomogram.estimator import Estimates
+from testifai.tomogram.estimator import Estimated, Estimator
 from testifai.tomogram.profile_parser import MOST_CELLS, TOLERANCE, Known, Profile
-
-Ids = NDArray[np.int64]
 
 MOST_JOINT = 4_000  # tests up to which the covariance of all errors is used: 128 MB
 
 
-def rates_of(tomogram: Estimates, ids: Ids) -> tuple[Floats, Floats, Floats]:
-    """The rate of each of some tests, and its bounds at 95 %."""
-    if tomogram.space.listed:
-        view = tomogram.estimate, tomogram.low, tomogram.high
-        estimate, low, high = (array.reshape(-1)[ids] for array in view)
-        return estimate, low, high
-    return tomogram.predict(map(tomogram.space.configuration, ids.tolist()))
-
-
 def weighted_sum(
-    tomogram: Estimates, ids: Ids, weights: Floats, confidence: float = 0.95
+    estimator: Estimator, ids: Ids, weights: Floats, confidence: float = 0.95
 ) -> tuple[float, float, float]:
-    """The sum of some tests' rates times weights of any sign, with bounds.
+    """Return the sum of some tests' rates times weights of any sign, with bounds.
 
-    Without a covariance the bounds are the weighted sums of the tests' own, which is right however errors hang
-    together: the standard deviation of a sum is at most the sum of standard deviations. Of very many tests the
-    covariance of those with the largest weights is used and the others' half-widths are added, as is that of a clean
-    test that speaks for itself.
+    Without a covariance the bounds are the weighted sums of the tests' bounds, which is valid however their errors are
+    correlated: the standard deviation of a sum is at most the sum of standard deviations. Of very many tests the
+    covariance of those with the largest weights is used and the half-widths of the others are added, as is the
+    half-width of a clean test that is based on its own trials.
     """
-    estimate, low, high = rates_of(tomogram, ids)
+    found = estimator.table(ids)
+    estimate, low, high = found.estimate, found.low, found.high
     wider = half_widths(confidence) / half_widths()
     below, above = (estimate - low) * wider, (high - estimate) * wider
     # A test with a weight below zero pulls the sum down where its rate is higher.
     down, up = np.where(weights < 0, above, below), np.where(weights < 0, below, above)
     size, centre = np.abs(weights), float(weights @ estimate)
-    apart = (ids == 0) & tomogram.clean.alone
+    apart = (ids == 0) & estimator.clean.alone
     by_weight = np.argsort(np.where(apart, 1.0, -size), kind="stable")
     most = min(MOST_JOINT, int(np.count_nonzero(~apart)))
     joint, rest = by_weight[:most], by_weight[most:]
-    surrogate = tomogram.pooling()
+    surrogate = estimator.pooling()
     covariance = None
     if surrogate is not None and len(joint):
-        covariance = surrogate.covariance(tomogram.space.matrix(ids[joint]))
+        covariance = surrogate.covariance(estimator.space.matrix(ids[joint]))
     if covariance is None:
         return centre, centre - float(size @ down), centre + float(size @ up)
     half = half_widths(confidence) * math.sqrt(max(float(weights[joint] @ covariance @ weights[joint]), 0.0))
@@ -82,7 +73,7 @@ class Expected:
     measured: int
     inferred: int
     costliest: tuple[tuple[Sigma, float, float, float], ...]
-    ids: NDArray[np.int64] = field(repr=False)  # the tests, and how probable each is
+    ids: Ids = field(repr=False)  # the tests, and how probable each is
     weights: Floats = field(repr=False)
 
     def __repr__(self) -> str:
@@ -101,8 +92,8 @@ class Expected:
 
 
 def expected(
-    tomogram: Estimates,
-    profile: Profile | RecordLike | Array,
+    tomogram: Estimated,
+    profile: Profile | RecordLike | Sequence[RecordLike] | Array,
     given: RecordLike | None = None,
 ) -> Expected:
     """The mean pass rate of a tomogram's tests, each weighted by its probability under an operational profile.
@@ -117,29 +108,31 @@ def expected(
         profile: how probable severities are: a `Profile`, its statements, or an array of the space's shape
         given: states that are known, such as {"weather": "rain"}; None: nothing is
 
-    >>> from testifai.runs.outcomes import Outcomes
     >>> from testifai.perturb import Perturbation
+    >>> from testifai.runs.outcomes import Outcomes
+    >>> from testifai.tomogram import Tomogram
     >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2))
     >>> outcomes = Outcomes(100)
     >>> for test, passes in enumerate([96, 88, 60]):
     ...     outcomes.record(test, np.arange(100), np.arange(100) < passes)
-    >>> tomogram = Estimates(Space({"fade": fade}), outcomes, np.arange(100), surrogate=None)
+    >>> tomogram = Tomogram(Space({"fade": fade}), outcomes, np.arange(100))
     >>> answer = expected(tomogram, {"fade": {0: 0.5, 1: 0.4, 2: 0.1}})
     >>> round(answer.robustness, 3), answer.tests, answer.costliest[0][:2]
     (0.892, 3, ((1,), 0.4))
     """
-    space = tomogram.space
+    estimator = tomogram.estimator
+    space = estimator.space
     if isinstance(profile, np.ndarray):
         ids, weights = _array(space, profile, given)
         tests = len(ids)
     else:
-        (ids, weights), tests = _stated(space, profile, given, tomogram.seed)
-    estimate = rates_of(tomogram, ids)[0]
-    robustness, *bounds = weighted_sum(tomogram, ids, weights)
+        (ids, weights), tests = _stated(space, profile, given, estimator.settings.seed)
+    estimate = estimator.table(ids).estimate
+    robustness, *bounds = weighted_sum(estimator, ids, weights)
     if tests > len(ids):
         bounds = _with_draw(robustness, bounds, float(weights @ (estimate - robustness) ** 2))
     low, high = (min(max(bound, 0.0), 1.0) if bound == bound else bound for bound in bounds)
-    own = _own_trials(tomogram, ids)
+    own = estimator.alone(ids, estimator.outcomes.counts(ids)[1], estimator.outcomes.inputs)
     lost = weights * (1 - estimate)
     # A stable sort of what is not NaN: equal losses are listed in the order of the tests.
     first = np.argsort(-np.nan_to_num(lost), kind="stable")[:WORST]
@@ -148,7 +141,7 @@ def expected(
         robustness=robustness,
         low=low,
         high=high,
-        drop=robustness - tomogram.base,
+        drop=robustness - estimator.clean.estimate,
         tests=tests,
         measured=int(own.sum()),
         inferred=tests - int(own.sum()),
@@ -165,7 +158,7 @@ def expected(
 # -- how probable tests are -----------------------------------------------------------------------------------------
 
 
-def _array(space: Space, weights: Array, given: RecordLike | None) -> tuple[NDArray[np.int64], Floats]:
+def _array(space: Space, weights: Array, given: RecordLike | None) -> tuple[Ids, Floats]:
     if given:
         raise InputError("given: a profile that is an array has no variables; accepted: with statements only")
     if weights.shape != space.shape or weights.dtype.kind not in "fiu":
@@ -178,8 +171,8 @@ def _array(space: Space, weights: Array, given: RecordLike | None) -> tuple[NDAr
 
 
 def _stated(
-    space: Space, profile: Profile | RecordLike, given: RecordLike | None, seed: int
-) -> tuple[tuple[NDArray[np.int64], Floats], int]:
+    space: Space, profile: Profile | RecordLike | Sequence[RecordLike], given: RecordLike | None, seed: int
+) -> tuple[tuple[Ids, Floats], int]:
     """The configurations that have a probability, or some drawn by it, with their weights; and how many have one."""
     stated = profile if isinstance(profile, Profile) else Profile(profile)
     if any(name == "class" for name, _ in stated.statements):
@@ -193,7 +186,7 @@ def _stated(
     return (ids, weights), len(ids)
 
 
-def _drawn(space: Space, known: Known, given: RecordLike | None, seed: int) -> tuple[NDArray[np.int64], Floats]:
+def _drawn(space: Space, known: Known, given: RecordLike | None, seed: int) -> tuple[Ids, Floats]:
     """Configurations drawn by their probabilities, and the share of the draws that each got."""
     rows = known.draw(space.names, DRAWN, np.random.default_rng(seed), given)
     severities = [np.array(axis.severities)[column] for axis, column in zip(space.axes, rows.T, strict=True)]
@@ -203,7 +196,7 @@ def _drawn(space: Space, known: Known, given: RecordLike | None, seed: int) -> t
 
 def _positive(
     space: Space, known: Known, support: Mapping[str, NDArray[np.intp]], given: RecordLike | None
-) -> tuple[NDArray[np.int64], Floats]:
+) -> tuple[Ids, Floats]:
     """The configurations that have a probability, and it."""
     joint = known.joint(space.names, given, support)
     total = float(joint.sum())
@@ -227,9 +220,3 @@ def _with_draw(mean: float, bounds: list[float], variance: float) -> list[float]
     drawn = half_widths() * math.sqrt(variance / DRAWN)
     low, high = (math.hypot(bound - mean, drawn) for bound in bounds)
     return [mean - low, mean + high]
-
-
-def _own_trials(tomogram: Estimates, ids: NDArray[np.int64]) -> Bools:
-    """Which of the tests rest on their own trials alone."""
-    _, trials = tomogram.outcomes.counts(ids)
-    return tomogram.alone(ids, trials, tomogram.outcomes.inputs)

@@ -114,7 +114,7 @@ def worst_regions(tomogram: Tomogram, count: int = 5) -> RegionSearch:
     """
     space = tomogram.space
     note("searching for the worst regions")
-    ids, seen = tomogram.sample
+    ids, seen = tomogram.estimator.sample
     rows, estimate = space.matrix(ids), seen.estimate
     known = ~np.isnan(estimate)
     if not known.any():

@@ -33,12 +33,12 @@ class Distance:
 def distance(tomogram: Tomogram, expression: str) -> Distance | None:
     """The errors over the tests that a query selects and that were tried; None where none is known."""
     oracle = (tomogram.provenance.get(keys.IDENTITY) or {}).get("oracle")
-    outcomes, ids = tomogram.outcomes, tomogram.measured_ids
+    outcomes, ids = tomogram.outcomes, tomogram.estimator.measured_ids
     named = oracle if isinstance(oracle, dict) else {}
     of_distances = named.get("against") == "truth" and "scale" not in named  # with a scale, values are a score
     if not of_distances or "value" not in outcomes.kept_names():
         return None
-    chosen = ids[tomogram.chosen(expression).contains(ids)]
+    chosen = ids[tomogram.query_engine.sample(expression).contains(ids)]
     off = [outcomes.single(np.array([test]), name="value").value for test in chosen.tolist()]
     known = [own[np.isfinite(own)].astype(np.float64) for own in off if own is not None]
     means = np.array([(own.mean(), (own**2).mean()) for own in known if len(own)])

@@ -22,7 +22,7 @@ from testifai.support.files import refuse_others, write_bytes
 from testifai.support.types import Array, Floats, Record
 from testifai.support.validation import whole
 from testifai.verification.regions import Levels, Region, property_text, region_of
-from testifai.verification.symbols import INPUT, WHITE, Drawing, Symbol, channels_first
+from testifai.verification.symbols import INPUT, WHITE, GraphBuilder, Symbol, channels_first
 
 
 def handed(model: OnnxModel, batch: Array, region: Region, *, rounded: bool = False) -> tuple[bytes, bool]:
@@ -32,7 +32,7 @@ def handed(model: OnnxModel, batch: Array, region: Region, *, rounded: bool = Fa
     """
     image = channels_first(batch)
     levels = np.rint(image * WHITE) if batch.dtype.kind == "f" else image
-    drawing = Drawing(len(region.free), (image.shape[0], image.shape[1], image.shape[2]))
+    drawing = GraphBuilder(len(region.free), (image.shape[0], image.shape[1], image.shape[2]))
     images = _perturbed(drawing, levels.astype(np.float64), region, rounded)
     if batch.dtype.kind == "f":
         images = images * (1 / WHITE)
@@ -45,7 +45,7 @@ def handed(model: OnnxModel, batch: Array, region: Region, *, rounded: bool = Fa
     return _before(model, drawing, _laid_out(drawing, images, ready.layout, batch.shape)), drawing.bilinear
 
 
-def _perturbed(drawing: Drawing, levels: Floats, region: Region, rounded: bool) -> Symbol:
+def _perturbed(drawing: GraphBuilder, levels: Floats, region: Region, rounded: bool) -> Symbol:
     images, free = drawing.symbol(levels), region.free
     for one in region.ranges:
         parameter = drawing.parameter(free.index(one)) if one.varies else one.low
@@ -59,7 +59,7 @@ def _perturbed(drawing: Drawing, levels: Floats, region: Region, rounded: bool) 
     return images
 
 
-def _laid_out(drawing: Drawing, images: Symbol, layout: str | None, given: tuple[int, ...]) -> str:
+def _laid_out(drawing: GraphBuilder, images: Symbol, layout: str | None, given: tuple[int, ...]) -> str:
     """The image in the model's layout, by its name."""
     channels, height, width = images.bias.shape
     if layout == "NCHW":
@@ -69,7 +69,7 @@ def _laid_out(drawing: Drawing, images: Symbol, layout: str | None, given: tuple
     return drawing.write("Reshape", last, drawing.constant(shape, np.int64))
 
 
-def _before(model: OnnxModel, drawing: Drawing, image: str) -> bytes:
+def _before(model: OnnxModel, drawing: GraphBuilder, image: str) -> bytes:
     """The drawing, up to the image, in front of the model's own nodes."""
     onnx = optional_imports.load("onnx", extra="verify")
     content = onnx.load(model.path)
@@ -125,7 +125,7 @@ TITLE = "# Does the answer to input"
 
 
 @dataclass(frozen=True)
-class Agreement:
+class GraphAgreement:
     """How a graph's scores compare with those of perturbed inference, at points drawn from the region."""
 
     points: int
@@ -152,7 +152,7 @@ class Handover:
     classes: int
     rounded: bool
     bilinear: bool  # whether the graph multiplies two numbers that vary, which not every verifier takes
-    agreement: Agreement
+    agreement: GraphAgreement
 
     def __repr__(self) -> str:
         return f"<Handover of input {self.index}, class {self.label}, {self.region!r}: {self.agreement}>"
@@ -292,11 +292,11 @@ def _perturbed_image(batch: Array, region: Region, point: NDArray[np.floating[An
     return batch
 
 
-def _compared(model: OnnxModel, graph: bytes, batch: Array, region: Region, label: int) -> Agreement:
+def _compared(model: OnnxModel, graph: bytes, batch: Array, region: Region, label: int) -> GraphAgreement:
     points = region.points(POINTS)
     ours, theirs = perturbed_scores(model, batch, region, points), graph_scores(model, graph, points)
     others = np.delete(ours, label, axis=1).max(axis=1)
-    return Agreement(
+    return GraphAgreement(
         len(points),
         int((ours.argmax(axis=1) == theirs.argmax(axis=1)).sum()),
         float(np.abs(ours - theirs).max()),

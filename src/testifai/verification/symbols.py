@@ -29,7 +29,7 @@ class Symbol:
     Sums and multiples by constants cost no node: they are gathered here until something needs their name.
     """
 
-    drawing: Drawing
+    drawing: GraphBuilder
     bias: Floats  # (channels, height, width)
     coefficients: Floats  # (parameters, channels, height, width)
     node: str | None
@@ -91,7 +91,7 @@ class Symbol:
         return bool(self.coefficients.any() or rest.any())
 
 
-class Drawing:
+class GraphBuilder:
     """The nodes of a graph from parameters to an image, and the primitives of smooth formulas on symbols."""
 
     def __init__(self, parameters: int, shape: Shape) -> None:

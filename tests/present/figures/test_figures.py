@@ -55,7 +55,7 @@ def test_heatmap_marks_what_was_not_measured(partial):
 
 
 def test_heatmap_of_a_region(full):
-    figure = heatmaps.heatmap(full, "a", "b", chosen=full.select("a >= 2 and b <= 1"))
+    figure = heatmaps.heatmap(full, "a", "b", chosen=full.query_engine.select("a >= 2 and b <= 1"))
     shown = ~np.isnan(np.array(figure.data[0].z, float))
     assert np.array_equal(shown, [[False, False, True, True]] * 2 + [[False] * 4] * 2)
     assert figure.data[0].hovertext[3][0] == "not selected"
@@ -100,7 +100,7 @@ def test_voxels_are_cubes_at_their_severities(partial):
 
 
 def test_voxels_of_a_region(full):
-    figure = voxels.voxels(full, chosen=full.select("a == 3 and b == 2"))
+    figure = voxels.voxels(full, chosen=full.query_engine.select("a == 3 and b == 2"))
     mesh, rest = figure.data[0], figure.data[-1]
     assert sorted(place for place, _, _ in cubes(mesh)) == [(3, 2, c) for c in range(4)]
     assert rest.name == "not selected"

@@ -55,7 +55,7 @@ def test_where_estimates_come_from(partial):
     assert seen.source[0, 0] == MEASURED  # no test of order 3 among its own
     assert seen.source[1, 1] == PART
     assert project(partial, ("a", "b"), at={"c": 1}).source[1, 1] == PREDICTED
-    kinds = sources(partial.table(np.arange(partial.space.size)))
+    kinds = sources(partial.estimator.table(np.arange(partial.space.size)))
     assert np.array_equal(kinds == MEASURED, partial.trials.reshape(-1) > 0)
 
 

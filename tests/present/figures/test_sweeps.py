@@ -8,7 +8,12 @@ from testifai.present.figures.sweeps import sweep_text
 from testifai.runs.store import Store
 from testifai.sweeps import sweep
 from testifai.sweeps.probe import SweepBatch
-from testifai.sweeps.storage import SweepRecord, stored_sweeps
+from testifai.sweeps.storage import SweepRecord, finished, sweeps_in
+
+
+def stored_sweeps(path):
+    with Store.open(path) as store:
+        return finished(sweeps_in(store))
 
 
 def test_finished_sweeps_are_found(tmp_path):

@@ -52,7 +52,7 @@ def severity_curves(
     for place, name in enumerate(chosen):
         traces += _curve(name, points[name], place)
     others = "all other axes off" if alone else "mean over the severities of the other axes"
-    title = f"{theme.plain(tomogram.quantity)} along {'an axis' if len(chosen) == 1 else 'each axis'}"
+    title = f"{theme.plain(tomogram.settings.quantity)} along {'an axis' if len(chosen) == 1 else 'each axis'}"
     return _figure(tomogram, traces, "severity", title, others if len(space.axes) > 1 else "", dark=dark)
 
 
@@ -69,10 +69,10 @@ def severity_sum_curve(tomogram: Tomogram, *, dark: bool = False) -> Figure:
     """
     points = [
         Point(float(total), found.robustness, found.low, found.high)
-        for total, found in tomogram.by_severity_sum().items()
+        for total, found in tomogram.query_engine.by("severity").items()
     ]
     traces = _curve("severity sum", points, 0)
-    title = f"{theme.plain(tomogram.quantity)} against total severity"
+    title = f"{theme.plain(tomogram.settings.quantity)} against total severity"
     subtitle = "mean over all tests with the same sum"
     return _figure(tomogram, traces, "sum of severities", title, subtitle, dark=dark)
 
@@ -85,7 +85,7 @@ def _alone(tomogram: Tomogram, names: Sequence[str]) -> dict[str, list[Point]]:
         severities = space.axes[place].severities
         rows = np.zeros((len(severities), len(space.axes)), np.int64)
         rows[:, place] = severities
-        found = tomogram.table(space.ids(rows))
+        found = tomogram.estimator.table(space.ids(rows))
         columns = (np.array(severities, float), found.estimate, found.low, found.high, sources(found))
         points[name] = [Point(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]
     return points
@@ -171,7 +171,7 @@ def _figure(tomogram: Tomogram, traces: list[Record], x_title: str, title: str, 
         dark=dark,
         title={"text": title, "subtitle": {"text": subtitle}},
         xaxis={"title": {"text": x_title}, "zeroline": False, "dtick": 1 if x_title == "severity" else None},
-        yaxis=theme.rate_axis(tomogram.quantity),
+        yaxis=theme.rate_axis(tomogram.settings.quantity),
         legend={"orientation": "h", "y": -0.22},
         margin={"l": 60, "r": 20, "t": 70, "b": 50},
     )

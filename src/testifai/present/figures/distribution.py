@@ -55,11 +55,11 @@ def by_order(tomogram: Tomogram, *, dark: bool = False) -> Figure:
         [trace for trace in traces if len(trace["y"])],
         dark=dark,
         title={
-            "text": f"{theme.plain(tomogram.quantity)} by order",
+            "text": f"{theme.plain(tomogram.settings.quantity)} by order",
             "subtitle": {"text": "order: how many perturbations act at once"},
         },
         xaxis={"title": {"text": "order"}, "dtick": 1, "zeroline": False, "showgrid": False},
-        yaxis=theme.rate_axis(tomogram.quantity),
+        yaxis=theme.rate_axis(tomogram.settings.quantity),
         violingap=0,
         legend={"orientation": "h", "y": -0.22},
         margin={"l": 60, "r": 20, "t": 70, "b": 50},
@@ -84,12 +84,12 @@ def _violin(order: int, values: Floats) -> Record:
 def _by_order(tomogram: Tomogram) -> tuple[Ids, RateTable]:
     """All tests or, of more than are listed, some of each order."""
     space = tomogram.space
-    if space.listed or not tomogram.predicts():
-        return tomogram.sample
-    generator = np.random.default_rng(tomogram.seed)
+    if space.listed or not tomogram.estimator.predicts():
+        return tomogram.estimator.sample
+    generator = np.random.default_rng(tomogram.settings.seed)
     orders = [Selection(space, f"order == {order}") for order in range(len(space.axes) + 1)]
     ids = np.concatenate([one.sample(EACH, generator) for one in orders])
-    return ids, tomogram.table(ids)
+    return ids, tomogram.estimator.table(ids)
 
 
 def _points(space: Space, orders: NDArray[np.intp], kind: int, ids: Ids, found: RateTable) -> Record:

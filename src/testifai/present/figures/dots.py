@@ -10,13 +10,11 @@ import numpy as np
 
 from testifai.present import theme
 from testifai.present.figures.distribution import COLOURS, error_bars
-from testifai.present.figures.heatmaps import MEASURED, PART, PREDICTED, SOURCES, Mask, looked_at, sources
-from testifai.runs.outcomes import Ids
-from testifai.space import Selection
+from testifai.present.figures.heatmaps import MEASURED, PART, PREDICTED, SOURCES, sources
 from testifai.support.types import Record, RecordLike
 from testifai.tomogram import Answer, Tomogram
-from testifai.tomogram.answers import RateTable
 from testifai.tomogram.comparison import Comparison, Difference, RegionDifference
+from testifai.tomogram.lowest_tests import Mask, lowest_tests
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -62,7 +60,7 @@ def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = No
     >>> list(worst_tests(tomogram, count=2).data[0].x)
     [0.525, 0.9]
     """
-    ids, found = lowest(tomogram, count, chosen)
+    ids, found = lowest_tests(tomogram.estimator, count, chosen)
     space = tomogram.space
     columns = (found.estimate, found.low, found.high, sources(found), found.trials)
     lines = [
@@ -71,7 +69,12 @@ def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = No
     ]
     subtitle = "lowest estimates first, with 95 % intervals"
     return one_to_a_line(
-        lines, "the worst tests", subtitle, axis=theme.rate_axis(tomogram.quantity), mark=tomogram.base, dark=dark
+        lines,
+        "the worst tests",
+        subtitle,
+        axis=theme.rate_axis(tomogram.settings.quantity),
+        mark=tomogram.base,
+        dark=dark,
     )
 
 
@@ -91,23 +94,8 @@ def classes(
         for name, answer in found[:count]
     ]
     some = f"the {count} lowest of {len(found)}, " if len(found) > count else ""
-    title, subtitle = f"{theme.plain(tomogram.quantity)} by class", f"{some}mean over the tests tried"
-    return one_to_a_line(shown, title, subtitle, axis=theme.rate_axis(tomogram.quantity), dark=dark)
-
-
-def lowest(tomogram: Tomogram, count: int, chosen: Mask | None = None) -> tuple[Ids, RateTable]:
-    """The tests with the lowest estimates, lowest first, and what is known of them; what is unknown is left out.
-
-    Of more tests than are listed, those in a sample and those tried are looked at.
-    """
-    ids, found = looked_at(tomogram, {}, chosen)
-    if not tomogram.space.listed:
-        tried = tomogram.measured_ids
-        tried = np.setdiff1d(tried[chosen.contains(tried)] if isinstance(chosen, Selection) else tried, ids)
-        ids, found = np.concatenate([ids, tried]), found.and_(tomogram.table(tried))
-    known = np.flatnonzero(~np.isnan(found.estimate))
-    first = known[np.argsort(found.estimate[known], kind="stable")[:count]]
-    return ids[first], found.at(first)
+    title, subtitle = f"{theme.plain(tomogram.settings.quantity)} by class", f"{some}mean over the tests tried"
+    return one_to_a_line(shown, title, subtitle, axis=theme.rate_axis(tomogram.settings.quantity), dark=dark)
 
 
 def one_to_a_line(

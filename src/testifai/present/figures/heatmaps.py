@@ -13,22 +13,20 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.present import theme
 from testifai.present.theme import estimate_text
-from testifai.runs.outcomes import Ids
-from testifai.space import Selection, Space
-from testifai.support.types import Bools, Floats
+from testifai.space import Space
+from testifai.support.types import Floats
 from testifai.tomogram import Tomogram
 from testifai.tomogram.answers import RateTable
+from testifai.tomogram.lowest_tests import Mask, selected_tests
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-Mask = Bools | Selection  # tests flat by configuration id, or, where they are not listed, what selects them
 
 # Where the estimate of a cell comes from.
 MEASURED, PART, PREDICTED, UNKNOWN = range(4)
 SOURCES = ("measured", "predicted with own trials", "predicted", "unknown")
 MARKS = ("", "◐", "○", "")
-LOOKED_AT = 2_000  # tests that stand for a selection of more than are listed
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def project(
         allowed = space[name].severities
         if severity not in allowed:
             raise InputError(f"at: {name} = {severity!r} is not a severity; accepted: {', '.join(map(str, allowed))}")
-    ids, found = looked_at(tomogram, fixed, chosen)
+    ids, found = selected_tests(tomogram.estimator, chosen, fixed)
     rows = space.matrix(ids)
     places = [np.searchsorted(level, rows[:, number]) for number, level in zip(numbers, levels, strict=True)]
     shape = tuple(map(len, levels))
@@ -114,27 +112,6 @@ def project(
         source=np.where(np.isnan(estimate), UNKNOWN, source),
         first=first.reshape(shape),
     )
-
-
-def looked_at(tomogram: Tomogram, fixed: Mapping[str, int], chosen: Mask | None) -> tuple[Ids, RateTable]:
-    """The chosen tests in which some axes have given severities, or a sample of them, and what is known of these."""
-    space = tomogram.space
-    if not fixed and chosen is None:
-        return tomogram.sample
-    if space.listed:
-        ids, _ = tomogram.sample
-        used = np.ones(space.size, bool) if chosen is None else np.array(chosen, bool)
-        for name, severity in fixed.items():
-            used &= space.severities(name) == severity
-        return ids[used], tomogram.table(ids[used])
-    part = chosen if isinstance(chosen, Selection) else Selection(space)
-    if fixed:
-        part = part.narrowed(" and ".join(f"{name} == {severity}" for name, severity in fixed.items()))
-    if tomogram.predicts():
-        ids = part.sample(LOOKED_AT, np.random.default_rng(tomogram.seed))
-    else:
-        ids = tomogram.measured_ids[part.contains(tomogram.measured_ids)]
-    return ids, tomogram.table(ids)
 
 
 def sources(found: RateTable) -> NDArray[np.int64]:
@@ -207,7 +184,7 @@ def heatmap(
         title={"text": f"{y} and {x}", "subtitle": {"text": _subtitle(tomogram, seen, at, chosen)}},
         xaxis={"title": {"text": x}, **_ticks(seen.levels[1])},
         yaxis={"title": {"text": y}, **_ticks(seen.levels[0])},
-        coloraxis=theme.robustness_colours(tomogram.quantity),
+        coloraxis=theme.robustness_colours(tomogram.settings.quantity),
         margin={"l": 60, "r": 20, "t": 70, "b": 50},
     )
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from testifai.present import theme
 from testifai.present.figures.curves import band
-from testifai.present.figures.heatmaps import Mask, Projection, project
+from testifai.present.figures.heatmaps import Projection, project
 from testifai.support.types import Floats, Record
 from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram.lowest_tests import Mask
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -67,7 +68,7 @@ def pairs(
         traces,
         dark=dark,
         title={
-            "text": f"{theme.plain(tomogram.quantity)} over pairs of axes",
+            "text": f"{theme.plain(tomogram.settings.quantity)} over pairs of axes",
             "subtitle": {"text": _subtitle(tomogram, names, chose=axes is None, whole=chosen is None)},
         },
         showlegend=False,
@@ -196,11 +197,11 @@ class _Matrix:
                 axes[f"yaxis{suffix}"] = vertical
         if self.count == 1:
             return axes
-        robustness = theme.robustness_colours(self.tomogram.quantity)
+        robustness = theme.robustness_colours(self.tomogram.settings.quantity)
         doubt = theme.uncertainty_colours(max(widest, 0.01))
         return {
             **axes,
-            "coloraxis": {**robustness, "colorbar": self._bar(robustness, 0.0, self.tomogram.quantity)},
+            "coloraxis": {**robustness, "colorbar": self._bar(robustness, 0.0, self.tomogram.settings.quantity)},
             "coloraxis2": {**doubt, "colorbar": self._bar(doubt, 0.54, "± (95 % interval)")},
         }
 

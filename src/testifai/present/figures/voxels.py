@@ -20,13 +20,13 @@ from testifai.present.figures.heatmaps import (
     PREDICTED,
     SOURCES,
     UNKNOWN,
-    Mask,
     Projection,
     others_text,
     project,
 )
 from testifai.support.types import Record
 from testifai.tomogram import Tomogram
+from testifai.tomogram.lowest_tests import Mask
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -62,7 +62,7 @@ def voxels(
     >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1])
     >>> space = ta.Space({"a": shift, "b": shift, "c": shift})
     >>> tomogram = ta.scan(lambda x: x[:, 0] > 0.5, (rows, (rows[:, 0] > 0.5).astype(int)), space, strategy="full")
-    >>> view = voxels(tomogram, chosen=tomogram.select("c == 1"))
+    >>> view = voxels(tomogram, chosen=tomogram.query_engine.select("c == 1"))
     >>> view.data[0].name, len(view.data[0].intensity) // 8
     ('measured', 4)
     """
@@ -84,7 +84,10 @@ def voxels(
     return theme.figure(
         traces,
         dark=dark,
-        title={"text": f"{theme.plain(tomogram.quantity)} over {', '.join(names)}", "subtitle": {"text": others}},
+        title={
+            "text": f"{theme.plain(tomogram.settings.quantity)} over {', '.join(names)}",
+            "subtitle": {"text": others},
+        },
         scene={
             **{
                 f"{side}axis": {
@@ -98,7 +101,7 @@ def voxels(
             "aspectmode": "cube",
             "camera": {"eye": {"x": 1.4, "y": -1.5, "z": 0.8}, "center": {"x": 0, "y": 0, "z": -0.14}},
         },
-        coloraxis=theme.robustness_colours(tomogram.quantity),
+        coloraxis=theme.robustness_colours(tomogram.settings.quantity),
         legend={"orientation": "h", "y": -0.02, "itemsizing": "constant"},
         margin={"l": 0, "r": 0, "t": 70, "b": 0},
     )

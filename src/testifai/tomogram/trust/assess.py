@@ -201,7 +201,7 @@ extra = 50 }
 
 def _off_surface(tomogram: Tomogram) -> tuple[OffSurface, ...]:
     """Tests that are more likely off the surface of the others than on it, the surest first."""
-    surrogate, ids = tomogram.pooling(), tomogram.measured_ids
+    surrogate, ids = tomogram.estimator.pooling(), tomogram.estimator.measured_ids
     if not isinstance(surrogate, PoolingSurrogate):
         return ()
     chance = surrogate.off_surface(tomogram.space.matrix(ids))
@@ -227,7 +227,7 @@ class _Refit:
 
     def __post_init__(self) -> None:
         space = self.tomogram.space
-        self.ids = self.tomogram.measured_ids
+        self.ids = self.tomogram.estimator.measured_ids
         self.features = space.matrix(self.ids)
         self.orders = np.count_nonzero(self.features[:, : len(space.axes)], axis=1)
         self.surrogate = self._fresh()
@@ -236,10 +236,10 @@ class _Refit:
     def _fresh(self) -> Surrogate | None:
         levels = [axis.severities for axis in self.tomogram.space.axes]
         # What it predicts is compared with outcomes on the inputs at hand, whatever the tomogram's bounds are for.
-        finite = self.tomogram.population == "data"
-        made = resolve(self.tomogram.surrogate, self.tomogram.seed, levels, finite=finite)
+        finite = self.tomogram.settings.population == "data"
+        made = resolve(self.tomogram.settings.surrogate, self.tomogram.settings.seed, levels, finite=finite)
         # One that was given as an object is the tomogram's own: fitting it here would change the tomogram.
-        return made if isinstance(self.tomogram.surrogate, str) else copy.deepcopy(made)
+        return made if isinstance(self.tomogram.settings.surrogate, str) else copy.deepcopy(made)
 
     def fit(self, rows: NDArray[np.intp], among: Bits | None = None) -> Surrogate:
         """A surrogate of some of the tests, on all inputs or some."""
@@ -250,8 +250,8 @@ class _Refit:
     def predict(self, train: NDArray[np.intp], rows: NDArray[np.intp]) -> Predicted:
         """Some tests from others."""
         large = len(train) > MANY and isinstance(self.surrogate, PoolingSurrogate)
-        some = np.sort(np.random.default_rng(self.tomogram.seed).permutation(train)[:LEARNED]) if large else train
-        fitted = self.fit(some)
+        generator = np.random.default_rng(self.tomogram.settings.seed)
+        fitted = self.fit(np.sort(generator.permutation(train)[:LEARNED]) if large else train)
         if large and isinstance(fitted, PoolingSurrogate):
             fitted = self._seen(fitted, train, None).update(fitted)
         mean, variance = fitted.predict(self.features[rows])
@@ -389,7 +389,9 @@ def _pairwise(refit: _Refit) -> float | None:
     """Is it the surrogate that fails, such as a forest, which cannot go below what it has seen, or the low orders?"""
     if refit.surrogate is not None and refit.surrogate.name == "pairwise":
         return None
-    found, _ = _high_orders(_Refit(replace(refit.tomogram, surrogate="pairwise")))
+    found, _ = _high_orders(
+        _Refit(replace(refit.tomogram, settings=replace(refit.tomogram.settings, surrogate="pairwise")))
+    )
     return found.within if found is not None and found.verdict == "predicted" else None
 
 
@@ -409,7 +411,7 @@ def keep(run_file: str | os.PathLike[str], tomogram: Tomogram) -> Trust:
         if found is None:
             found = assess(tomogram)
             kept = {keys.TRUST: {"of": fingerprint(tomogram), **found.as_dict()}}
-            store.put(**kept, **{keys.FIT: tomogram.learned()})
+            store.put(**kept, **{keys.FIT: tomogram.estimator.learned()})
     return found
 
 
@@ -422,14 +424,14 @@ def recall(tomogram: Tomogram) -> Trust:
 def fingerprint(tomogram: Tomogram) -> str:
     """Of all that an assessment depends on: what was asked for, every outcome, and how it is made."""
     digest = hashlib.sha256()
-    settings: list[Any] = [
-        VERSION, METHOD, tomogram.space.describe(), tomogram.population, tomogram.seed, tomogram.inferences,
-        tomogram.surrogate if isinstance(tomogram.surrogate, str | None) else type(tomogram.surrogate).__qualname__,
-        tomogram.outcomes.kept_names(), (tomogram.provenance.get("identity") or {}),
-        *([] if tomogram.score is None else [tomogram.score]),
+    settings, surrogate = tomogram.settings, tomogram.settings.surrogate
+    known = [
+        VERSION, METHOD, tomogram.space.describe(), settings.population, settings.seed, tomogram.inferences,
+        surrogate if isinstance(surrogate, str | None) else type(surrogate).__qualname__,
+        tomogram.outcomes.kept_names(), tomogram.provenance.get(keys.IDENTITY) or {}, settings.score,
     ]  # fmt: skip
-    digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
-    for test in tomogram.measured_ids.tolist():
+    digest.update(json.dumps(known, sort_keys=True, default=str).encode())
+    for test in tomogram.estimator.measured_ids.tolist():
         for bits in tomogram.outcomes.bits(test):
             digest.update(bits.tobytes())
         digest.update(b"%d" % test)

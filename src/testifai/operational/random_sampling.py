@@ -1,8 +1,8 @@
-"""Stratified sampling by confidence.
+"""Simple random sampling, and stratified sampling by confidence.
 
-Li et al., "Boosting operational DNN testing efficiency through conditioning" (ESEC/FSE 2019), with the authors'
-figures: three strata, the most confident 80 %, the next 10 % and the last 10 %, get 20, 40 and 40 % of the labels.
-"""
+Simple random sampling with and without replacement: DeepEST, Eqs. 1-3. Strata: Li et al., "Boosting operational DNN
+testing efficiency through conditioning" (ESEC/FSE 2019), with the authors' figures: the most confident 80 %, the next
+10 % and the last 10 % get 20, 40 and 40 % of the labels."""
 
 from __future__ import annotations
 
@@ -12,10 +12,41 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.operational import intervals
-from testifai.operational.base import CONFIDENCE, Frame, Indices, Plan, Sample, needed
+from testifai.operational.base import CONFIDENCE, NOTHING, Frame, Indices, Plan, Sample, needed
 from testifai.statistics.intervals import half_widths
 from testifai.support import validation
 from testifai.support.types import Floats
+
+
+class SimpleRandom:
+    """Every example is as likely as any other; any first part of the draws is such a sample too."""
+
+    name = "srs"
+    needs = NOTHING
+    assumes = "nothing but the labels: it is exact, whatever the model and the data"
+
+    def __init__(self, *, replacement: bool = False) -> None:
+        self.replacement = replacement
+
+    def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
+        """All draws at once."""
+        if self.replacement:
+            yield rng.integers(frame.size, size=tests)
+        else:
+            yield rng.permutation(frame.size)[:tests]
+        return {}
+
+    def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
+        """The observed share (Eq. 1) with its exact interval."""
+        return share(sample, None if self.replacement else frame.size)
+
+
+def share(sample: Sample, population: int | None) -> tuple[float, float, float]:
+    """The share of draws that did not fail, with the exact interval for that many draws at random."""
+    draws = len(sample.failed)
+    passes = draws - int(sample.failed.sum())
+    return passes / draws, *intervals.share(passes, draws, population)
+
 
 # Shares of the examples from least to most risky, and of the labels.
 SHARES = (0.8, 0.1, 0.1)

@@ -1,0 +1,260 @@
+"""The mean over the tests of a region, with its bounds, from the estimates of all its tests or of a sample."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testifai.runs.outcomes import Ids
+from testifai.space import Selection
+from testifai.statistics.intervals import disagree, half_widths
+from testifai.strategies.clean import region_of
+from testifai.support.bits import Bits, count_set
+from testifai.support.types import Bools, Floats
+from testifai.surrogates.base import drawn_from, sampling_variance
+from testifai.tomogram import region_means
+from testifai.tomogram.answers import Answer, RateTable, Worst
+from testifai.tomogram.estimator import Estimator
+from testifai.tomogram.region_means import RawMean
+
+DRAWN = 2_000  # first sample size, and the largest, of a region with more tests than are listed
+MOST_DRAWN = 6_000
+IN_A_TABLE = 6_000  # tests sampled for all rows of a table together, and for each row at most
+DRAWN_EACH = 400
+FEWEST_SHARED = 100  # tests of the sample of the whole space that suffice for a region
+WORST = 5
+SMALL = 1 / 3  # largest part of the rest of an interval that sampling may add to it
+CANDIDATES = 200  # tests with the lowest pass rates that may be the worst of a sampled region
+
+
+@dataclass(frozen=True)
+class TestSample:
+    """The tests of a region: the ids of all of them, or of a random sample."""
+
+    __test__ = False  # pytest: not a test class
+
+    ids: Ids = field(repr=False)
+    tests: int
+    drawn_from: Selection | None = None  # None: the ids are all tests
+    seed: int = 0
+
+    @classmethod
+    def all_of(cls, ids: Ids) -> TestSample:
+        """Return all of the tests with these ids."""
+        return cls(ids, len(ids))
+
+    @classmethod
+    def some_of(cls, selection: Selection, most: int, seed: int) -> TestSample:
+        """Return a random sample of a selection, the same for equal seeds; all of it if it has no more tests."""
+        ids = selection.sample(most, np.random.default_rng([seed, 2]))
+        return cls(ids, selection.count, selection if len(ids) < selection.count else None, seed)
+
+    def contains(self, ids: Ids) -> Bools:
+        """Return which of these tests belong to the region, sampled or not."""
+        return np.isin(ids, self.ids) if self.drawn_from is None else self.drawn_from.contains(ids)
+
+
+@dataclass(frozen=True, eq=False)
+class RegionEstimator:
+    """Mean rates of regions with bounds, from the estimates of their tests."""
+
+    estimator: Estimator
+
+    def answer(
+        self, sample: TestSample, among: Bits | None = None, confidence: float = 0.95, *, anytime: bool = False
+    ) -> Answer:
+        """Return the mean over a region.
+
+        Args:
+            sample: the tests of the region
+            among: the inputs to use, as bits in visiting order; None: all
+            confidence: of the interval, above 0 and below 1
+            anytime: whether bounds stay valid however often one looks
+        """
+        estimator = self.estimator
+        level = estimator.anytime_confidence(confidence) if anytime else confidence
+        if not estimator.space.listed and not (len(sample.ids) and estimator.predicts(among)):
+            return self._from_trials(sample, among, level)
+        view, clean = self._rates(sample, among, confidence, anytime=anytime)
+        low, high = self._bounds(sample, view, clean, among, level)
+        if sample.drawn_from is None:
+            measured, others = int(np.count_nonzero(view.alone)), None
+        else:
+            wanted = _wanted(sample, view.estimate, low, high, level)
+            if wanted > len(sample.ids):
+                larger = TestSample.some_of(sample.drawn_from, wanted, sample.seed)
+                return self.answer(larger, among, confidence, anytime=anytime)
+            tried, measured = self._tried(sample, among)
+            others = tried, estimator.rates(tried, among, confidence, anytime=anytime)
+        base = estimator.clean.estimate if among is None else float(clean.estimate[0])
+        return self._assembled(sample, view, (low, high), base, measured, others)
+
+    def answers_by_sample(self, parts: Sequence[Selection]) -> list[Answer]:
+        """Return the means over regions of a space with more tests than are listed.
+
+        They share the sample of the whole space; a region with too few of its tests has a separate sample.
+        """
+        estimator = self.estimator
+        ids, seen = estimator.sample
+        rows, seed = estimator.space.matrix(ids), estimator.settings.seed
+        members = {number: part.holds(rows) for number, part in enumerate(parts)}
+        enough = [number for number, of in members.items() if np.count_nonzero(of) >= FEWEST_SHARED]
+        shared = {n: TestSample(ids[members[n]], parts[n].count, parts[n], seed) for n in enough}
+        bounds = self._sampled_bounds(rows, seen, [members[n] for n in enough], [parts[n].count for n in enough])
+        tried = {n: self._tried(sample, None) for n, sample in shared.items()}
+        lowest = np.unique(np.concatenate([np.zeros(0, np.int64), *(candidates for candidates, _ in tried.values())]))
+        known, base = estimator.rates(lowest), estimator.clean.estimate
+        answers = {}
+        for n, bound in zip(enough, bounds, strict=True):
+            candidates, measured = tried[n]
+            others = candidates, known.at(np.searchsorted(lowest, candidates))
+            answers[n] = self._assembled(shared[n], seen.at(members[n]), bound, base, measured, others)
+        for n in members.keys() - answers.keys():
+            answers[n] = self.answer(TestSample.some_of(parts[n], DRAWN_EACH, seed))
+        return [answers[n] for n in members]
+
+    def raw_answer(self, among: Bits) -> Answer:
+        """Return the mean over the tests that were tried, on a part of the inputs, from their own trials alone."""
+        ids = self.estimator.measured_ids
+        free = self._raw_mean(ids, among)
+        drop = free.estimate - self._raw_mean(ids[:1], among).estimate
+        return Answer(free.estimate, free.low, free.high, drop, free.tests, free.tests, 0, ())
+
+    def checked(self, answer: Answer, sample: TestSample, among: Bits | None, confidence: float) -> Answer:
+        """Add what the tests' own trials show to an answer of a surrogate, if all of its tests have some.
+
+        If the two contradict each other, the answer becomes that of the trials: it assumes nothing about the surface.
+        """
+        estimator = self.estimator
+        if sample.drawn_from is not None or answer.inferred == 0 or estimator.pooling(among) is None:
+            return answer
+        if not np.isin(sample.ids, estimator.measured_ids).all():
+            return answer
+        free = self._raw_mean(sample.ids, among, confidence)
+        if free.left_out:
+            return answer
+        found, modelled = (free.estimate, free.low, free.high), (answer.robustness, answer.low, answer.high)
+        if not disagree(modelled, found):
+            return replace(answer, model_free=found)
+        return replace(
+            answer,
+            robustness=free.estimate,
+            low=free.low,
+            high=free.high,
+            drop=answer.drop + free.estimate - answer.robustness,
+            model_free=found,
+            disagrees=True,
+            modelled=modelled,
+        )
+
+    def _assembled(
+        self,
+        sample: TestSample,
+        view: RateTable,
+        bounds: tuple[float, float],
+        base: float,
+        measured: int,
+        others: tuple[Ids, RateTable] | None = None,
+    ) -> Answer:
+        """The mean of the tests' estimates as an answer; `others` are more tests that may be among the worst."""
+        robustness, ids = float(view.estimate.mean()), sample.ids
+        if others is not None:
+            ids, view = np.concatenate([ids, others[0]]), view.and_(others[1])
+        return Answer(
+            robustness=robustness,
+            low=bounds[0],
+            high=bounds[1],
+            drop=robustness - base,
+            tests=sample.tests,
+            measured=measured,
+            inferred=sample.tests - measured,
+            worst=self._worst(ids, view),
+        )
+
+    def _from_trials(self, sample: TestSample, among: Bits | None, confidence: float) -> Answer:
+        """The mean over the tests of a region that were tried, from their own trials."""
+        tried = self.estimator.measured_ids
+        ids = tried[sample.contains(tried)]
+        free = self._raw_mean(ids, among, confidence)
+        drop = free.estimate - self._raw_mean(tried[:1], among).estimate
+        worst = self._worst(ids, self.estimator.rates(ids, among, confidence))
+        return Answer(free.estimate, free.low, free.high, drop, sample.tests, free.tests, 0, worst)
+
+    def _raw_mean(self, ids: Ids, among: Bits | None, confidence: float = 0.95) -> RawMean:
+        finite = self.estimator.settings.finite
+        return region_means.region(self.estimator.outcomes, ids, among, confidence, finite=finite)
+
+    def _tried(self, sample: TestSample, among: Bits | None) -> tuple[Ids, int]:
+        """Tests outside a sample that may be the worst of its region, and how many of the region are measured."""
+        estimator = self.estimator
+        ids = estimator.measured_ids[sample.contains(estimator.measured_ids)]
+        passes, trials = estimator.outcomes.counts(ids, among)
+        inputs = estimator.outcomes.inputs if among is None else int(count_set(among))
+        rates = np.divide(passes, trials, out=np.ones(len(ids)), where=trials > 0)
+        lowest = ids[np.argsort(rates, kind="stable")[:CANDIDATES]]
+        return np.setdiff1d(lowest, sample.ids), int(np.count_nonzero(estimator.alone(ids, trials, inputs)))
+
+    def _rates(
+        self, sample: TestSample, among: Bits | None, confidence: float, *, anytime: bool
+    ) -> tuple[RateTable, RateTable]:
+        """Estimates of the sampled tests, and of the clean test, from which the drop is measured."""
+        estimator, space = self.estimator, self.estimator.space
+        if not space.listed:
+            found = estimator.rates(np.concatenate([[0], sample.ids]), among, confidence, anytime=anytime)
+            return found.at(slice(1, None)), found.at(slice(1))
+        usual = among is None and confidence == 0.95 and not anytime
+        # A pooling surrogate keeps what it predicts: of a large space, only what is needed is predicted.
+        if usual and (estimator.pooling(among) is None or estimator.estimated):
+            whole = estimator.whole
+        else:
+            wanted = np.zeros(space.size, bool)
+            wanted[0] = wanted[sample.ids] = True
+            whole = estimator.rates(None, among, confidence, anytime=anytime, chosen=wanted)
+        return whole.at(sample.ids), whole.at(slice(1))
+
+    def _bounds(
+        self, sample: TestSample, view: RateTable, clean: RateTable, among: Bits | None, confidence: float
+    ) -> tuple[float, float]:
+        """Bounds of a mean: from the covariance of the tests' errors if it is known, else the mean of their bounds."""
+        known = (float(clean.low[0]), float(clean.high[0])) if clean.alone[0] else None
+        surrogate = None if known is not None and not sample.ids.any() else self.estimator.pooling(among)
+        if surrogate is not None:
+            return region_of(surrogate, self.estimator.space, sample.ids, known, confidence, sample.tests)
+        return _mean_bounds(view, sample.tests, confidence)
+
+    def _sampled_bounds(
+        self, rows: NDArray[np.int64], seen: RateTable, members: Sequence[Bools], tests: Sequence[int]
+    ) -> list[tuple[float, float]]:
+        """Bounds of the means over several sets of sampled tests, each a sample of that many tests."""
+        surrogate = self.estimator.pooling()
+        if surrogate is None:
+            return [_mean_bounds(seen.at(of), size, 0.95) for of, size in zip(members, tests, strict=True)]
+        return [found[1:] for found in surrogate.regions(rows, np.array(members), tests)]
+
+    def _worst(self, ids: Ids, view: RateTable) -> tuple[Worst, ...]:
+        lowest, space = view.lowest(WORST), self.estimator.space
+        return tuple(
+            (space.configuration(int(ids[i])), float(view.estimate[i]), float(view.low[i]), float(view.high[i]))
+            for i in lowest
+        )
+
+
+def _mean_bounds(view: RateTable, tests: int, confidence: float) -> tuple[float, float]:
+    """The mean of the tests' bounds, valid however their errors are correlated."""
+    mean, low, high = (float(one.mean()) for one in (view.estimate, view.low, view.high))
+    return drawn_from(view.estimate, (mean, low, high), tests, confidence)[1:]
+
+
+def _wanted(sample: TestSample, rates: Floats, low: float, high: float, confidence: float) -> int:
+    """The size of a larger sample if sampling adds too much to the interval and the size is not the largest; else 0."""
+    if not DRAWN <= len(rates) < MOST_DRAWN or math.isnan(low):
+        return 0
+    drawn = float(half_widths(confidence)) * math.sqrt(sampling_variance(rates, sample.tests))
+    rest = math.sqrt(max(((high - low) / 2) ** 2 - drawn**2, 0.0))
+    if drawn <= SMALL * rest:
+        return 0
+    return MOST_DRAWN if not rest else min(MOST_DRAWN, math.ceil(len(rates) * (drawn / (SMALL * rest)) ** 2))
