@@ -13,12 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from common import need
+from replay import Grid, replay
 
 import testifai as ta
 from testifai import data as datasets
 from testifai import models
 from testifai.present.export import write_grid
-from testifai.session.replay import Grid, replay
 
 MADE = {
     "mnist": ("models/mnist_lenet5.onnx", "data/mnist_test.npz", "mnist_c", ("brightness", "shear")),

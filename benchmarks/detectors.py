@@ -17,7 +17,7 @@ import numpy as np
 from common import need, report
 
 from testifai import Space, data, models, scan
-from testifai.engine import geometry
+from testifai.engine import subject as geometry
 from testifai.models.detection import onnx as detector
 from testifai.oracles import detection
 from testifai.oracles import detection as matching

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from common import held, need, report
 from published import compare
+from replay import Grid, replay
 
 import testifai as ta
 from testifai.commands.example import beside, table_2
@@ -36,7 +37,6 @@ from testifai.data.annotations import CLASS, CONFIDENCE
 from testifai.models.detection.onnx import OnnxDetector
 from testifai.oracles.average_precision import matches, mean_average_precision
 from testifai.present.export import write_grid
-from testifai.session.replay import Grid, replay
 
 AXES = {name: f"deeptest.{name}" for name in ("translate", "scale", "contrast", "brightness")}
 SHARES = (0.05, 0.2)

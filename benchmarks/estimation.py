@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 from common import FOLDER
 from numpy.typing import NDArray
+from replay import Grid, replay
 
 from testifai.errors import InputError
-from testifai.session.replay import Grid, replay
 from testifai.statistics.intervals import wilson
 from testifai.strategies import STRATEGIES
 from testifai.surrogates import SURROGATES, resolve

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 import testifai as ta
 from testifai import perturb
-from testifai.engine.device import Split
+from testifai.engine.device.streams import DeviceStreams
 from testifai.engine.plan import Work
 from testifai.models.onnx_torch import onnx_as_torch
 from testifai.models.torch import TorchModel
@@ -115,6 +115,34 @@ def bare(module: nn.Module, images: Tensor, sizes: tuple[int, ...], precision: s
             ready = (channels.permute(0, 3, 1, 2).float() / 255).contiguous(memory_format=form)
             found[f"{layout} {size}"] = rate(module, ready, precision)
     return found
+
+
+PARTS = ("perturb", "infer", "judge", "copy", "record")
+
+
+class TimeSplit:
+    """Seconds for each part of the work. It waits for the device after every step, so the whole takes longer.
+
+    Set as `clock` of a `DeviceExecutor`.
+    """
+
+    def __init__(self, device: str) -> None:
+        self.streams = DeviceStreams(device)
+        self.seconds = dict.fromkeys(PARTS, 0.0)
+
+    @contextmanager
+    def __call__(self, part: str) -> Iterator[None]:
+        self.streams.wait()
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.streams.wait()
+            self.seconds[part] += time.perf_counter() - begin
+
+    def __str__(self) -> str:
+        total = sum(self.seconds.values()) or 1.0
+        return ", ".join(f"{part} {100 * spent / total:.1f} %" for part, spent in self.seconds.items())
 
 
 class Bench:
@@ -222,7 +250,7 @@ class Bench:
 
             made.executor.run(Work(work.configurations, np.arange(8)), made.outcomes, lambda measured: None)
             if profile:
-                split = made.executor.bench.clock = Split(str(self.device))  # type: ignore[attr-defined]
+                split = made.executor.on_device.clock = TimeSplit(str(self.device))  # type: ignore[attr-defined]
             with self.seconds() as taken:
                 made.executor.run(work, made.outcomes, count)
             if profile:
@@ -239,7 +267,7 @@ class Bench:
         return TorchModel(module, version=model_file), pair, AXES[data][: self.options.axes]
 
     def profile(self, name: str, made: Session) -> None:
-        split = made.executor.bench.clock = Split(str(self.device))  # type: ignore[attr-defined]
+        split = made.executor.on_device.clock = TimeSplit(str(self.device))  # type: ignore[attr-defined]
         made.run()
         self.figures[f"{name} split"] = split.seconds
         print(f"{name}: {split} (waiting after every step)", flush=True)

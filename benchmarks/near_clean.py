@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from replay import Grid, replay
 
-from testifai.session.replay import Grid, replay
 from testifai.surrogates.process import Process
 
 EDGES = (0, 0.5, 0.8, 0.9, 0.98, 1)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from common import held
 from numpy.typing import NDArray
+from replay import Grid, replay
 from scipy.special import ndtri
 
-from testifai.session.replay import Grid, replay
 from testifai.tomogram import Tomogram
 
 Floats = NDArray[np.float64]

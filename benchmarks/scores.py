@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from one_seed import AXES, LEVELS, WITHIN, surface
+from replay import Grid, replay
 
-from testifai.session.replay import Grid, replay
 from testifai.statistics.means import Moments, mean_interval
 from testifai.tomogram.regions import standard_queries
 

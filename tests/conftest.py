@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +22,9 @@ from testifai.space import Space
 from testifai.tomogram import Tomogram
 
 from .skips import summary
+
+# Recorded grids and the pages of the evaluations live in `benchmarks`, which is no package.
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 FLAGS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 

@@ -1,4 +1,4 @@
-"""With torch, NumPy, SciPy and scikit-learn and nothing else, the package imports, perturbs tensors and scans."""
+"""With torch, NumPy, SciPy, scikit-learn, pydantic and nothing else, perturb tensors and scan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import pytest
 
 MISSING = [
-    "cv2", "jinja2", "onnx", "onnxruntime", "pandas", "plotly", "pydantic", "rapidfuzz", "rich", "typer",
+    "cv2", "jinja2", "onnx", "onnxruntime", "pandas", "plotly", "rapidfuzz", "rich", "typer",
 ]  # fmt: skip
 WITHOUT = f"import sys\nfor name in {MISSING!r}: sys.modules[name] = None\n"
 
@@ -34,7 +34,6 @@ for wrong in ({{"budget": 1}}, {{"keep": "value"}}, {{"sead": 3}}):
     try: ta.scan(lambda batch: batch[:, 0, 0], (images, labels), space, **wrong)
     except ta.InputError as error: print(str(error).partition(" (known")[0])
 for action in (
-    lambda: ta.scan("model.onnx", (images, labels), space),
     lambda: ta.apply({{"deeptest.shear": 2}}, images),
 ):
     try: action()
@@ -45,7 +44,6 @@ for action in (
         "budget: must be a whole number, at least 2, got 1",
         "keep: must be a list of value, predicted, detections, got 'value'",
         "scan: no option 'sead'; did you mean 'seed'?",
-        "model: specs, and models and data by their names, need pydantic; pip install pydantic",
         "perturbation 'deeptest.shear': OpenCV is needed for this and not installed; "
         "install it with: pip install opencv-python-headless",
     ]

@@ -197,7 +197,7 @@ def test_the_fixture_hands_over_the_same_measurement(project):
 def test_a_spec_without_gates_is_for_the_fixture_alone(project):
     project.spec()
     project.makepyfile(
-        test_it="def test_it(testifai):\n    assert testifai('robust.testifai.toml').inferences == 120\n"
+        test_it="def test_it(testifai):\n    assert testifai('robust.testifai.toml').inferences == 108\n"
     )
     project.test().assert_outcomes(passed=1)
 
@@ -254,6 +254,32 @@ def test_an_error_in_the_users_model_keeps_its_traceback(project):
     result = project.test()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*lost*"])
+
+
+def test_a_model_that_is_not_deterministic_is_reported(project):
+    """Also from the cache; it shows in the summary, and on the page of a gate that fails."""
+    noisy = "np.random.default_rng().integers(0, 2, len(x))"
+    project.makepyfile(subject=CODE.replace("return (x[:, 0] > 1).astype(int)", f"return {noisy}"))
+    project.spec(FAILS)
+    for _ in range(2):
+        text = project.test().stdout
+        text.re_match_lines([r"robust.testifai.toml: warning: the model is not deterministic: of \d+ clean inputs .*"])
+        text.re_match_lines([r"  warning +the model is not deterministic: .*"])
+
+
+def test_class_indices_that_do_not_match_are_reported(project):
+    rotated = CODE.replace("return (x[:, 0] > 1).astype(int)", "return (thirds(x) + 1) % 3")
+    rotated = rotated.replace(
+        "    return np.random.default_rng(0).normal(size=(200, 1)), np.zeros(200, int)",
+        (
+            "    x = np.random.default_rng(0).normal(size=(200, 1))\n    return x, thirds(x)\n\n"
+            "def thirds(x):\n    return np.digitize(x[:, 0], [-0.4, 0.4])"
+        ),
+    )
+    project.makepyfile(subject=rotated)
+    project.spec(FAILS, text=SPEC.replace("budget = 120", ""))
+    for _ in range(2):
+        project.test().stdout.re_match_lines([r"robust.testifai.toml: warning: clean accuracy is .* but 1.000 with .*"])
 
 
 def test_names_may_repeat_and_gates_can_be_run_alone(project):

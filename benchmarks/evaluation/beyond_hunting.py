@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from replay import Grid, replay
 
 from evaluation import drawing
 from evaluation.page import Page
@@ -16,7 +17,6 @@ from evaluation.tasks import TASKS
 from testifai.engine.plan import Work
 from testifai.runs.outcomes import Outcomes
 from testifai.session.hunting import ROUNDS, hunted
-from testifai.session.replay import Grid, replay
 from testifai.support.bits import unpack
 from testifai.tomogram import Tomogram
 

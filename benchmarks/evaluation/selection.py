@@ -3,11 +3,12 @@ in which the order of application counts."""
 
 from __future__ import annotations
 
+from replay import Grid
+
 from evaluation import selection_curves, selection_sensitive, selection_surrogates
 from evaluation.page import Page
 from evaluation.setting import MissingFileError, Setting
 from evaluation.tasks import TASKS, Task
-from testifai.session.replay import Grid
 
 
 def write(page: Page, setting: Setting) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from replay import Grid
 
 from evaluation.drawing import COLOURS, axes
 from evaluation.page import Page
 from evaluation.selection_training import SMALL, SMALL_SEEDS, TREES, Curve, Selection, select
 from evaluation.setting import Setting
 from evaluation.tasks import Task
-from testifai.session.replay import Grid
 
 BEYOND = 2  # standard errors that make a win
 COLUMNS = 3

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from replay import Grid, replay
 
 from evaluation.page import Page, seconds
 from evaluation.selection_training import orders_of
 from evaluation.setting import Setting
 from evaluation.tasks import Task
-from testifai.session.replay import Grid, replay
 from testifai.support.bits import unpack
 from testifai.surrogates import Forest, Surrogate, resolve
 from testifai.surrogates.fitting import evidence

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from replay import Grid, replay
 
 from evaluation.setting import Setting
 from evaluation.tasks import Task
-from testifai.session.replay import Grid, replay
 from testifai.surrogates import Forest
 
 Floats = NDArray[np.float64]

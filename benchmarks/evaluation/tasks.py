@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from replay import Grid
+
 from evaluation.setting import Setting
-from testifai.session.replay import Grid
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from common import held
 from numpy.typing import NDArray
+from replay import Grid, replay
 
 from evaluation.setting import Setting
 from evaluation.tasks import Task
 from testifai.commands.example import QueryRow, beside
-from testifai.session.replay import Grid, replay
 from testifai.tomogram import Tomogram
 from testifai.tomogram.regions import standard_queries
 

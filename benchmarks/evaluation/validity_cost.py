@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from common import seconds as shortest
 from numpy.typing import NDArray
+from replay import replay
 
 from evaluation.page import Page, ratio_of_times, seconds
 from evaluation.setting import MissingFileError, Setting
 from evaluation.tasks import TASKS, Task
 from evaluation.validity_subjects import clean_inputs, encoder, model_under_test, perturbations
-from testifai.session.replay import replay
 from testifai.support.batches import take
 from testifai.tomogram import Tomogram
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from replay import Grid, replay
 
 from promises import Promise
-from testifai.session.replay import Grid, replay
 
 INPUTS, LEVELS = 5_000, 3  # of 2 axes
 BUDGETS = {"small": 1_500, "large": 12_000}

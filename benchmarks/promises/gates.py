@@ -9,13 +9,13 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from replay import Grid, replay
 from scipy.special import ndtri
 
 from promises import Promise
-from testifai.gates.strategy import TowardsGates
+from testifai.gates.strategy import GateStrategy
 from testifai.gates.verdicts import judge
 from testifai.runs.outcomes import Outcomes, visiting_order
-from testifai.session.replay import Grid, replay
 from testifai.spec.parsing import Gate
 from testifai.tomogram import Tomogram
 
@@ -68,7 +68,7 @@ def wrong(kind: str, rate: float, query: str, side: int, seed: int) -> tuple[int
     blank = Tomogram(grid.space, Outcomes(INPUTS), visiting_order(INPUTS, seed), surrogate="process", seed=seed)
     truth = float(grid.truth.reshape(-1)[blank.select(query)].mean())
     gate = Gate(query=query, at_least=float(np.clip(truth + side * HAIR, 0, 1)))
-    run = replay(grid, TowardsGates((), (gate,), lambda: blank), seed=seed)
+    run = replay(grid, GateStrategy(gates=(gate,)), seed=seed)
     return int(judge([gate], run)[0].status == ("holds" if side > 0 else "fails")), 1
 
 

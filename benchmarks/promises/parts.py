@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from replay import Grid, replay
 
 from promises import Promise
-from testifai.session.replay import Grid, replay
 from testifai.support.bits import pack
 from testifai.tomogram import Tomogram
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from replay import Grid, replay
 
 from promises import Promise
 from promises.gates import INPUTS, POPULATIONS
-from testifai.session.replay import Grid, replay
 from testifai.tomogram import Tomogram
 from testifai.tomogram.regions import standard_queries
 

@@ -6,16 +6,14 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from replay import Grid, replay
 from scipy.special import betaincinv, ndtr
 
 from promises import Promise
-from testifai.gates.strategy import TowardsGates
+from testifai.gates.strategy import GateStrategy
 from testifai.gates.verdicts import judge
-from testifai.runs.outcomes import Outcomes, visiting_order
-from testifai.session.replay import Grid, replay
 from testifai.spec.parsing import Gate
 from testifai.statistics.means import Moments, mean_interval
-from testifai.tomogram import Tomogram
 
 INPUTS, LEVELS = 400, 4
 RUNS = 50  # tests by themselves, to a seed
@@ -71,11 +69,8 @@ def wrong(kind: str, side: int, seed: int) -> tuple[int, int]:
     made = {one.__name__: one for one in KINDS}[kind]
     scores = made((0.9 - 0.08 * (a + b))[..., None], luck).astype(np.float32)
     grid = Grid(("a", "b"), INPUTS, np.packbits(scores >= 0.5, axis=-1), score="f1", scores=scores)
-    order = visiting_order(INPUTS, seed)
-    about = {"identity": {"scores": ["f1"]}}
-    blank = Tomogram(grid.space, Outcomes(INPUTS), order, surrogate="process", seed=seed, provenance=about)
     gate = Gate(query="a >= 0", at_least=float(grid.means.mean()) + side * HAIR, score="f1")
-    run = replay(grid, TowardsGates(gates=(gate,), blank=lambda: blank), seed=seed, score="f1")
+    run = replay(grid, GateStrategy(gates=(gate,)), seed=seed, score="f1")
     return int(judge([gate], run)[0].status == ("holds" if side > 0 else "fails")), 1
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from replay import Grid, replay
 
 from promises import Promise
-from testifai.session.replay import Grid, replay
 
 INPUTS, TESTS = 2_000, 20
 RATES = (0.5, 0.9, 0.99, 1.0)

@@ -113,7 +113,7 @@ def test_the_composite_of_a_configuration_is_that_of_apply():
 places_lists = st.lists(st.lists(st.integers(0, INPUTS - 1), unique=True, max_size=INPUTS), min_size=1, max_size=8)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(places_lists, st.integers(1, 50), st.integers(1, 60), st.randoms(use_true_random=False))
 def test_inputs_per_configuration_equal_brute_force(listed, batch_size, chunk, random):
     subject = subject_of(plain_space())

@@ -103,7 +103,14 @@ def log_choose(n, k):
 
 
 @pytest.mark.parametrize(
-    ("inputs", "batch", "target"), [(100, 5, 0.1), (120, 1, 0.1), (300, 20, 0.06), (400, 50, 0.04)]
+    ("inputs", "batch", "target"),
+    [
+        (100, 5, 0.1),
+        *(
+            pytest.param(*one, marks=pytest.mark.simulation)
+            for one in [(120, 1, 0.1), (300, 20, 0.06), (400, 50, 0.04)]
+        ),
+    ],
 )
 def test_intervals_cover_at_the_stop_whatever_the_rate_and_need_fewer_trials_than_any_rule_would(inputs, batch, target):
     """All rates, all orders of the inputs: no simulation."""

@@ -22,7 +22,8 @@ from testifai.data.sample import demo_data, demo_model_path
 from testifai.errors import InputError
 from testifai.present import terminal
 from testifai.runs.encoding import checksum
-from testifai.runs.store import SCHEMA, Store
+from testifai.runs.reader import SCHEMA
+from testifai.runs.store import Store
 from testifai.session.stored_runs import open_run
 
 pytestmark = pytest.mark.slow

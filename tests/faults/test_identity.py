@@ -275,13 +275,13 @@ def test_a_model_that_cannot_be_told_is_named_and_version_tells_it(own, command,
     spec = own(code)
     code_, _, err = command("run", spec)
     assert code_ == 0
-    lines = [line for line in err.splitlines() if "cannot be told" in line]
+    lines = [line for line in err.splitlines() if "cannot fingerprint" in line]
     assert len(lines) == 1
     assert said in lines[0]
     assert 'version = "…" under [model]' in lines[0]
     spec = own(code, model='version = "1"')
     command("run", spec, "--out", spec.with_name("one.db"))
-    assert "cannot be told" not in command("run", spec, "--out", spec.with_name("one.db"))[2]
+    assert "cannot fingerprint" not in command("run", spec, "--out", spec.with_name("one.db"))[2]
     spec = own(code, model='version = "2"')
     code_, _, err = command("run", spec, "--out", spec.with_name("one.db"))
     assert code_ == 2
@@ -320,19 +320,6 @@ def test_other_code_of_the_users_is_another_run(tmp_path, kind):
             session.run(tmp_path / "run.db")
 
 
-def test_a_run_made_before_code_counted_is_continued(tmp_path, caplog):
-    def session():
-        return session_of(lambda rows: rows, ROWS, ta.Space({"shift": SHIFT}), oracle="consistency", strategy="full")
-
-    session().run(tmp_path / "run.db")
-    with Store.create_or_open(tmp_path / "run.db") as opened:
-        identity = opened.get("identity")
-        assert list(identity.pop("code")) == ["space.shift"]
-        opened.put(identity=identity)
-    session().run(tmp_path / "run.db")
-    assert "does not say what your own code was" in caplog.text
-
-
 def test_parts_of_this_package_are_told_by_their_names_as_before(tmp_path):
     space = ta.Space({"noise": "classic.gaussian_noise"})
     assert "code" not in session_of(lambda rows: rows, ROWS, space, oracle="consistency").identity()
@@ -343,7 +330,7 @@ def test_parts_of_this_package_are_told_by_their_names_as_before(tmp_path):
 
 def _versions(monkeypatch, **versions):
     now = {"testifai": "0.1.0", "python": "3.12.1", "platform": "Linux", "numpy": "2.1.0", **versions}
-    for place in (environment, sys.modules["testifai.session.session"]):
+    for place in (environment, sys.modules["testifai.session.observers"]):
         monkeypatch.setattr(place, "environment", lambda: now)
 
 
@@ -355,11 +342,11 @@ def test_every_contributing_environment_is_recorded_and_said(own, command, monke
     _versions(monkeypatch)
     command("run", spec)
     _versions(monkeypatch, numpy="2.2.0", platform="Other")
-    assert "other versions" not in command("run", spec)[2]  # nothing left to do: nothing contributed
+    assert "different library versions" not in command("run", spec)[2]  # nothing left to do: nothing contributed
     spec = own(CODE, scan="budget = 300")
     code, out, err = command("run", spec)
     assert code == 0
-    assert "continued with other versions than it was begun with: numpy 2.1.0 and 2.2.0" in err
+    assert "resumed with different library versions than it was started with: numpy 2.1.0 and 2.2.0" in err
     assert "made with different versions: numpy 2.1.0 and 2.2.0" in out
     run = spec.with_suffix(".db")
     assert "made with different versions" in command("show", run)[1]

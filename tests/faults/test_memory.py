@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from testifai.errors import InputError
 from testifai.runs.encoding import BLOCK
 from testifai.runs.outcomes import Outcomes
-from testifai.runs.rows import Few, Many
+from testifai.runs.rows import DenseOutcomes, SparseOutcomes
 from testifai.runs.store import Store
 from testifai.support import bits
 
@@ -142,9 +142,9 @@ def test_few_outcomes_of_many_tests_on_many_inputs_take_little():
 
     assert peak(make) < 4e6
     outcomes = make()
-    assert isinstance(outcomes._rows[0], Few)
+    assert isinstance(outcomes._rows[0], SparseOutcomes)
     outcomes.record(0, np.arange(inputs // 4), np.ones(inputs // 4, bool))
-    assert isinstance(outcomes._rows[0], Many)
+    assert isinstance(outcomes._rows[0], DenseOutcomes)
 
 
 def test_reading_a_run_file_and_merging_take_as_little(tmp_path):

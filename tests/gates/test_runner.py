@@ -126,7 +126,7 @@ def test_a_larger_budget_goes_on_where_the_smaller_one_ended(project):
     exact = project.measure(project([{"query": "shift == 1", "at_least": 0.0}], strategy="full"))
     gates = [{"query": "shift == 1", "at_least": exact.tomogram.query("shift == 1").robustness}]
     few = project.measure(project(gates, budget=300))
-    assert (few.new, few.verdicts[0].status) == (300, "undecided")
+    assert (few.new, few.verdicts[0].status) == (270, "undecided")  # 15 inputs were shown to the model twice
     more = project.measure(project(gates, budget=1500))
     assert more.path == few.path
     assert 0 < more.new <= 1200

@@ -13,11 +13,11 @@ import record
 from evaluation.recording._grids import joined, write
 from evaluation.setting import MissingFileError, Setting
 from evaluation.tasks import TASKS
+from replay import Grid
 
 from testifai import perturb
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.models.onnx import OnnxModel
-from testifai.session.replay import Grid
 
 FOLDER = Path(record.__file__).parent / "grids"
 

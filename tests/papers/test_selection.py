@@ -13,8 +13,7 @@ from evaluation.selection_sensitive import Swap, intervals, swaps, told
 from evaluation.selection_training import Curve, Selection, orders_of, ours_at, trained
 from evaluation.setting import Setting
 from evaluation.tasks import TASKS
-
-from testifai.session.replay import Grid
+from replay import Grid
 
 NO_GRID = {"cifar10", "driving", "gtsrb", "qqp"}
 DATA = Path(os.environ.get("TESTIFAI_DATA", "../shared"))

@@ -10,8 +10,7 @@ from evaluation.setting import Setting
 from evaluation.tasks import TASKS
 from evaluation.tomography_claims import INFERRED, MEASURED
 from evaluation.tomography_runs import PARTIAL, WINDOW, Known, batch_of, ours, published, shares
-
-from testifai.session.replay import Grid
+from replay import Grid
 
 HERE = {"mnist": 120, "qqp": 40}  # inputs of the grids that are there
 

@@ -52,10 +52,10 @@ def test_an_unknown_severity_is_named_with_what_is_accepted(severity):
         (("fade", scale, "01"), "severities"),
         (("fade", scale, 5), "severities"),
         (("fade", scale, [0, 1], "", "boxes"), "boxes is 'boxes'; it must be callable"),
-        (("fade", scale, [0, 1], "", None, True, (1.0, 1.0)), "two different numbers"),
-        (("fade", scale, [0, 1], "", None, True, (0.0, 1.0, 2.0)), "two different numbers"),
-        (("fade", scale, [0, 1], "", None, True, (0.0, np.inf)), "two different numbers"),
-        (("fade", scale, [0, 1], "", None, True, 1.0), "two different numbers"),
+        (("fade", scale, [0, 1], "", None, None, True, (1.0, 1.0)), "two different numbers"),
+        (("fade", scale, [0, 1], "", None, None, True, (0.0, 1.0, 2.0)), "two different numbers"),
+        (("fade", scale, [0, 1], "", None, None, True, (0.0, np.inf)), "two different numbers"),
+        (("fade", scale, [0, 1], "", None, None, True, 1.0), "two different numbers"),
     ],
 )
 def test_a_badly_made_perturbation_is_refused(arguments, words):

@@ -50,14 +50,14 @@ def test_levels_outside_are_refused(name):
             get(name).apply_level(IMAGES, level)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(0.1, 1.0))
 def test_brightness_is_a_factor(factor):
     changed = get("classic.brightness").apply_level(COLOUR, factor)
     assert np.abs(changed - COLOUR * factor).max() <= 0.5001
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(1.0, 10.0))
 def test_brighter_is_a_factor_up_to_white(factor):
     changed = get("classic.brighten").apply_level(COLOUR, factor)

@@ -81,10 +81,10 @@ def test_boxes_are_where_the_moved_picture_shows_them(name, severity):
 
 @pytest.mark.parametrize("name", MOVING)
 def test_every_perturbation_that_moves_pixels_moves_boxes_and_no_other_does(name):
-    assert get(name).boxes is not None
+    assert get(name).moves
     suite = name.partition(".")[0]
     others = [other for other in registry.names(suite) if other not in MOVING]
-    assert all(get(other).boxes is None for other in others)
+    assert not any(get(other).moves for other in others)
 
 
 @pytest.mark.parametrize("name", MOVING)
@@ -139,7 +139,7 @@ def test_boxes_of_a_displacement_that_shows_nothing_of_them_have_no_area():
     assert moved.tolist() == [[0, 0, 0, 0], [10, 5, 20, 25]]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.integers(5, 30), st.integers(5, 25), st.integers(40, 55), st.integers(30, 40))
 def test_elastic_boxes_are_where_the_picture_shows_them(seed, width, height, left, top):
     # Far enough from the border for no mirror image of it to be seen.
@@ -218,13 +218,13 @@ def test_boxes_are_on_the_rectangles_of_the_picture_at_all_severities(name):
 
 
 def test_no_other_perturbation_of_any_suite_moves_boxes():
-    assert [name for name in registry.names() if get(name).boxes is not None] == sorted([*MOVING, *DISPLACING])
+    assert [name for name in registry.names() if get(name).moves] == sorted([*MOVING, *DISPLACING])
 
 
 STEPS = st.tuples(st.sampled_from([*MOVING, "cifar_c.elastic_transform"]), st.integers(1, 5))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(st.lists(STEPS, min_size=2, max_size=3), st.integers(0, 10**6))
 def test_outlines_through_composites_are_where_the_picture_shows_them(steps, seed):
     size = (180, 240)

@@ -53,7 +53,7 @@ def test_texts_and_empty_composites():
     ],
 )
 def test_mistakes_are_found_before_anything_is_applied(composite, words, monkeypatch):
-    monkeypatch.setattr(Perturbation, "_call", lambda *_: pytest.fail("applied"))
+    monkeypatch.setattr(Perturbation, "_result", lambda *_: pytest.fail("applied"))
     with pytest.raises(InputError, match=words):
         apply(composite, IMAGES)
 

@@ -75,7 +75,7 @@ def test_composites_take_a_side():
 
 @pytest.mark.parametrize("side", ["left", None, 1, ("first",)])
 def test_other_sides_are_refused(side):
-    with pytest.raises(InputError, match=r"^side: .* is not accepted; accepted: first, second, both$"):
+    with pytest.raises(InputError, match=r"^side: must be one of first, second, both"):
         TYPO.apply(PAIRS, 1, side=side)
 
 
@@ -106,7 +106,7 @@ def write(text: str, made) -> str:
 
 
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=6), st.sampled_from(sorted(KINDS)), st.integers(1, 5))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 def test_any_pairs_are_changed_as_their_texts_alone_are(pairs, kind, severity):
     subject = get(f"text.{kind}")
     indices = 7 * np.arange(len(pairs)) + 3

@@ -56,7 +56,7 @@ def test_philox_gives_the_published_answers(counter, key, answer):
     st.lists(st.integers(0, 2**32 - 1), min_size=4, max_size=4),
     st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_philox_over_arrays_equals_a_scalar_statement_of_it(counter, key):
     a, b, c, d = counter
     k0, k1 = key

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from testifai.errors import InputError
 from testifai.perturb import get
 from testifai.perturb.text import KINDS, edits
-from testifai.perturb.texts.tokens import protected
+from testifai.perturb.texts.edits import protected
 from testifai.testing import check_perturbation
 
 NAMES = [f"text.{kind}" for kind in KINDS]
@@ -101,7 +101,7 @@ def test_where_there_are_places_the_number_of_edits_is_the_severity(name, severi
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(batch=st.lists(texts_strategy(), min_size=1, max_size=4), severity=st.integers(1, 5), seed=st.integers(0, 99))
 def test_any_text(name, batch, severity, seed):
     subject = get(name)

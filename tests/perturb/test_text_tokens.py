@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testifai.perturb.texts.tokens import clusters, in_case_of, protected, shadow_of, words
+from testifai.perturb.texts.edits import clusters, in_case_of, protected, shadow_of, words
 
 
 @pytest.mark.parametrize(

@@ -247,9 +247,9 @@ def test_scores_are_measured_by_the_executor_one_at_a_time_in_a_process(monkeypa
 
     asked = []
 
-    def noted(self, inquiry, jobs, *, alone=False):
+    def noted(self, job, jobs, *, alone=False):
         asked.append((list(jobs), alone))
-        return map(inquiry, asked[-1][0])
+        return map(job, asked[-1][0])
 
     plain = scan(workers=2).quality
     monkeypatch.setattr(LocalExecutor, "map", noted)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testifai.errors import InputError
@@ -26,6 +26,7 @@ def facts(outcomes: Outcomes):
     return {i: tuple(bits.tobytes() for bits in outcomes.bits(i)) for i in outcomes}
 
 
+@settings(max_examples=30, deadline=None)
 @given(rows)
 def test_counts_equal_a_set_of_pairs(listed):
     outcomes = Outcomes(INPUTS)
@@ -39,6 +40,7 @@ def test_counts_equal_a_set_of_pairs(listed):
     assert outcomes.total() == len(pairs)
 
 
+@settings(max_examples=30, deadline=None)
 @given(rows, rows, rows)
 def test_merging_is_associative_and_does_not_care_about_order(one, two, three):
     def made(*parts):
@@ -58,6 +60,7 @@ def test_merging_is_associative_and_does_not_care_about_order(one, two, three):
     assert facts(left) == facts(other) == facts(made(one, two, three))
 
 
+@settings(max_examples=30, deadline=None)
 @given(rows, st.lists(st.integers(0, INPUTS - 1), unique=True))
 def test_counts_among_a_part_of_the_inputs(listed, part):
     outcomes = Outcomes(INPUTS)

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testifai.errors import InputError
-from testifai.runs import store as module
-from testifai.runs.encoding import BLOCK, checksum
+from testifai.runs.encoding import BLOCK
 from testifai.runs.outcomes import Outcomes
-from testifai.runs.store import APPLICATION_ID, VERSION, Store, identity_changes
+from testifai.runs.reader import APPLICATION_ID, VERSION
+from testifai.runs.store import Store, identity_changes
 
 IDENTITY = {"seed": 3, "space": {"axes": [], "order_sensitive": False}, "population": "data", "note": "Θ"}
 META = {"identity": IDENTITY, "inputs": 2500, "classes": ["naïve", "b"], "nothing": None}
@@ -82,7 +83,7 @@ def test_what_was_saved_is_what_is_loaded(tmp_path, inputs):
     assert [file.name for file in tmp_path.iterdir()] == ["run.db"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.lists(
         st.lists(
@@ -291,20 +292,21 @@ def test_a_file_cut_off_anywhere_is_reported(tmp_path, healthy):
         assert cut.read_bytes() == data[:size], "a damaged file is left as it is"
 
 
-def test_flipped_bytes_are_harmless_or_reported(tmp_path, healthy):
+@pytest.mark.parametrize(("step", "elsewhere"), [(5, 60), pytest.param(1, 1500, marks=pytest.mark.simulation)])
+def test_flipped_bytes_are_harmless_or_reported(tmp_path, healthy, step, elsewhere):
     path, whole = healthy
     data = path.read_bytes()
     bad = tmp_path / "bad.db"
     dice = random.Random(1)
-    # Every byte of the header and of the first table's page, and many anywhere else.
-    places = [*range(200), *(dice.randrange(len(data)) for _ in range(1500))]
+    # Bytes of the header and of the first table's page, and others anywhere else.
+    places = [*range(0, 200, step), *(dice.randrange(len(data)) for _ in range(elsewhere))]
     reported = 0
     for place in places:
         flipped = bytearray(data)
         flipped[place] ^= dice.choice([1, 2, 4, 8, 16, 32, 64, 128, dice.randrange(1, 256)])
         bad.write_bytes(flipped)
         reported += bool(refused_or_equal(bad, whole, dice.choice([Store.open, Store.create_or_open])))
-    assert reported > len(places) / 3
+    assert reported > len(places) / 4
 
 
 def test_many_flips_at_once_and_zeroed_pages_are_reported(tmp_path, healthy):
@@ -312,7 +314,7 @@ def test_many_flips_at_once_and_zeroed_pages_are_reported(tmp_path, healthy):
     data = path.read_bytes()
     bad = tmp_path / "bad.db"
     dice = random.Random(2)
-    for _ in range(200):
+    for _ in range(20):
         flipped = bytearray(data)
         for place in dice.sample(range(100, len(data)), 20):
             flipped[place] ^= dice.randrange(1, 256)
@@ -445,52 +447,17 @@ def test_a_process_killed_while_it_made_the_file_leaves_one_that_can_be_used(tmp
 # -- schema ----------------------------------------------------------------------------------------------------------
 
 
-def version(path: Path) -> int:
-    connection = sqlite3.connect(path)
-    found = connection.execute("PRAGMA user_version").fetchone()[0]
-    connection.close()
-    return found
-
-
-def test_a_newer_schema_is_refused_and_left_alone(tmp_path, monkeypatch):
-    path = tmp_path / "run.db"
-    monkeypatch.setattr(module, "VERSION", VERSION + 1)
-    write(path, made(100))
-    monkeypatch.undo()
-    before = path.read_bytes()
-    for open_it in (Store.open, Store.create_or_open):
-        with pytest.raises(InputError, match=f"schema {VERSION + 1}, this testifai reads up to {VERSION}"):
-            open_it(path)
-    assert path.read_bytes() == before
-
-
+@pytest.mark.parametrize("other", [VERSION - 1, VERSION + 1])
 @pytest.mark.parametrize("open_it", [Store.open, Store.create_or_open])
-def test_an_older_schema_is_brought_up_to_date(tmp_path, monkeypatch, open_it):
+def test_another_format_is_refused_and_left_alone(tmp_path, other, open_it):
     path = tmp_path / "run.db"
     write(path, made(100))
-    monkeypatch.setattr(module, "VERSION", VERSION + 2)
-    steps = {VERSION: "CREATE TABLE extra (a);", VERSION + 1: "INSERT INTO extra VALUES (1), (2);"}
-    monkeypatch.setattr(module, "MIGRATIONS", steps)
-    with open_it(path) as store:
-        assert store._connection.execute("SELECT count(*) FROM extra").fetchone()[0] == 2
-        assert everything(store.load(100)) == everything(made(100))
-        assert store.get("inputs") == META["inputs"]
-    assert version(path) == VERSION + 2
-
-
-def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
-    path = tmp_path / "run.db"
-    write(path, made(100))
-    monkeypatch.setattr(module, "VERSION", VERSION + 1)
-    monkeypatch.setattr(module, "MIGRATIONS", {VERSION: "CREATE TABLE extra (a); INSERT INTO missing VALUES (1);"})
-    with pytest.raises(InputError):
-        Store.create_or_open(path)
-    monkeypatch.setattr(module, "MIGRATIONS", {})
-    with pytest.raises(InputError, match=f"schema {VERSION}, which this testifai cannot bring up to date"):
-        Store.open(path)
-    monkeypatch.undo()
-    assert version(path) == VERSION
-    assert contents(path, 100)[0] == everything(made(100))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {other}")
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=f"has format {other}, this testifai reads format {VERSION}; start a new run"):
+        open_it(path)
+    assert path.read_bytes() == before
 
 
 def test_the_file_says_what_it_is(tmp_path):
@@ -598,17 +565,3 @@ def test_changes_are_said_in_words():
     assert identity_changes(same, {**same, "seed": 2}) == ["seed was 1, now 2"]
     assert identity_changes({"a": "x" * 100}, {"a": "y"}) == [f"a was {'x' * 59}…, now y"]
     assert identity_changes({}, {"a": 1}) == ["a was null, now 1"]
-
-
-def test_values_of_a_block_written_whole_are_read_too(tmp_path):
-    outcomes = Outcomes(20)
-    outcomes.record(1, np.array([2, 5]), np.array([True, False]), {"value": np.array([0.5, -0.5], np.float32)})
-    with Store.create_or_open(tmp_path / "run.db") as store:
-        store.touch(1, np.array([2, 5]))
-        store.save(outcomes)
-        [(sparse,)] = store._connection.execute("SELECT data FROM kept").fetchall()
-        assert len(sparse) == 8, "only what was tried is stored"
-        whole = outcomes.kept(1, "value").astype("<f4").tobytes()
-        store._connection.execute("UPDATE kept SET data = ?, crc = ?", (whole, checksum(1, 0, "value", whole)))
-        found = store.load(20).kept(1, "value")
-    np.testing.assert_array_equal(found, outcomes.kept(1, "value"))

@@ -255,8 +255,9 @@ def test_the_explorer_offers_both(stored):
 
 
 def test_a_recorded_grid_keeps_the_scores(full, tmp_path):
+    from replay import Grid, replay
+
     from testifai.present.export import write_grid
-    from testifai.session.replay import Grid, replay
 
     write_grid(full, tmp_path / "grid.npz")
     grid = Grid.read(tmp_path / "grid.npz")

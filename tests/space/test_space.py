@@ -31,7 +31,7 @@ THREE = grid(6, 6, 6)
 THREE_ORDERED = grid(6, 6, 6, order_sensitive=True)
 
 # No deadline: a slow machine must not fail the tests.
-some = settings(max_examples=50, deadline=None)
+some = settings(max_examples=20, deadline=None)
 small_spaces = st.builds(
     lambda axes, ordered, cap: Space(
         {f"a{j}": (made(6), sorted(chosen)) for j, chosen in enumerate(axes)}, order_sensitive=ordered, max_order=cap

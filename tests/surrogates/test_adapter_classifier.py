@@ -4,12 +4,12 @@ from copy import copy
 
 import numpy as np
 import pytest
+from replay import Grid, replay
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from testifai.errors import InputError
-from testifai.session.replay import Grid, replay
 from testifai.surrogates import resolve
 from testifai.testing import check_surrogate
 

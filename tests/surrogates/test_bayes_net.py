@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from replay import Grid, replay
 from scipy.optimize import minimize
 
 import testifai as ta
 from testifai.errors import InputError
 from testifai.runs.outcomes import Trials
-from testifai.session.replay import Grid, replay
 from testifai.surrogates.bayes_net import ALONE, PAIR, BayesNet, Structure, learn
 from testifai.surrogates.pairwise import Pairwise
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from replay import Grid, replay
 from scipy.special import betaincinv, ndtr
 
 import testifai as ta
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, ScoredOutcomes
-from testifai.session.replay import Grid, replay
 from testifai.space import Space
 from testifai.surrogates import Forest
 from testifai.tomogram import Tomogram, region_means

@@ -503,7 +503,8 @@ def test_a_class_with_its_own_surface_is_fitted_as_one():
     """Simulated: a tenth of the inputs break down along an axis that does nothing to the others."""
     from dataclasses import replace
 
-    from testifai.session.replay import Grid, replay
+    from replay import Grid, replay
+
     from testifai.support.bits import pack
 
     first, second = np.indices((4, 4)).reshape(2, -1)

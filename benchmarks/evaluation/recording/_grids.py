@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from replay import Grid
 
-from testifai.session.replay import Grid
 from testifai.support.bits import pack, unpack
 from testifai.support.files import write_npz
 

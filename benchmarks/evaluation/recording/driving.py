@@ -14,12 +14,12 @@ from functools import partial
 from pathlib import Path
 
 from driving import scanned
+from replay import Grid
 
 from evaluation.recording._grids import joined, write
 from evaluation.setting import Setting
 from testifai.data import load
 from testifai.present.export import write_grid
-from testifai.session.replay import Grid
 
 
 def record(out: Path, data: Path, device: str, inputs: int | None = None) -> None:

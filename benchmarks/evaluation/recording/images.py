@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from make_grids import GRIDS, INPUTS, measure
+from replay import Grid
 
 from evaluation.recording._grids import write
 from evaluation.setting import MissingFileError, Setting
-from testifai.session.replay import Grid
 
 NAMES = ("mnist", "cifar10", "gtsrb")
 

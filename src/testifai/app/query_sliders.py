@@ -12,7 +12,7 @@ import numpy as np
 from testifai.app.state import EVERYTHING
 from testifai.space import Axis, Space
 from testifai.space import query as queries
-from testifai.space.query import And, Column, Condition, Constant, Inequality
+from testifai.space.query import And, ColumnName, Condition, Constant, Inequality
 
 Range = tuple[int, int]  # positions of the first and the last severity
 STEPS = 100  # of the slider of quality
@@ -103,7 +103,7 @@ def write_limit(text: str, space: Space, sign: str, limit: float | None) -> str:
     'a > 1 and quality <= 0.25'
     """
     rest = [part for part in _parts(text, space) if _limit(part, sign) is None and str(part) != EVERYTHING]
-    own = [] if limit is None else [Inequality((Column("quality"), Constant(limit)), (sign,))]
+    own = [] if limit is None else [Inequality((ColumnName("quality"), Constant(limit)), (sign,))]
     return _joined((*rest, *own))
 
 
@@ -112,9 +112,9 @@ def _limit(part: Condition, sign: str) -> float | None:
     if not isinstance(part, Inequality) or len(part.operands) != 2:
         return None
     one, two = part.operands
-    if isinstance(two, Column):
+    if isinstance(two, ColumnName):
         one, two, sign = two, one, {"<=": ">=", ">=": "<="}[sign]
-    if one != Column("quality") or not isinstance(two, Constant) or part.operators != (sign,):
+    if one != ColumnName("quality") or not isinstance(two, Constant) or part.operators != (sign,):
         return None
     return float(two.value)
 
@@ -135,7 +135,7 @@ def _axis_of(part: Condition, axes: Mapping[str, Axis]) -> str | None:
     """The axis whose range a condition is, where it is one."""
     if not isinstance(part, Inequality) or not set(part.operators) <= {"<", "<=", ">", ">=", "=="}:
         return None
-    columns = {operand.name for operand in part.operands if isinstance(operand, Column)}
+    columns = {operand.name for operand in part.operands if isinstance(operand, ColumnName)}
     return next(iter(columns)) if len(columns) == 1 and columns <= axes.keys() else None
 
 
@@ -151,7 +151,7 @@ def _in_one_piece(found: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> boo
 
 
 def _condition(axis: Axis, first: int, last: int) -> Condition | None:
-    levels, column = axis.severities, Column(axis.name)
+    levels, column = axis.severities, ColumnName(axis.name)
     if first == 0 and last == len(levels) - 1:
         return None
     if first == last:

@@ -31,10 +31,10 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Look at a model and a data set, check that they fit, and write a commented spec that runs."""
-    from testifai.wizard.init import Told, write_spec
+    from testifai.wizard.init import UserHints, write_spec
 
     names = tuple(one.strip() for one in classes.split(",")) if classes else ()
-    told = Told(target, tuple(trusted or ()), None if size is None else _size(size), names, task)
+    told = UserHints(target, tuple(trusted or ()), None if size is None else _size(size), names, task)
     found = write_spec(model, data, out, told)
     if as_json:
         print_json(found.as_dict())

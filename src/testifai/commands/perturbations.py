@@ -70,7 +70,7 @@ def _perturbation_facts(one: Any) -> Record:
         "suite": registry.suite_of(one.name),
         **describe(one),
         "summary": one.summary,
-        "moves_boxes": one.boxes is not None,
+        "moves_boxes": one.moves,
         "levels": one.levels,
     }
 
@@ -87,5 +87,5 @@ def _list_perturbations(found: list[Any]) -> None:
         title = f"{suite}: {registry.suite_summary(suite)}" if suite else "Without a suite"
         say(f"{title.rstrip(': ')} [{len(members)}]")
         for one in members:
-            mark = " (moves boxes)" if one.boxes is not None else ""
+            mark = " (moves boxes)" if one.moves else ""
             say(f"  {one.name:{width}}  0-{len(one.severities) - 1}  {one.summary}{mark}".rstrip())

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from testifai.data import Data, LazyInputs
-from testifai.engine.batch_size import default_workers
-from testifai.engine.worker_pool import Threads, Workers
+from testifai.engine.base import Threads, Workers, default_workers
 from testifai.errors import InputError
 from testifai.models.base import DeviceModel, Model
 from testifai.support.batches import are_images, are_texts

@@ -2,19 +2,153 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterable
+import itertools
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.batch_size import BatchSize
+from testifai.data import Data
+from testifai.engine.inference import in_order
 from testifai.engine.plan import Work
 from testifai.engine.subject import Subject
-from testifai.engine.worker_pool import Inquiry, Job, Said, Threads, Workers
+from testifai.models.base import Model
 from testifai.runs.outcomes import Outcomes, Places
+from testifai.support.batches import are_images, are_pairs
 from testifai.support.types import Array, Bools
+
+
+def default_workers(model: Model) -> int:
+    """All cores for models that may be called from several threads at once, else one."""
+    if not model.thread_safe:
+        return 1
+    # Not every system says which of its cores this process may use.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class BatchSize:
+    """How many inputs the model gets at a time: as told, or the quickest of a few sizes tried on the first batches.
+
+    It only ever changes the speed. Trying costs little: the batches tried are part of the work, and sizes are tried in
+    the order given only as far as they keep up.
+    """
+
+    SIZES = (32, 64, 128, 256, 512)
+    MOST_BYTES = 4 << 20
+    TRIES = 8
+    WORTH = 1.04  # a larger batch has to be this much quicker: it takes more memory, and timings are noisy
+    FAR = 1.3  # times as long as the quickest: sizes beyond one that is so slow are not tried
+
+    def __init__(
+        self,
+        told: int | None,
+        bytes_each: int,
+        *,
+        sizes: Sequence[int] = SIZES,
+        most_bytes: int = MOST_BYTES,
+        tries: int = TRIES,
+    ) -> None:
+        affordable = [size for size in sizes if size * bytes_each <= most_bytes]
+        self._sizes = [told] if told else affordable or [max(1, most_bytes // bytes_each)]
+        self._tries = tries
+        self._seconds: dict[int, list[float]] = {size: [] for size in self._sizes}
+        self._best: int | None = self._sizes[0] if len(self._sizes) == 1 else None
+
+    def next(self) -> int:
+        """The size to use now."""
+        return self._best or min(self._promising(), key=lambda size: len(self._seconds[size]))
+
+    def limit(self, most: int) -> None:
+        """Use no size above this one from now on, told or not: memory does not suffice for more."""
+        self._sizes = [size for size in self._sizes if size <= most] or [most]
+        self._seconds = {size: self._seconds.get(size, []) for size in self._sizes}
+        if len(self._sizes) == 1 or (self._best is not None and self._best > most):
+            self._best = max(self._sizes)
+
+    def note(self, inputs: int, seconds: float) -> None:
+        """How long the model took for a batch."""
+        if self._best is not None or inputs not in self._seconds:
+            return
+        self._seconds[inputs].append(seconds / inputs)
+        tried = self._promising()
+        if all(len(self._seconds[size]) >= self._tries for size in tried):
+            limit = self.WORTH * min(map(self._quickest, tried))
+            self._best = min(size for size in tried if self._quickest(size) <= limit)
+
+    def _promising(self) -> list[int]:
+        """The sizes up to one after the best that was tried often enough and is far slower."""
+        best = min(self._sizes, key=self._quickest)
+        for place in range(self._sizes.index(best) + 1, len(self._sizes)):
+            size = self._sizes[place]
+            slow = self._quickest(size) > self.FAR * self._quickest(best)
+            if slow and len(self._seconds[size]) >= self._tries:
+                return self._sizes[:place]
+        return self._sizes
+
+    def _quickest(self, size: int) -> float:
+        """The fastest try of a size: whatever else the machine does only ever adds time."""
+        return min(self._seconds[size], default=math.inf)
+
+
+def input_bytes(data: Data) -> int:
+    """The size of one input in memory; of texts, which differ, the mean."""
+    if are_images(data.inputs):
+        return sum(image.nbytes for image in data.inputs) // len(data.inputs)
+    if isinstance(data.inputs, list):
+        texts = itertools.chain.from_iterable(data.inputs) if are_pairs(data.inputs) else data.inputs
+        return sum(map(len, texts)) // max(1, len(data.inputs))
+    first = data.inputs[np.arange(min(1, len(data.inputs)))]
+    return sum(one.nbytes for one in first)
+
+
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+TaskIn = TypeVar("TaskIn", contravariant=True)
+AnswerOut = TypeVar("AnswerOut", covariant=True)
+
+
+class Job(Protocol[TaskIn, AnswerOut]):
+    """What is asked of a model, task by task: the answer depends on the task alone, in whatever process it is given.
+
+    It may be sent to another process, once; tasks and answers are small beside it.
+    """
+
+    @property
+    def model(self) -> Model:
+        """The model that is asked, which may be moved to an accelerator beforehand."""
+        ...
+
+    def __call__(self, task: TaskIn, /) -> AnswerOut: ...
+
+
+class Workers(ABC):
+    """Somebody who has jobs answered."""
+
+    @abstractmethod
+    def map(
+        self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
+    ) -> Generator[Answer, None, None]:
+        """The answers to all tasks, in their order; an error ends it. `alone`: not from several threads at once."""
+
+    def close(self) -> None:  # noqa: B027  most hold nothing
+        """Let go of whatever is held between calls, on this machine and on others; another call may follow."""
+
+
+class Threads(Workers):
+    """So many threads of this process."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def map(
+        self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
+    ) -> Generator[Answer, None, None]:
+        return in_order(job, tasks, 1 if alone else self.count)
 
 
 @dataclass(frozen=True)
@@ -45,7 +179,7 @@ class References:
 
 
 class Executor(Workers):
-    """Runs work and hands over what it measured, batch by batch and in the caller's thread; other inquiries too.
+    """Runs work and hands over what it measured, batch by batch and in the caller's thread; other jobs too.
 
     The outcomes depend on the subject and the work alone, never on batch size, workers or interruptions.
     """
@@ -58,7 +192,7 @@ class Executor(Workers):
     interrupted: Callable[[], bool]  # asked after every batch; where it says yes, `run` raises KeyboardInterrupt
     where: str = ""  # the work is done, in words, for whoever looks on; nothing where that is here
 
-    def hand_on(self, results: Iterable[BatchOutcome], hand_over: Callable[[BatchOutcome], None]) -> None:
+    def stream_results(self, results: Iterable[BatchOutcome], hand_over: Callable[[BatchOutcome], None]) -> None:
         """Hand over results as they come, remembering clean outputs, until an interrupt."""
         for measured in results:
             if measured.reference is not None:
@@ -72,6 +206,6 @@ class Executor(Workers):
         """Measure what is missing of the work. What was handed over before an error or interrupt stays valid."""
 
     def map(
-        self, inquiry: Inquiry[Job, Said], jobs: Iterable[Job], *, alone: bool = False
-    ) -> Generator[Said, None, None]:
-        return Threads(self.workers).map(inquiry, jobs, alone=alone)
+        self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
+    ) -> Generator[Answer, None, None]:
+        return Threads(self.workers).map(job, tasks, alone=alone)

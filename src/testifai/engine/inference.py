@@ -19,10 +19,10 @@ from testifai.support.user_code import ANY_FAULT
 
 log = logging.getLogger(__name__)
 
-Job = TypeVar("Job")
-Said = TypeVar("Said")
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
 
-AHEAD = 2  # jobs per worker that are handed out before the first of them is waited for
+AHEAD = 2  # tasks per worker that are handed out before the first of them is waited for
 
 
 def call(
@@ -46,7 +46,7 @@ def call(
     return checked if model.spares_batch else checked.copy()
 
 
-def attempt(ask: Callable[[Batch], Said], batch: Batch, where: str | Callable[[], str] = "") -> Said:
+def attempt(ask: Callable[[Batch], Answer], batch: Batch, where: str | Callable[[], str] = "") -> Answer:
     """What a model's function returns, unchecked; whatever it raises becomes one line that says where.
 
     What it does to its batch reaches nobody else: it gets a copy, unless it is known to leave the batch as it is. A
@@ -76,24 +76,24 @@ def one_line(error: BaseException) -> str:
     return lines[0][:300] if lines else "no message"
 
 
-def in_order(run: Callable[[Job], Said], jobs: Iterable[Job], workers: int) -> Generator[Said, None, None]:
-    """What the jobs give, in their order, from so many threads and with few jobs in memory at a time.
+def in_order(run: Callable[[Task], Answer], tasks: Iterable[Task], workers: int) -> Generator[Answer, None, None]:
+    """What the tasks give, in their order, from so many threads and with few tasks in memory at a time.
 
     Jobs are taken from the iterable as they are needed, always in the caller's thread. An error ends it; what has not
     begun by then, or when nobody asks for more, is not run.
 
-    >>> list(in_order(lambda job: job**2, range(5), workers=2))
+    >>> list(in_order(lambda task: task**2, range(5), workers=2))
     [0, 1, 4, 9, 16]
     """
     with only_workers(workers):
         if workers == 1:
-            yield from map(run, jobs)
+            yield from map(run, tasks)
             return
-        running: deque[Future[Said]] = deque()
+        running: deque[Future[Answer]] = deque()
         pool = ThreadPoolExecutor(workers, thread_name_prefix="testifai")
         try:
-            for job in jobs:
-                running.append(pool.submit(run, job))
+            for task in tasks:
+                running.append(pool.submit(run, task))
                 if len(running) > AHEAD * workers:
                     yield running.popleft().result()
             while running:

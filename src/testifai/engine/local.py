@@ -15,10 +15,9 @@ from contextlib import closing, contextmanager
 
 import numpy as np
 
-from testifai.engine.base import BatchOutcome, Executor, References
-from testifai.engine.batch_size import BatchSize, default_workers, input_bytes
+from testifai.engine.base import BatchOutcome, BatchSize, Executor, References, default_workers, input_bytes
 from testifai.engine.plan import Node, Work, most_inputs, prefix_tree
-from testifai.engine.prefix_tree import ArrayWalk, Trails
+from testifai.engine.prefix_tree import ArrayTreeWalk, TreePaths
 from testifai.engine.subject import Subject
 from testifai.runs.outcomes import Outcomes
 from testifai.support.threads import only_workers
@@ -58,11 +57,11 @@ class LocalExecutor(Executor):
         if self.subject.oracle.needs_clean:
             work = work.with_clean()
         tree = prefix_tree(self.subject.space, work.configurations)
-        trails = Trails(tree)
+        paths = TreePaths(tree)
         pieces = work.pieces(outcomes, self._chunk_size(work))
-        walks = (ArrayWalk(self, work, trails, piece) for piece in pieces)
+        walks = (ArrayTreeWalk(self, work, paths, piece) for piece in pieces)
         with only_workers(self.workers), closing(self._measure(tree, walks)) as results:
-            self.hand_on(results, hand_over)
+            self.stream_results(results, hand_over)
 
     def _chunk_size(self, work: Work) -> int:
         """Chunks of equal size, as many for each worker as for the others: they all end together."""
@@ -73,37 +72,37 @@ class LocalExecutor(Executor):
         rounds = max(1, -(-inputs // (chunk * self.workers)))
         return max(1, -(-inputs // (rounds * self.workers)))
 
-    def _measure(self, tree: Node, walks: Iterator[ArrayWalk]) -> Generator[BatchOutcome, None, None]:
+    def _measure(self, tree: Node, walks: Iterator[ArrayTreeWalk]) -> Generator[BatchOutcome, None, None]:
         if self.workers == 1:
             for walk in walks:
                 yield from walk.run(tree)
             return
         yield from self._measure_in_threads(tree, walks)
 
-    def _measure_in_threads(self, tree: Node, walks: Iterator[ArrayWalk]) -> Iterator[BatchOutcome]:
-        crew = _Crew()
+    def _measure_in_threads(self, tree: Node, walks: Iterator[ArrayTreeWalk]) -> Iterator[BatchOutcome]:
+        threads = _WorkerThreads()
         turn = threading.Lock()
 
         def worker() -> None:
             try:
-                while crew.goes_on():
+                while threads.goes_on():
                     with turn:
                         walk = next(walks, None)
                     if walk is None:
                         break
                     for bundle in _bundles(walk.run(tree)):
-                        crew.report(bundle)
-                        if not crew.goes_on():
+                        threads.report(bundle)
+                        if not threads.goes_on():
                             break
-                crew.report(None)
+                threads.report(None)
             except BaseException as error:
-                crew.report(error)
+                threads.report(error)
 
         failure: BaseException | None = None
-        with crew.working(worker, self.workers):
+        with threads.working(worker, self.workers):
             running = self.workers
             while running:
-                item = self._next(crew)
+                item = self._next(threads)
                 if isinstance(item, list):
                     yield from item
                     continue
@@ -111,20 +110,20 @@ class LocalExecutor(Executor):
                 if item is not None:
                     # The others hand in what they have measured before the failure is told.
                     failure = failure or item
-                    crew.halt = True
+                    threads.halt = True
         if failure is not None:
             raise failure
 
-    def _next(self, crew: _Crew) -> Reported:
+    def _next(self, threads: _WorkerThreads) -> Reported:
         while True:
             try:
-                return crew.reports.get(timeout=0.2)
+                return threads.reports.get(timeout=0.2)
             except queue.Empty:
                 if self.interrupted():
                     raise KeyboardInterrupt from None
 
 
-class _Crew:
+class _WorkerThreads:
     """Threads that report to the one that started them.
 
     That one may be stopped by a signal at any line, also while it holds a lock of the standard library's queues and

@@ -1,6 +1,6 @@
 """One chunk of inputs through the prefix tree: perturb, feed the model full batches, judge.
 
-`Walk` is the way through the tree, wherever batches live; `ArrayWalk` is the one in this computer's own memory.
+`TreeWalk` is the way through the tree, wherever batches live; `ArrayTreeWalk` is the one in this computer's own memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Held = TypeVar("Held", bound=Any)  # a batch where it lives
 
 
 @dataclass(frozen=True)
-class Step:
+class PerturbationStep:
     """A perturbation at one severity: from which composites it makes new ones, and of which inputs they are."""
 
     axis: int
@@ -38,17 +38,17 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Gathering:
+class CompositeBatch:
     """How to make the composites of some trials; they are numbered, first the given ones, then as steps make them."""
 
     rows: Numbers  # the inputs of the given composites
-    steps: list[Step]
+    steps: list[PerturbationStep]
     ends: Numbers  # for each trial, its composite
 
     def make(
         self,
         given: Held,
-        perturb: Callable[[Held, Step], Held],
+        perturb: Callable[[Held, PerturbationStep], Held],
         *,
         take: Callable[[Any, Numbers], Any] = take,
         roomy: Callable[[Any, int], Any] = roomy,
@@ -64,7 +64,7 @@ class Gathering:
         return finished
 
 
-class Trails:
+class TreePaths:
     """The way of each test through a prefix tree, by numbers of nodes.
 
     A node has a higher number than the one it comes from, and nodes of one step follow each other as far as that
@@ -85,7 +85,7 @@ class Trails:
         same = [turn == before for turn, before in zip(self._turns, [None, *self._turns], strict=False)]
         self._groups = np.cumsum(~np.array(same))
 
-    def gather(self, node: Node, depth: int, tests: Numbers, rows: Numbers, inputs: int) -> Gathering:
+    def gather(self, node: Node, depth: int, tests: Numbers, rows: Numbers, inputs: int) -> CompositeBatch:
         """How to come from a node's composites to those of trials beneath it: each a test on one of so many inputs."""
         ways = self._ways[tests, depth:]
         keys = np.sort((ways * inputs + rows[:, None])[ways >= 0])
@@ -97,8 +97,8 @@ class Trails:
         steps = []
         for begin, end in itertools.pairwise(cuts):
             axis, severity = self._turns[nodes[begin]][1]
-            steps.append(Step(axis, severity, sources[begin:end], of[begin:end]))
-        return Gathering(of[:given], steps, np.searchsorted(keys, self._ends[tests] * inputs + rows))
+            steps.append(PerturbationStep(axis, severity, sources[begin:end], of[begin:end]))
+        return CompositeBatch(of[:given], steps, np.searchsorted(keys, self._ends[tests] * inputs + rows))
 
 
 @dataclass(frozen=True)
@@ -142,18 +142,18 @@ class Waiting(Generic[Held]):
         return first, rest
 
 
-class Walk(ABC, Generic[Held]):
+class TreeWalk(ABC, Generic[Held]):
     """One chunk's walk through the tree, collecting perturbed inputs into full batches for the model.
 
     It goes depth first, so that a batch per depth is in memory, and takes neighbouring branches together as long as
     their trials are no more than a chunk.
     """
 
-    def __init__(self, executor: Executor, work: Work, trails: Trails, piece: Piece) -> None:
+    def __init__(self, executor: Executor, work: Work, paths: TreePaths, piece: Piece) -> None:
         self.executor = executor
         self.subject = executor.subject
         self.work = work
-        self.trails = trails
+        self.paths = paths
         self.places, self.table = piece
         self.trials = np.count_nonzero(self.table, axis=1)
         self.complete = bool(self.table.all())
@@ -229,13 +229,13 @@ class Walk(ABC, Generic[Held]):
         """Perturb for all trials of some tests at once."""
         which, wanted = np.divmod(np.flatnonzero(self.table[tests]), self.table.shape[1])  # as nonzero, but quicker
         test = np.array(tests)[which]
-        gathering = self.trails.gather(node, depth, test, np.searchsorted(rows, wanted), len(rows))
+        composites = self.paths.gather(node, depth, test, np.searchsorted(rows, wanted), len(rows))
         places = self.places[rows]
 
-        def perturb(inputs: Held, step: Step) -> Held:
+        def perturb(inputs: Held, step: PerturbationStep) -> Held:
             return self.perturb(inputs, places[step.rows], step.axis, step.severity)
 
-        self._wait(test, wanted, gathering.make(batch, perturb, take=self.take, roomy=self.roomy))
+        self._wait(test, wanted, composites.make(batch, perturb, take=self.take, roomy=self.roomy))
 
     def _narrow(self, tests: list[int], rows: Rows, batch: Held) -> tuple[Rows, Held]:
         """The rows of the batch that some of the tests still need."""
@@ -274,11 +274,11 @@ class Walk(ABC, Generic[Held]):
         )
 
 
-class ArrayWalk(Walk[Batch]):
+class ArrayTreeWalk(TreeWalk[Batch]):
     """A walk over arrays and lists of texts."""
 
-    def __init__(self, executor: Executor, work: Work, trails: Trails, piece: Piece) -> None:
-        super().__init__(executor, work, trails, piece)
+    def __init__(self, executor: Executor, work: Work, paths: TreePaths, piece: Piece) -> None:
+        super().__init__(executor, work, paths, piece)
         self.judge = ArrayJudge(executor, self.places)
 
     def inputs(self, rows: Rows) -> Batch:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from pydantic import model_validator
 
 from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
@@ -37,7 +38,6 @@ from testifai.support import optional_imports
 from testifai.support.batches import Batch, are_images, several_sizes
 from testifai.support.options_base import Count, File, Megabytes, Words
 from testifai.support.remote import Elsewhere, RemoteFolder, opened, portable
-from testifai.support.schema import model_validator
 from testifai.support.types import Array, Record
 
 DETECTION = ("size", "confidence", "nms", "fit", "bgr", "classes")  # options of detectors alone

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from testifai import models
 from testifai.data import Inputs
-from testifai.engine.batch_size import default_workers
+from testifai.engine.base import Threads, Workers, default_workers
 from testifai.engine.inference import attempt
-from testifai.engine.worker_pool import Threads, Workers
 from testifai.errors import InputError
 from testifai.models.outputs import check_outputs
 from testifai.operational import surprise as surprise_measures

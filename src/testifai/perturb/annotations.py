@@ -6,8 +6,8 @@ carried through a composite is the outline; the box around it is taken once, at 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,7 @@ class Outline:
     left: float = 1.0
 
     @classmethod
-    def of(cls, box: Any) -> Outline:
+    def of(cls, box: Iterable[float]) -> Outline:
         """The outline of (x1, y1, x2, y2)."""
         x1, y1, x2, y2 = box
         return cls(np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]], np.float64))

@@ -5,12 +5,11 @@ The numbers are for photographs of 32×32; see `testifai.perturb.corruptions` fo
 
 from __future__ import annotations
 
-from typing import Any
-
+from testifai.perturb.base import Parameter
 from testifai.perturb.corruptions import EXTRA as EXTRA
 from testifai.perturb.corruptions import register
 
-SEVERITIES: dict[str, list[Any]] = {
+SEVERITIES: dict[str, list[Parameter]] = {
     "gaussian_noise": [0.0, 0.04, 0.06, 0.08, 0.09, 0.10],
     "shot_noise": [None, 500, 250, 100, 75, 50],
     "impulse_noise": [0.0, 0.01, 0.02, 0.03, 0.05, 0.07],

@@ -25,14 +25,14 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
 from testifai.perturb import rng as draws
-from testifai.perturb import smooth, textures
+from testifai.perturb import textures
+from testifai.perturb.base import Parameter
 from testifai.perturb.geometric import about_centre, displacement_perturbation
-from testifai.perturb.images import GROUPED, SLAB, Formula, image_perturbation
+from testifai.perturb.images import GROUPED, SLAB, Draws, Images, Layer, brighter, image_perturbation, stretched
 
 _LUMA = (0.299, 0.587, 0.114)
 _WATER = (175.0, 238.0, 238.0)
@@ -45,50 +45,54 @@ EXTRA = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 
 # Where images are sorted by angle, or pixels of all images swapped at once, work pays off for many at a time.
 _SLABS = {"glass_blur": GROUPED, "motion_blur": GROUPED, "snow": 2**20}
-_SMOOTH = {"brightness": smooth.brighter, "contrast": smooth.stretched}
+_SMOOTH = {"brightness": brighter, "contrast": stretched}
 
 
-def register(suite: str, module: str, tables: Mapping[str, Sequence[Any]], not_growing: Sequence[str]) -> None:
+def register(suite: str, module: str, tables: Mapping[str, Sequence[Parameter]], not_growing: Sequence[str]) -> None:
     """Register the corruptions under the suite's name with its severities.
 
     A table that begins with a number has a continuous level from that number (off) to its last.
     """
     for name, table in tables.items():
-        levels = None if table[0] is None else (table[0], table[-1])
         growing = name not in not_growing
         full_name = f"{suite}.{name}"
+        formula = _owned(globals()[name], module)
         if name == "elastic_transform":
-            displacement_perturbation(full_name, table, growing=growing)(_owned(elastic_transform, module))
-        else:
-            slab = _SLABS.get(name, SLAB)
-            image_perturbation(full_name, table, growing=growing, levels=levels, slab=slab, smooth=_SMOOTH.get(name))(
-                _owned(_FORMULAS[name], module)
-            )
+            displacement_perturbation(full_name, table, growing=growing)(formula)
+            continue
+        image_perturbation(
+            full_name,
+            table,
+            growing=growing,
+            levels=None if table[0] is None else (table[0], table[-1]),
+            slab=_SLABS.get(name, SLAB),
+            smooth=_SMOOTH.get(name),
+        )(formula)
 
 
-def _owned(formula: Callable[..., Any], module: str) -> Callable[..., Any]:
+def _owned(formula: Callable[..., Images], module: str) -> Callable[..., Images]:
     """The formula as a function of the suite's own module: the registry keeps a suite's names for its module."""
 
     @functools.wraps(formula)
-    def function(*arguments: Any) -> Any:
+    def function(*arguments: object) -> Images:
         return formula(*arguments)
 
     function.__module__ = module
     return function
 
 
-def gaussian_noise(ops: ModuleType, images: Any, sigma: float, rng: Any) -> Any:
+def gaussian_noise(ops: ModuleType, images: Images, sigma: float, rng: Draws) -> Images:
     """Add normal noise; sigma as a share of white."""
     noise = ops.take(draws.normal(0.0, 255 * sigma), rng.field(images.shape[1:]))
     return ops.levels(ops.floats(images) + noise)
 
 
-def shot_noise(ops: ModuleType, images: Any, photons: float, rng: Any) -> Any:
+def shot_noise(ops: ModuleType, images: Images, photons: float, rng: Draws) -> Images:
     """Count photons: a Poisson draw per pixel, where white expects the given number."""
     return ops.draw_levels(images, rng.field(images.shape[1:]), draws.photon_levels(photons))
 
 
-def impulse_noise(ops: ModuleType, images: Any, amount: float, rng: Any) -> Any:
+def impulse_noise(ops: ModuleType, images: Images, amount: float, rng: Draws) -> Images:
     """Replace a share of the values, half of them by 0 and half by 255."""
     words = rng.field(images.shape[1:])
     changed = round(amount * draws.WORDS)
@@ -96,17 +100,17 @@ def impulse_noise(ops: ModuleType, images: Any, amount: float, rng: Any) -> Any:
     return ops.where(words < changed // 2, 0, salted)
 
 
-def speckle_noise(ops: ModuleType, images: Any, sigma: float, rng: Any) -> Any:
+def speckle_noise(ops: ModuleType, images: Images, sigma: float, rng: Draws) -> Images:
     """Multiply by normal noise around 1."""
     return ops.levels(ops.floats(images) * ops.take(draws.normal(1.0, sigma), rng.field(images.shape[1:])))
 
 
-def gaussian_blur(ops: ModuleType, images: Any, sigma: float, rng: Any) -> Any:
+def gaussian_blur(ops: ModuleType, images: Images, sigma: float, rng: Draws) -> Images:
     """Blur by a Gaussian; sigma in pixels."""
     return ops.gaussian(images, sigma)
 
 
-def glass_blur(ops: ModuleType, images: Any, parameter: tuple[float, int, int], rng: Any) -> Any:
+def glass_blur(ops: ModuleType, images: Images, parameter: tuple[float, int, int], rng: Draws) -> Images:
     """Blur, put neighbours in the place of pixels, blur; (sigma, farthest neighbour, times) in pixels."""
     # Meant to swap; the published code swaps through views, which copies, and so were the benchmark's images made.
     sigma, radius, times = parameter
@@ -117,20 +121,20 @@ def glass_blur(ops: ModuleType, images: Any, parameter: tuple[float, int, int], 
     return ops.gaussian(images, sigma)
 
 
-def defocus_blur(ops: ModuleType, images: Any, parameter: tuple[float, float], rng: Any) -> Any:
+def defocus_blur(ops: ModuleType, images: Images, parameter: tuple[float, float], rng: Draws) -> Images:
     """Blur by a disc, as a lens out of focus; (radius, softness of its edge) in pixels."""
     weight = _disc_weight(*parameter)
     blurred = ops.disc_blur(images, *parameter)
     return blurred if weight == 1 else ops.levels(ops.floats(blurred) * weight)
 
 
-def motion_blur(ops: ModuleType, images: Any, parameter: tuple[float, float], rng: Any) -> Any:
+def motion_blur(ops: ModuleType, images: Images, parameter: tuple[float, float], rng: Draws) -> Images:
     """Blur along a line at a random angle between −45 and 45 degrees; (radius, sigma) in pixels."""
     radius, sigma = parameter
     return ops.line_blur(images, rng.integers(-45, 46), 2 * radius, sigma)
 
 
-def zoom_blur(ops: ModuleType, images: Any, parameter: tuple[float, float], rng: Any) -> Any:
+def zoom_blur(ops: ModuleType, images: Images, parameter: tuple[float, float], rng: Draws) -> Images:
     """Mean of the image and of its enlargements; (end, step) of their factors from 1."""
     height, width, _ = ops.image_shape(images)
     matrices = []
@@ -140,7 +144,7 @@ def zoom_blur(ops: ModuleType, images: Any, parameter: tuple[float, float], rng:
     return ops.mean_of_warps(images, matrices)
 
 
-def snow(ops: ModuleType, images: Any, parameter: tuple[float, ...], rng: Any) -> Any:
+def snow(ops: ModuleType, images: Images, parameter: tuple[float, ...], rng: Draws) -> Images:
     """Whiten the image and let enlarged, blurred flakes fall on it.
 
     (mean and deviation of the flakes' noise, their enlargement, the least that counts, radius and sigma of their
@@ -162,7 +166,7 @@ def snow(ops: ModuleType, images: Any, parameter: tuple[float, ...], rng: Any) -
     return _by_channel(ops, images, lambda values, _: kept * values + (1 - kept) * ops.maximum(values, light) + layer)
 
 
-def frost(ops: ModuleType, images: Any, parameter: tuple[float, float, float], rng: Any) -> Any:
+def frost(ops: ModuleType, images: Images, parameter: tuple[float, float, float], rng: Draws) -> Images:
     """Lay a part of a frost texture over the image; (share of the image, of the frost, scale of the texture)."""
     own, added, scale = parameter
     height, width, channels = ops.image_shape(images)
@@ -173,7 +177,7 @@ def frost(ops: ModuleType, images: Any, parameter: tuple[float, float, float], r
     return ops.levels(own * ops.floats(images) + added * (ops.floats(ice) if channels == 3 else ops.luma(ice)))
 
 
-def fog(ops: ModuleType, images: Any, parameter: tuple[float, float], rng: Any) -> Any:
+def fog(ops: ModuleType, images: Images, parameter: tuple[float, float], rng: Draws) -> Images:
     """Add a cloud and darken so that the brightest stays as bright; (density, decay of the cloud's roughness)."""
     density, decay = parameter
     height, width, _ = ops.image_shape(images)
@@ -183,19 +187,19 @@ def fog(ops: ModuleType, images: Any, parameter: tuple[float, float], rng: Any) 
     return _by_channel(ops, images, lambda values, _: (values + cloud) * share)
 
 
-def brightness(ops: ModuleType, images: Any, amount: float, rng: Any) -> Any:
+def brightness(ops: ModuleType, images: Images, amount: float, rng: Draws) -> Images:
     """Add to the V of hue, saturation and value, as a share of white."""
     return ops.brighten(images, amount)
 
 
-def contrast(ops: ModuleType, images: Any, factor: float, rng: Any) -> Any:
+def contrast(ops: ModuleType, images: Images, factor: float, rng: Draws) -> Images:
     """Scale the differences from each channel's mean."""
     return ops.stretch(images, factor, (1 - factor) * ops.channel_means(images))
 
 
 def elastic_transform(
-    ops: ModuleType, parameter: tuple[float, float, float], rng: Any, height: int, width: int
-) -> tuple[Any, Any]:
+    ops: ModuleType, parameter: tuple[float, float, float], rng: Draws, height: int, width: int
+) -> tuple[Layer, Layer]:
     """Move pixels locally and the image as a whole.
 
     (strength and sigma of the local shifts, largest shift of three points that move the whole), as shares of the
@@ -212,18 +216,18 @@ def elastic_transform(
     return dx, dy
 
 
-def pixelate(ops: ModuleType, images: Any, share: float, rng: Any) -> Any:
+def pixelate(ops: ModuleType, images: Images, share: float, rng: Draws) -> Images:
     """Show fewer, larger pixels: a share of each side's number."""
     height, width, _ = ops.image_shape(images)
     return ops.pixelate(images, max(1, int(height * share)), max(1, int(width * share)))
 
 
-def jpeg_compression(ops: ModuleType, images: Any, quality: int, rng: Any) -> Any:
+def jpeg_compression(ops: ModuleType, images: Images, quality: int, rng: Draws) -> Images:
     """Compress by JPEG of a quality from 1 to 100."""
     return ops.jpeg(images, quality)
 
 
-def spatter(ops: ModuleType, images: Any, parameter: tuple[float, ...], rng: Any) -> Any:
+def spatter(ops: ModuleType, images: Images, parameter: tuple[float, ...], rng: Draws) -> Images:
     """Splash water or mud.
 
     (mean, deviation and sigma of the noise that is the liquid, the least that counts, strength of water or
@@ -245,34 +249,9 @@ def spatter(ops: ModuleType, images: Any, parameter: tuple[float, ...], rng: Any
     return _by_channel(ops, images, lambda values, channel: values + water[channel] * drops)
 
 
-def saturate(ops: ModuleType, images: Any, parameter: tuple[float, float], rng: Any) -> Any:
+def saturate(ops: ModuleType, images: Images, parameter: tuple[float, float], rng: Draws) -> Images:
     """Change the S of hue, saturation and value; (factor, offset)."""
     return ops.saturate(images, *parameter)
-
-
-_FORMULAS: dict[str, Formula] = {
-    formula.__name__: formula
-    for formula in (
-        gaussian_noise,
-        shot_noise,
-        impulse_noise,
-        defocus_blur,
-        glass_blur,
-        motion_blur,
-        zoom_blur,
-        snow,
-        frost,
-        fog,
-        brightness,
-        contrast,
-        pixelate,
-        jpeg_compression,
-        speckle_noise,
-        gaussian_blur,
-        spatter,
-        saturate,
-    )
-}
 
 
 @functools.cache
@@ -309,7 +288,7 @@ def _middle(side: int, factor: float) -> tuple[float, float]:
     return (side - part) // 2 + (round(part * factor) - side) // 2 * step, step
 
 
-def _affine_shift(ops: ModuleType, rng: Any, dx: Any, dy: Any, affine: float) -> tuple[Any, Any]:
+def _affine_shift(ops: ModuleType, rng: Draws, dx: Layer, dy: Layer, affine: float) -> tuple[Layer, Layer]:
     """The shift, at the places that are shifted already, of the affine map that moves three points at random."""
     height, width = dx.shape[1:]
     reach = affine * min(height, width)
@@ -323,7 +302,7 @@ def _affine_shift(ops: ModuleType, rng: Any, dx: Any, dy: Any, affine: float) ->
     return shifts[0], shifts[1]
 
 
-def _relief(ops: ModuleType, depth: Any) -> Any:
+def _relief(ops: ModuleType, depth: Layer) -> Layer:
     """Light and shade of drops, 0..255, from the distance to their edges."""
     away = ops.distance(ops.canny(depth, 50, 150), 20.0)
     even = ops.equalise(ops.levels(_filter(ops, away, _BOX) / 9 - 0.5))
@@ -331,7 +310,7 @@ def _relief(ops: ModuleType, depth: Any) -> Any:
     return ops.floats(ops.levels(_filter(ops, lit, _BOX) / 9))
 
 
-def _filter(ops: ModuleType, layer: Any, kernel: Sequence[Sequence[int]]) -> Any:
+def _filter(ops: ModuleType, layer: Layer, kernel: Sequence[Sequence[int]]) -> Layer:
     """Correlation with a 3×3 kernel; outside, the layer is mirrored without repeating the edge."""
     count, height, width = layer.shape
     wide = ops.zeros(layer, (count, height + 2, width + 2))
@@ -346,14 +325,14 @@ def _filter(ops: ModuleType, layer: Any, kernel: Sequence[Sequence[int]]) -> Any
     return total
 
 
-def _colour(colour: tuple[float, float, float], images: Any) -> tuple[float, ...]:
+def _colour(colour: tuple[float, float, float], images: Images) -> tuple[float, ...]:
     """A colour's levels in the channels of the images; its luma in grey ones."""
     if images.shape[-1] == 3:
         return colour
     return (sum(weight * level for weight, level in zip(_LUMA, colour, strict=True)),)
 
 
-def _by_channel(ops: ModuleType, images: Any, change: Callable[[Any, int], Any]) -> Any:
+def _by_channel(ops: ModuleType, images: Images, change: Callable[[Layer, int], Layer]) -> Images:
     """Images whose channels, each as a layer, have been changed by f(layer, channel): layers need no broadcasting."""
     made = ops.zeros(images, images.shape)
     for channel in range(images.shape[-1]):

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.perturb import rng as draws
-from testifai.perturb.images import coarsely, image_perturbation
-from testifai.perturb.smooth import times
+from testifai.perturb.images import Draws, Images, Layer, coarsely, image_perturbation, times
 from testifai.perturb.textures import plasma
 from testifai.support.types import Floats
 
@@ -30,19 +28,19 @@ _COSINE, _SINE = (wave(2 * np.pi * draws.QUANTILES).astype(np.float32) for wave 
 
 
 @image_perturbation("cure.decolorization", [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-def decolorization(ops: ModuleType, images: Any, share: float, rng: Any) -> Any:
+def decolorization(ops: ModuleType, images: Images, share: float, rng: Draws) -> Images:
     """Take colour away: a share of the way to grey of the same luma; grey images stay as they are."""
     return ops.levels((1 - share) * ops.floats(images) + share * ops.luma(images))
 
 
 @image_perturbation("cure.lens_blur", [0.0, 1.0, 1.5, 2.0, 2.5, 3.5])
-def lens_blur(ops: ModuleType, images: Any, radius: float, rng: Any) -> Any:
+def lens_blur(ops: ModuleType, images: Images, radius: float, rng: Draws) -> Images:
     """Put the lens out of focus: the mean over a disc of a radius in pixels."""
     return coarsely(ops, images, lambda part: ops.disc_blur(part, radius * _scale(ops, part), 0.5))
 
 
 @image_perturbation("cure.codec_error", [None, (60, 0.1, 2), (40, 0.2, 3), (25, 0.3, 4), (15, 0.45, 6), (8, 0.6, 8)])
-def codec_error(ops: ModuleType, images: Any, quality_share_reach: tuple[int, float, float], rng: Any) -> Any:
+def codec_error(ops: ModuleType, images: Images, quality_share_reach: tuple[int, float, float], rng: Draws) -> Images:
     """Break a video codec: low quality, and a share of the blocks shown up to some pixels from their place."""
     quality, share, reach = quality_share_reach
     height, width, _ = ops.image_shape(images)
@@ -57,13 +55,13 @@ def codec_error(ops: ModuleType, images: Any, quality_share_reach: tuple[int, fl
 
 
 @image_perturbation("cure.darken", [1.0, 0.75, 0.55, 0.4, 0.27, 0.17], smooth=times)
-def darken(ops: ModuleType, images: Any, factor: float, rng: Any) -> Any:
+def darken(ops: ModuleType, images: Images, factor: float, rng: Draws) -> Images:
     """Let less light in: every level times a factor."""
     return ops.lookup(images, _table(np.arange(256) * factor))
 
 
 @image_perturbation("cure.dirty_lens", [None, (0.7, 0.6), (0.62, 0.7), (0.54, 0.8), (0.46, 0.9), (0.38, 0.97)])
-def dirty_lens(ops: ModuleType, images: Any, clean_density: tuple[float, float], rng: Any) -> Any:
+def dirty_lens(ops: ModuleType, images: Images, clean_density: tuple[float, float], rng: Draws) -> Images:
     """Smear the lens: dark smudges where a random cloud exceeds a bound, of a density up to the given one."""
     clean, density = clean_density
     height, width, _ = ops.image_shape(images)
@@ -73,25 +71,25 @@ def dirty_lens(ops: ModuleType, images: Any, clean_density: tuple[float, float],
 
 
 @image_perturbation("cure.exposure", [1.0, 1.4, 1.9, 2.7, 4.0, 6.0], smooth=times)
-def exposure(ops: ModuleType, images: Any, gain: float, rng: Any) -> Any:
+def exposure(ops: ModuleType, images: Images, gain: float, rng: Draws) -> Images:
     """Expose for too long: every level times a gain, cut off at white."""
     return ops.lookup(images, _table(np.arange(256) * gain))
 
 
 @image_perturbation("cure.gaussian_blur", [0.0, 0.6, 1.0, 1.5, 2.2, 3.2])
-def gaussian_blur(ops: ModuleType, images: Any, sigma: float, rng: Any) -> Any:
+def gaussian_blur(ops: ModuleType, images: Images, sigma: float, rng: Draws) -> Images:
     """Blur with a Gaussian of a standard deviation in pixels."""
     return coarsely(ops, images, lambda part: ops.gaussian(part, sigma * _scale(ops, part)))
 
 
 @image_perturbation("cure.noise", [0.0, 12.0, 22.0, 35.0, 52.0, 75.0])
-def noise(ops: ModuleType, images: Any, sigma: float, rng: Any) -> Any:
+def noise(ops: ModuleType, images: Images, sigma: float, rng: Draws) -> Images:
     """Add normal noise of a standard deviation in grey levels to every pixel and channel."""
     return ops.levels(ops.floats(images) + ops.take(draws.normal(0.0, sigma), rng.field(ops.image_shape(images))))
 
 
 @image_perturbation("cure.rain", [None, (0.01, 0.4), (0.02, 0.5), (0.035, 0.6), (0.055, 0.7), (0.08, 0.8)])
-def rain(ops: ModuleType, images: Any, drops_density: tuple[float, float], rng: Any) -> Any:
+def rain(ops: ModuleType, images: Images, drops_density: tuple[float, float], rng: Draws) -> Images:
     """Streaks of rain at a random slant: drops per pixel, and how much of a streak is white."""
     drops, density = drops_density
     height, width, _ = ops.image_shape(images)
@@ -110,7 +108,7 @@ def rain(ops: ModuleType, images: Any, drops_density: tuple[float, float], rng: 
 
 
 @image_perturbation("cure.shadow", [0.0, 0.3, 0.45, 0.6, 0.75, 0.9])
-def shadow(ops: ModuleType, images: Any, density: float, rng: Any) -> Any:
+def shadow(ops: ModuleType, images: Images, density: float, rng: Draws) -> Images:
     """Cast a shadow: a band with soft edges, of random direction, place and width, that takes a share of the light."""
     height, width, _ = ops.image_shape(images)
     side = min(height, width)
@@ -124,7 +122,7 @@ def shadow(ops: ModuleType, images: Any, density: float, rng: Any) -> Any:
 
 
 @image_perturbation("cure.snow", [None, (0.015, 0.05), (0.03, 0.1), (0.05, 0.16), (0.075, 0.22), (0.11, 0.3)])
-def snow(ops: ModuleType, images: Any, flakes_veil: tuple[float, float], rng: Any) -> Any:
+def snow(ops: ModuleType, images: Images, flakes_veil: tuple[float, float], rng: Draws) -> Images:
     """Snowflakes of three sizes, each in a share of the places for it, before a white veil."""
     share, veil = flakes_veil
     height, width, _ = ops.image_shape(images)
@@ -135,7 +133,7 @@ def snow(ops: ModuleType, images: Any, flakes_veil: tuple[float, float], rng: An
 
 
 @image_perturbation("cure.haze", [0.0, 0.3, 0.45, 0.6, 0.72, 0.84])
-def haze(ops: ModuleType, images: Any, density: float, rng: Any) -> Any:
+def haze(ops: ModuleType, images: Images, density: float, rng: Draws) -> Images:
     """Haze before the scene: a blend with light grey, denser towards the top, where the road is far, and in clouds."""
     height, width, _ = ops.image_shape(images)
     _, y = ops.grid(images, height, width)
@@ -143,18 +141,18 @@ def haze(ops: ModuleType, images: Any, density: float, rng: Any) -> Any:
     return _blend(ops, images, 215.0, density * (1.0 - 0.25 * y / height - 0.25 * cloud))
 
 
-def _scale(ops: ModuleType, images: Any) -> float:
+def _scale(ops: ModuleType, images: Images) -> float:
     height, width, _ = ops.image_shape(images)
     return float(min(height, width) / _SIDE)
 
 
-def _table(levels: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
+def _table(levels: NDArray[np.floating]) -> NDArray[np.uint8]:
     """A table from each grey level to another one."""
     table: NDArray[np.uint8] = np.clip(np.floor(levels + 0.5), 0, 255).astype(np.uint8)
     return table
 
 
-def _blend(ops: ModuleType, images: Any, level: float, share: Any) -> Any:
+def _blend(ops: ModuleType, images: Images, level: float, share: Layer) -> Images:
     """Images moved towards a grey level by a share, a layer, of the way."""
     pixels = ops.floats(images)
     way = level - pixels
@@ -163,7 +161,7 @@ def _blend(ops: ModuleType, images: Any, level: float, share: Any) -> Any:
     return ops.levels(way)
 
 
-def _spots(ops: ModuleType, rng: Any, height: int, width: int, size: float, share: float) -> Any:
+def _spots(ops: ModuleType, rng: Draws, height: int, width: int, size: float, share: float) -> Layer:
     """A layer with soft spots from 1 down to 0, of a size in pixels, at a share of the places that far apart."""
     rows, columns = (np.arange(length) / max(1.0, size) for length in (height, width))
     spots = ops.take(draws.chosen(share), rng.field((_count(rows), _count(columns))))

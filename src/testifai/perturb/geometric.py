@@ -9,42 +9,37 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from testifai.perturb import ops as array_ops
-from testifai.perturb.annotations import Corners, Places
-from testifai.perturb.base import Move, Perturbation, Shows
-from testifai.perturb.images import GROUPED, SLAB, image_perturbation
-from testifai.perturb.ops import about_centre
-from testifai.support.types import Floats, Record
+from testifai.perturb.annotations import Corners, Places, Size
+from testifai.perturb.base import Parameter, Perturbation
+from testifai.perturb.images import GROUPED, SLAB, Draws, Images, Layer, image_perturbation
+from testifai.perturb.ops.geometry import about_centre, grid
+from testifai.perturb.rng import Rng
+from testifai.support.types import Floats
 
 __all__ = ["AffineChoice", "about_centre", "affine_perturbation", "displacement_perturbation", "turn"]
 
 # 2×3 matrices that take a pixel (x, y) of the result to the place it shows, and each image's choice among them
 # (None: the one there is).
-AffineChoice = tuple[Any, Any]
+AffineChoice = tuple[Any, NDArray[np.integer] | None]
 # An affine plan is f(parameter, rng, height, width) -> AffineChoice.
-AffinePlan = Callable[[Any, Any, int, int], AffineChoice]
+AffinePlan = Callable[[Parameter, Draws, int, int], AffineChoice]
 # A displacement plan is f(ops, parameter, rng, height, width) -> (dx, dy): layers; pixel (x, y) of the result shows
 # the place (x + dx, y + dy).
-DisplacementPlan = Callable[[ModuleType, Any, Any, int, int], tuple[Any, Any]]
+DisplacementPlan = Callable[[ModuleType, Parameter, Draws, int, int], tuple[Layer, Layer]]
 
 
 def affine_perturbation(
-    name: str,
-    severities: Sequence[Any],
-    *,
-    border: int = 0,
-    growing: bool = True,
-    levels: tuple[float, float] | None = None,
+    name: str, severities: Sequence[Parameter], *, border: int = 0, levels: tuple[float, float] | None = None
 ) -> Callable[[AffinePlan], Perturbation]:
     """Register an affine plan as a perturbation of images and their boxes; outside is the grey level `border`."""
 
     def register(plan: AffinePlan) -> Perturbation:
-        both: Record = {"move": _affine_move(plan), "shows": _affine_places(plan)}
-
-        @image_perturbation(name, severities, **both, growing=growing, levels=levels, slab=GROUPED)
+        @image_perturbation(name, severities, shows=_AffinePlaces(plan), levels=levels, slab=GROUPED)
         @functools.wraps(plan)
-        def move(ops: ModuleType, images: Any, parameter: Any, rng: Any) -> Any:
+        def move(ops: ModuleType, images: Images, parameter: Parameter, rng: Draws) -> Images:
             height, width, _ = ops.image_shape(images)
             return ops.warp(images, *plan(parameter, rng, height, width), border=border)
 
@@ -54,7 +49,7 @@ def affine_perturbation(
 
 
 def displacement_perturbation(
-    name: str, severities: Sequence[Any], *, growing: bool = True, slab: int = SLAB
+    name: str, severities: Sequence[Parameter], *, growing: bool = True, slab: int = SLAB
 ) -> Callable[[DisplacementPlan], Perturbation]:
     """Register a displacement plan as a perturbation of images and their boxes; the image is mirrored outside.
 
@@ -62,9 +57,16 @@ def displacement_perturbation(
     """
 
     def register(plan: DisplacementPlan) -> Perturbation:
-        @image_perturbation(name, severities, shows=_displaced_places(plan), growing=growing, slab=slab)
+        def shows(parameter: Parameter, rng: Rng, size: Size) -> Iterator[Places]:
+            # One image at a time: the displacements of a whole data set may not fit into memory.
+            for place in range(len(rng)):
+                dx, dy = plan(array_ops, parameter, rng.part(slice(place, place + 1)), *size)
+                x, y = grid(dx, *size)
+                yield np.broadcast_to(x + dx + 0.5, (1, *size))[0], np.broadcast_to(y + dy + 0.5, (1, *size))[0]
+
+        @image_perturbation(name, severities, shows=shows, growing=growing, slab=slab)
         @functools.wraps(plan)
-        def move(ops: ModuleType, images: Any, parameter: Any, rng: Any) -> Any:
+        def move(ops: ModuleType, images: Images, parameter: Parameter, rng: Draws) -> Images:
             height, width, _ = ops.image_shape(images)
             return ops.displace(images, *plan(ops, parameter, rng, height, width))
 
@@ -83,43 +85,28 @@ def turn(radians: float, height: int, width: int) -> Floats:
     return about_centre([[cosine, -sine], [sine, cosine]], height, width)
 
 
-def _affine_move(plan: AffinePlan) -> Move:
-    def move(outlines: list[list[Corners]], parameter: Any, rng: Any, size: tuple[int, int]) -> list[list[Corners]]:
-        matrices, which = plan(parameter, rng, *size)
-        choices = np.asarray(matrices, dtype=np.float64).reshape(-1, 2, 3)
-        chosen = np.zeros(len(outlines), dtype=np.intp) if which is None else np.asarray(which)
-        return [
-            [_taken(corners, choices[choice]) for corners in image]
-            for image, choice in zip(outlines, chosen, strict=True)
-        ]
+class _AffinePlaces:
+    """What pixels show after an affine plan; the corners of outlines move exactly."""
 
-    return move
+    def __init__(self, plan: AffinePlan) -> None:
+        self.plan = plan
 
-
-def _affine_places(plan: AffinePlan) -> Shows:
-    def shows(parameter: Any, rng: Any, size: tuple[int, int]) -> Iterator[Places]:
-        matrices, which = plan(parameter, rng, *size)
-        choices = np.asarray(matrices, dtype=np.float64).reshape(-1, 2, 3)
-        chosen = np.zeros(len(rng), dtype=np.intp) if which is None else np.asarray(which)
+    def __call__(self, parameter: Parameter, rng: Rng, size: Size, /) -> Iterator[Places]:
         y, x = np.indices(size)
-        for choice in chosen:
-            (a, b, c), (d, e, f) = choices[choice]
+        for (a, b, c), (d, e, f) in self._matrices(parameter, rng, size):
             yield a * x + b * y + c + 0.5, d * x + e * y + f + 0.5
 
-    return shows
+    def outlines(
+        self, outlines: list[list[Corners]], parameter: Parameter, rng: Rng, size: Size
+    ) -> list[list[Corners]]:
+        """The corners where the inverse of each image's matrix takes them; pixel centres lie at halves."""
+        return [
+            [np.asarray((one - 0.5 - matrix[:, 2]) @ np.linalg.inv(matrix[:, :2]).T + 0.5) for one in image]
+            for image, matrix in zip(outlines, self._matrices(parameter, rng, size), strict=True)
+        ]
 
-
-def _displaced_places(plan: DisplacementPlan) -> Shows:
-    def shows(parameter: Any, rng: Any, size: tuple[int, int]) -> Iterator[Places]:
-        # One image at a time: the displacements of a whole data set may not fit into memory.
-        for place in range(len(rng)):
-            dx, dy = plan(array_ops, parameter, rng.part(slice(place, place + 1)), *size)
-            x, y = array_ops.grid(dx, *size)
-            yield np.broadcast_to(x + dx + 0.5, (1, *size))[0], np.broadcast_to(y + dy + 0.5, (1, *size))[0]
-
-    return shows
-
-
-def _taken(corners: Corners, matrix: Floats) -> Corners:
-    """Where the inverse of a matrix takes corners; pixel centres lie at halves."""
-    return np.asarray((corners - 0.5 - matrix[:, 2]) @ np.linalg.inv(matrix[:, :2]).T + 0.5)
+    def _matrices(self, parameter: Parameter, rng: Rng, size: Size) -> list[Floats]:
+        matrices, which = self.plan(parameter, rng, *size)
+        choices = np.asarray(matrices, dtype=np.float64).reshape(-1, 2, 3)
+        chosen = np.zeros(len(rng), dtype=np.intp) if which is None else np.asarray(which)
+        return [choices[choice] for choice in chosen]

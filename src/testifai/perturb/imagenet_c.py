@@ -5,12 +5,11 @@ The numbers are for photographs of 224×224; see `testifai.perturb.corruptions` 
 
 from __future__ import annotations
 
-from typing import Any
-
+from testifai.perturb.base import Parameter
 from testifai.perturb.corruptions import EXTRA as EXTRA
 from testifai.perturb.corruptions import register
 
-SEVERITIES: dict[str, list[Any]] = {
+SEVERITIES: dict[str, list[Parameter]] = {
     "gaussian_noise": [0.0, 0.08, 0.12, 0.18, 0.26, 0.38],
     "shot_noise": [None, 60, 25, 12, 5, 3],
     "impulse_noise": [0.0, 0.03, 0.06, 0.09, 0.17, 0.27],

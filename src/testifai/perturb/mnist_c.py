@@ -11,28 +11,26 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
 from testifai.perturb import corruptions
 from testifai.perturb import rng as draws
 from testifai.perturb.geometric import AffineChoice, about_centre, affine_perturbation, turn
-from testifai.perturb.images import GROUPED, coarsely, image_perturbation
-from testifai.perturb.smooth import brighter
+from testifai.perturb.images import GROUPED, Draws, Images, Layer, brighter, coarsely, image_perturbation
 from testifai.perturb.textures import plasma
 
 _SIDE = 28
 
 
 @image_perturbation("mnist_c.shot_noise", severities=[None, 60, 25, 12, 5, 3])
-def shot_noise(ops: ModuleType, images: Any, photons: int, rng: Any) -> Any:
+def shot_noise(ops: ModuleType, images: Images, photons: int, rng: Draws) -> Images:
     """Count photons: a Poisson draw per pixel and channel, where white expects the given number."""
     return corruptions.shot_noise(ops, images, photons, rng)
 
 
 @image_perturbation("mnist_c.impulse_noise", severities=[0.0, 0.03, 0.06, 0.09, 0.17, 0.27])
-def impulse_noise(ops: ModuleType, images: Any, share: float, rng: Any) -> Any:
+def impulse_noise(ops: ModuleType, images: Images, share: float, rng: Draws) -> Images:
     """Set a share of the values to black or white, half of them to each."""
     return corruptions.impulse_noise(ops, images, share, rng)
 
@@ -40,12 +38,12 @@ def impulse_noise(ops: ModuleType, images: Any, share: float, rng: Any) -> Any:
 @image_perturbation(
     "mnist_c.glass_blur", severities=[None, (0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)]
 )
-def glass_blur(ops: ModuleType, images: Any, parameters: tuple[float, int, int], rng: Any) -> Any:
+def glass_blur(ops: ModuleType, images: Images, parameters: tuple[float, int, int], rng: Draws) -> Images:
     """Blur, swap half of the pixels with neighbours, blur again; (sigma, reach in pixels, rounds of swaps)."""
     return coarsely(ops, images, lambda part: _glass(ops, part, *parameters, rng))
 
 
-def _glass(ops: ModuleType, images: Any, sigma: float, reach: int, rounds: int, rng: Any) -> Any:
+def _glass(ops: ModuleType, images: Images, sigma: float, reach: int, rounds: int, rng: Draws) -> Images:
     height, width, _ = ops.image_shape(images)
     scale = _scale(height, width)
     reach = max(1, round(reach * scale))
@@ -62,12 +60,12 @@ def _glass(ops: ModuleType, images: Any, sigma: float, reach: int, rounds: int, 
 @image_perturbation(
     "mnist_c.motion_blur", severities=[None, (10, 3), (15, 5), (15, 8), (15, 12), (20, 15)], slab=GROUPED
 )
-def motion_blur(ops: ModuleType, images: Any, radius_sigma: tuple[float, float], rng: Any) -> Any:
+def motion_blur(ops: ModuleType, images: Images, radius_sigma: tuple[float, float], rng: Draws) -> Images:
     """Blur along a line at a random angle between −45 and 45 degrees; (radius, sigma) in pixels."""
     # The nearest whole angle to a uniform number between −45 and 45.
     degrees = rng.uniform(low=-44.5, high=45.5) // 1
 
-    def blur(part: Any) -> Any:
+    def blur(part: Images) -> Images:
         # The suite calls ImageMagick, whose taps are 0 to 2·radius steps away on one side of the pixel.
         radius, sigma = (length * _scale(*ops.image_shape(part)[:2]) for length in radius_sigma)
         return ops.line_blur(part, degrees, length=2 * radius, sigma=sigma)
@@ -76,7 +74,7 @@ def motion_blur(ops: ModuleType, images: Any, radius_sigma: tuple[float, float],
 
 
 @affine_perturbation("mnist_c.shear", severities=[0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-def shear(angle: float, rng: Any, height: int, width: int) -> AffineChoice:
+def shear(angle: float, rng: Draws, height: int, width: int) -> AffineChoice:
     """Slant by an angle in radians to the left or to the right, at random."""
     # As in the suite's time, the y axis turns without changing its length: (x, y) → (x − y sin, y cos).
     slants = [[[1, -math.sin(side)], [0, math.cos(side)]] for side in (-angle, angle)]
@@ -84,25 +82,25 @@ def shear(angle: float, rng: Any, height: int, width: int) -> AffineChoice:
 
 
 @affine_perturbation("mnist_c.zoom", severities=[1.0, 0.9, 0.8, 0.7, 0.6, 0.5])
-def zoom(factor: float, rng: Any, height: int, width: int) -> AffineChoice:
+def zoom(factor: float, rng: Draws, height: int, width: int) -> AffineChoice:
     """Shrink to a share of the size about the centre (the suite's scale)."""
     return about_centre(np.eye(2) / factor, height, width), None
 
 
 @affine_perturbation("mnist_c.rotate", severities=[0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-def rotate(angle: float, rng: Any, height: int, width: int) -> AffineChoice:
+def rotate(angle: float, rng: Draws, height: int, width: int) -> AffineChoice:
     """Turn by an angle in radians, clockwise or anticlockwise at random."""
     return [turn(side, height, width) for side in (-angle, angle)], rng.integers(0, 2)
 
 
 @image_perturbation("mnist_c.brightness", severities=[0.0, 0.1, 0.2, 0.3, 0.4, 0.5], slab=GROUPED, smooth=brighter)
-def brightness(ops: ModuleType, images: Any, amount: float, rng: Any) -> Any:
+def brightness(ops: ModuleType, images: Images, amount: float, rng: Draws) -> Images:
     """Add to the value channel, as a share of white."""
     return ops.brighten(images, amount)
 
 
 @affine_perturbation("mnist_c.translate", severities=[0, 1, 2, 3, 4, 5])
-def translate(pixels: float, rng: Any, height: int, width: int) -> AffineChoice:
+def translate(pixels: float, rng: Draws, height: int, width: int) -> AffineChoice:
     """Move along both axes by a number of pixels, in one of the four diagonal directions at random."""
     right, down = pixels * width / _SIDE, pixels * height / _SIDE
     moves = [[[1, 0, x], [0, 1, y]] for y in (-down, down) for x in (-right, right)]
@@ -111,7 +109,7 @@ def translate(pixels: float, rng: Any, height: int, width: int) -> AffineChoice:
 
 
 @image_perturbation("mnist_c.stripe", severities=[0, 3, 5, 7, 9, 11])
-def stripe(ops: ModuleType, images: Any, columns: int, rng: Any) -> Any:
+def stripe(ops: ModuleType, images: Images, columns: int, rng: Draws) -> Images:
     """Invert the first and the last of the 28 columns: a negative but for a stripe in the middle."""
     height, width, _ = ops.image_shape(images)
     inverted = round(columns * width / _SIDE)
@@ -120,7 +118,7 @@ def stripe(ops: ModuleType, images: Any, columns: int, rng: Any) -> Any:
 
 
 @image_perturbation("mnist_c.fog", severities=[None, (1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)], growing=False)
-def fog(ops: ModuleType, images: Any, amount_decay: tuple[float, float], rng: Any) -> Any:
+def fog(ops: ModuleType, images: Images, amount_decay: tuple[float, float], rng: Draws) -> Images:
     """Add a fractal cloud and scale back to the image's white; (amount as a share of white, decay)."""
     amount, decay = amount_decay
     height, width, _ = ops.image_shape(images)
@@ -142,7 +140,7 @@ def fog(ops: ModuleType, images: Any, amount_decay: tuple[float, float], rng: An
     ],
     growing=False,
 )
-def spatter(ops: ModuleType, images: Any, parameters: tuple[float, float, float, float, float], rng: Any) -> Any:
+def spatter(ops: ModuleType, images: Images, parameters: tuple[float, ...], rng: Draws) -> Images:
     """Splash dark grey mud where smooth noise is high; (mean, deviation, smoothing, threshold, soft edge)."""
     mean, deviation, smoothing, threshold, softness = parameters
     height, width, _ = ops.image_shape(images)
@@ -156,7 +154,7 @@ def spatter(ops: ModuleType, images: Any, parameters: tuple[float, float, float,
 
 
 @image_perturbation("mnist_c.dotted_line", severities=[0.0, 1.2, 1.7, 2.3, 3.2, 4.6])
-def dotted_line(ops: ModuleType, images: Any, thickness: float, rng: Any) -> Any:
+def dotted_line(ops: ModuleType, images: Images, thickness: float, rng: Draws) -> Images:
     """Draw a dotted white line from the left to the right edge; its thickness fades within so many pixels."""
     column, row = _digit_grid(ops, images)
     ends = rng.integers(0, 27, size=2)
@@ -168,7 +166,7 @@ def dotted_line(ops: ModuleType, images: Any, thickness: float, rng: Any) -> Any
 
 
 @image_perturbation("mnist_c.zigzag", severities=[0.0, 1.2, 1.7, 2.3, 3.2, 4.6])
-def zigzag(ops: ModuleType, images: Any, thickness: float, rng: Any) -> Any:
+def zigzag(ops: ModuleType, images: Images, thickness: float, rng: Draws) -> Images:
     """Draw a white zigzag across the image; its thickness fades within so many pixels."""
     column, row = _digit_grid(ops, images)
     start = ops.per_image(rng.integers(0, 27))[..., 0]
@@ -187,7 +185,7 @@ def zigzag(ops: ModuleType, images: Any, thickness: float, rng: Any) -> Any:
 
 
 @image_perturbation("mnist_c.canny_edges", severities=[0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-def canny_edges(ops: ModuleType, images: Any, share: float, rng: Any) -> Any:
+def canny_edges(ops: ModuleType, images: Images, share: float, rng: Draws) -> Images:
     """Mix in the image's edges, white on black; at a share of 1 they are all that is left."""
     # The published thresholds are 0.1 and 0.2 of white. Edges are a pixel wide: sigma is not scaled.
     grey = ops.levels(ops.gaussian(ops.luma(images)[..., 0], 1.0))
@@ -199,14 +197,14 @@ def _scale(height: int, width: int) -> float:
     return min(height, width) / _SIDE
 
 
-def _digit_grid(ops: ModuleType, images: Any) -> tuple[Any, Any]:
+def _digit_grid(ops: ModuleType, images: Images) -> tuple[Layer, Layer]:
     """Column and row of every pixel as places on a digit of 28×28."""
     height, width, _ = ops.image_shape(images)
     x, y = ops.grid(images, height, width)
     return (x + 0.5) * (_SIDE / width) - 0.5, (y + 0.5) * (_SIDE / height) - 0.5
 
 
-def _with_line(ops: ModuleType, images: Any, distance: Any, drawn: Any, thickness: float) -> Any:
+def _with_line(ops: ModuleType, images: Images, distance: Layer, drawn: Layer, thickness: float) -> Images:
     """Images with a white line added: 1 + log(1 − distance / thickness) of white, where it is drawn."""
     reach = (1 - 1 / math.e) * thickness
     ink = 255 * (1 + np.log1p(-np.linspace(0, reach, 256) / thickness))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Unpack
 
 from testifai.errors import InputError, suggest
-from testifai.perturb.base import Boxes, Function, Move, Perturbation, Shows
-from testifai.perturb.smooth import Smooth
+from testifai.perturb.base import Function, Options, Parameter, Perturbation
 from testifai.support.registry import Registry
 from testifai.support.serialization import plain
 from testifai.support.types import Record
@@ -28,18 +27,7 @@ _registered: dict[str, Perturbation] = {}
 
 
 def perturbation(
-    name: str,
-    severities: Sequence[Any],
-    summary: str = "",
-    *,
-    boxes: Boxes | None = None,
-    growing: bool = True,
-    levels: tuple[float, float] | None = None,
-    tensors: bool = False,
-    move: Move | None = None,
-    shows: Shows | None = None,
-    table: bool = False,
-    smooth: Smooth | None = None,
+    name: str, severities: Sequence[Parameter], summary: str = "", **options: Unpack[Options]
 ) -> Callable[[Function], Perturbation]:
     """Register a function f(batch, parameter, rng) as a perturbation; with `table`, f(rows, parameter, rng) of `Rows`.
 
@@ -47,14 +35,7 @@ def perturbation(
         name: under which it can be named in a space
         severities: the parameter of each severity, the first of them "off"
         summary: one line for people
-        boxes: f(boxes, parameter, rng, size) that moves bounding boxes with the image; None: they stay
-        growing: whether a higher severity leads further away from the original
-        levels: (off, strongest) of a continuous parameter; None: there are only severities
-        tensors: whether the function takes torch tensors too
-        move: f(outlines, parameter, rng, size) that moves the corners of outlines; None: as `boxes` moves boxes
-        shows: f(parameter, rng, size) that yields the place in the original that each pixel shows, to move label maps
-        table: whether it is for tables: the function then gets `Rows`
-        smooth: a formula of the same without rounding, for formal verifiers; None: there is none
+        options: further fields of `Perturbation`, by name: boxes, shows, growing, levels, tensors, table, smooth
 
     >>> @perturbation("doc_fade", severities=[1.0, 0.8, 0.6])
     ... def doc_fade(batch, factor, rng):
@@ -64,10 +45,7 @@ def perturbation(
     """
 
     def register(function: Function) -> Perturbation:
-        about = summary or _first_line(function)
-        made = Perturbation(
-            name, function, severities, about, boxes, growing, levels, tensors, move, shows, table, smooth=smooth
-        )
+        made = Perturbation(name, function, severities, summary or _first_line(function), **options)
         suite = suite_of(name)
         if suite in BUILT_IN and not str(getattr(function, "__module__", None)).startswith("testifai.perturb."):
             raise InputError(f"perturbation name '{name}': the prefix '{suite}.' belongs to a built-in suite")
@@ -242,5 +220,5 @@ def _same_source(one: Function, other: Function) -> bool:
     return one is other or (place[0] == place[1] and not unnamed)
 
 
-def _first_line(documented: Any) -> str:
+def _first_line(documented: object) -> str:
     return next(iter((getattr(documented, "__doc__", None) or "").strip().splitlines()), "")

@@ -13,6 +13,7 @@ import copy
 import hashlib
 import json
 import math
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import Any
 
@@ -67,9 +68,7 @@ class Rng:
     True
     """
 
-    def __init__(
-        self, seed: int, name: str, severity: int, indices: NDArray[np.integer[Any]], occurrence: int = 0
-    ) -> None:
+    def __init__(self, seed: int, name: str, severity: int, indices: NDArray[np.integer], occurrence: int = 0) -> None:
         self.indices = np.asarray(indices).astype(np.uint64)
         # hashlib, not hash(): the key must be the same in every process and on every platform.
         identity = json.dumps([int(seed), name, int(occurrence), int(severity)])
@@ -168,13 +167,13 @@ class Rng:
         numbers = ((pairs >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
         return np.ascontiguousarray(numbers.reshape(len(self), 2 * blocks)[:, :count])
 
-    def _field(self, count: int, fill: Any) -> Floats:
+    def _field(self, count: int, fill: Callable[[np.random.Generator, Floats], None]) -> Floats:
         numbers = np.empty((len(self), count), dtype=np.float64)
         for row, generator in zip(numbers, self._generators(), strict=True):
             fill(generator, row)
         return numbers
 
-    def _generators(self) -> Any:
+    def _generators(self) -> Iterator[np.random.Generator]:
         """One generator after the other, each at the start of the stream of its input and this call."""
         key = np.frombuffer(self._digest[:16], dtype="<u8").astype(np.uint64)
         bits = np.random.Philox(key=key)

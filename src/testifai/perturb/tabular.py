@@ -7,19 +7,18 @@ default all of a fitting kind are meant. Columns of whole numbers stay whole; wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from testifai.data.table_columns import DISCRETE, NUMERIC, Kind
-from testifai.perturb.base import Perturbation
+from testifai.perturb.base import Parameter, Perturbation
 from testifai.perturb.registry import perturbation
 from testifai.perturb.rng import Rng
 from testifai.perturb.table_rows import Block, Rows
 from testifai.support.types import Bools, Floats
 
 # A formula is f(block, parameter, rng) -> the block's values, changed.
-Formula = Callable[[Block, Any, Rng], Floats]
+Formula = Callable[[Block, Parameter, Rng], Floats]
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5)
 
 
@@ -31,7 +30,7 @@ def _tabular(
     levels: tuple[float, float] | None = None,
 ) -> Callable[[Formula], Perturbation]:
     def register(formula: Formula) -> Perturbation:
-        def function(rows: Rows, parameter: Any, rng: Rng) -> Rows:
+        def function(rows: Rows, parameter: Parameter, rng: Rng) -> Rows:
             block = rows.of_kind(kinds)
             return block.replaced(formula(block, parameter, rng))
 

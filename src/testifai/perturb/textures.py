@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 from scipy.ndimage import gaussian_filter
 
+from testifai.perturb.images import Draws, Layer
 from testifai.support.types import Array, Floats
 
 # Points a side from which on only the part of a fractal that the image shows is made finer.
@@ -22,7 +23,7 @@ _PANE = 512
 _ROOM = 1.1
 
 
-def plasma(ops: ModuleType, rng: Any, height: int, width: int, decay: float, side: int | None = None) -> Any:
+def plasma(ops: ModuleType, rng: Draws, height: int, width: int, decay: float, side: int | None = None) -> Layer:
     """A cloud per image, as a layer in 0..1: the diamond-square fractal of ImageNet-C's fog.
 
     The fractal (Fournier, Fussell & Carpenter, Commun. ACM 25(6), 1982) lies on a torus whose side is the power
@@ -53,7 +54,7 @@ def plasma(ops: ModuleType, rng: Any, height: int, width: int, decay: float, sid
     return ops.clip((shown - lowest) / (highest - lowest), 0.0, 1.0)
 
 
-def _noise(ops: ModuleType, words: Any, shapes: list[tuple[int, int]], decay: float) -> Iterator[Any]:
+def _noise(ops: ModuleType, words: Layer, shapes: list[tuple[int, int]], decay: float) -> Iterator[Layer]:
     """The random parts of the three new points of each cell, level after level."""
     amplitude, used = 1.0, 0
     for rows, columns in shapes:
@@ -67,7 +68,7 @@ def _powers(below: int) -> list[int]:
     return [1 << exponent for exponent in range(below.bit_length() - 1)]
 
 
-def _finer(ops: ModuleType, map_: Any, noise: Any) -> Any:
+def _finer(ops: ModuleType, map_: Layer, noise: Layer) -> Layer:
     """The map with twice as many points a side: each new one is the mean of its four neighbours, and noise.
 
     First the centres of the squares, then the middles of their upper and of their left edges, which have

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from testifai.errors import InputError
-from testifai.support.batches import SIDES, Side, are_images, are_pairs
+from testifai.support.batches import are_images, are_pairs
 from testifai.support.types import Floats
-from testifai.support.validation import whole
 
 
 def check_batch(batch: Any) -> int:
@@ -33,18 +32,6 @@ def check_batch(batch: Any) -> int:
     return len(batch)
 
 
-def check_side(side: Side) -> Side:
-    """Which text of a pair is meant, or an InputError."""
-    if side not in SIDES:
-        raise InputError(f"side: {side!r} is not accepted; accepted: {', '.join(SIDES)}")
-    return side
-
-
-def check_seed(seed: int) -> int:
-    """The seed as a plain int, or an InputError."""
-    return whole("seed", seed)
-
-
 def check_indices(indices: Any, count: int) -> Any:
     """The inputs' numbers as an integer array of the right length, or an InputError.
 
@@ -63,13 +50,13 @@ def check_indices(indices: Any, count: int) -> Any:
     return numbers
 
 
-def is_tensor(batch: Any) -> bool:
+def is_tensor(batch: object) -> bool:
     """Whether this is a torch tensor, found out without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(batch, torch.Tensor)
 
 
-def _check_rows(rows: list[Any]) -> None:
+def _check_rows(rows: list[object]) -> None:
     """Strings all, pairs all, or images all."""
     pairs, images = are_pairs(rows), are_images(rows)
     known = [_is_pair(row) if pairs else isinstance(row, np.ndarray if images else str) for row in rows]
@@ -81,7 +68,7 @@ def _check_rows(rows: list[Any]) -> None:
         raise InputError(f"batch: its row {place} is {kind(rows[place])}; give {wanted}")
 
 
-def _is_pair(one: Any) -> bool:
+def _is_pair(one: object) -> bool:
     return isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], str)
 
 
@@ -133,5 +120,5 @@ def _is_float(values: Any) -> bool:
     return bool(values.is_floating_point() if is_tensor(values) else values.dtype.kind == "f")
 
 
-def kind(value: Any) -> str:
+def kind(value: object) -> str:
     return "nothing" if value is None else f"a {type(value).__name__}"

@@ -104,9 +104,12 @@ MOST_MAPS = 3
 def blocks(tomogram: Tomogram) -> list[str]:
     """Maps of the last two axes, side by side for a few severities of the first where there are three; others are off.
 
-    >>> from testifai.session.replay import Grid, replay
-    >>> passes = np.packbits(np.indices((3, 3)).sum(axis=0)[..., None] + np.arange(8) < 8, axis=-1)
-    >>> print("\\n".join(blocks(replay(Grid(("fade", "blur"), 8, passes), "full", surrogate="none"))))
+    >>> import testifai as ta
+    >>> add = ta.Perturbation("add", lambda x, by, rng: x + by, range(3))
+    >>> model, rows = lambda x: (x[:, 0] < 8).astype(int), np.arange(8.0)[:, None]
+    >>> space = ta.Space({"fade": add, "blur": add})
+    >>> run = ta.scan(model, (rows, model(rows)), space, strategy="full", surrogate="none")
+    >>> print("\\n".join(blocks(run)))
     fade 0 ████▓▓
          1 ██▓▓▒▒
          2 ▓▓▒▒▒▒

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.engine.base import Workers
 from testifai.engine.subject import Subject
-from testifai.engine.worker_pool import Workers
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.quality import resolve
@@ -88,7 +88,7 @@ class _Scored:
 
 @dataclass(frozen=True, eq=False)
 class _Scoring:
-    """The inquiry of an assessment: how far a test's inputs are from the clean ones."""
+    """The job of an assessment: how far a test's inputs are from the clean ones."""
 
     subject: Subject
     reference: Reference

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ def span(block: int) -> tuple[int, int]:
     return block * BLOCK, (block + 1) * BLOCK
 
 
-def is_of(whole: bytes, part: Any) -> bool:
+def is_of(whole: bytes, part: object) -> bool:
     """Whether a part's bits are as many as those of the whole, and none is set that is not set there."""
     if not isinstance(part, bytes) or len(part) != len(whole):
         return False
@@ -48,7 +48,7 @@ def all_of(inputs: int, block: int) -> bytes:
     return packed.pack(np.ones(max(0, min(BLOCK, inputs - block * BLOCK)), bool)).tobytes()
 
 
-def checksum(*cells: Any) -> int:
+def checksum(*cells: object) -> int:
     """Of a row's cells with their lengths and types: a damaged key or length must not pass for another row."""
     crc = 0
     for cell in cells:
@@ -57,7 +57,7 @@ def checksum(*cells: Any) -> int:
     return crc
 
 
-def sealed(*cells: Any) -> tuple[Any, ...]:
+def sealed(*cells: object) -> tuple[object, ...]:
     """A row with its checksum."""
     return *cells, checksum(*cells)
 
@@ -68,7 +68,7 @@ Places = NDArray[np.intp]
 Stored: TypeAlias = NDArray[np.float32]  # a row for each box: its place after the first of a block, and the box
 
 
-class Listed:
+class BoxRecords:
     """The boxes of one configuration's trials, by place."""
 
     __slots__ = ("_parts", "_sorted")
@@ -77,14 +77,14 @@ class Listed:
         self._parts = parts or []  # the place of each box, and the boxes
         self._sorted = False  # whether the first part has its places in order
 
-    def copy(self) -> Listed:
+    def copy(self) -> BoxRecords:
         """The same boxes; whatever is added to one of the two is not the other's."""
-        return Listed(list(self._parts))
+        return BoxRecords(list(self._parts))
 
     def add(self, places: Places, packed: Boxes) -> None:
         """The boxes of these places, an array (places, rows, 6) as `data.annotations.pack` makes them.
 
-        >>> listed = Listed()
+        >>> listed = BoxRecords()
         >>> listed.add(np.array([7]), np.array([[[0, 0, 2, 2, 1, 3], [0, 0, 0, 0, 0, -1]]], np.float32))
         >>> [len(boxes) for boxes in listed.at(np.array([6, 7]))]
         [0, 1]
@@ -92,12 +92,12 @@ class Listed:
         row, column = np.nonzero(packed[..., CLASS] != NONE)
         self._parts.append((places[row], packed[row, column].astype(np.float32)))
 
-    def among(self, wanted: Bools) -> Listed:
+    def among(self, wanted: Bools) -> BoxRecords:
         """The boxes of those places whose flag is set."""
         places, boxes = self._all()
-        return Listed([(places[wanted[places]], boxes[wanted[places]])])
+        return BoxRecords([(places[wanted[places]], boxes[wanted[places]])])
 
-    def join(self, other: Listed) -> None:
+    def join(self, other: BoxRecords) -> None:
         """Take in boxes of other places."""
         self._parts += other._parts
 
@@ -128,7 +128,7 @@ class Listed:
 
 
 def is_stored(array: Array, places: int) -> bool:
-    """Whether an array is what `Listed.span` makes of so many places."""
+    """Whether an array is what `BoxRecords.span` makes of so many places."""
     if array.ndim != 2 or array.shape[1] != 1 + COLUMNS or array.dtype != np.float32 or not np.isfinite(array).all():
         return False
     return bool(((array[:, 0] >= 0) & (array[:, 0] < places) & (array[:, CLASS + 1] >= 0)).all())

@@ -75,10 +75,10 @@ def sweep(name: str, what: str = "") -> str:
 MOST_INPUTS = 100_000_000  # their order alone then takes 0.8 GB
 MOST_AXES = 1000
 
-Check = Callable[[Any], str | None]
+Check = Callable[[object], str | None]
 
 
-def problem(key: str, value: Any) -> str | None:
+def problem(key: str, value: object) -> str | None:
     """What is wrong with a stored value, or None; what is not there has nothing wrong with it."""
     if value is None:
         return None
@@ -100,30 +100,30 @@ def _of_prefix(key: str) -> Check | None:
 def whole(least: int, most: int = 2**63 - 1) -> Check:
     """A whole number in a range."""
 
-    def check(value: Any) -> str | None:
+    def check(value: object) -> str | None:
         fits = type(value) is int and least <= value <= most
         return None if fits else f"is no whole number from {least:,} to {most:,}"
 
     return check
 
 
-def text(value: Any) -> str | None:
+def text(value: object) -> str | None:
     """Text, without what ends it for an operating system."""
     return None if isinstance(value, str) and "\0" not in value else "is no text"
 
 
-def flag(value: Any) -> str | None:
+def flag(value: object) -> str | None:
     """True or false."""
     return None if isinstance(value, bool) else "is neither true nor false"
 
 
-def number(value: Any) -> str | None:
+def number(value: object) -> str | None:
     """A number that is one."""
     fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return None if fits else "is no number"
 
 
-def anything(value: Any) -> str | None:
+def anything(value: object) -> str | None:
     """What only has to be there."""
     return None
 
@@ -146,7 +146,7 @@ def either(*checks: Check) -> Check:
 def each(check: Check, most: int = 10_000_000) -> Check:
     """A list whose items pass."""
 
-    def all_pass(value: Any) -> str | None:
+    def all_pass(value: object) -> str | None:
         if not isinstance(value, list) or len(value) > most:
             return f"is no list of up to {most:,}"
         return next((f"{place}: {found}" for place, one in enumerate(value) if (found := check(one))), None)
@@ -157,7 +157,7 @@ def each(check: Check, most: int = 10_000_000) -> Check:
 def row(*checks: Check) -> Check:
     """A list of as many items as there are checks, each of which passes its own."""
 
-    def all_pass(value: Any) -> str | None:
+    def all_pass(value: object) -> str | None:
         if not isinstance(value, list) or len(value) != len(checks):
             return f"is no list of {len(checks)}"
         return next((found for check, one in zip(checks, value, strict=True) if (found := check(one))), None)
@@ -168,7 +168,7 @@ def row(*checks: Check) -> Check:
 def table(**fields: Check) -> Check:
     """A table with at least these fields; one that may be missing is checked as None."""
 
-    def all_pass(value: Any) -> str | None:
+    def all_pass(value: object) -> str | None:
         if not isinstance(value, dict):
             return "is no table"
         return next((f"{name} {found}" for name, check in fields.items() if (found := check(value.get(name)))), None)
@@ -179,7 +179,7 @@ def table(**fields: Check) -> Check:
 def table_of(check: Check) -> Check:
     """A table whose values pass, whatever their names."""
 
-    def all_pass(value: Any) -> str | None:
+    def all_pass(value: object) -> str | None:
         if not isinstance(value, dict):
             return "is no table"
         return next((f"{name} {found}" for name, one in value.items() if (found := check(one))), None)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from testifai.data.annotations import Boxes
 from testifai.errors import InputError
-from testifai.runs.encoding import Listed, Stored
-from testifai.runs.rows import MANY, MANY_VALUES, Few, Many, Row
+from testifai.runs.encoding import BoxRecords, Stored
+from testifai.runs.rows import MANY, MANY_VALUES, DenseOutcomes, Row, SparseOutcomes
 from testifai.statistics.means import OF_MEANS, Limits, Moments
 from testifai.support import bits as packed
 from testifai.support.bits import Bits
@@ -43,7 +43,7 @@ class Outcomes:
         self.inputs = inputs
         self._rows: dict[int, Row] = {}
         self._names: set[str] = set()
-        self._boxes: dict[tuple[str, int], Listed] = {}  # by what they are and configuration
+        self._boxes: dict[tuple[str, int], BoxRecords] = {}  # by what they are and configuration
         self._codes = np.min_scalar_type(2 * inputs + 1)
         # Who may change a row of bits in place: those of a snapshot's other half are copied first.
         self._owner = object()
@@ -71,13 +71,13 @@ class Outcomes:
             kept = {name: values for name, values in kept.items() if values.ndim == 1}
             self._names.update(kept)
         row = self._rows.get(configuration)
-        if isinstance(row, Many):
+        if isinstance(row, DenseOutcomes):
             own = row if row.owner is self._owner else self._many(configuration)
             own.add(places, passed, kept, self.inputs)
         elif self._are_many(row, len(places), bool(kept)):
             self._many(configuration).add(places, passed, kept, self.inputs)
         else:
-            few = Few.of(places, passed, kept, self._codes)
+            few = SparseOutcomes.of(places, passed, kept, self._codes)
             self._rows[configuration] = few if row is None else row.joined(few)
 
     def snapshot(self) -> Outcomes:
@@ -128,7 +128,7 @@ class Outcomes:
     def load(self, configuration: int, start: int, attempted: Bits, passed: Bits) -> None:
         """Merge packed bits that begin at place `start` (a multiple of eight); refuse a contradiction."""
         row = self._rows.get(configuration)
-        if isinstance(row, Many) or self._are_many(row, int(packed.count_set(attempted)), False):
+        if isinstance(row, DenseOutcomes) or self._are_many(row, int(packed.count_set(attempted)), False):
             own = self._many(configuration).bits[:, start // 8 : start // 8 + len(attempted)]
             clashes = int(packed.count_set(own[0] & attempted & (own[1] ^ passed)))
             _refuse(configuration, clashes)
@@ -136,7 +136,7 @@ class Outcomes:
             own[1] |= passed
             return
         tried = packed.places_of(attempted, 8 * len(attempted))
-        self._join(configuration, row, Few.of(tried + start, packed.get(passed, tried), None, self._codes))
+        self._join(configuration, row, SparseOutcomes.of(tried + start, packed.get(passed, tried), None, self._codes))
 
     def load_kept(self, configuration: int, name: str, places: Places, values: NDArray[np.float32]) -> None:
         """Keep a value of each of these places; of those that were tried it says something."""
@@ -144,26 +144,26 @@ class Outcomes:
         tried = self.attempted(configuration, places)
         places, values = places[tried], values[tried]
         row = self._rows.get(configuration)
-        if isinstance(row, Many):
+        if isinstance(row, DenseOutcomes):
             self._many(configuration).keep(name, places, values, self.inputs)
         elif row is not None:
-            few = Few.of(places, row.passed(places), {name: values}, self._codes)
+            few = SparseOutcomes.of(places, row.passed(places), {name: values}, self._codes)
             self._rows[configuration] = row.joined(few)
 
     def kept(self, configuration: int, name: str) -> NDArray[np.float32]:
         """One value per input that was asked to be kept, NaN where there is none; only to look at."""
         row = self._rows.get(configuration)
-        if isinstance(row, Many) and row.values and name in row.values:
+        if isinstance(row, DenseOutcomes) and row.values and name in row.values:
             return row.values[name]
         values = np.full(self.inputs, np.nan, np.float32)
-        if isinstance(row, Few):
+        if isinstance(row, SparseOutcomes):
             values[row.places] = row.kept(name, 0, self.inputs)
         return values
 
     def kept_at(self, configuration: int, name: str, places: Places) -> NDArray[np.float32]:
         """The values kept of these inputs, NaN where there is none."""
         row = self._rows.get(configuration)
-        if isinstance(row, Few):
+        if isinstance(row, SparseOutcomes):
             return row.kept_at(name, places)
         return self.kept(configuration, name)[places]
 
@@ -178,7 +178,7 @@ class Outcomes:
     def boxes(self, name: str, configuration: int, places: Places) -> list[Boxes]:
         """The boxes kept of each of these inputs under the configuration: those found, or those expected."""
         listed = self._boxes.get((name, configuration))
-        return Listed().at(places) if listed is None else listed.at(places)
+        return BoxRecords().at(places) if listed is None else listed.at(places)
 
     def boxes_names(self) -> tuple[str, ...]:
         """The kinds of boxes this run keeps."""
@@ -203,7 +203,7 @@ class Outcomes:
                 passes[place], trials[place] = row.counts(among)
         return passes, trials
 
-    def worth(self, configurations: Ids) -> float:
+    def trial_weight(self, configurations: Ids) -> float:
         """How many passes and failures a trial of these is worth: it is one."""
         return 1.0
 
@@ -257,8 +257,12 @@ class Outcomes:
             self._listed(name, configuration).join(listed.among(new))
         for configuration, row in other._rows.items():
             own = self._rows.get(configuration)
-            if isinstance(row, Few) and not isinstance(own, Many) and not self._are_many(own, len(row), False):
-                self._join(configuration, own, Few(row.codes))
+            if (
+                isinstance(row, SparseOutcomes)
+                and not isinstance(own, DenseOutcomes)
+                and not self._are_many(own, len(row), False)
+            ):
+                self._join(configuration, own, SparseOutcomes(row.codes))
             else:
                 self.load(configuration, 0, *row.span(0, self.inputs))
             tried, _ = row.trials(None)
@@ -267,28 +271,28 @@ class Outcomes:
                 known = ~np.isnan(theirs)
                 self.load_kept(configuration, name, tried[known], theirs[known])
 
-    def _listed(self, name: str, configuration: int) -> Listed:
-        return self._boxes.setdefault((name, configuration), Listed())
+    def _listed(self, name: str, configuration: int) -> BoxRecords:
+        return self._boxes.setdefault((name, configuration), BoxRecords())
 
-    def _join(self, configuration: int, row: Few | None, few: Few) -> None:
+    def _join(self, configuration: int, row: SparseOutcomes | None, few: SparseOutcomes) -> None:
         """Add a few outcomes to few; refuse a contradiction."""
         if row is not None:
             _refuse(configuration, row.clashes(few))
         self._rows[configuration] = few if row is None else row.joined(few)
 
-    def _are_many(self, row: Few | None, more: int, kept: bool) -> bool:
+    def _are_many(self, row: SparseOutcomes | None, more: int, kept: bool) -> bool:
         """Whether a row is better off as bits once it holds so many more."""
         has_values = kept or (row is not None and row.values is not None)
         return (0 if row is None else len(row)) + more > self.inputs // (MANY_VALUES if has_values else MANY)
 
-    def _many(self, configuration: int) -> Many:
+    def _many(self, configuration: int) -> DenseOutcomes:
         """The bits of a configuration, to be changed."""
         row = self._rows.get(configuration)
-        if isinstance(row, Many):
+        if isinstance(row, DenseOutcomes):
             if row.owner is not self._owner:
                 row = self._rows[configuration] = row.copy(self._owner)
             return row
-        made = self._rows[configuration] = Many.of(row, self.inputs, self._owner)
+        made = self._rows[configuration] = DenseOutcomes.of(row, self.inputs, self._owner)
         return made
 
 
@@ -363,7 +367,7 @@ class ScoredOutcomes(Outcomes):
         """What intervals want to know of the scores of each configuration."""
         return Moments.joined([Moments.of(self.trials(int(one), among)[1]) for one in configurations])
 
-    def worth(self, configurations: Ids) -> float:
+    def trial_weight(self, configurations: Ids) -> float:
         """How many passes and failures a trial of these is worth."""
         return 1 / max(self.moments(configurations).dispersion, LEAST)
 

@@ -13,7 +13,8 @@ import re
 import sqlite3
 import sys
 import zlib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,29 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
+from testifai.runs.encoding import checksum
 from testifai.runs.outcomes import Outcomes
 from testifai.support.types import Array
+
+VERSION = 2
+
+SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE arrays (
+    name TEXT NOT NULL, block INTEGER NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL,
+    data BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (name, block)
+) WITHOUT ROWID;
+CREATE TABLE outcomes (
+    configuration INTEGER NOT NULL, block INTEGER NOT NULL,
+    attempted BLOB,  -- NULL: the whole block
+    passed BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (configuration, block)
+) WITHOUT ROWID;
+CREATE TABLE kept (
+    configuration INTEGER NOT NULL, block INTEGER NOT NULL, name TEXT NOT NULL,
+    data BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (configuration, block, name),
+    FOREIGN KEY (configuration, block) REFERENCES outcomes (configuration, block)
+) WITHOUT ROWID;
+"""
 
 MAGIC = b"SQLite format 3\0"
 APPLICATION_ID = 0x7E57FA1  # in the header of every run file
@@ -177,7 +199,7 @@ def check_schema(connection: sqlite3.Connection, schema: str) -> None:
 
 
 @functools.cache
-def _objects(schema: str) -> dict[tuple[Any, Any], str]:
+def _objects(schema: str) -> dict[tuple[str, str], str]:
     connection = sqlite3.connect(":memory:")
     try:
         connection.executescript(schema)
@@ -191,7 +213,7 @@ def _words(sql: object) -> str:
     return " ".join(str(sql).split())
 
 
-def read_json(text: Any) -> Any:
+def read_json(text: object) -> Any:
     """Plain data from its text, neither long nor deep enough to bring a reader of it down."""
     if not isinstance(text, str):
         raise Unreadable("is not text")
@@ -208,7 +230,7 @@ def read_json(text: Any) -> Any:
     return value
 
 
-def _deep(value: Any) -> bool:
+def _deep(value: object) -> bool:
     level = [value]
     for _ in range(DEEPEST_JSON + 1):
         level = [
@@ -223,7 +245,7 @@ def _deep(value: Any) -> bool:
     return True
 
 
-def read_array(dtype: Any, shape: Any, data: Any) -> Array:
+def read_array(dtype: object, shape: object, data: object) -> Array:
     """An array from its cells; what it takes is known, and in proportion to the file, before it is unpacked."""
     if not isinstance(dtype, str) or not _DTYPE.fullmatch(dtype):
         raise Unreadable(f"has a type {str(dtype)[:40]!r}")
@@ -289,3 +311,88 @@ class Loaded:
             return False
         self._rows.add(mark)
         return True
+
+
+def has_no_tables(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether this is an empty file, or one of a process that was killed while it made the file."""
+    if path.stat().st_size == 1:  # which SQLite takes for none
+        raise damaged(path, "file is not a database")
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    return bool(tables == 0 and connection.execute("PRAGMA application_id").fetchone()[0] == 0)
+
+
+def check_file(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse what is not a run, what a newer testifai wrote, and what is damaged."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise InputError(f"run file: {path} is an SQLite file but not a testifai run")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != VERSION:
+        raise InputError(
+            f"run file: {path} has format {version}, this testifai reads format {VERSION}; start a new run, or install "
+            "the testifai that made it"
+        )
+    try:
+        # Before anything else is asked of it: what is checked and read below must be tables.
+        check_schema(connection, SCHEMA)
+    except Unreadable as error:
+        raise damaged(path, str(error)) from None
+    problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if problem != "ok":
+        raise damaged(path, problem.splitlines()[-1])
+    _check_rows(connection, path)
+
+
+def _check_rows(connection: sqlite3.Connection, path: Path) -> None:
+    """Notice rows whose key is damaged: asked for by its name, such a row is not there, and nothing seems wrong."""
+    for what, columns in (("meta", "key, value"), ("arrays", "name, block, dtype, shape, data")):
+        for *cells, crc in connection.execute(f"SELECT {columns}, crc FROM {what}"):
+            if checksum(*cells) != crc:
+                raise damaged(path, f"{short(cells[0])} does not match its checksum")
+
+
+# What SQLite and Python's reader of it say of a file that is not what was written
+DAMAGE = ("not a database", "malformed", "encrypted", "unsupported file format", "no such", "decode", "too big")
+
+
+def damaged(path: str | os.PathLike[str], what: str) -> InputError:
+    """What is said of a file that is not what was written."""
+    reason = " ".join(what.split())[:200]
+    # Nobody is told to delete a file that may be anything.
+    again = "delete it and run again" if is_ours(path) else "start a new run with another --out"
+    return InputError(f"run file: {path} is damaged ({reason}); restore a copy, or {again}")
+
+
+@contextmanager
+def plain_errors(path: Path, watch: Watch | None = None) -> Iterator[None]:
+    """SQLite's errors as one line that says what to do."""
+    if watch is not None:
+        watch.start()
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        text = str(error)
+        if text == "interrupted":
+            if watch is None or not watch.overdue:
+                raise KeyboardInterrupt from None
+            raise damaged(path, "reading it does not end") from None
+        if getattr(error, "sqlite_errorname", None) == "SQLITE_IOERR_SHORT_READ":  # of SQLite 3.46; earlier: malformed
+            raise damaged(path, "it is cut short") from error
+        if "full" in text or "disk I/O" in text:
+            raise InputError(
+                f"run file: could not write {path} ({text}); what was saved before is intact: "
+                "make room and run the same command again"
+            ) from error
+        if any(sign in text for sign in DAMAGE):
+            raise damaged(path, text) from error
+        if "locked" in text:
+            raise InputError(f"run file: {path} is in use by another program") from error
+        if "readonly" in text or "unable to open" in text:
+            raise InputError(f"run file: cannot write {path} ({text}); choose another place with --out") from error
+        raise InputError(f"run file: {path}: {text}") from error
+    except OSError as error:
+        raise InputError(f"run file: {path}: {error.strerror or error}") from error
+
+
+def short(value: object, most: int = 60) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    return text if len(text) <= most else text[: most - 1] + "…"

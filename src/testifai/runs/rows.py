@@ -24,7 +24,7 @@ MANY = 32  # from one in so many inputs on, bits take less room than a list
 MANY_VALUES = 8  # and a kept value for every input less than a list of them with their places
 
 
-class Few:
+class SparseOutcomes:
     """Some places in ascending order, each with its outcome, and what was kept of them. It never changes.
 
     A place and its outcome are one number, twice the place and one more where it passed.
@@ -37,7 +37,9 @@ class Few:
         self.values = values or None  # by name, in the order of the places
 
     @classmethod
-    def of(cls, places: Places, passed: Flags, kept: Mapping[str, Floats] | None, dtype: np.dtype[np.generic]) -> Few:
+    def of(
+        cls, places: Places, passed: Flags, kept: Mapping[str, Floats] | None, dtype: np.dtype[np.generic]
+    ) -> SparseOutcomes:
         """Outcomes in any order; of a place named twice, a pass counts and the last value."""
         codes = (places.astype(dtype) << 1) | passed
         ordered = _distinct(codes)
@@ -62,7 +64,7 @@ class Few:
     def outcomes(self) -> Flags:
         return (self.codes & 1).astype(bool)
 
-    def joined(self, other: Few) -> Few:
+    def joined(self, other: SparseOutcomes) -> SparseOutcomes:
         """These outcomes and the other's."""
         if not len(self) or not len(other):
             return other if len(other) else self
@@ -70,18 +72,20 @@ class Few:
         names = {**(self.values or {}), **(other.values or {})}
         # Outcomes mostly come in order: nothing to sort then.
         if self.codes[-1] >> 1 < other.codes[0] >> 1:
-            return Few(both, {name: np.concatenate([self._all(name), other._all(name)]) for name in names})
+            return SparseOutcomes(both, {name: np.concatenate([self._all(name), other._all(name)]) for name in names})
         order = np.argsort(both, kind="stable")
         codes = _distinct(both[order])
         if len(codes) == len(both):
-            return Few(codes, {name: np.concatenate([self._all(name), other._all(name)])[order] for name in names})
+            return SparseOutcomes(
+                codes, {name: np.concatenate([self._all(name), other._all(name)])[order] for name in names}
+            )
         values = {}
         for name in names:
             given = [(_find(codes, one.codes), (one.values or {}).get(name)) for one in (self, other)]
             values[name] = _spread(len(codes), given)
-        return Few(codes, values)
+        return SparseOutcomes(codes, values)
 
-    def clashes(self, other: Few) -> int:
+    def clashes(self, other: SparseOutcomes) -> int:
         """How many inputs passed here and failed there, or the other way round."""
         both = np.sort(np.concatenate([self.codes, other.codes]))
         return int(np.count_nonzero((both[1:] >> 1 == both[:-1] >> 1) & (both[1:] != both[:-1])))
@@ -146,7 +150,7 @@ class Few:
         return self.codes[np.minimum(position, len(self.codes) - 1)] >> 1 == wanted, position
 
 
-class Many:
+class DenseOutcomes:
     """Attempted and passed bits of all inputs, and a value of each where any is kept. Only its owner may change it."""
 
     __slots__ = ("bits", "owner", "values")
@@ -157,16 +161,16 @@ class Many:
         self.owner = owner
 
     @classmethod
-    def of(cls, few: Few | None, inputs: int, owner: object) -> Many:
+    def of(cls, few: SparseOutcomes | None, inputs: int, owner: object) -> DenseOutcomes:
         """The same outcomes as bits."""
         made = cls(np.zeros((2, packed.size(inputs)), np.uint8), None, owner)
         if few is not None:
             made.add(few.places, few.outcomes, few.values, inputs)
         return made
 
-    def copy(self, owner: object) -> Many:
+    def copy(self, owner: object) -> DenseOutcomes:
         values = {name: one.copy() for name, one in self.values.items()} if self.values else None
-        return Many(self.bits.copy(), values, owner)
+        return DenseOutcomes(self.bits.copy(), values, owner)
 
     def add(self, places: Places, passed: Flags, kept: Mapping[str, Floats] | None, inputs: int) -> None:
         """Take in outcomes."""
@@ -215,7 +219,7 @@ class Many:
         return np.full(int(tried.sum()), np.nan, np.float32) if own is None else own[start:stop][tried]
 
 
-Row = Few | Many
+Row = SparseOutcomes | DenseOutcomes
 
 
 def _distinct(codes: Codes) -> Codes:

@@ -26,37 +26,21 @@ from testifai.runs import keys as contents
 from testifai.runs.encoding import BLOCK, all_of, as_bits, checksum, is_of, joined, sealed, span
 from testifai.runs.lock import Lock
 from testifai.runs.outcomes import Outcomes, Places
-from testifai.runs.reader import APPLICATION_ID, Loaded, connect_to_read, is_ours, refuse_others, size
+from testifai.runs.reader import (
+    APPLICATION_ID,
+    SCHEMA,
+    VERSION,
+    Loaded,
+    check_file,
+    connect_to_read,
+    damaged,
+    has_no_tables,
+    plain_errors,
+    refuse_others,
+    short,
+    size,
+)
 from testifai.support.types import Array, Bools, Record
-
-VERSION = 1
-
-SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE arrays (
-    name TEXT NOT NULL, block INTEGER NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL,
-    data BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (name, block)
-) WITHOUT ROWID;
-CREATE TABLE outcomes (
-    configuration INTEGER NOT NULL, block INTEGER NOT NULL,
-    attempted BLOB,  -- NULL: the whole block
-    passed BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (configuration, block)
-) WITHOUT ROWID;
-CREATE TABLE kept (
-    configuration INTEGER NOT NULL, block INTEGER NOT NULL, name TEXT NOT NULL,
-    data BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (configuration, block, name),
-    FOREIGN KEY (configuration, block) REFERENCES outcomes (configuration, block)
-) WITHOUT ROWID;
-"""
-
-# What SQLite and Python's reader of it say of a file that is not what was written
-DAMAGE = ("not a database", "malformed", "encrypted", "unsupported file format", "no such", "decode", "too big")
-
-# What the tables of each version are
-SCHEMAS = {VERSION: SCHEMA}
-
-# version -> statements that bring a file of that version to the next one
-MIGRATIONS: dict[int, str] = {}
 
 
 class Store:
@@ -86,13 +70,13 @@ class Store:
         lock = Lock(path)
         connection = None
         try:
-            with _plain_errors(path):
+            with plain_errors(path):
                 connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
                 reader.distrust(connection)
-                fresh = _has_no_tables(connection, path)
+                fresh = has_no_tables(connection, path)
                 if not fresh:
-                    with _plain_errors(path, reader.Watch(connection, size(path))):
-                        _check(connection, path)
+                    with plain_errors(path, reader.Watch(connection, size(path))):
+                        check_file(connection, path)
                     connection.set_progress_handler(None, 0)  # its tables are ours; a run may grow as it likes
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
@@ -102,8 +86,6 @@ class Store:
                         f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; "
                         f"PRAGMA user_version = {VERSION}; COMMIT;"
                     )
-                else:
-                    _migrate(connection, path)
         except BaseException:
             if connection is not None:
                 connection.close()
@@ -118,23 +100,17 @@ class Store:
         refuse_others(path, "make one with: testifai run SPEC.toml")
         if not path.is_file():
             raise InputError(f"run file: {path} does not exist; make one with: testifai run SPEC.toml")
-        with _plain_errors(path):
+        with plain_errors(path):
             connection = connect_to_read(path)
             try:
                 watch = reader.Watch(connection, size(path))
-                with _plain_errors(path, watch):
-                    if _has_no_tables(connection, path):
+                with plain_errors(path, watch):
+                    if has_no_tables(connection, path):
                         raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
-                    _check(connection, path)
-                outdated = connection.execute("PRAGMA user_version").fetchone()[0] < VERSION
+                    check_file(connection, path)
             except BaseException:
                 connection.close()
                 raise
-            if outdated:
-                connection.close()
-                cls.create_or_open(path).close()
-                connection = connect_to_read(path)
-                watch = reader.Watch(connection, size(path))
         return cls(path, connection, None, watch)
 
     def close(self) -> None:
@@ -177,7 +153,7 @@ class Store:
                 copy = _new_file(folder, self.path.stem)
             except OSError:
                 continue
-            with _plain_errors(copy), closing(sqlite3.connect(copy, isolation_level=None)) as target:
+            with plain_errors(copy), closing(sqlite3.connect(copy, isolation_level=None)) as target:
                 self._connection.backup(target)
             return copy
         raise InputError(f"run file: {self.path} was deleted while the run went on, and no folder can be written to")
@@ -324,9 +300,7 @@ class Store:
                 if not isinstance(name, str) or not isinstance(data, bytes) or configuration not in outcomes:
                     raise self._wrong("values", configuration, "belong to no outcomes")
                 places = np.arange(block * BLOCK, min((block + 1) * BLOCK, inputs))
-                # The first runs were written a block whole, NaN where nothing was tried.
-                if len(data) != 4 * len(places):
-                    places = places[outcomes.attempted(configuration, places)]
+                places = places[outcomes.attempted(configuration, places)]
                 if len(data) != 4 * len(places):
                     raise self._wrong("values", configuration, "are not of its inputs")
                 outcomes.load_kept(configuration, name, places, np.frombuffer(data, "<f4"))
@@ -358,13 +332,13 @@ class Store:
     def _whole_block(self, what: str, configuration: Any, block: Any, inputs: int, tests: int | None) -> bytes:
         """The attempted bits of a block in which every input was tried; refused where there is no such block."""
         if not type(configuration) is type(block) is int or configuration < 0 or not 0 <= block * BLOCK < inputs:
-            raise self._wrong(what, configuration, f"are of a block {_short(block)} that {inputs:,} inputs do not have")
+            raise self._wrong(what, configuration, f"are of a block {short(block)} that {inputs:,} inputs do not have")
         if tests is not None and configuration >= tests:
             raise self._wrong(what, configuration, f"in a space of {tests:,} tests")
         return all_of(inputs, block)
 
     def _wrong(self, what: str, configuration: Any, why: str) -> InputError:
-        return damaged(self.path, f"{what} of configuration {_short(configuration)} {why}")
+        return damaged(self.path, f"{what} of configuration {short(configuration)} {why}")
 
     def load_references(self, inputs: int) -> Array | None:
         """What the oracle remembered of the clean outputs, by place."""
@@ -426,7 +400,7 @@ class Store:
         )
 
     def _plain_errors(self) -> AbstractContextManager[None]:
-        return _plain_errors(self.path, self._watch)
+        return plain_errors(self.path, self._watch)
 
     @contextmanager
     def _readable(self, what: str) -> Iterator[None]:
@@ -437,7 +411,7 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with _plain_errors(self.path):
+        with plain_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -467,103 +441,10 @@ def _new_file(folder: Path, stem: str) -> Path:
     raise AssertionError
 
 
-def _has_no_tables(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether this is an empty file, or one of a process that was killed while it made the file."""
-    if path.stat().st_size == 1:  # which SQLite takes for none
-        raise damaged(path, "file is not a database")
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    return bool(tables == 0 and connection.execute("PRAGMA application_id").fetchone()[0] == 0)
-
-
-def _check(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse what is not a run, what a newer testifai wrote, and what is damaged."""
-    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise InputError(f"run file: {path} is an SQLite file but not a testifai run")
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > VERSION:
-        raise InputError(
-            f"run file: {path} has schema {version}, this testifai reads up to {VERSION}; install a newer testifai"
-        )
-    schema = SCHEMAS.get(version)
-    if schema is not None:
-        try:
-            # Before anything else is asked of it: what is checked and read below must be tables.
-            reader.check_schema(connection, schema)
-        except reader.Unreadable as error:
-            raise damaged(path, str(error)) from None
-    elif version < VERSION:
-        raise InputError(f"run file: {path} has schema {version}, which this testifai cannot bring up to date")
-    problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if problem != "ok":
-        raise damaged(path, problem.splitlines()[-1])
-    _check_rows(connection, path)
-
-
-def _check_rows(connection: sqlite3.Connection, path: Path) -> None:
-    """Notice rows whose key is damaged: asked for by its name, such a row is not there, and nothing seems wrong."""
-    for what, columns in (("meta", "key, value"), ("arrays", "name, block, dtype, shape, data")):
-        for *cells, crc in connection.execute(f"SELECT {columns}, crc FROM {what}"):
-            if checksum(*cells) != crc:
-                raise damaged(path, f"{_short(cells[0])} does not match its checksum")
-
-
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    while version < VERSION:
-        if version not in MIGRATIONS:
-            raise InputError(f"run file: {path} has schema {version}, which this testifai cannot bring up to date")
-        connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[version]} PRAGMA user_version = {version + 1}; COMMIT;")
-        version += 1
-
-
-def damaged(path: str | os.PathLike[str], what: str) -> InputError:
-    """What is said of a file that is not what was written."""
-    reason = " ".join(what.split())[:200]
-    # Nobody is told to delete a file that may be anything.
-    again = "delete it and run again" if is_ours(path) else "start a new run with another --out"
-    return InputError(f"run file: {path} is damaged ({reason}); restore a copy, or {again}")
-
-
-@contextmanager
-def _plain_errors(path: Path, watch: reader.Watch | None = None) -> Iterator[None]:
-    """SQLite's errors as one line that says what to do."""
-    if watch is not None:
-        watch.start()
-    try:
-        yield
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        text = str(error)
-        if text == "interrupted":
-            if watch is None or not watch.overdue:
-                raise KeyboardInterrupt from None
-            raise damaged(path, "reading it does not end") from None
-        if getattr(error, "sqlite_errorname", None) == "SQLITE_IOERR_SHORT_READ":  # of SQLite 3.46; earlier: malformed
-            raise damaged(path, "it is cut short") from error
-        if "full" in text or "disk I/O" in text:
-            raise InputError(
-                f"run file: could not write {path} ({text}); what was saved before is intact: "
-                "make room and run the same command again"
-            ) from error
-        if any(sign in text for sign in DAMAGE):
-            raise damaged(path, text) from error
-        if "locked" in text:
-            raise InputError(f"run file: {path} is in use by another program") from error
-        if "readonly" in text or "unable to open" in text:
-            raise InputError(f"run file: cannot write {path} ({text}); choose another place with --out") from error
-        raise InputError(f"run file: {path}: {text}") from error
-    except OSError as error:
-        raise InputError(f"run file: {path}: {error.strerror or error}") from error
-
-
 def identity_changes(stored: Record, now: Record) -> list[str]:
     """What differs between the run in the file and the run asked for, in words."""
     return [
-        f"{key} was {_short(stored.get(key))}, now {_short(now.get(key))}"
+        f"{key} was {short(stored.get(key))}, now {short(now.get(key))}"
         for key in sorted({*stored, *now})
         if stored.get(key) != now.get(key)
     ]
-
-
-def _short(value: Any, most: int = 60) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-    return text if len(text) <= most else text[: most - 1] + "…"

@@ -14,7 +14,6 @@ import sqlite3
 import sys
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from testifai.runs import keys
@@ -44,18 +43,17 @@ def state_folder() -> Path | None:
 
 def remember(store: Store) -> None:
     """Note that this account stored the spec that an open run file now holds. Not being able to is no error."""
-    spec, folder = store.get(keys.SPEC), store.get(keys.FOLDER)
+    run, spec = store.get(keys.ID), store.get(keys.SPEC)
     if spec is None:
         return
-    run = store.get(keys.ID)
-    if not isinstance(run, str):  # a file of an earlier version, continued
+    if run is None:  # the first spec stored in this file
         run = new_id()
         store.put(**{keys.ID: run})
     with suppress(OSError, sqlite3.Error):
-        _note(run, _digest(spec, folder))
+        _note(run, _digest(spec, store.get(keys.FOLDER)))
 
 
-def made_here(run: Any, spec: Any, folder: Any) -> bool:
+def made_here(run: object, spec: object, folder: object) -> bool:
     """Whether this account, on this machine, stored this spec with this folder in the file of this id."""
     place = state_folder()
     if place is None or not isinstance(run, str):
@@ -104,6 +102,6 @@ def _mine_alone(record: Path) -> bool:
     )
 
 
-def _digest(spec: Any, folder: Any) -> str:
+def _digest(spec: object, folder: object) -> str:
     text = json.dumps([spec, folder], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -94,7 +94,7 @@ RELATIVE_FROM = 10.0  # where high values are so many times low ones
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ToleranceChoice:
     """A tolerance for answers, and why this one."""
 
     oracle: Tolerance
@@ -126,7 +126,7 @@ def judged(model: Model, data: Data, told: object) -> tuple[Data, Oracle]:
     return (as_values(data), oracle) if isinstance(oracle, Tolerance) and oracle.needs_labels else (data, oracle)
 
 
-def fitting(model: Model, data: Data, outputs: Array) -> Chosen | None:
+def fitting(model: Model, data: Data, outputs: Array) -> ToleranceChoice | None:
     """How far answers may be off where they are numbers, as these outputs show; None where they are classes."""
     if data.labels is not None:
         return tolerance(data.labels) if is_regression(model, data) else None
@@ -148,7 +148,7 @@ def is_regression(model: Model, data: Data) -> bool:
     return _may_be_values(labels) and (model.classes == 1 or _answers_with_numbers(model, data))
 
 
-def tolerance(labels: Array) -> Chosen:
+def tolerance(labels: Array) -> ToleranceChoice:
     """How far from these values an answer may be: half their spread, or a share of each where they span magnitudes.
 
     >>> tolerance(np.array([10.0, 20.0, 30.0, 40.0])).oracle.describe()
@@ -157,17 +157,17 @@ def tolerance(labels: Array) -> Chosen:
     low, high = np.quantile(labels, (0.05, 0.95))
     if low > 0 and high >= RELATIVE_FROM * low:
         reason = f"{RELATIVE:.0%} of the true value, as these go from {low:.3g} to {high:.3g} (5 % and 95 % quantiles)"
-        return Chosen(Tolerance(RELATIVE, "truth", True), reason)
+        return ToleranceChoice(Tolerance(RELATIVE, "truth", True), reason)
     eps = _half_spread(labels)
     always = float(np.mean(np.abs(labels - np.median(labels)) <= eps))
     reason = f"{eps:g}, half of the spread of the true values; always answering their median would pass {always:.2f}"
-    return Chosen(Tolerance(eps, "truth"), reason)
+    return ToleranceChoice(Tolerance(eps, "truth"), reason)
 
 
-def clean_tolerance(outputs: Array) -> Chosen:
+def clean_tolerance(outputs: Array) -> ToleranceChoice:
     """How far from its clean answers a model's answers may be, where no truth is known: half of their spread."""
     eps = _half_spread(outputs)
-    return Chosen(Tolerance(eps), f"{eps:g}, half of the spread of the answers on clean inputs")
+    return ToleranceChoice(Tolerance(eps), f"{eps:g}, half of the spread of the answers on clean inputs")
 
 
 def are_numbers(outputs: Array) -> bool:

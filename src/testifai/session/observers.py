@@ -115,7 +115,8 @@ class HashObserver(Observer):
 
 # -- clean accuracy: chance level and class indices -------------------------------------------------------------------
 
-FEWEST = 50  # clean inputs below which accuracy is not judged
+FEWEST = 50  # clean inputs below which accuracy is not compared with chance
+FEWEST_DOUBTFUL = 10  # clean inputs below which class indices are not checked: a gate may be decided by few
 SURE = 0.9  # clean accuracy above which class indices are taken to match
 ENOUGH = 500  # clean inputs after which accuracy is judged during the run
 
@@ -146,7 +147,7 @@ class CleanAccuracy(Observer):
         if not subject.oracle.needs_labels:
             return None
         passes, trials = (int(counts[0]) for counts in outcomes.counts([0]))
-        doubtful = trials >= FEWEST and exact(passes, trials)[1] < SURE
+        doubtful = trials >= FEWEST_DOUBTFUL and exact(passes, trials)[1] < SURE
         if self._check_indices and doubtful and self._mismatch is not None:
             return str(self._mismatch)
         return near_chance(passes, trials, subject.labels, subject.classes, texts=are_texts(subject.data.inputs))

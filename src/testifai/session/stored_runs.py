@@ -15,8 +15,8 @@ from testifai.identity.input_hashes import CODE, recall_files
 from testifai.quality.assessment import stored_scores
 from testifai.runs import keys, trusted_runs
 from testifai.runs.outcomes import visiting_order
-from testifai.runs.reader import Loaded
-from testifai.runs.store import Store, damaged, identity_changes
+from testifai.runs.reader import Loaded, damaged
+from testifai.runs.store import Store, identity_changes
 from testifai.session import assembly
 from testifai.session.session import Session
 from testifai.space import Space
@@ -27,7 +27,8 @@ from testifai.tomogram import Tomogram
 # What a run file says of its run besides the outcomes, for whoever has the tomogram alone.
 PROVENANCE = (
     keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.ENVIRONMENTS, keys.ASKED_TWICE, keys.CLEAN_WARNING, keys.SPEC,
-    keys.FOLDER, keys.GATES, keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED, keys.ENDED, keys.HASHES, keys.RAN, keys.PARTLY,
+    keys.FOLDER, keys.GATES, keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED, keys.ENDED, keys.HASHES,
+    keys.RAN, keys.PARTLY,
 )  # fmt: skip
 
 

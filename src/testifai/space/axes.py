@@ -37,7 +37,7 @@ def is_whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def read_axis(name: object, given: Any, names: Iterable[object]) -> Axis:
+def read_axis(name: object, given: object, names: Iterable[object]) -> Axis:
     """One axis from what the user wrote for it."""
     field_name = f"space: axis {name!r}"
     taken = isinstance(name, str) and (name in RESERVED or keyword.iskeyword(name) or name.lower() in LOGICAL)
@@ -61,7 +61,7 @@ def read_axis(name: object, given: Any, names: Iterable[object]) -> Axis:
     return Axis(name, perturbation, _severities(field_name, severities, table), levels)
 
 
-def _severities(field_name: str, chosen: Any, table: int) -> tuple[int, ...]:
+def _severities(field_name: str, chosen: object, table: int) -> tuple[int, ...]:
     accepted = f"accepted: 0 to {table - 1}, each at most once"
     if isinstance(chosen, str | bytes) or not isinstance(chosen, Iterable):
         raise InputError(f"{field_name}: severities {chosen!r} are not a list; {accepted}")
@@ -120,5 +120,5 @@ def described(name: str, severities: list[int], parameters: list[Any]) -> Pertur
     return Perturbation(name, functools.partial(_not_loaded, name), tuple(stand_in))
 
 
-def _not_loaded(name: str, batch: Any, parameter: Any, rng: Any) -> Any:
+def _not_loaded(name: str, batch: object, parameter: object, rng: object) -> object:
     raise InputError(f"the code of {name!r} is not loaded; import the module that registers it")

@@ -10,7 +10,7 @@ any two of them are: each axis adds something, depending on its level alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -24,12 +24,13 @@ from testifai.space.query import (
     And,
     Before,
     Choice,
-    Column,
+    ColumnName,
     Condition,
     Constant,
     Inequality,
     Not,
     Query,
+    comparisons,
     holds,
     printable,
 )
@@ -78,7 +79,10 @@ class Diagram:
     """Which tests a query selects, of all products of levels; None selects all."""
 
     def __init__(self, query: Query | None, names: Sequence[str], levels: Sequence[Sequence[int]]) -> None:
-        mentioned = [] if query is None else list(_mentioned(query.tree, names))
+        nodes = [] if query is None else [one for one in comparisons(query.tree) if isinstance(one, Inequality)]
+        columns = [one.name for node in nodes for one in node.operands if isinstance(one, ColumnName)]
+        # Axes that are compared with each other are next to each other.
+        mentioned = [names.index(name) for name in columns if name in names]
         self._order = [*dict.fromkeys([*mentioned, *range(len(names))])]
         self._names = [names[axis] for axis in self._order]
         self._levels = [np.array(levels[axis]) for axis in self._order]
@@ -108,7 +112,7 @@ class Diagram:
 
     def _sum(self, left: Any, sign: str, right: Any, negated: bool) -> _Sum:
         """One comparison as one of a sum over the axes."""
-        given = [one for one in (left, right) if isinstance(one, Column)]
+        given = [one for one in (left, right) if isinstance(one, ColumnName)]
         adds = self._adds(given[0].name)
         if len(given) == 2:
             adds = tuple(a - b for a, b in zip(adds, self._adds(given[1].name), strict=True))
@@ -116,7 +120,7 @@ class Diagram:
         values = np.arange(least, most + 1)
         if len(given) == 2:
             found = holds(sign, values, 0)
-        elif isinstance(left, Column):
+        elif isinstance(left, ColumnName):
             found = holds(sign, values, _constant(right))
         else:
             found = holds(sign, _constant(left), values)
@@ -221,16 +225,6 @@ def _constant(operand: Constant | Choice) -> Any:
 
 def _decided(sums: Ints) -> Bools:
     return np.asarray((sums == _HELD) | (sums == _FAILED))
-
-
-def _mentioned(node: Condition, names: Sequence[str]) -> Iterator[int]:
-    """The axes that a condition names, from left to right: those it compares are next to each other."""
-    if isinstance(node, Inequality):
-        yield from (names.index(one.name) for one in node.operands if isinstance(one, Column) and one.name in names)
-    if isinstance(node, Inequality | Before):
-        return
-    for part in (node.part,) if isinstance(node, Not) else node.parts:
-        yield from _mentioned(part, names)
 
 
 def _distinct(states: States) -> tuple[States, NDArray[np.intp]]:

@@ -78,7 +78,7 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnName:
     name: str
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ class Choice:
 class Inequality:
     """A chain `a < b <= c`, true where each neighbouring pair is; only its last operand may be a Choice."""
 
-    operands: tuple[Column | Constant | Choice, ...]
+    operands: tuple[ColumnName | Constant | Choice, ...]
     operators: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -163,13 +163,13 @@ def before(first: str, second: str) -> str:
     return f"before({first}, {second})"
 
 
-def precedences(node: Condition) -> Iterator[Before]:
-    """Everything that a condition says about the order of application, from left to right."""
-    if isinstance(node, Before):
+def comparisons(node: Condition) -> Iterator[Inequality | Before]:
+    """The comparisons that a condition combines, from left to right."""
+    if isinstance(node, Inequality | Before):
         yield node
-    elif not isinstance(node, Inequality):
+    else:
         for part in (node.part,) if isinstance(node, Not) else node.parts:
-            yield from precedences(part)
+            yield from comparisons(part)
 
 
 def _evaluate(node: Condition, columns: Columns) -> Bools:
@@ -199,8 +199,8 @@ def holds(sign: str, left: Any, right: Any) -> Any:
     return _COMPARE[sign](left, right) if sign in _COMPARE else np.isin(left, right, invert=sign == "not in")
 
 
-def _values(operand: Column | Constant | Choice, columns: Columns) -> Any:
-    if isinstance(operand, Column):
+def _values(operand: ColumnName | Constant | Choice, columns: Columns) -> Any:
+    if isinstance(operand, ColumnName):
         return np.asarray(columns[operand.name])
     if isinstance(operand, Choice):
         return [member.value for member in operand.members]
@@ -210,7 +210,7 @@ def _values(operand: Column | Constant | Choice, columns: Columns) -> Any:
 def _without(node: Condition, name: str) -> Condition | None:
     """The tree with comparisons that name a column taken as true; None: true altogether."""
     if isinstance(node, Inequality):
-        return None if Column(name) in node.operands else node
+        return None if ColumnName(name) in node.operands else node
     if isinstance(node, Before):
         return node
     if isinstance(node, Not):
@@ -221,18 +221,6 @@ def _without(node: Condition, name: str) -> Condition | None:
     if not left or (isinstance(node, Or) and len(left) < len(parts)):
         return None
     return left[0] if len(left) == 1 else type(node)(left)
-
-
-def _equated(node: Condition, name: str) -> Iterator[Constant]:
-    """The constants that a column is asked to be, or not to be."""
-    if isinstance(node, Inequality):
-        for sign, *pair in zip(node.operators, node.operands, node.operands[1:], strict=False):
-            if sign in _EQUATIONS and Column(name) in pair:
-                yield from (one for one in pair if isinstance(one, Constant))
-                yield from (one for choice in pair if isinstance(choice, Choice) for one in choice.members)
-    elif not isinstance(node, Before):
-        for part in (node.part,) if isinstance(node, Not) else node.parts:
-            yield from _equated(part, name)
 
 
 @dataclass(frozen=True)
@@ -411,15 +399,15 @@ class _Parser:
     def resolve(self, tokens: list[_Token], signs: list[str], members: list[_Token]) -> Inequality:
         """Give every name its meaning: a column, or a level of the column beside it."""
         columns = [t.text if t.kind == "name" and t.text in self.names else None for t in tokens]
-        operands: list[Column | Constant | Choice] = []
+        operands: list[ColumnName | Constant | Choice] = []
         for i, (token, column) in enumerate(zip(tokens, columns, strict=True)):
             beside = [c for c in columns[max(i - 1, 0) : i + 2] if c is not None]
-            operands.append(Column(column) if column is not None else self.constant(token, beside))
+            operands.append(ColumnName(column) if column is not None else self.constant(token, beside))
         if members:
             beside = [c for c in columns[-1:] if c is not None]
             operands.append(Choice(tuple(self.constant(member, beside) for member in members)))
         for left, right, token in zip(operands, operands[1:], tokens, strict=False):
-            if not isinstance(left, Column) and not isinstance(right, Column):
+            if not isinstance(left, ColumnName) and not isinstance(right, ColumnName):
                 known = ", ".join(sorted(self.names))
                 raise self.error(f"no column beside '{printable(token.text)}'", token, f"known: {known}")
         self.used.update(c for c in columns if c is not None)
@@ -487,7 +475,15 @@ class Query:
         >>> compile("label in {3, 5} or label != 7 or label > 8", ["label"]).equated("label")
         [3, 5, 7]
         """
-        return [one.value for one in _equated(self.tree, name)]
+        found: list[float] = []
+        for node in comparisons(self.tree):
+            if isinstance(node, Before):
+                continue
+            for sign, *pair in zip(node.operators, node.operands, node.operands[1:], strict=False):
+                if sign in _EQUATIONS and ColumnName(name) in pair:
+                    found += [one.value for one in pair if isinstance(one, Constant)]
+                    found += [one.value for choice in pair if isinstance(choice, Choice) for one in choice.members]
+        return found
 
 
 def compile(  # noqa: A001 - the word for it, and always written query.compile

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,10 +16,82 @@ from testifai.errors import InputError
 from testifai.space import query as queries
 from testifai.space.diagram import Diagram
 from testifai.space.numbering import Ints, Whole, first_ranks, unrank_places
-from testifai.space.precedence import Case, cases
-from testifai.space.query import Query
+from testifai.space.query import (
+    And,
+    Before,
+    ColumnName,
+    Condition,
+    Constant,
+    Inequality,
+    Not,
+    Or,
+    Query,
+    comparisons,
+    printable,
+)
 from testifai.space.space import ENUMERABLE, Space
 from testifai.support.types import Bools
+
+MOST_AXES = 5  # named by `before`: 326 cases
+
+
+@dataclass(frozen=True)
+class PrecedenceCase:
+    """Axes that are on and applied in this order, whatever is applied in between, and what is asked of severities."""
+
+    sequence: tuple[str, ...]
+    query: Query | None
+
+
+def cases(query: Query | None) -> Iterator[PrecedenceCase]:
+    """The cases of a query; one without `before` is the only one."""
+    nodes = [] if query is None else [one for one in comparisons(query.tree) if isinstance(one, Before)]
+    named = list(dict.fromkeys(name for one in nodes for name in (one.first, one.second)))
+    if query is None or not named:
+        yield PrecedenceCase((), query)
+        return
+    if len(named) > MOST_AXES:
+        raise InputError(
+            f'query: "{printable(query.text, 200)}" says of {len(named)} axes when they are applied; '
+            f"accepted: before with up to {MOST_AXES} axes at once; ask for its parts one by one"
+        )
+    for count in range(len(named) + 1):
+        for sequence in itertools.permutations(named, count):
+            place = {name: at for at, name in enumerate(sequence)}
+            left = _assigned(query.tree, functools.partial(_holds, place))
+            if left is not False:
+                on = [_compared(name, ">" if name in place else "==") for name in named]
+                tree = And((*on, *(() if left is True else (left,))))
+                yield PrecedenceCase(sequence, Query(query.text, tree, query.names))
+
+
+def _holds(place: Mapping[str, int], one: Before) -> bool:
+    """Whether both axes have a place, the first the earlier one."""
+    return one.first in place and one.second in place and place[one.first] < place[one.second]
+
+
+def _compared(name: str, sign: str) -> Inequality:
+    """That an axis is on, or off."""
+    return Inequality((ColumnName(name), Constant(0)), (sign,))
+
+
+def _assigned(node: Condition, holds: Callable[[Before], bool]) -> Condition | bool:
+    """What is left to ask once it is known which precedences hold."""
+    if isinstance(node, Inequality):
+        return node
+    if isinstance(node, Before):
+        return holds(node)
+    if isinstance(node, Not):
+        part = _assigned(node.part, holds)
+        return not part if isinstance(part, bool) else Not(part)
+    decisive = isinstance(node, Or)  # one such part decides
+    parts = [_assigned(part, holds) for part in node.parts]
+    if any(part is decisive for part in parts):
+        return decisive
+    left = tuple(part for part in parts if not isinstance(part, bool))
+    if not left:
+        return not decisive
+    return left[0] if len(left) == 1 else type(node)(left)
 
 
 class Selection:
@@ -114,7 +189,7 @@ class Selection:
 class _Part:
     """The tests of one case: all of a diagram where the order of application says nothing."""
 
-    def __init__(self, space: Space, case: Case) -> None:
+    def __init__(self, space: Space, case: PrecedenceCase) -> None:
         self._space = space
         self._fixed = [space.names.index(name) for name in case.sequence]
         self._diagram = Diagram(case.query, space.names, [axis.severities for axis in space.axes])

@@ -223,12 +223,7 @@ class Space:
         Args:
             sigma: a configuration: severities in axis order, then places where the order of application counts
         """
-        if self.ranked:
-            return int(self._flat(np.array([self.canonical(sigma)], dtype=np.int64))[0])
-        number = 0
-        for position, levels in zip(self.index(sigma), self.shape, strict=True):
-            number = number * levels + position
-        return number
+        return int(self._flat(np.array([self.canonical(sigma)], dtype=np.int64))[0])
 
     def configuration(self, id: int) -> tuple[int, ...]:  # noqa: A002 - the word for it
         """The configuration with this number.
@@ -238,13 +233,7 @@ class Space:
         """
         if not is_whole(id) or not 0 <= id < self.size:
             raise InputError(f"id: {plain(id)!r} is not a test of this space; accepted: 0 to {self.size - 1}")
-        if self.ranked:
-            return tuple(self._unflat(np.array([int(id)], dtype=self._whole))[0].tolist())
-        severities, rest = [], int(id)
-        for axis in reversed(self._axes):
-            rest, position = divmod(rest, len(axis.severities))
-            severities.append(axis.severities[position])
-        return tuple(reversed(severities))
+        return tuple(self._unflat(np.array([int(id)], dtype=self._whole))[0].tolist())
 
     # --- many configurations ---
 
@@ -359,14 +348,8 @@ class Space:
         dtype = np.min_scalar_type(-largest)  # the smallest signed type that holds the severity sum
         axes = [np.array(axis.severities, dtype=dtype) for axis in self._axes]
         axes = self._flat_columns(axes) if self.ranked else list(np.ix_(*axes))
-        makers: dict[str, Callable[[], Array]] = {
-            name: functools.partial(np.asarray, column) for name, column in zip(self.names, axes, strict=True)
-        }
-        makers["order"] = lambda: functools.reduce(np.add, [(column != 0).astype(dtype) for column in axes])
-        makers["severity"] = lambda: functools.reduce(np.add, axes)
         every = functools.cache(lambda: self.matrix(np.arange(self.size)))
-        makers |= {name: functools.partial(is_before, every, a, b) for name, a, b in self._precedences()}
-        return Lazy(makers)
+        return self._by_name(axes, dtype, every)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -391,19 +374,18 @@ class Space:
         ([2, 2], [1, 2])
         """
         full = np.asarray(matrix).reshape(-1, np.shape(matrix)[-1])
-        rows = full[:, : len(self._axes)]
-        makers: dict[str, Callable[[], Array]] = {
-            name: functools.partial(np.asarray, column) for name, column in zip(self.names, rows.T, strict=True)
-        }
-        makers["order"] = lambda: np.count_nonzero(rows, axis=1)
-        makers["severity"] = lambda: rows.sum(axis=1)
-        makers |= {name: functools.partial(is_before, lambda: full, a, b) for name, a, b in self._precedences()}
-        return Lazy(makers)
+        return self._by_name(list(full[:, : len(self._axes)].T), np.dtype(np.int64), lambda: full)
 
-    def _precedences(self) -> Iterator[tuple[str, int, int]]:
-        """The columns that say which of two axes is applied first, with their positions."""
+    def _by_name(self, axes: list[Array], dtype: np.dtype[np.generic], rows: Callable[[], Array]) -> Lazy:
+        """The columns of a query from those of the axes; `rows` gives the configurations with their places."""
+        makers: dict[str, Callable[[], Array]] = {
+            name: functools.partial(np.asarray, column) for name, column in zip(self.names, axes, strict=True)
+        }
+        makers["order"] = lambda: functools.reduce(np.add, [(column != 0).astype(dtype) for column in axes])
+        makers["severity"] = lambda: functools.reduce(np.add, axes)
         for (a, first), (b, second) in itertools.permutations(enumerate(self.sequenced), 2):
-            yield before(first, second), a, b
+            makers[before(first, second)] = functools.partial(is_before, rows, a, b)
+        return Lazy(makers)
 
     def _flat_columns(self, axes: list[Array]) -> list[Array]:
         """Per axis its severity in every test: the sequence without places, repeated for each permutation."""
@@ -462,7 +444,7 @@ class Space:
             for axis in description["axes"]:
                 perturbation = described(axis["perturbation"], axis["severities"], axis["parameters"])
                 if "columns" in axis:
-                    perturbation = replace(perturbation, columns=tuple(axis["columns"]))
+                    perturbation = replace(perturbation, table=tuple(axis["columns"]))
                 axes[axis["name"]] = (perturbation, axis["levels"] or axis["severities"])
             flag, cap = description["order_sensitive"], description.get("max_order")
             return cls(axes, order_sensitive=flag, max_order=cap)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
+from pydantic import ConfigDict, ValidationError, ValidationInfo, field_validator
+
 from testifai import strategies, surrogates
 from testifai.engine import stopping as stopping_rules
 from testifai.engine.backend import PRECISIONS
@@ -18,7 +20,6 @@ from testifai.strategies import Strategy
 from testifai.support import validation
 from testifai.support.options_base import Fields
 from testifai.support.progress import Step
-from testifai.support.schema import ConfigDict, ValidationError, ValidationInfo, field_validator
 from testifai.support.types import RecordLike
 from testifai.surrogates import Surrogate
 

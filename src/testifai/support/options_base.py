@@ -9,19 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, WithJsonSchema
 
 from testifai.errors import InputError, suggest
 from testifai.support import remote, validation
-from testifai.support.described import below_fields
 from testifai.support.registry import Registry
-from testifai.support.schema import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    ValidationError,
-    ValidationInfo,
-    WithJsonSchema,
-)
 from testifai.support.types import Record, RecordLike
 
 PartType = TypeVar("PartType", bound="Part")
@@ -66,13 +58,12 @@ class UnknownKeyError(InputError):
 class Fields(BaseModel):
     """A table of a spec: unknown keys are refused, and nothing changes after it was read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     @classmethod
     def meanings(cls) -> dict[str, str]:
-        """What each field means: the string below it in the source."""
-        parts = [part for part in reversed(cls.__mro__) if issubclass(part, Fields)]
-        return {name: meaning for part in parts for name, meaning in below_fields(part).items()}
+        """Return what each field means: the string below it in the source."""
+        return {name: field.description for name, field in cls.model_fields.items() if field.description is not None}
 
 
 class Part(Fields):

@@ -66,18 +66,9 @@ class Registry(RecordLike):
             raise InputError(f"{self.kind}: {problem}")
         return self._others[name].load()
 
-    def make(self, given: str | RecordLike, **context: Any) -> Any:
-        """What a name, or a mapping with `use` and options, stands for.
-
-        Of the context a part gets what it has a parameter for and was not told.
-        """
-        options = {"use": given} if isinstance(given, str) else {str(key): value for key, value in given.items()}
-        if "use" not in options:
-            raise InputError(f"{self.kind}: {options!r} has no 'use'; {suggest('', self)}")
-        maker = self[options["use"]]
-        parameters = inspect.signature(maker).parameters
-        known = {option: value for option, value in context.items() if option in parameters}
-        return make(self.kind, {**known, **options}, {options["use"]: maker})
+    def make(self, given: str | RecordLike, **context: object) -> Any:
+        """Make the part that is given as for `make`."""
+        return make(self.kind, given, self, **context)
 
     def entries(self) -> list[Entry]:
         """Everything that can be named, and what was announced and cannot be used."""
@@ -141,10 +132,12 @@ def _version(point: EntryPoint) -> str:
 Made = TypeVar("Made")
 
 
-def make(field: str, given: str | RecordLike, table: Mapping[str, Callable[..., Made]]) -> Made:
-    """What a name, or a mapping with `use` and options, stands for; a mistake names the field and what is known.
+def make(field: str, given: str | RecordLike, table: Mapping[str, Callable[..., Made]], **context: object) -> Made:
+    """Make the part that a name, or a mapping with `use` and options, describes; a mistake names the field.
 
-    >>> make("shape", {"use": "range", "stop": 3}, {"range": lambda stop: list(range(stop))})
+    Of the context, a part gets the options that it has and that are not given.
+
+    >>> make("shape", {"use": "range", "stop": 3}, {"range": lambda stop: list(range(stop))}, step=2)
     [0, 1, 2]
     """
     options = {"use": given} if isinstance(given, str) else {str(key): value for key, value in given.items()}
@@ -153,15 +146,17 @@ def make(field: str, given: str | RecordLike, table: Mapping[str, Callable[..., 
     name = options.pop("use")
     if not isinstance(name, str) or name not in table:
         raise InputError(f"{field}: {name!r} is not known; {suggest(name, table)}")
-    parameters = inspect.signature(table[name]).parameters
+    maker = table[name]
+    parameters = inspect.signature(maker).parameters
     for option in options:
         if option not in parameters:
             hint = suggest(option, parameters) if parameters else "it takes none"
             raise InputError(f"{field}: {name} has no option {option!r}; {hint}")
+    options = {option: value for option, value in context.items() if option in parameters} | options
     for parameter in parameters.values():
         if parameter.default is parameter.empty and parameter.name not in options:
             raise InputError(f"{field}: {name} needs {parameter.name} = …")
-    return table[name](**options)
+    return maker(**options)
 
 
 def borrow(given: object, adapter: object, *, keep: Collection[str] = ()) -> None:

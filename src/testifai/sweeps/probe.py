@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.geometry import Movement
-from testifai.engine.subject import Subject
+from testifai.engine.subject import Movement, Subject
 from testifai.models.base import Model
 from testifai.perturb import Perturbation
 from testifai.session.session import Session
@@ -51,7 +50,7 @@ class _Job:
 
 @dataclass(frozen=True, eq=False)
 class _AtLevels:
-    """The inquiry of a sweep: a model's outcomes where a perturbation has this or that level."""
+    """The job of a sweep: a model's outcomes where a perturbation has this or that level."""
 
     subject: Subject
     perturbation: Perturbation
@@ -97,7 +96,7 @@ class Probe:
     ) -> None:
         self.inputs = len(session.subject.order)
         self._executor, self._needs_clean = session.executor, session.subject.oracle.needs_clean
-        self._inquiry = _AtLevels(session.subject, *_open_ended(perturbation, ends))
+        self._job = _AtLevels(session.subject, *_open_ended(perturbation, ends))
         self._on_batch = on_batch
         self._passed, self._clean = _joined(recorded)
         self._used: dict[float, int] = {}
@@ -143,7 +142,7 @@ class Probe:
 
     def _run(self, jobs: list[_Job]) -> Iterator[SweepBatch]:
         """Yield the outcomes of all jobs, in batches, in the order of the jobs."""
-        with closing(self._executor.map(self._inquiry, self._batches(jobs))) as answers:
+        with closing(self._executor.map(self._job, self._batches(jobs))) as answers:
             for made, seconds in answers:
                 rows = made.passed if made.reference is None else made.reference
                 self._executor.batch_size.note(len(rows), seconds)

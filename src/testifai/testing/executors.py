@@ -35,7 +35,7 @@ def check_executor(make: Callable[..., Executor]) -> None:
     `make(subject, batch_size=, workers=, interrupted=)` makes one. Outcomes and what is kept of them must be those of
     a plain loop over configurations, for every batch size, number of workers and kind of oracle, each measured once and
     handed over in the caller's thread. What was measured already is not measured again, and an interrupt ends the
-    run without spoiling what was handed over. Answers to other inquiries come in the order of their jobs.
+    run without spoiling what was handed over. Answers to other jobs come in the order of their tasks.
 
     Args:
         make: make(subject, batch_size=, workers=, interrupted=) makes one
@@ -147,7 +147,7 @@ def _check_interrupt(make: Callable[..., Executor], who: str) -> None:
 
 
 class _Squares:
-    """An inquiry: squares of whole numbers, and a complaint about others."""
+    """An job: squares of whole numbers, and a complaint about others."""
 
     def __init__(self, model: models.Model) -> None:
         self.model = model
@@ -166,12 +166,12 @@ def _check_map(make: Callable[..., Executor], who: str) -> None:
         for alone in (False, True):
             for count in (0, 1, 100):
                 found = list(executor.map(_Squares(subject.model), iter(range(count)), alone=alone))
-                require(found == [one**2 for one in range(count)], who, f"maps {count} jobs to other answers")
+                require(found == [one**2 for one in range(count)], who, f"maps {count} tasks to other answers")
         try:
             list(executor.map(_Squares(subject.model), [1, -1]))
         except InputError as error:
-            require(str(error) == "-1 is below 0", who, "changes what an inquiry complains of")
+            require(str(error) == "-1 is below 0", who, "changes what a job complains of")
         else:
-            require(False, who, "hides what an inquiry complains of")
+            require(False, who, "hides what a job complains of")
     finally:
         executor.close()

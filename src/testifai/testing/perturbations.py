@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from testifai.data.table_columns import Column, Table, learn
 from testifai.errors import InputError
 from testifai.perturb import Perturbation, Rng, Rows, describe, get, rebuild, resolve
-from testifai.perturb.smooth import OnArrays
+from testifai.perturb.images import OnArrays
 from testifai.support.batches import Batch, are_pairs, take
 from testifai.support.types import Bools, Floats
 
@@ -55,7 +55,7 @@ def with_columns(perturbation: Perturbation, table: Table) -> Perturbation:
         made = perturbation.function(Rows(batch, table, perturbation.columns), parameter, rng)
         return made.values if isinstance(made, Rows) else made
 
-    return replace(perturbation, function=function, table=False, columns=None)
+    return replace(perturbation, function=function, table=False)
 
 
 # Every severity is tried on these, the weakest and the strongest on the others.
@@ -119,7 +119,7 @@ def check_perturbation(
         _check_growth(subject, photographs)
     if subject.levels is not None:
         _check_levels(subject, photographs[:6])
-    if subject.boxes is not None:
+    if subject.moves:
         _check_boxes(subject)
     if subject.smooth is not None:
         _check_smooth(subject)

@@ -21,14 +21,14 @@ from testifai.errors import InputError
 from testifai.oracles.classes import predicted
 from testifai.runs.outcomes import visiting_order
 from testifai.session import compatibility
-from testifai.session.compatibility import Chosen
+from testifai.session.compatibility import ToleranceChoice
 from testifai.session.observers import SURE, class_index_mismatch, near_chance
 from testifai.support import remote, validation
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.files import write_bytes
 from testifai.support.types import Record
 from testifai.wizard import tables
-from testifai.wizard.inspection import WORDS, Found, look_at_detector, opened, spec_text
+from testifai.wizard.inspection import WORDS, Inspection, inspect_detector, open_detector, spec_text
 from testifai.wizard.tables import Columns
 
 CLASSIFICATION, REGRESSION, DETECTION = TASKS = ("classification", "regression", "detection")
@@ -41,7 +41,7 @@ _WITH_PLACE = 0.5
 
 
 @dataclass(frozen=True)
-class Told:
+class UserHints:
     """What the user says beforehand, because it cannot be seen, or is seen wrongly."""
 
     target: str | None = None  # of a table: the column that the model is to predict
@@ -62,10 +62,10 @@ class Told:
         validation.choice("--task", self.task, (None, *TASKS))
 
 
-NOTHING_TOLD = Told()
+NO_HINTS = UserHints()
 
 
-def write_spec(model: str, data: str, out: Path, told: Told = NOTHING_TOLD) -> Found:
+def write_spec(model: str, data: str, out: Path, hints: UserHints = NO_HINTS) -> Inspection:
     """Look at both, try one batch, and write the spec; an existing file is left alone."""
     if out.exists():
         raise InputError(f"init: {out} exists; choose another name with -o")
@@ -73,18 +73,18 @@ def write_spec(model: str, data: str, out: Path, told: Told = NOTHING_TOLD) -> F
         raise InputError(f"init: the folder {out.parent} does not exist")
     folder = out.resolve().parent
     kind = datasets.recognise(data)
-    told.check(kind, data)
-    detector = opened(model, kind, folder) if told.task in (None, DETECTION) else None
-    if detector is None and told.task == DETECTION:
+    hints.check(kind, data)
+    detector = open_detector(model, kind, folder) if hints.task in (None, DETECTION) else None
+    if detector is None and hints.task == DETECTION:
         raise InputError(f"--task: {model} with {data} is no detector with photographs; leave --task out to see why")
     if detector is not None:
-        found = look_at_detector(*detector, kind, data)
+        found = inspect_detector(*detector, kind, data)
         if "python" not in found.model:
             found.model |= {next(iter(found.model)): _relative(model, folder)}
         found.data = {kind: _relative(data, folder), **found.data}
     else:
-        loaded, (columns, notes) = _loaded(kind, data, partial(_entry, model, folder, told.trusted), folder, told)
-        found = _look(model, loaded, folder, told)
+        loaded, (columns, notes) = _loaded(kind, data, partial(_entry, model, folder, hints.trusted), folder, hints)
+        found = _look(model, loaded, folder, hints)
         found.data = {kind: _relative(data, folder), **columns}
         found.notes = [*notes, *found.notes]
     found.spec = str(out)
@@ -93,15 +93,15 @@ def write_spec(model: str, data: str, out: Path, told: Told = NOTHING_TOLD) -> F
 
 
 def _loaded(
-    kind: str, data: str, entry: Callable[[str], Record], folder: Path, told: Told
+    kind: str, data: str, entry: Callable[[str], Record], folder: Path, hints: UserHints
 ) -> tuple[datasets.Data, Columns]:
     """The data, and what a spec says of them."""
     if kind == "table":
-        columns = tables.columns(_load(entry("table"), folder), Path(data), told.target)
+        columns = tables.columns(_load(entry("table"), folder), Path(data), hints.target)
         return datasets.load(kind, data, **columns[0]), columns
     options: Record = _columns(kind, data)
-    options |= {} if told.size is None else {"size": list(told.size)}
-    options |= {"classes": list(told.classes)} if told.classes else {}
+    options |= {} if hints.size is None else {"size": list(hints.size)}
+    options |= {"classes": list(hints.classes)} if hints.classes else {}
     try:
         loaded = datasets.load(kind, data, **options)
         _tried(loaded)  # which finds images of another size
@@ -130,21 +130,21 @@ def _size_of(adapter: models.Model) -> tuple[int, int] | None:
     return (height, width) if isinstance(height, int) and isinstance(width, int) else None
 
 
-def _look(model: str, data: datasets.Data, folder: Path, told: Told) -> Found:
+def _look(model: str, data: datasets.Data, folder: Path, hints: UserHints) -> Inspection:
     places, batch = _tried(data)
     kind = _kind(batch)
     if kind == "images" and np.asarray(batch).dtype != np.uint8:
         raise InputError(f"data: images must be uint8 (0 to 255), got {np.asarray(batch).dtype}")
-    entry = _entry(model, folder, told.trusted, kind)
+    entry = _entry(model, folder, hints.trusted, kind)
     labels = None if data.labels is None else data.labels[places]
-    best: tuple[float, Record, Any, Any, Chosen | None] | None = None
+    best: tuple[float, Record, Any, Any, ToleranceChoice | None] | None = None
     problem: InputError | None = None
     tried: list[str] = []
     for options in [{"scale": scale} for scale in SCALES] if kind == "images" and "onnx" in entry else [{}]:
         try:
             adapter = models.wrap(_load({**entry, **options}, folder), data.schema)
             outputs = call(adapter, batch, WORDS[kind])
-            tolerance = _tolerance(told.task, adapter, data, outputs)
+            tolerance = _tolerance(hints.task, adapter, data, outputs)
             score = -1.0 if labels is None else _accuracy(adapter, outputs, labels, data.classes, tolerance)
         except InputError as error:
             problem = problem or error
@@ -158,7 +158,7 @@ def _look(model: str, data: datasets.Data, folder: Path, told: Told) -> Found:
         raise problem or InputError(f"model: {model} cannot be used with these data")
     score, options, adapter, outputs, tolerance = best
     accuracy = None if labels is None else score
-    found = Found(
+    found = Inspection(
         model={**entry, **options},
         data={},
         inputs=len(data),
@@ -249,7 +249,7 @@ def _text_axes(batch: Batch) -> tuple[str, ...]:
     return tuple(name for name, share in reached.items() if share >= _WITH_PLACE)[:3]
 
 
-def _tolerance(task: str | None, adapter: models.Model, data: datasets.Data, outputs: Any) -> Chosen | None:
+def _tolerance(task: str | None, adapter: models.Model, data: datasets.Data, outputs: Any) -> ToleranceChoice | None:
     """How far answers may be off, where they are numbers by the task that is told, or by what they look like."""
     if task == CLASSIFICATION:
         return None
@@ -258,7 +258,7 @@ def _tolerance(task: str | None, adapter: models.Model, data: datasets.Data, out
     return compatibility.fitting(adapter, data, outputs)
 
 
-def _accuracy(adapter: models.Model, outputs: Any, labels: Any, names: Any, tolerance: Chosen | None) -> float:
+def _accuracy(adapter: models.Model, outputs: Any, labels: Any, names: Any, tolerance: ToleranceChoice | None) -> float:
     if tolerance is not None:
         return float(tolerance.oracle.judge(outputs, labels, None).passed.mean())
     aligned = models.align_labels(labels, names, adapter.class_values)
@@ -267,7 +267,7 @@ def _accuracy(adapter: models.Model, outputs: Any, labels: Any, names: Any, tole
     return float(oracle.judge(outputs, aligned, None).passed.mean())
 
 
-def _outputs_in_words(outputs: Any, tolerance: Chosen | None) -> str:
+def _outputs_in_words(outputs: Any, tolerance: ToleranceChoice | None) -> str:
     if tolerance is not None:
         return "one number per input"
     return "scores" if outputs.ndim == 2 else "one number or label per input"

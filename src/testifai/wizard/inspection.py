@@ -19,7 +19,7 @@ from testifai.models.detection.onnx import AnySizeError, OnnxDetector
 from testifai.models.onnx import OnnxPart
 from testifai.oracles.detection import Detection
 from testifai.runs.outcomes import visiting_order
-from testifai.session.compatibility import Chosen
+from testifai.session.compatibility import ToleranceChoice
 from testifai.statistics.intervals import wilson
 from testifai.support.types import Record
 
@@ -38,7 +38,7 @@ ORACLES = {
 
 
 @dataclass
-class Found:
+class Inspection:
     """What was seen of a model and a data set."""
 
     model: Record
@@ -54,7 +54,7 @@ class Found:
     spec: str
     notes: list[str] = field(default_factory=list)
     axes: tuple[str, ...] = ()  # of texts and tables, suggested
-    tolerance: Chosen | None = None  # of answers that are numbers
+    tolerance: ToleranceChoice | None = None  # of answers that are numbers
 
     def lines(self) -> list[str]:
         """The findings in words."""
@@ -83,7 +83,7 @@ def _suite(shape: tuple[int, ...]) -> tuple[str, str]:
     return "cifar_c" if max(shape[:2]) <= _SMALL_PHOTOGRAPH else "imagenet_c", "contrast"
 
 
-def _space_text(found: Found) -> tuple[str, str]:
+def _space_text(found: Inspection) -> tuple[str, str]:
     """The axes, and a query of mild conditions on them."""
     if found.axes:
         suite, uses = "tabular" if found.kind == "table" else "text", {name: name for name in found.axes}
@@ -106,7 +106,7 @@ def _space_text(found: Found) -> tuple[str, str]:
     return "\n".join(lines), f"{mild} and order <= 2" if len(uses) > 1 else mild
 
 
-def spec_text(found: Found) -> str:
+def spec_text(found: Inspection) -> str:
     """The commented spec."""
     model = "\n".join(f"{key} = {_toml(value)}" for key, value in found.model.items())
     if "onnx" in found.model and (found.kind == "images" or (found.kind == "table" and not found.data.get("table"))):
@@ -155,7 +155,7 @@ at_least = {floor}
 """
 
 
-def _oracle_text(found: Found) -> str:
+def _oracle_text(found: Inspection) -> str:
     if found.tolerance is not None:
         told = ", ".join(f"{key} = {_toml(value)}" for key, value in found.tolerance.oracle.describe().items())
         return f"oracle = {{ {told} }}   # how far an answer may be off; with relative = true, as a share"
@@ -172,7 +172,7 @@ USUAL_SIZE = [640, 640]  # of the canvas, where a graph takes any
 BOXED = ("coco", "yolo")  # kinds of data with boxes
 
 
-def opened(model: str, kind: str, folder: Path) -> tuple[models.Model, Record] | None:
+def open_detector(model: str, kind: str, folder: Path) -> tuple[models.Model, Record] | None:
     """The detector in a file, or in code for data with boxes, and what a spec says of it; None for other models."""
     path = Path(model)
     if kind in BOXED and ":" in model and not path.exists():
@@ -191,7 +191,7 @@ def opened(model: str, kind: str, folder: Path) -> tuple[models.Model, Record] |
     return found, {"onnx": model, "head": found.head.name, **options}
 
 
-def look_at_detector(detector: models.Model, entry: Record, kind: str, path: str) -> Found:
+def inspect_detector(detector: models.Model, entry: Record, kind: str, path: str) -> Inspection:
     """Try it on some photographs, against their boxes if they have any."""
     options: Record = {"size": "own"} if kind == "folder" else {}
     empty = without_boxes(path) if kind == "yolo" else 0
@@ -231,7 +231,7 @@ def look_at_detector(detector: models.Model, entry: Record, kind: str, path: str
             "numbered otherwise, name the model's with classes = [...] under [model]."
         )
     sizes = np.unique(data.sizes(np.arange(len(data))), axis=0)
-    return Found(
+    return Inspection(
         model=entry,
         data=options,
         inputs=len(data),

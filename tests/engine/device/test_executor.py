@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 import testifai as ta  # noqa: E402
 from testifai import perturb  # noqa: E402
-from testifai.engine.device import DeviceExecutor, Split  # noqa: E402
+from testifai.engine.device import DeviceExecutor  # noqa: E402
 from testifai.engine.plan import Work  # noqa: E402
 from testifai.errors import InputError  # noqa: E402
 from testifai.models.torch import TorchModel  # noqa: E402
@@ -292,14 +292,6 @@ def test_draws_follow_the_input_on_a_device_too():
     for name in ("cifar_c.gaussian_noise", "cifar_c.motion_blur", "imagenet_c.frost"):
         one = perturb.get(name)
         assert torch.equal(one.apply(batch, 3, indices=numbers), one.apply(batch, 3, indices=[5, 2, 9]))
-
-
-def test_the_split_of_the_time():
-    made = session()
-    made.executor.bench.clock = split = Split("cpu")
-    made.run()
-    assert all(split.seconds[part] > 0 for part in ("perturb", "infer", "judge", "copy", "record"))
-    assert "infer" in str(split)
 
 
 def test_tensor_judges_exist_for_the_oracles_that_need_speed():

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from testifai.engine.ray.actor_pool import Wanted
+from testifai.engine.ray.actor_pool import ActorRequest
 from testifai.engine.ray.cluster import Cluster, _no_stderr, _reason
 from testifai.errors import InputError
 from testifai.spec.options import ScanOptions
@@ -97,18 +97,18 @@ def test_of_a_servers_traceback_the_end_is_told():
 
 
 def test_there_are_as_many_actors_as_fit():
-    assert Wanted(None).fitting({"CPU": 8.0}) == 8
-    assert Wanted(None, cpus=2).fitting({"CPU": 7.0}) == 3
-    assert Wanted(None, cpus=0.5, gpus=0.25).fitting({"CPU": 64.0, "GPU": 2.0}) == 8
-    assert Wanted(3).fitting({"CPU": 8.0}) == 3
+    assert ActorRequest(None).fitting({"CPU": 8.0}) == 8
+    assert ActorRequest(None, cpus=2).fitting({"CPU": 7.0}) == 3
+    assert ActorRequest(None, cpus=0.5, gpus=0.25).fitting({"CPU": 64.0, "GPU": 2.0}) == 8
+    assert ActorRequest(3).fitting({"CPU": 8.0}) == 3
 
 
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        (Wanted(None, cpus=4), "has 2 CPU, too little for an actor with 4 CPU"),
-        (Wanted(3), "has 2 CPU, too little for 3 actors, each with 1 CPU"),
-        (Wanted(None, gpus=1), "has 2 CPU and 0 GPU, too little for an actor with 1 CPU and 1 GPU"),
+        (ActorRequest(None, cpus=4), "has 2 CPU, too little for an actor with 4 CPU"),
+        (ActorRequest(3), "has 2 CPU, too little for 3 actors, each with 1 CPU"),
+        (ActorRequest(None, gpus=1), "has 2 CPU and 0 GPU, too little for an actor with 1 CPU and 1 GPU"),
     ],
 )
 def test_too_little_room_is_one_line(wanted, said):

@@ -260,7 +260,7 @@ def test_what_cannot_travel_is_one_line(here):
 
 
 class Where:
-    """An inquiry about who answers it: the node, the GPUs that this process is shown, and the process."""
+    """An job about who answers it: the node, the GPUs that this process is shown, and the process."""
 
     model = wrap(lambda batch: batch[:, 0] > 0)
 

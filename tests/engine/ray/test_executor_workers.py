@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from testifai.engine.backend import hire
+from testifai.engine.base import Threads
 from testifai.engine.ray.executor import RayWorkers
 from testifai.engine.ray.jobs import Bundled
-from testifai.engine.worker_pool import Threads
 from testifai.errors import InputError
 from testifai.models import wrap
 
@@ -31,13 +31,13 @@ class Doubles:
 
 
 class Disorder:
-    """A crew that hands out a few bundles and answers the last of them first."""
+    """A pool that hands out a few bundles and answers the last of them first."""
 
     def __init__(self, ahead=4):
         self.loaded, self.ahead, self.sizes, self.closed = [], ahead, [], False
 
-    def load(self, inquiry):
-        self.loaded.append(inquiry)
+    def load(self, job):
+        self.loaded.append(job)
 
     def run(self, cut, interrupted):
         hand = []
@@ -54,15 +54,15 @@ class Disorder:
 @pytest.fixture
 def workers(monkeypatch):
     made = RayWorkers()
-    monkeypatch.setattr(made, "_start", lambda: made.__dict__.setdefault("_crew_there", Disorder()))
+    monkeypatch.setattr(made, "_start", lambda: made.__dict__.setdefault("_pool_there", Disorder()))
     return made
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 1000])
 def test_answers_come_in_the_order_of_the_jobs(workers, count):
-    inquiry = Doubles()
-    assert list(workers.map(inquiry, iter(range(count)))) == [2 * job for job in range(count)]
-    assert sorted(inquiry.asked) == list(range(count))
+    job = Doubles()
+    assert list(workers.map(job, iter(range(count)))) == [2 * job for job in range(count)]
+    assert sorted(job.asked) == list(range(count))
 
 
 def test_bundles_grow_with_the_speed_and_shrink_towards_the_end(workers):
@@ -72,20 +72,20 @@ def test_bundles_grow_with_the_speed_and_shrink_towards_the_end(workers):
             return super().__call__(job)
 
     list(workers.map(Slow(), range(600)))
-    sizes = workers._crew_there.sizes
+    sizes = workers._pool_there.sizes
     assert sizes[0] == 1
     assert 1 < max(sizes) <= 600 / 4  # nobody gets so much that another has nothing
     assert sum(sizes) == 600
 
 
-def test_an_inquiry_is_sent_once_however_often_it_is_asked(workers):
-    inquiry, other = Doubles(), Doubles()
+def test_a_job_is_sent_once_however_often_it_is_asked(workers):
+    job, other = Doubles(), Doubles()
     for _ in range(3):
-        list(workers.map(inquiry, range(10)))
-    assert len(workers._crew_there.loaded) == 1
+        list(workers.map(job, range(10)))
+    assert len(workers._pool_there.loaded) == 1
     list(workers.map(other, range(10)))
     list(workers.map(other, range(10), alone=True))  # one thread for it is what it has anyway: not thread-safe
-    assert [one.inquiry for one in workers._crew_there.loaded] == [inquiry, other]
+    assert [one.job for one in workers._pool_there.loaded] == [job, other]
 
 
 def test_an_error_is_told_as_it_was_raised(workers):

@@ -40,7 +40,7 @@ def zooms(height, width, count=11):
     st.lists(st.floats(-20, 20), min_size=2, max_size=2),
     st.sampled_from([0, 255, 90]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_warp_of_small_images_is_bilinear_to_within_rounding(linear, move, border):
     images = noise(2, 17, 23)
     matrix = np.column_stack([np.reshape(linear, (2, 2)), move])
@@ -157,7 +157,7 @@ def test_displace_leaves_the_shape_and_the_argument_as_they_are():
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_resample_is_bilinear_and_clamped(height, width, data):
     rows = np.array(data.draw(st.lists(st.floats(-2, height + 1), min_size=1, max_size=6)))
     columns = np.array(data.draw(st.lists(st.floats(-2, width + 1), min_size=1, max_size=6)))
@@ -200,7 +200,7 @@ def pixelated_by_hand(image, rows, columns):
 
 
 @given(st.integers(2, 30), st.integers(2, 30), st.floats(0, 1), st.floats(0, 1), st.sampled_from([1, 3]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=32, deadline=None)
 def test_pixelate_equals_pillow_to_within_the_rounding_of_one_axis(height, width, down, across, channels):
     rows, columns = max(1, int(height * down)), max(1, int(width * across))
     images = noise(2, height, width, channels, seed=height * width)

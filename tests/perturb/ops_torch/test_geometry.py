@@ -43,7 +43,7 @@ def sampled(image, matrix, mode, cval=0):
     st.lists(st.floats(-20, 20), min_size=2, max_size=2),
     st.sampled_from([0, 255, 90]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_warp_is_bilinear_to_within_rounding(linear, move, border):
     images = noise(2, 17, 23, 1)
     matrix = np.column_stack([np.reshape(linear, (2, 2)), move])
@@ -120,7 +120,7 @@ def test_grid_numbers_the_pixels():
     st.lists(st.floats(-3, 20), min_size=1, max_size=9),
     st.lists(st.floats(-3, 20), min_size=1, max_size=9),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 def test_resample_is_bilinear_and_stays_inside(rows, columns):
     layer = np.random.default_rng(0).normal(size=(2, 11, 14)).astype(np.float32)
     result = geometry.resample(torch.from_numpy(layer), np.array(rows), np.array(columns)).numpy()

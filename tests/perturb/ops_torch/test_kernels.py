@@ -12,19 +12,19 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from testifai.perturb.ops_torch.kernel_dispatch import kernels_for  # noqa: E402
 from testifai.perturb.ops_torch.rng import TensorRng  # noqa: E402
+from testifai.perturb.ops_torch.values import kernels_for  # noqa: E402
 
 WORDS = """
 import torch
-from testifai.perturb.ops_torch import kernels, philox
+from testifai.perturb.ops_torch import kernels, rng
 indices = torch.tensor([0, 5, 2**40 + 3, 2**33 - 1, 77, 1])
 for key in ((0, 0), (0xFFFFFFFF, 3), (0x9ABCDEF0, 0x12345678)):
     for count in (1, 7, 8, 9, 4097):
         for call, rounds in ((1, 7), (16, 10)):
             told = (indices, key, call, count, rounds)
-            assert torch.equal(kernels.draw(*told, halves=True), philox.halves(*told))
-            assert torch.equal(kernels.draw(*told, halves=False), philox.words(*told))
+            assert torch.equal(kernels.draw(*told, halves=True), rng.halves(*told))
+            assert torch.equal(kernels.draw(*told, halves=False), rng.words(*told))
 print("same")
 """
 IMAGES = """

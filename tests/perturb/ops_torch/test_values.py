@@ -45,8 +45,8 @@ def same(found, expected, atol=0.0):
 
 
 def test_every_primitive_of_arrays_exists_for_tensors():
-    assert set(ops_torch.__all__) == set(ops.__all__)
-    assert all(hasattr(ops_torch, name) for name in ops.__all__)
+    one, other = ({name for name, value in vars(module).items() if callable(value)} for module in (ops, ops_torch))
+    assert one == other
 
 
 @on_devices
@@ -75,7 +75,7 @@ def test_saturate_is_that_of_arrays(device, channels, factor, offset):
 
 
 @given(st.lists(st.floats(-400, 700, width=32), min_size=1, max_size=40))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_levels_round_halves_up_and_cut_off(numbers):
     array = np.array(numbers, dtype=np.float32)
     same(ops_torch.levels(torch.from_numpy(array)), np.clip(np.floor(array + np.float32(0.5)), 0, 255).astype(np.uint8))

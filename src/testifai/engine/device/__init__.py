@@ -1,6 +1,5 @@
 """Runs work on a device of torch: inputs go there once, are perturbed, shown to the model and judged there."""
 
 from testifai.engine.device.executor import DeviceExecutor
-from testifai.engine.device.streams import Split
 
-__all__ = ["DeviceExecutor", "Split"]
+__all__ = ["DeviceExecutor"]

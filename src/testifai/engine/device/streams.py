@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,51 +19,19 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from testifai.engine.base import BatchOutcome
+from testifai.engine.plan import Piece
+from testifai.engine.subject import Subject
+from testifai.runs.outcomes import Places
 from testifai.support.types import Array
 
-PARTS = ("perturb", "infer", "judge", "copy", "record")
-
-
-class Clock(Protocol):
-    """Told which part of the work is being done."""
-
-    def __call__(self, part: str) -> AbstractContextManager[None]: ...
-
-
-def no_clock(part: str) -> AbstractContextManager[None]:
-    """Nobody looks."""
-    return nullcontext()
-
-
-class Split:
-    """Seconds for each part of the work. It waits for the device after every step, so the whole takes longer.
-
-    Set as `clock` of a `DeviceExecutor`.
-    """
-
-    def __init__(self, device: str) -> None:
-        self.lane = Lane(device)
-        self.seconds = dict.fromkeys(PARTS, 0.0)
-
-    @contextmanager
-    def __call__(self, part: str) -> Iterator[None]:
-        self.lane.wait()
-        begin = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.lane.wait()
-            self.seconds[part] += time.perf_counter() - begin
-
-    def __str__(self) -> str:
-        total = sum(self.seconds.values()) or 1.0
-        return ", ".join(f"{part} {100 * spent / total:.1f} %" for part, spent in self.seconds.items())
+# Called around each part of the work: "perturb", "infer", "judge", "copy", "record".
+Clock = Callable[[str], AbstractContextManager[None]]
 
 
 Fetch = Callable[[Tensor], Tensor]
 
 
-class Lane:
+class DeviceStreams:
     """One device. What is asked of CUDA's streams and events happens at once on the CPU."""
 
     def __init__(self, device: str) -> None:
@@ -153,17 +123,17 @@ AHEAD = 3  # batches that the device has before the first of them is waited for
 Finish = Callable[[list[Array]], Iterable[BatchOutcome]]
 
 
-class Returns:
+class ResultQueue:
     """Batches that the device still works on, in order."""
 
-    def __init__(self, lane: Lane) -> None:
-        self.lane = lane
+    def __init__(self, streams: DeviceStreams) -> None:
+        self.streams = streams
         self._waiting: deque[Callable[[], Iterable[BatchOutcome]]] = deque()
 
     def send(self, tensors: Sequence[Tensor], finish: Finish) -> None:
         """Begin to copy a batch's results back; once they are here, `finish` makes outcomes of them."""
         forms = [(one.dtype, tuple(one.shape)) for one in tensors]
-        arrived = self.lane.down(packed(tensors))
+        arrived = self.streams.down(packed(tensors))
         self._waiting.append(lambda: finish(unpacked(arrived(), forms)))
 
     def finished(self, ahead: int = AHEAD) -> Iterator[BatchOutcome]:
@@ -210,3 +180,78 @@ def _shifts(device: torch.device) -> Tensor:
 @lru_cache
 def _numpy(dtype: torch.dtype) -> np.dtype[Any]:
     return np.asarray(torch.empty(0, dtype=dtype).numpy()).dtype
+
+
+SHARE = 4  # of a device's free memory, one part in so many may hold inputs for good
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some inputs on the device, in the order of their places."""
+
+    values: Tensor
+    numbers: Tensor  # in the data set
+    labels: Tensor | None
+
+
+class DeviceInputs:
+    """The inputs of a subject. What was sent to the device once stays there, if there is room for all."""
+
+    def __init__(self, subject: Subject, streams: DeviceStreams, bytes_each: int) -> None:
+        self.subject, self.streams = subject, streams
+        free = streams.free_bytes()
+        inputs = len(subject.order)
+        # The computer's own memory holds them already.
+        self._stay = free is not None and inputs * bytes_each <= free // SHARE
+        self._there = np.zeros(inputs, bool)
+        self._kept: Tensor | None = None
+
+    def chunk(self, places: Places) -> Chunk:
+        """The inputs at these places."""
+        subject, streams = self.subject, self.streams
+        numbers = subject.order[places]
+        labels = None
+        if subject.oracle.needs_labels and subject.labels is not None:
+            wanted = subject.labels[numbers]
+            labels = streams.up(wanted.astype(np.int64) if wanted.ndim == 1 else wanted)
+        where = streams.up(numbers.astype(np.int64))
+        return Chunk(self._values(places, where), where, labels)
+
+    def _values(self, places: Places, where: Tensor) -> Tensor:
+        if not self._stay:
+            return self.streams.up(np.asarray(self.subject.batch(places)))
+        numbers = self.subject.order[places]
+        missing = places[~self._there[numbers]]
+        if len(missing):
+            batch = self.streams.up(np.asarray(self.subject.batch(missing)))
+            if self._kept is None:
+                self._kept = torch.empty((len(self._there), *batch.shape[1:]), dtype=batch.dtype, device=batch.device)
+            self._kept[self.streams.up(self.subject.order[missing].astype(np.int64))] = batch
+            self._there[self.subject.order[missing]] = True
+        assert self._kept is not None
+        return self._kept[where]
+
+    def ahead(self, pieces: Iterator[Piece]) -> Generator[tuple[Piece, Chunk], None, None]:
+        """Every piece with its inputs; the next one is arranged and on its way meanwhile."""
+        with ThreadPoolExecutor(1, thread_name_prefix="testifai-inputs") as pool:
+            piece = next(pieces, None)
+            there = None if piece is None else (piece, self.chunk(piece[0]))
+            while there is not None:
+                coming = pool.submit(self._beside, pieces)
+                yield there
+                there = self._fetched(coming.result())
+
+    def _beside(self, pieces: Iterator[Piece]) -> tuple[Piece, Chunk, Fetch] | None:
+        piece = next(pieces, None)
+        if piece is None:
+            return None
+        with self.streams.beside() as fetch:
+            return piece, self.chunk(piece[0]), fetch
+
+    @staticmethod
+    def _fetched(coming: tuple[Piece, Chunk, Fetch] | None) -> tuple[Piece, Chunk] | None:
+        if coming is None:
+            return None
+        piece, chunk, fetch = coming
+        labels = None if chunk.labels is None else fetch(chunk.labels)
+        return piece, Chunk(fetch(chunk.values), fetch(chunk.numbers), labels)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from testifai.engine.base import BatchOutcome, Executor
-from testifai.engine.batch_size import BatchSize
-from testifai.engine.device.streams import Clock, Lane, no_clock, out_of_memory
+from testifai.engine.base import BatchOutcome, BatchSize, Executor
+from testifai.engine.device.streams import Clock, DeviceStreams, out_of_memory
 from testifai.engine.inference import blamed, one_line
 from testifai.engine.prefix_tree import ArrayJudge, by_configuration
 from testifai.engine.subject import Subject
@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 class DevicePerturbing:
     """Steps of composites on tensors. No perturbation knows of the device: what each takes is decided here."""
 
-    def __init__(self, subject: Subject, lane: Lane) -> None:
-        self.subject, self.lane = subject, lane
+    def __init__(self, subject: Subject, streams: DeviceStreams) -> None:
+        self.subject, self.streams = subject, streams
         self._arrays_only: dict[str, bool] = {}  # by the name of an axis
 
     def step(self, values: Tensor, numbers: Tensor, places: Places, axis: int, severity: int) -> Tensor:
@@ -48,7 +48,7 @@ class DevicePerturbing:
                 self._arrays_only[chosen.name] = False
                 return changed
         arrays = self.subject.perturb(values.cpu().numpy(), places, axis, severity)
-        return self.lane.up(np.asarray(arrays))
+        return self.streams.up(np.asarray(arrays))
 
     def _note(self, axis: str, perturbation: Perturbation, why: str) -> None:
         self._arrays_only[axis] = True
@@ -59,13 +59,13 @@ class DevicePerturbing:
         )
 
 
-class Bench:
+class DeviceSubject:
     """A subject on a device; what it cannot do there is done in this computer, and said once."""
 
-    def __init__(self, subject: Subject, lane: Lane, precision: str, batch_size: BatchSize) -> None:
-        self.subject, self.lane, self.precision, self.batch_size = subject, lane, precision, batch_size
-        self.perturbing = DevicePerturbing(subject, lane)
-        self.clock: Clock = no_clock
+    def __init__(self, subject: Subject, streams: DeviceStreams, precision: str, batch_size: BatchSize) -> None:
+        self.subject, self.streams, self.precision, self.batch_size = subject, streams, precision, batch_size
+        self.perturbing = DevicePerturbing(subject, streams)
+        self.clock: Clock = lambda part: nullcontext()
         self._twins: dict[int, TensorJudge | None] = {}
         self._said: set[str] = set()
         if not isinstance(subject.model, DeviceModel):
@@ -75,7 +75,7 @@ class Bench:
         """The model's outputs on a batch, of a form that is accepted; whatever goes wrong is one line."""
         subject = self.subject
         if not isinstance(subject.model, DeviceModel):
-            return self.lane.up(subject.infer(values.cpu().numpy(), configuration))
+            return self.streams.up(subject.infer(values.cpu().numpy(), configuration))
         with blamed(len(values), lambda: subject.where(configuration)):
             outputs: Tensor = subject.model.on_tensors(values, self.precision)
         if outputs.dtype == torch.bool:
@@ -104,12 +104,12 @@ class Bench:
         if size == 1:
             raise self.too_small(error) from None
         self.batch_size.limit(size // 2)
-        self.lane.release()
+        self.streams.release()
         self.say(f"device: out of memory with a batch of {size:,}; going on with {size // 2:,} or fewer", "batch")
 
     def too_small(self, error: BaseException) -> InputError:
         """That nothing can be made smaller any more."""
-        return InputError(f"device: {self.lane.device} has too little memory for a single input ({one_line(error)})")
+        return InputError(f"device: {self.streams.device} has too little memory for a single input ({one_line(error)})")
 
     def say(self, line: str, once: str | None = None) -> None:
         """Say it, and not again; `once` is what is said only once, in other words perhaps."""
@@ -124,15 +124,15 @@ KEPT: tuple[str, ...] = ("value", "predicted")  # in the order in which they com
 class ChunkJudge:
     """Judges the outputs of one chunk's inputs."""
 
-    def __init__(self, executor: Executor, bench: Bench, places: Places, labels: Tensor | None) -> None:
-        self.bench, self.subject, self.references = bench, executor.subject, executor.references
+    def __init__(self, executor: Executor, on_device: DeviceSubject, places: Places, labels: Tensor | None) -> None:
+        self.on_device, self.subject, self.references = on_device, executor.subject, executor.references
         self.places, self.labels = places, labels
         self._arrays = ArrayJudge(executor, places)
         self._clean: Tensor | None = None
 
     def results(self, outputs: Tensor, at: Tensor, *, clean: bool) -> list[Tensor]:
         """What must come back of a batch to know its outcomes: `outcomes` takes it. `at` are rows of the chunk."""
-        twin = self.bench.twin(outputs)
+        twin = self.on_device.twin(outputs)
         if twin is None:
             return [outputs]
         keep, reference = self.subject.keep, None
@@ -154,7 +154,7 @@ class ChunkJudge:
 
     def outcomes(self, back: list[Array], outputs: Tensor, configurations: Ids, places: Places) -> list[BatchOutcome]:
         """What became of a batch, from what came back of it."""
-        if self.bench.twin(outputs) is None:
+        if self.on_device.twin(outputs) is None:
             return self._arrays.outcomes(self._checked(back[0]), configurations, places)
         finite, *rest = back
         if not finite[0]:
@@ -176,7 +176,7 @@ class ChunkJudge:
         if self._clean is None:
             known = self.references.get(self.places)
             empty = clean.new_zeros((len(self.places), *clean.shape[1:]))
-            self._clean = empty if known is None else self.bench.lane.up(known)
+            self._clean = empty if known is None else self.on_device.streams.up(known)
         self._clean[at] = clean
 
     def _known(self) -> Tensor:
@@ -184,5 +184,5 @@ class ChunkJudge:
         if self._clean is None:
             known = self.references.get(self.places)
             assert known is not None, "work with a comparing oracle includes the clean test"
-            self._clean = self.bench.lane.up(known)
+            self._clean = self.on_device.streams.up(known)
         return self._clean

@@ -10,12 +10,11 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from testifai.engine.inference import one_line
 from testifai.engine.ray.cluster import Cluster
-from testifai.engine.ray.jobs import Actor
-from testifai.engine.worker_pool import Inquiry
+from testifai.engine.ray.jobs import Actor, AnyJob
 from testifai.errors import InputError
 from testifai.support.progress import note
 from testifai.support.version import VERSION
@@ -27,10 +26,13 @@ INSTALLED = frozenset({"site-packages", "dist-packages"})
 MOST_LOSSES = 3  # actors that end with the same task before the task is blamed
 
 Task = TypeVar("Task")
+Handle: TypeAlias = Any  # of an actor
+Reference: TypeAlias = Any  # to a value that is to come, in the object store
+Answer: TypeAlias = Any  # of a job to a task
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ActorRequest:
     """How many actors, and what each asks of its node."""
 
     actors: int | None  # None: as many as fit
@@ -40,7 +42,7 @@ class Wanted:
     def fitting(self, resources: dict[str, float]) -> int:
         """How many actors there will be on a cluster that has all this.
 
-        >>> Wanted(None, cpus=1, gpus=0.5).fitting({"CPU": 8, "GPU": 2})
+        >>> ActorRequest(None, cpus=1, gpus=0.5).fitting({"CPU": 8, "GPU": 2})
         4
         """
         needs = {name: each for name, each in (("CPU", self.cpus), ("GPU", self.gpus)) if each}
@@ -57,28 +59,28 @@ class Wanted:
 class _Seat:
     """One actor, as the driver sees it."""
 
-    handle: Any
-    about: Any  # the answer to who it is, to come
-    loaded: Any  # that it has the inquiry, to come
+    handle: Handle
+    about: Reference  # the answer to who it is, to come
+    loaded: Reference  # that it has the job, to come
     ready: bool = False
-    tasks: dict[Any, Any] = field(default_factory=dict)  # those it has, by the answer to come
+    tasks: dict[Reference, Any] = field(default_factory=dict)  # those it has, by the answer to come
 
 
-class Crew:
-    """Has tasks of an inquiry done; what a lost actor had is done again, and every task's answer arrives once."""
+class ActorPool:
+    """Has tasks of a job done; what a lost actor had is done again, and every task's answer arrives once."""
 
-    def __init__(self, cluster: Cluster, wanted: Wanted) -> None:
+    def __init__(self, cluster: Cluster, wanted: ActorRequest) -> None:
         self._cluster, self._ray, self._wanted = cluster, cluster.ray, wanted
         self.size = wanted.fitting(cluster.resources())
         self._kind = self._ray.remote(Actor)
-        self._inquiry: Any = None  # in the object store
+        self._job: Reference = None  # in the object store
         self._seats: list[_Seat] = []
         self._losses: dict[int, int] = {}  # of actors, by the task they had
 
-    def load(self, inquiry: Inquiry[Any, Any]) -> None:
-        """Give all actors an inquiry, in place of the one before; the first starts them."""
+    def load(self, job: AnyJob) -> None:
+        """Give all actors a job, in place of the one before; the first starts them."""
         try:
-            self._inquiry = self._ray.put(inquiry)
+            self._job = self._ray.put(job)
         except Exception as error:  # whatever code of the user's raises when it is pickled
             raise InputError(f"workers: the model or the data cannot be sent to another process: {one_line(error)}; "
                              "an ONNX file, a torch module and functions of a module can") from None  # fmt: skip
@@ -96,7 +98,7 @@ class Crew:
 
     def run(
         self, cut: Callable[[int], Task | None], interrupted: Callable[[], bool]
-    ) -> Generator[tuple[Task, Any], None, None]:
+    ) -> Generator[tuple[Task, Answer], None, None]:
         """All tasks with their answers, as they arrive; `cut` makes the next one for so many actors.
 
         After a task failed, those in hand are waited for, and then its error is raised.
@@ -139,8 +141,8 @@ class Crew:
         ).remote(os.getcwd(), _import_path())
         return _Seat(handle, handle.about.remote(), self._load_into(handle))
 
-    def _load_into(self, handle: Any) -> Any:
-        return handle.load.remote(self._inquiry, self._wanted.gpus)
+    def _load_into(self, handle: Handle) -> Reference:
+        return handle.load.remote(self._job, self._wanted.gpus)
 
     def _dismiss(self, seat: _Seat) -> None:
         with suppress(Exception):  # it may be gone, and its cluster too
@@ -160,19 +162,19 @@ class Crew:
                 seat.tasks[seat.handle.do.remote(task)] = task
         return True
 
-    def _answers(self) -> dict[Any, _Seat]:
+    def _answers(self) -> dict[Reference, _Seat]:
         """All that is waited for, and from whom."""
         expected = {answer: seat for seat in self._seats for answer in seat.tasks}
         return expected | {seat.loaded: seat for seat in self._seats if not seat.ready}
 
-    def _take(self, seat: _Seat, answer: Any, again: deque[Task]) -> tuple[Task, Any] | None:
+    def _take(self, seat: _Seat, answer: Reference, again: deque[Task]) -> tuple[Task, Answer] | None:
         """A task with its answer; None for other news."""
         try:
             if answer == seat.loaded:
                 self._check_same(seat)
                 self._load(seat)
                 return None
-            said = self._ray.get(answer)
+            answers = self._ray.get(answer)
         except self._ray.exceptions.RayTaskError:
             raise
         except self._ray.exceptions.RayError as error:  # the actor, its node, or its answer is lost
@@ -180,7 +182,7 @@ class Crew:
             return None
         task = seat.tasks.pop(answer)
         self._losses.pop(id(task), None)
-        return task, said
+        return task, answers
 
     def _load(self, seat: _Seat) -> None:
         try:

@@ -7,20 +7,16 @@ import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from testifai.engine.base import BatchOutcome, Executor
-from testifai.engine.batch_size import default_workers
+from testifai.engine.base import Answer, BatchOutcome, Executor, Job, Task, Workers, default_workers
 from testifai.engine.local import LocalExecutor
 from testifai.engine.plan import Work
-from testifai.engine.ray.actor_pool import Crew, Wanted
+from testifai.engine.ray.actor_pool import ActorPool, ActorRequest
 from testifai.engine.ray.cluster import Cluster
-from testifai.engine.ray.jobs import Bundled, Measuring, Task, threads_of
-from testifai.engine.ray.task_splitting import Cutting, Pace
+from testifai.engine.ray.jobs import AnyJob, Bundled, Measuring, TaskPace, TaskSplitter, TrialTask, threads_of
 from testifai.engine.subject import Subject
-from testifai.engine.worker_pool import Inquiry, Job, Said, Workers
 from testifai.runs.outcomes import Outcomes
 from testifai.support import validation
 
@@ -54,16 +50,16 @@ class RayExecutor(Executor):
         self.subject, self.batch_size, self.chunk = subject, here.batch_size, here.chunk
         self.references, self.interrupted = here.references, interrupted
         self.workers = self._actors.wanted.actors or default_workers(subject.model)  # until the cluster is asked
-        self._pace = Pace()
+        self._pace = TaskPace()
 
     def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
         for part in self._in_turn(work):
             self._run(part, outcomes, hand_over)
 
     def map(
-        self, inquiry: Inquiry[Job, Said], jobs: Iterable[Job], *, alone: bool = False
-    ) -> Generator[Said, None, None]:
-        return self._actors.map(inquiry, jobs, alone=alone)
+        self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
+    ) -> Generator[Answer, None, None]:
+        return self._actors.map(job, tasks, alone=alone)
 
     def close(self) -> None:
         """End the actors, and leave the cluster as it was found; a later run starts anew."""
@@ -83,23 +79,23 @@ class RayExecutor(Executor):
             yield Work(work.configurations[rest], work.places)
 
     def _run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
-        cutting = Cutting(self.subject.space, work, outcomes, most_inputs=self.chunk)
-        ready = cutting.next(self._pace.trials(cutting.left(), self.workers))
+        splitter = TaskSplitter(self.subject.space, work, outcomes, most_inputs=self.chunk)
+        ready = splitter.next(self._pace.trials(splitter.left(), self.workers))
         if ready is None:
             return
-        first: list[Task] = [ready]
+        first: list[TrialTask] = [ready]
 
-        def cut(actors: int) -> Task | None:
-            task = first.pop() if first else cutting.next(self._pace.trials(cutting.left(), actors))
+        def cut(actors: int) -> TrialTask | None:
+            task = first.pop() if first else splitter.next(self._pace.trials(splitter.left(), actors))
             return None if task is None else self._with_references(task)
 
-        crew, looked = self._actors.crew(self._measuring), 0.0
-        self.workers = crew.size
-        with self._actors.ended_by_errors(), closing(crew.run(cut, self.interrupted)) as results:
+        pool, looked = self._actors.pool(self._measuring), 0.0
+        self.workers = pool.size
+        with self._actors.ended_by_errors(), closing(pool.run(cut, self.interrupted)) as results:
             for task, measured in results:
                 self._pace.note(task.trials(), measured.seconds)
                 if time.monotonic() - looked > LOOK_AROUND_EVERY:
-                    self.where, looked = crew.where(), time.monotonic()
+                    self.where, looked = pool.where(), time.monotonic()
                 for one in measured.outcomes(task):
                     if one.reference is not None:
                         self.references.put(one.places, one.reference)
@@ -107,14 +103,14 @@ class RayExecutor(Executor):
                 if self.interrupted():
                     raise KeyboardInterrupt
 
-    def _with_references(self, task: Task) -> Task:
+    def _with_references(self, task: TrialTask) -> TrialTask:
         if not self.subject.oracle.needs_clean or task.configurations[0] == 0:
             return task
         return replace(task, references=self.references.get(task.places))
 
 
 class RayWorkers(Workers):
-    """Actors of a Ray cluster, each with the inquiry of the moment in memory.
+    """Actors of a Ray cluster, each with the job of the moment in memory.
 
     `address` is that of a running cluster ("auto": the one on this machine; "ray://HOST:10001": through its client
     server); without one a cluster on this machine is used and, where there is none, started until this is closed.
@@ -133,45 +129,45 @@ class RayWorkers(Workers):
         gpus: float = 0.0,
     ) -> None:
         told = workers if actors is None else validation.whole("executor: actors", actors, least=1)
-        self.wanted = Wanted(
+        self.wanted = ActorRequest(
             told,
             validation.number("executor: cpus", cpus, above=0),
             validation.number("executor: gpus", gpus, least=0),
         )
         self.interrupted, self._address = interrupted, address
-        self._crew: Crew | None = None
-        self._loaded: Inquiry[Any, Any] | None = None
+        self._pool: ActorPool | None = None
+        self._loaded: AnyJob | None = None
         self._end: weakref.finalize[..., RayWorkers] | None = None
 
-    def crew(self, inquiry: Inquiry[Any, Any]) -> Crew:
-        """Actors that have the inquiry, or will have it before they are asked."""
-        crew = self._crew or self._start()
-        if inquiry is not self._loaded:
+    def pool(self, job: AnyJob) -> ActorPool:
+        """Actors that have the job, or will have it before they are asked."""
+        pool = self._pool or self._start()
+        if job is not self._loaded:
             with self.ended_by_errors():
-                crew.load(inquiry)
-            self._loaded = inquiry
-        return crew
+                pool.load(job)
+            self._loaded = job
+        return pool
 
     def map(
-        self, inquiry: Inquiry[Job, Said], jobs: Iterable[Job], *, alone: bool = False
-    ) -> Generator[Said, None, None]:
-        waiting = list(jobs)
+        self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
+    ) -> Generator[Answer, None, None]:
+        waiting = list(tasks)
         if not waiting:
             return
-        pace, cut, handed_on = Pace(first=1, shortest=0.05), 0, 0
-        arrived: dict[int, list[Said]] = {}
+        pace, cut, handed_on = TaskPace(first=1, shortest=0.05), 0, 0
+        arrived: dict[int, list[Answer]] = {}
 
-        def bundle(actors: int) -> tuple[int, list[Job]] | None:
+        def bundle(actors: int) -> tuple[int, list[Task]] | None:
             nonlocal cut
             begin = cut
             cut = min(len(waiting), begin + pace.trials(len(waiting) - begin, actors))
             return (begin, waiting[begin:cut]) if cut > begin else None
 
-        crew = self.crew(self._bundled(inquiry, alone))
-        with self.ended_by_errors(), closing(crew.run(bundle, self.interrupted)) as answers:
-            for (begin, asked), (said, seconds) in answers:
+        pool = self.pool(self._bundled(job, alone))
+        with self.ended_by_errors(), closing(pool.run(bundle, self.interrupted)) as results:
+            for (begin, asked), (answers, seconds) in results:
                 pace.note(len(asked), seconds)
-                arrived[begin] = said
+                arrived[begin] = answers
                 while handed_on in arrived:
                     ready = arrived.pop(handed_on)
                     handed_on += len(ready)
@@ -181,7 +177,7 @@ class RayWorkers(Workers):
         """End the actors, and leave the cluster as it was found; a later call starts anew."""
         if self._end is not None:
             self._end()
-        self._crew, self._loaded, self._end = None, None, None
+        self._pool, self._loaded, self._end = None, None, None
 
     @contextmanager
     def ended_by_errors(self) -> Iterator[None]:
@@ -192,26 +188,26 @@ class RayWorkers(Workers):
             self.close()
             raise
 
-    def _bundled(self, inquiry: Inquiry[Any, Any], alone: bool) -> Bundled:
-        threads = 1 if alone else threads_of(inquiry.model, self.wanted.cpus)
+    def _bundled(self, job: AnyJob, alone: bool) -> Bundled:
+        threads = 1 if alone else threads_of(job.model, self.wanted.cpus)
         loaded = self._loaded
-        if isinstance(loaded, Bundled) and loaded.inquiry is inquiry and loaded.threads == threads:
+        if isinstance(loaded, Bundled) and loaded.job is job and loaded.threads == threads:
             return loaded
-        return Bundled(inquiry, threads)
+        return Bundled(job, threads)
 
-    def _start(self) -> Crew:
+    def _start(self) -> ActorPool:
         cluster = Cluster(self._address)
         try:
-            crew = Crew(cluster, self.wanted)
+            pool = ActorPool(cluster, self.wanted)
         except BaseException:
             cluster.close()
             raise
         # Whatever becomes of these workers, nothing of them stays on the cluster.
-        self._end = weakref.finalize(self, _end, crew, cluster)
-        self._crew = crew
-        return crew
+        self._end = weakref.finalize(self, _end, pool, cluster)
+        self._pool = pool
+        return pool
 
 
-def _end(crew: Crew, cluster: Cluster) -> None:
-    crew.close()
+def _end(pool: ActorPool, cluster: Cluster) -> None:
+    pool.close()
     cluster.close()

@@ -10,27 +10,29 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.base import BatchOutcome, Executor
+from testifai.engine.base import BatchOutcome, Executor, Job
 from testifai.engine.inference import in_order
 from testifai.engine.local import LocalExecutor
 from testifai.engine.plan import Work
 from testifai.engine.subject import Subject
-from testifai.engine.worker_pool import Inquiry
 from testifai.models.base import Model
 from testifai.runs.outcomes import Ids, Outcomes, Places
+from testifai.space import Space
 from testifai.support.bits import Bits, pack, unpack
 from testifai.support.threads import one_blas_thread
 from testifai.support.types import Array, Bools
 from testifai.support.version import VERSION
 
+AnyJob: TypeAlias = Job[Any, Any]
+
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class TrialTask:
     """Tests and the inputs that each is still to be tried on, all of one block of inputs.
 
     `wanted` is a table (tests × places) as bits, None where every test wants every place. `references` are what the
@@ -44,7 +46,7 @@ class Task:
     references: Array | None = None
 
     @classmethod
-    def of(cls, configurations: Ids, places: Places, table: Bools) -> Task:
+    def of(cls, configurations: Ids, places: Places, table: Bools) -> TrialTask:
         """The task of a table (tests × places), less the inputs that no test wants."""
         some = table.any(axis=0)
         if not some.all():
@@ -81,9 +83,9 @@ class Measured:
     seconds: float
 
     @classmethod
-    def of(cls, task: Task, outcomes: Iterable[BatchOutcome], seconds: float) -> Measured:
+    def of(cls, task: TrialTask, outcomes: Iterable[BatchOutcome], seconds: float) -> Measured:
         """The outcomes of all trials of the task, in any order and any pieces."""
-        rows = _Rows(task)
+        rows = _TrialRows(task)
         passed = np.zeros(rows.trials, bool)
         found = np.zeros(rows.trials, bool)
         kept: dict[str, NDArray[np.float32]] = {}
@@ -103,9 +105,9 @@ class Measured:
         assert found.all(), "an actor measures all of a task or nothing"
         return cls(pack(passed), kept, reference, seconds)
 
-    def outcomes(self, task: Task) -> Iterator[BatchOutcome]:
+    def outcomes(self, task: TrialTask) -> Iterator[BatchOutcome]:
         """Each test's, as they are handed over."""
-        rows = _Rows(task)
+        rows = _TrialRows(task)
         passed = unpack(self.passed, rows.trials)
         for number, configuration in enumerate(task.configurations.tolist()):
             own = slice(rows.starts[number], rows.starts[number] + rows.counts[number])
@@ -114,10 +116,10 @@ class Measured:
             yield BatchOutcome(configuration, rows.places(number), passed[own], kept, reference)
 
 
-class _Rows:
+class _TrialRows:
     """Where the trials of each test of a task lie when they are written one after the other."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: TrialTask) -> None:
         self._all, self._table = task.places, None if task.wanted is None else task.table()
         tests = len(task.configurations)
         self.counts = np.full(tests, len(task.places)) if self._table is None else self._table.sum(axis=1)
@@ -156,7 +158,7 @@ class Measuring:
         threads = threads_of(self.model, self._cpus)
         return LocalExecutor(self.subject, batch_size=self._batch_size, workers=threads)
 
-    def __call__(self, task: Task) -> Measured:
+    def __call__(self, task: TrialTask) -> Measured:
         begin = time.perf_counter()
         known = Outcomes(len(self.subject.order))
         if task.references is not None:
@@ -168,47 +170,47 @@ class Measuring:
 
 
 class Bundled:
-    """Another inquiry's answers to several jobs together, which have a number, and the seconds they took."""
+    """Another job's answers to several tasks together, which have a number, and the seconds they took."""
 
-    def __init__(self, inquiry: Inquiry[Any, Any], threads: int) -> None:
-        self.inquiry, self.threads = inquiry, threads
+    def __init__(self, job: AnyJob, threads: int) -> None:
+        self.job, self.threads = job, threads
 
     @property
     def model(self) -> Model:
-        return self.inquiry.model
+        return self.job.model
 
-    def __call__(self, jobs: tuple[int, list[Any]]) -> tuple[list[Any], float]:
+    def __call__(self, tasks: tuple[int, list[object]]) -> tuple[list[object], float]:
         begin = time.perf_counter()
         # Sums of matrix products depend on the number of threads, and an answer must not depend on the node.
         with one_blas_thread():
-            said = list(in_order(self.inquiry, jobs[1], self.threads))
-        return said, time.perf_counter() - begin
+            answers = list(in_order(self.job, tasks[1], self.threads))
+        return answers, time.perf_counter() - begin
 
 
 class Actor:
-    """One worker: told where the driver stands, given an inquiry once, then job after job."""
+    """One worker: told where the driver stands, given a job once, then task after task."""
 
     def __init__(self, folder: str, path: list[str]) -> None:
         # Relative files and modules of the user's are looked for where the driver found them, if that is reachable.
         with suppress(OSError):
             os.chdir(folder)
         sys.path.extend(entry for entry in path if entry not in sys.path)
-        self._inquiry: Inquiry[Any, Any] | None = None
+        self._job: AnyJob | None = None
 
     def about(self) -> tuple[str, str]:
         """The version that runs here, and the machine's name."""
         return VERSION, socket.gethostname()
 
-    def load(self, inquiry: Inquiry[Any, Any], gpus: float) -> None:
-        """Take an inquiry; its model goes to a GPU where one was asked for and is there."""
+    def load(self, job: AnyJob, gpus: float) -> None:
+        """Take a job; its model goes to a GPU where one was asked for and is there."""
         if gpus:
-            _to_gpu(inquiry.model)
-        self._inquiry = inquiry
+            _to_gpu(job.model)
+        self._job = job
 
-    def do(self, job: Any) -> Any:
-        """The answer to one job."""
-        assert self._inquiry is not None, "an inquiry is loaded first"
-        return self._inquiry(job)
+    def do(self, task: Any) -> Any:
+        """The answer to one task."""
+        assert self._job is not None, "a job is loaded first"
+        return self._job(task)
 
 
 def _to_gpu(model: Model) -> None:
@@ -221,3 +223,101 @@ def _to_gpu(model: Model) -> None:
 
     if isinstance(model, TorchModel):
         model.module, model.device = module.to("cuda"), torch.device("cuda")
+
+
+FEWEST_INPUTS = 128  # for each test of a task: arrays too small to be worth a call cost more than tests cut apart
+MOST_CELLS = 32 << 20  # of the table of a block
+
+
+class TaskSplitter:
+    """What is missing of some work, task by task, each as large as is asked for when it is cut.
+
+    Inputs are cut first, since all tests then share what is done to a block of them; where the tests of the smallest
+    sensible block are still too many, they are cut in the order of the tree, so that only the steps that lead to the
+    first test of a task are made again.
+    """
+
+    def __init__(self, space: Space, work: Work, outcomes: Outcomes, *, most_inputs: int) -> None:
+        self._work, self._outcomes = _as_in_the_tree(space, work), outcomes
+        self._inputs, tests = work.union(), len(work.configurations)
+        asked = sum(map(len, work.places)) if isinstance(work.places, list) else tests * len(work.places)
+        self._of_an_input = asked / max(1, len(self._inputs))
+        self._most_inputs = max(1, min(most_inputs, MOST_CELLS // max(1, tests)))
+        # Where each test has inputs of its own, it takes more of them to have enough for each.
+        self._fewest_inputs = min(self._most_inputs, int(np.ceil(FEWEST_INPUTS * tests / max(1e-9, self._of_an_input))))
+        self._cut = 0  # inputs
+        self._block: Places = self._inputs[:0]
+        self._table: Bools = np.zeros((tests, 0), bool)
+        self._ends = np.zeros(tests, np.int64)  # trials of the block up to and with each test
+        self._row = tests  # the first test of the block that is in no task yet
+
+    def left(self) -> int:
+        """How many trials are in no task yet, about: of inputs not looked at, all that is asked for counts."""
+        of_block = self._ends[-1] - self._done() if self._row < len(self._ends) else 0
+        return int(of_block + self._of_an_input * (len(self._inputs) - self._cut))
+
+    def next(self, trials: int) -> TrialTask | None:
+        """A task of about so many trials; None where nothing is left."""
+        while self._row == len(self._ends) or self._ends[-1] == self._done():
+            if self._cut == len(self._inputs):
+                return None
+            self._begin_block(trials)
+        begin, done = self._row, self._done()
+        # What would be left over for a small task of its own belongs to this one.
+        everything = self._ends[-1] - done <= 1.5 * trials
+        end = len(self._ends) if everything else int(np.searchsorted(self._ends, done + trials)) + 1
+        self._row = end
+        rows = begin + np.flatnonzero(self._table[begin:end].any(axis=1))
+        return TrialTask.of(self._work.configurations[rows], self._block, self._table[rows])
+
+    def _done(self) -> int:
+        return int(self._ends[self._row - 1]) if self._row else 0
+
+    def _begin_block(self, trials: int) -> None:
+        size = int(trials / max(1e-9, self._of_an_input))
+        size = min(max(size, self._fewest_inputs), self._most_inputs)
+        rest = len(self._inputs) - self._cut
+        size = rest if rest < 1.5 * size and rest <= self._most_inputs else size
+        self._block = self._inputs[self._cut : self._cut + size]
+        self._cut += len(self._block)
+        self._table = self._work.missing(self._outcomes, self._block)
+        self._ends = np.cumsum(self._table.sum(axis=1))
+        self._row = 0
+
+
+class TaskPace:
+    """How many trials make a task that lasts about a second, from how long earlier ones took.
+
+    Towards the end tasks become smaller, so that all actors end together.
+    """
+
+    SECONDS = 1.0
+    SHORTEST = 0.1  # handing out a task costs a few milliseconds
+    FIRST = 64
+    GROWTH = 8  # at most, from one task to the next: the first batches of a model are not typical
+
+    def __init__(self, first: int = FIRST, shortest: float = SHORTEST) -> None:
+        self._rate: float | None = None  # trials a second of one actor
+        self._first = self._largest = first
+        self._shortest = shortest
+
+    def note(self, trials: int, seconds: float) -> None:
+        """How long an actor took for a task."""
+        rate = trials / max(seconds, 1e-6)
+        self._rate = rate if self._rate is None else (self._rate + rate) / 2
+        self._largest = max(self._largest, trials)
+
+    def trials(self, left: int, actors: int) -> int:
+        """The size of the next task, where so many trials are left for so many actors."""
+        if self._rate is None:
+            return self._first
+        fair = max(left / (2 * max(1, actors)), self._shortest * self._rate)
+        return max(1, int(min(self.SECONDS * self._rate, fair, self.GROWTH * self._largest)))
+
+
+def _as_in_the_tree(space: Space, work: Work) -> Work:
+    """The work with its tests in the order in which a walk through the prefix tree meets them."""
+    paths = space.paths(work.configurations)
+    order = sorted(range(len(paths)), key=paths.__getitem__)
+    places = [work.places[row] for row in order] if isinstance(work.places, list) else work.places
+    return Work(work.configurations[order], places)

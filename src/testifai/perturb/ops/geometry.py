@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -157,7 +156,7 @@ def _mean_large(images: Images, matrices: Floats) -> Images:
     return result
 
 
-def grid(like: Any, height: int, width: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def grid(like: object, height: int, width: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Every pixel's x, of shape (1, 1, W), and y, (1, H, 1); `like` is for tensors, which lie on a device."""
     x, y = np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)
     return x[None, None, :], y[None, :, None]
@@ -193,13 +192,13 @@ def _mirrored(places: NDArray[np.float32], size: int) -> NDArray[np.float32]:
 
 
 def resample(
-    layer: NDArray[np.float32], rows: NDArray[np.floating[Any]], columns: NDArray[np.floating[Any]]
+    layer: NDArray[np.float32], rows: NDArray[np.floating], columns: NDArray[np.floating]
 ) -> NDArray[np.float32]:
     """Layers sampled bilinearly at every pair of the given rows and columns, which may lie between pixels."""
     return _between(_between(layer, rows, 1), columns, 2)
 
 
-def _between(layer: NDArray[np.float32], places: NDArray[np.floating[Any]], axis: int) -> NDArray[np.float32]:
+def _between(layer: NDArray[np.float32], places: NDArray[np.floating], axis: int) -> NDArray[np.float32]:
     last = layer.shape[axis] - 1
     inside = np.clip(places, 0, last)
     first = np.floor(inside).astype(np.intp)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +30,7 @@ def exact(weights: Floats) -> Floats:
     return steps / _STEP
 
 
-def runs(labels: NDArray[np.integer[Any]]) -> Iterator[tuple[int, slice]]:
+def runs(labels: NDArray[np.integer]) -> Iterator[tuple[int, slice]]:
     """Runs of equal labels among sorted ones."""
     found, starts = np.unique(labels, return_index=True)
     stops = [*starts[1:].tolist(), len(labels)]
@@ -162,7 +161,7 @@ def floats(images: Images) -> NDArray[np.float32]:
     return images.astype(np.float32)
 
 
-def levels(values: NDArray[np.floating[Any]]) -> Images:
+def levels(values: NDArray[np.floating]) -> Images:
     """The nearest whole grey level from 0 to 255, halves upwards."""
     nearest: Images = np.clip(values + np.float32(0.5), 0, 255).astype(np.uint8)
     return nearest
@@ -224,34 +223,11 @@ def luma(values: Array) -> NDArray[np.float32]:
     return red + green + blue
 
 
-def maximum(a: Any, b: Any) -> Array:
-    """The larger of two, element by element."""
-    result: Array = np.maximum(a, b)
-    return result
-
-
-def minimum(a: Any, b: Any) -> Array:
-    """The smaller of two, element by element."""
-    result: Array = np.minimum(a, b)
-    return result
-
-
-def where(condition: Bools, a: Any, b: Any) -> Array:
+def where(condition: Bools, a: ArrayLike, b: ArrayLike) -> Array:
     """The first where the condition holds, the second elsewhere."""
     result: Array = np.where(condition, a, b)
     # Two plain numbers would come out as float64.
     return result.astype(np.float32) if result.dtype == np.float64 else result
-
-
-def clip(a: Array, low: Any, high: Any) -> Array:
-    """Numbers below low become low, those above high become high."""
-    result: Array = np.clip(a, low, high)
-    return result
-
-
-def roll(a: Array, shift: int, axis: int) -> Array:
-    """Moved along an axis; what leaves at one end enters at the other."""
-    return np.roll(a, shift, axis)
 
 
 def zeros(like: Array, shape: tuple[int, ...]) -> NDArray[np.float32]:

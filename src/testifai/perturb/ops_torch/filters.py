@@ -20,8 +20,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from testifai.perturb.ops.filters import _WIDEST, _bell, _half_gaussian
-from testifai.perturb.ops_torch.kernel_dispatch import kernels_for
-from testifai.perturb.ops_torch.values import Images, constant, image_shape
+from testifai.perturb.ops_torch.values import Images, constant, image_shape, kernels_for
 from testifai.support.types import Floats
 from testifai.support.validation import choice, number
 
@@ -154,7 +153,9 @@ _BITS = 20
 _STEEPEST = 45
 
 
-def gaussian(values: Any, sigma: float | tuple[float, float], truncate: float = 4.0, border: str = "nearest") -> Any:
+def gaussian(
+    values: Tensor, sigma: float | tuple[float, float], truncate: float = 4.0, border: str = "nearest"
+) -> Tensor:
     """Gaussian blur of images or of a layer; sigma in pixels, for both axes or as (vertical, horizontal).
 
     Outside lies the nearest pixel, or with border="mirror" the mirror image (d c b a | a b c d).
@@ -308,7 +309,7 @@ def _bilateral(
     return places
 
 
-def line_blur(images: Images, degrees: Any, length: float, sigma: float) -> Images:
+def line_blur(images: Images, degrees: Tensor, length: float, sigma: float) -> Images:
     """Blur along a straight line that starts at each pixel: half a Gaussian, edge pixels repeated.
 
     `degrees` holds a whole angle from −45 to 45 per image, clockwise from the x axis (y points down);
@@ -333,7 +334,7 @@ def line_blur(images: Images, degrees: Any, length: float, sigma: float) -> Imag
     return _gathered(blurred.reshape(len(images), -1), places).add_(0.5).to(torch.uint8)
 
 
-def _sheared(images: Images, rows: Any, tall: int, margin: int) -> Any:
+def _sheared(images: Images, rows: Tensor, tall: int, margin: int) -> Tensor:
     """Float64 (N, C, tall, columns) whose line r shows in each column the pixel r rows below the given one."""
     width, channels = images.shape[2:]
     # Edge pixels are repeated above and below, so that no row needs clipping.
@@ -345,12 +346,12 @@ def _sheared(images: Images, rows: Any, tall: int, margin: int) -> Any:
     return pixels.permute(0, 2, 1).to(torch.float64, memory_format=torch.contiguous_format)
 
 
-def _gathered(rows: Any, places: Any) -> Any:
+def _gathered(rows: Tensor, places: Tensor) -> Tensor:
     """Numbers of each row at its own places, in the shape of these."""
     return rows.gather(1, places.reshape(len(rows), -1)).reshape(places.shape)
 
 
-def _count(size: int, like: Any) -> Any:
+def _count(size: int, like: Tensor) -> Tensor:
     return torch.arange(size, device=like.device)
 
 
@@ -368,12 +369,12 @@ def _lines(width: int, length: float, sigma: float) -> tuple[NDArray[np.int64], 
     return shifts, padded
 
 
-def _planes(values: Any) -> Any:
+def _planes(values: Tensor) -> Tensor:
     """Images (N, H, W, C) as float64 (H, N, C, W): products over rows, and over columns, are then plain ones."""
     return values.permute(1, 0, 3, 2).to(torch.float64, memory_format=torch.contiguous_format)
 
 
-def _products(planes: Any, terms: Iterable[tuple[Matrix, Matrix]]) -> Any:
+def _products(planes: Tensor, terms: Iterable[tuple[Matrix, Matrix]]) -> Tensor:
     """The sum over terms of (matrix of rows) · plane · (matrix of columns)ᵀ."""
     height, width = planes.shape[0], planes.shape[3]
     total: Any = None
@@ -384,7 +385,7 @@ def _products(planes: Any, terms: Iterable[tuple[Matrix, Matrix]]) -> Any:
     return total.reshape(planes.shape)
 
 
-def _rounded(planes: Any) -> Images:
+def _rounded(planes: Tensor) -> Images:
     """Planes (H, N, C, W), which are overwritten, as images; halves are rounded up."""
     return planes.add_(0.5).permute(1, 0, 3, 2).to(torch.uint8, memory_format=torch.contiguous_format)
 
@@ -414,7 +415,7 @@ def _inside(places: NDArray[np.intp], side: int, border: str) -> NDArray[np.intp
     return np.minimum(places, last - places)
 
 
-def _padded(images: Any, margin: int, border: str, axes: tuple[int, ...] = (1, 2)) -> Any:
+def _padded(images: Tensor, margin: int, border: str, axes: tuple[int, ...] = (1, 2)) -> Tensor:
     """Images with a margin around them."""
     for axis in axes:
         side = images.shape[axis]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,15 +12,14 @@ from torch import Tensor
 from torch.nn.functional import grid_sample, interpolate, pad
 
 from testifai.perturb.ops.geometry import about_centre, box_edges, box_shown, fronts
-from testifai.perturb.ops_torch.kernel_dispatch import kernels_for
-from testifai.perturb.ops_torch.values import constant
+from testifai.perturb.ops_torch.values import constant, kernels_for
 
 KEPT = 1 << 16  # places up to which they are kept: for small images, to launch their making takes longest
 
 __all__ = ["about_centre", "displace", "grid", "mean_of_warps", "pixelate", "resample", "warp"]
 
 
-def warp(images: Tensor, matrices: ArrayLike, which: Any = None, border: int = 0) -> Tensor:
+def warp(images: Tensor, matrices: ArrayLike, which: Tensor = None, border: int = 0) -> Tensor:
     """Affine warp, bilinear: a 2×3 matrix takes a pixel (x, y) of the result to the place that it shows.
 
     `matrices` is one for all images, or several, of which `which` chooses one per image: made for few
@@ -61,7 +60,7 @@ def displace(images: Tensor, dx: Tensor, dy: Tensor) -> Tensor:
     return _levels(_sampled(images.float(), places, "reflection"))
 
 
-def resample(layer: Tensor, rows: NDArray[np.floating[Any]], columns: NDArray[np.floating[Any]]) -> Tensor:
+def resample(layer: Tensor, rows: NDArray[np.floating], columns: NDArray[np.floating]) -> Tensor:
     """Layers sampled bilinearly at every pair of the given rows and columns, which may lie between pixels."""
     return _between(_between(layer, rows, 1), columns, 2)
 
@@ -126,7 +125,7 @@ def _levels(values: Tensor, border: int = 0) -> Tensor:
     return rounded.to(torch.uint8, memory_format=torch.contiguous_format)
 
 
-def _between(layer: Tensor, places: NDArray[np.floating[Any]], axis: int) -> Tensor:
+def _between(layer: Tensor, places: NDArray[np.floating], axis: int) -> Tensor:
     last = layer.shape[axis] - 1
     inside = np.clip(places, 0, last)
     first = np.floor(inside).astype(np.int64)
@@ -176,7 +175,7 @@ def shuffle(images: Tensor, radius: int, words: Tensor, swap: bool = True) -> Te
     return _unpacked(state.t().index_select(1, order.rows), channels).reshape(images.shape)
 
 
-def _at_once(kernels: Any, images: Tensor, radius: int, words: Tensor, swap: bool) -> Tensor:
+def _at_once(kernels: Tensor, images: Tensor, radius: int, words: Tensor, swap: bool) -> Tensor:
     """All groups of swaps in one kernel."""
     count, height, width, channels = images.shape
     state = _packed(images.reshape(count, height * width, channels)).clone(memory_format=torch.contiguous_format)

@@ -7,11 +7,10 @@ device multiplies matrices.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from testifai.perturb.ops.jpeg import OFFSETS, SEPARATION, cosines, doubling, rounding_steps
 from testifai.perturb.ops_torch.values import Images, constant, image_shape
@@ -51,7 +50,7 @@ def _padded(images: Images, multiple: int) -> Images:
     return images
 
 
-def _separated(images: Images) -> list[Any]:
+def _separated(images: Images) -> list[Tensor]:
     """Planes (N, H, W) of whole levels: Y, Cr and Cb."""
     red, green, blue = images.permute(3, 0, 1, 2).contiguous()
     planes = []
@@ -62,7 +61,7 @@ def _separated(images: Images) -> list[Any]:
     return planes
 
 
-def _rounded(planes: Any, steps: NDArray[np.float32]) -> Any:
+def _rounded(planes: Tensor, steps: NDArray[np.float32]) -> Tensor:
     """Planes (N, H, W), their sides multiples of 8, with the frequencies of each block rounded to steps; float32."""
     count, height, width = planes.shape
     waves, places = cosines().astype(np.float64), planes.device
@@ -76,7 +75,7 @@ def _rounded(planes: Any, steps: NDArray[np.float32]) -> Any:
     return levels.reshape(count, height // 8, width // 8, 8, 8).transpose(2, 3).reshape(planes.shape)
 
 
-def _halved(planes: Any) -> Any:
+def _halved(planes: Tensor) -> Tensor:
     """Means of 2 × 2 pixels; halves go down and up in turn, as in libjpeg."""
     sums = planes[..., ::2, ::2] + planes[..., ::2, 1::2]
     sums += planes[..., 1::2, ::2]
@@ -85,7 +84,7 @@ def _halved(planes: Any) -> Any:
     return sums.mul_(0.25).floor_()
 
 
-def _doubled(planes: Any, height: int, width: int) -> Any:
+def _doubled(planes: Tensor, height: int, width: int) -> Tensor:
     """Twice as many rows and columns, cut to a size: libjpeg's "fancy upsampling", less 128."""
     count, rows, columns = planes.shape
     # Sixteenths of 8-bit levels are exact even where a device multiplies float32 numbers with fewer bits.

@@ -1,4 +1,4 @@
-"""Triton kernels: in one pass what `philox.py`, `shuffle.py` and `filters.py` do in many whole-tensor operations.
+"""Triton kernels: in one pass what `rng.py`, `geometry.py` and `filters.py` do in many whole-tensor operations.
 
 Triton comes with torch for NVIDIA cards. Its interpreter (TRITON_INTERPRET=1) runs this on any computer.
 """
@@ -54,7 +54,7 @@ def _philox(indices, out, first, second, call, rows, blocks, count, ROUNDS: tl.c
 
 
 def draw(indices: Any, key: tuple[int, int], call: int, count: int, rounds: int, *, halves: bool) -> Any:
-    """Words of the counters (block, call, index), int32 of shape (inputs, count); see `philox.words` and `halves`."""
+    """Words of the counters (block, call, index), int32 of shape (inputs, count); see `rng.words` and `halves`."""
     each = 8 if halves else 4
     rows, blocks = len(indices), -(-count // each)
     out = torch.empty((rows, count), dtype=torch.int32, device=indices.device)

@@ -10,14 +10,14 @@ of the Philox family.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from testifai.errors import InputError
-from testifai.perturb.ops_torch.kernel_dispatch import kernels_for
+from testifai.perturb.ops_torch.values import kernels_for
 from testifai.perturb.rng import FEW, Rng, Size, check_rates
 
 _MASK = 0xFFFFFFFF
@@ -25,7 +25,7 @@ _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 
 
-def words(indices: Any, key: tuple[int, int], call: int, count: int, rounds: int) -> Any:
+def words(indices: Tensor, key: tuple[int, int], call: int, count: int, rounds: int) -> Tensor:
     """The bits of 32-bit words as int32 of shape (inputs, count)."""
     kernels = kernels_for(indices)
     if kernels is not None:
@@ -33,7 +33,7 @@ def words(indices: Any, key: tuple[int, int], call: int, count: int, rounds: int
     return _plain(indices, key, call, (count + 3) // 4, rounds)[:, :count]
 
 
-def halves(indices: Any, key: tuple[int, int], call: int, count: int, rounds: int) -> Any:
+def halves(indices: Tensor, key: tuple[int, int], call: int, count: int, rounds: int) -> Tensor:
     """16-bit words as int32 of shape (inputs, count): the lower and then the upper half of each 32-bit word."""
     kernels = kernels_for(indices)
     if kernels is not None:
@@ -42,7 +42,7 @@ def halves(indices: Any, key: tuple[int, int], call: int, count: int, rounds: in
     return pairs.to(torch.int32).bitwise_and_(0xFFFF)
 
 
-def philox4x32(counter: Any, key: tuple[int, int], rounds: int = 10) -> list[Any]:
+def philox4x32(counter: Tensor, key: tuple[int, int], rounds: int = 10) -> list[Tensor]:
     """Philox4x32: 32-bit words in int64, four along the first axis; the bits of four words come back as int32.
 
     The two halves of a product are read as the int32 numbers they are in memory, and a word is written to the lower
@@ -60,7 +60,7 @@ def philox4x32(counter: Any, key: tuple[int, int], rounds: int = 10) -> list[Any
     return [_low(a), b, _low(c), d]
 
 
-def _plain(indices: Any, key: tuple[int, int], call: int, blocks: int, rounds: int) -> Any:
+def _plain(indices: Tensor, key: tuple[int, int], call: int, blocks: int, rounds: int) -> Tensor:
     """The bits of 32-bit words as int32 of shape (inputs, 4 · blocks)."""
     counter = torch.empty((4, len(indices), blocks), dtype=torch.int64, device=indices.device)
     counter[0] = torch.arange(blocks, device=indices.device)
@@ -70,12 +70,12 @@ def _plain(indices: Any, key: tuple[int, int], call: int, blocks: int, rounds: i
     return torch.stack(philox4x32(counter, key, rounds), dim=-1).reshape(len(indices), 4 * blocks)
 
 
-def _low(words: Any) -> Any:
+def _low(words: Tensor) -> Tensor:
     """The lower halves of int64 numbers, as int32 (little-endian, as every machine torch runs on)."""
     return words.view(torch.int32)[..., 0::2]
 
 
-def _high(words: Any) -> Any:
+def _high(words: Tensor) -> Tensor:
     return words.view(torch.int32)[..., 1::2]
 
 
@@ -100,19 +100,26 @@ class TensorRng(Rng):
     """
 
     def __init__(
-        self, seed: int, name: str, severity: int, indices: Any, occurrence: int = 0, *, device: Any = "cpu"
+        self,
+        seed: int,
+        name: str,
+        severity: int,
+        indices: Tensor,
+        occurrence: int = 0,
+        *,
+        device: torch.device | str = "cpu",
     ) -> None:
         there = isinstance(indices, torch.Tensor)  # on the device already, as whole numbers
         super().__init__(seed, name, severity, np.zeros(0, np.int64) if there else indices, occurrence)
         self.device = torch.device(device)
         self.indices = indices if there else _sent(self.indices.view(np.int64), self.device)
 
-    def field(self, size: Size) -> Any:
+    def field(self, size: Size) -> Tensor:
         """Uniform 16-bit words as int32, eight per block: tables turn them into other distributions."""
         shape, count = self._shape(size)
         return halves(self.indices, self._key, self._next_call(), count, _FIELD_ROUNDS).reshape(shape)
 
-    def uniform(self, size: Size = (), low: float = 0.0, high: float = 1.0) -> Any:
+    def uniform(self, size: Size = (), low: float = 0.0, high: float = 1.0) -> Tensor:
         """Uniform float64 numbers between low and high."""
         shape, count = self._shape(size)
         numbers = self._numbers(count)
@@ -120,19 +127,19 @@ class TensorRng(Rng):
             numbers = low + (high - low) * numbers
         return numbers.reshape(shape)
 
-    def normal(self, size: Size = ()) -> Any:
+    def normal(self, size: Size = ()) -> Tensor:
         """Standard normal numbers (float64)."""
         shape, count = self._shape(size)
         return torch.special.ndtri(self._numbers(count)).reshape(shape)
 
-    def integers(self, low: int, high: int, size: Size = ()) -> Any:
+    def integers(self, low: int, high: int, size: Size = ()) -> Tensor:
         """Whole numbers from low up to, but not including, high."""
         if not low < high:
             raise InputError(f"integers(low={low}, high={high}): low must be less than high")
         shape, count = self._shape(size)
         return ((self._numbers(count) * (high - low)).floor_().to(torch.int64) + low).reshape(shape)
 
-    def poisson(self, rate: Any) -> Any:
+    def poisson(self, rate: Tensor) -> Tensor:
         """Poisson counts. The first axis of rate is the input (length 1: the same rates for every input).
 
         A count is the quantile of a uniform number, found by halving an interval that is sure to hold it.
@@ -152,7 +159,7 @@ class TensorRng(Rng):
             enough, below = torch.where(reached, middle, enough), torch.where(reached, below, middle)
         return enough.to(torch.int64)
 
-    def _numbers(self, count: int) -> Any:
+    def _numbers(self, count: int) -> Tensor:
         """Float64 numbers strictly between 0 and 1, of shape (inputs, count): of 52 bits if few, else of 32."""
         if count > FEW:
             drawn = words(self.indices, self._key, self._next_call(), count, _FIELD_ROUNDS)
@@ -168,13 +175,13 @@ class TensorRng(Rng):
         return int.from_bytes(self._digest[16:20], "little"), int.from_bytes(self._digest[20:24], "little")
 
 
-def _halvings(rates: Any) -> int:
+def _halvings(rates: Tensor) -> int:
     """Halvings that leave one count of the widest interval."""
     most = float(rates.max()) if rates.numel() else 0.0
     return math.ceil(math.log2(2 * (10 * math.sqrt(most) + 30) + 4))
 
 
-def _sent(indices: NDArray[np.int64], device: torch.device) -> Any:
+def _sent(indices: NDArray[np.int64], device: torch.device) -> Tensor:
     """Inputs' numbers on a device, without a wait: pinned memory is copied behind the work that is under way."""
     ours = torch.from_numpy(indices)
     if device.type != "cuda":

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
+import logging
+from functools import cache, lru_cache
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from testifai.errors import InputError
 from testifai.perturb.ops.values import _stretches
 from testifai.support.types import Array
 
-Images = Any  # a torch.Tensor of uint8
+log = logging.getLogger(__name__)
+
+
+def kernels_for(tensor: Tensor) -> ModuleType | None:
+    """The module of kernels for a tensor on a card; None elsewhere, and where Triton cannot build them."""
+    return _kernels() if tensor.device.type == "cuda" else None
+
+
+@cache
+def _kernels() -> ModuleType | None:
+    try:
+        from testifai.perturb.ops_torch import kernels
+
+        kernels.draw(torch.zeros(1, dtype=torch.int64, device="cuda"), (0, 0), 0, 1, 1, halves=False)
+    except Exception as error:  # whatever is missing (a compiler, a driver), plain operations do the work
+        log.info("perturbing without Triton: %s", " ".join(str(error).split())[:200])
+        return None
+    return kernels
+
+
+Images: TypeAlias = Any  # a Tensor of uint8
+Number: TypeAlias = Any  # a Tensor, an array or a float
 
 # Sums of 8-bit values over up to this many pixels fit int32.
 _INT32_PIXELS = 2**23
@@ -21,7 +45,7 @@ _INT32_PIXELS = 2**23
 _SAMPLES = 256
 
 
-def image_shape(images: Any) -> tuple[int, int, int]:
+def image_shape(images: Tensor) -> tuple[int, int, int]:
     """Height, width and number of channels of the images of a batch, or an InputError.
 
     >>> image_shape(torch.zeros((5, 28, 20), dtype=torch.uint8))
@@ -65,16 +89,16 @@ class _Key:
 
 
 @lru_cache(maxsize=256)
-def _placed(key: _Key, device: Any) -> Any:
+def _placed(key: _Key, device: torch.device) -> Tensor:
     return torch.tensor(key.array, device=device)
 
 
-def constant(array: ArrayLike, device: Any) -> Any:
+def constant(array: ArrayLike, device: torch.device) -> Tensor:
     """A NumPy array as a tensor on a device, sent there once."""
     return _placed(_Key(np.asarray(array)), device)
 
 
-def _entries(table: Any, places: Any) -> Any:
+def _entries(table: Tensor, places: Tensor) -> Tensor:
     """Entries of a flat table at int32 places."""
     return torch.index_select(table, 0, places.reshape(-1)).reshape(places.shape)
 
@@ -124,57 +148,57 @@ def saturate(images: Images, factor: float, offset: float) -> Images:
     return torch.sub(level.add_(0.5), fall, out=fall).to(torch.uint8)
 
 
-def floats(images: Images) -> Any:
+def floats(images: Images) -> Tensor:
     """Pixels as float32, 0 to 255."""
     return images.to(torch.float32)
 
 
-def levels(values: Any) -> Images:
+def levels(values: Tensor) -> Images:
     """Numbers as pixels: rounded half up, cut off at 0 and 255."""
     return (values + 0.5).clamp_(0, 255).to(torch.uint8)
 
 
-def take(table: NDArray[np.float32], field: Any) -> Any:
+def take(table: NDArray[np.float32], field: Tensor) -> Tensor:
     """A table of 65,536 at the words of a field: any distribution, for the price of a look."""
     return _entries(constant(table, field.device), field)
 
 
-def uniform(field: Any, low: float = 0.0, high: float = 1.0) -> Any:
+def uniform(field: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
     """A field as float32 numbers between low and high."""
     step = (high - low) / 65536
     return field.to(torch.float32).mul_(step).add_(low + step / 2)
 
 
-def draw_levels(images: Images, field: Any, table: NDArray[np.uint8]) -> Images:
+def draw_levels(images: Images, field: Tensor, table: NDArray[np.uint8]) -> Images:
     """table[pixel, word]: a draw for each pixel from the distribution that belongs to its level."""
     places = images.to(torch.int32).mul_(65536).add_(field)
     return _entries(constant(table, images.device).reshape(-1), places)
 
 
-def per_image(numbers: Any) -> Any:
+def per_image(numbers: ArrayLike | Tensor) -> Tensor:
     """One number per image, in a form that combines with images; [..., 0] combines with layers."""
     return torch.as_tensor(numbers).to(torch.float32).reshape(-1, 1, 1, 1)
 
 
-def channel_means(images: Images) -> Any:
+def channel_means(images: Images) -> Tensor:
     """Each image's mean per channel, (N, 1, 1, C)."""
     pixels = images.shape[1] * images.shape[2]
     total = images.sum(dim=(1, 2), keepdim=True, dtype=torch.int32 if pixels <= _INT32_PIXELS else torch.int64)
     return (total.to(torch.float64) / pixels).to(torch.float32)
 
 
-def stretch(images: Images, factor: float, offsets: Any) -> Images:
+def stretch(images: Images, factor: float, offsets: Tensor) -> Images:
     """Levels · factor + offsets, where each image has an offset per channel, (N, 1, 1, C)."""
     return torch.add(offsets + 0.5, images, alpha=factor).clamp_(0, 255).to(torch.uint8)
 
 
-def largest(values: Any) -> Any:
+def largest(values: Tensor) -> Tensor:
     """Each image's largest number, with all other axes of length 1."""
     most = values.reshape(len(values), -1).amax(dim=1).to(torch.float32)
     return most.reshape(-1, *[1] * (values.ndim - 1))
 
 
-def luma(values: Any) -> Any:
+def luma(values: Tensor) -> Tensor:
     """How bright each pixel looks, (N, H, W, 1): 0.299 R + 0.587 G + 0.114 B."""
     if values.shape[3] == 1:
         return values.to(torch.float32)
@@ -182,43 +206,38 @@ def luma(values: Any) -> Any:
     return (red * 0.299).add_(green * 0.587).add_(blue * 0.114)
 
 
-def maximum(a: Any, b: Any) -> Any:
+def maximum(a: Number, b: Number) -> Tensor:
     """The larger of two, element by element."""
     if isinstance(a, torch.Tensor):
         return torch.maximum(a, _beside(b, a)) if _is_array(b) else a.clamp(min=b)
     return maximum(b, a)
 
 
-def minimum(a: Any, b: Any) -> Any:
+def minimum(a: Number, b: Number) -> Tensor:
     """The smaller of two, element by element."""
     if isinstance(a, torch.Tensor):
         return torch.minimum(a, _beside(b, a)) if _is_array(b) else a.clamp(max=b)
     return minimum(b, a)
 
 
-def where(condition: Any, a: Any, b: Any) -> Any:
+def where(condition: Tensor, a: Number, b: Number) -> Tensor:
     """a where the condition holds, b elsewhere."""
     return torch.where(condition, *(_beside(one, condition) if _is_array(one) else one for one in (a, b)))
 
 
-def clip(a: Any, low: Any, high: Any) -> Any:
+def clip(a: Tensor, low: Number, high: Number) -> Tensor:
     """Numbers cut off at low and high."""
     if _is_array(low) or _is_array(high):
         return minimum(maximum(a, low), high)
     return a.clamp(low, high)
 
 
-def roll(a: Any, shift: Any, axis: Any) -> Any:
-    """Elements moved along an axis; what leaves at one end comes in at the other."""
-    return torch.roll(a, shift, axis)
-
-
-def zeros(like: Any, shape: tuple[int, ...]) -> Any:
+def zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Float32 zeros of a shape, on the device of another tensor."""
     return torch.zeros(shape, dtype=torch.float32, device=like.device)
 
 
-def crops(textures: NDArray[np.uint8], which: Any, tops: Any, lefts: Any, height: int, width: int) -> Images:
+def crops(textures: NDArray[np.uint8], which: Tensor, tops: Tensor, lefts: Tensor, height: int, width: int) -> Images:
     """A window of a texture for each image: of texture `which`, from (tops, lefts) on."""
     _, rows, columns, channels = textures.shape
     pixels = constant(textures, which.device).reshape(-1, channels)
@@ -228,14 +247,14 @@ def crops(textures: NDArray[np.uint8], which: Any, tops: Any, lefts: Any, height
     return torch.index_select(pixels, 0, places.reshape(-1)).reshape(len(which), height, width, channels)
 
 
-def _channel(images: Any, place: int) -> Any:
+def _channel(images: Tensor, place: int) -> Tensor:
     return images[..., place : place + 1]
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return isinstance(value, torch.Tensor | np.ndarray)
 
 
-def _beside(value: Any, tensor: Any) -> Any:
+def _beside(value: Tensor | Array, tensor: Tensor) -> Tensor:
     """An array on the device of a tensor."""
     return value if isinstance(value, torch.Tensor) else constant(value, tensor.device)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from testifai.perturb.texts.edits import Kind
-from testifai.perturb.texts.tokens import Place, clusters, words
+from testifai.perturb.texts.edits import Kind, Place, Spans, clusters, words
 
 # Pairs that Unicode's list of confusable characters (Technical Standard 39) maps to one form.
 HOMOGLYPHS = str.maketrans(
@@ -14,11 +13,6 @@ HOMOGLYPHS = str.maketrans(
     "асеіјорѕхуАВСЕНІЈКМΝОРЅТХΥΖ",
 )
 _ALIKE = re.compile("[" + "".join(map(chr, HOMOGLYPHS)) + "]")
-
-
-def alike_places(text: str, shadow: str) -> list[Place]:
-    """Letters that have a twin in the Cyrillic or Greek script."""
-    return [found.span() for found in _ALIKE.finditer(shadow)]
 
 
 def alike(text: str, shadow: str, place: Place, draw: float) -> str:
@@ -59,7 +53,7 @@ def _turned(word: str, turn: Callable[[str], str]) -> str:
     return "".join(other if letter in (other.lower(), other.upper()) else letter for letter, other in others)
 
 
-HOMOGLYPH = Kind(alike_places, alike)
+HOMOGLYPH = Kind(Spans(_ALIKE), alike)
 CASE = Kind(case_places, case)
 
 
@@ -137,11 +131,6 @@ _MARK = re.compile(r"[,.;:!?…،؛؟、。，！？；：](?!\w)|(?<=[^\W_])(?=
 _GAP = re.compile(r"(?<=\S)\s+(?=\S)")
 
 
-def mark_places(text: str, shadow: str) -> list[Place]:
-    """Punctuation marks, and the ends of words that have none."""
-    return [found.span() for found in _MARK.finditer(shadow)]
-
-
 def mark(text: str, shadow: str, place: Place, draw: float) -> str:
     """A mark where there is none; where there is one, another or nothing.
 
@@ -154,11 +143,6 @@ def mark(text: str, shadow: str, place: Place, draw: float) -> str:
     # Taken out as often as replaced.
     others = MARKS.replace(text[start], "")
     return "" if draw < 0.5 else others[int((2 * draw - 1) * len(others))]
-
-
-def gap_places(text: str, shadow: str) -> list[Place]:
-    """The gaps between words."""
-    return [found.span() for found in _GAP.finditer(shadow)]
 
 
 def gap(text: str, shadow: str, place: Place, draw: float) -> str:
@@ -178,5 +162,5 @@ def gap(text: str, shadow: str, place: Place, draw: float) -> str:
     return options[int(draw * len(options))]
 
 
-PUNCTUATION = Kind(mark_places, mark)
-WHITESPACE = Kind(gap_places, gap)
+PUNCTUATION = Kind(Spans(_MARK), mark)
+WHITESPACE = Kind(Spans(_GAP), gap)

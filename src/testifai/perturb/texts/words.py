@@ -10,8 +10,7 @@ from importlib.resources import files
 from itertools import groupby
 from operator import itemgetter
 
-from testifai.perturb.texts.edits import Kind
-from testifai.perturb.texts.tokens import WORD, Place, in_case_of
+from testifai.perturb.texts.edits import WORD, Kind, Place, Spans, in_case_of
 
 FILLERS = ("actually", "basically", "really", "just", "honestly", "kind of", "you know", "well", "like", "um")
 # The start of a word with another word or number before it, and only a gap between them.
@@ -37,11 +36,6 @@ _NUMBER = re.compile(
 )
 
 
-def filler_places(text: str, shadow: str) -> list[Place]:
-    """Before each word that follows another."""
-    return [found.span() for found in _BETWEEN.finditer(shadow)]
-
-
 def filler(text: str, shadow: str, place: Place, draw: float) -> str:
     """A filler and a space.
 
@@ -49,11 +43,6 @@ def filler(text: str, shadow: str, place: Place, draw: float) -> str:
     'actually '
     """
     return FILLERS[int(draw * len(FILLERS))] + " "
-
-
-def number_places(text: str, shadow: str) -> list[Place]:
-    """Whole numbers below 100, in digits or words."""
-    return [found.span() for found in _NUMBER.finditer(shadow)]
 
 
 def number(text: str, shadow: str, place: Place, draw: float) -> str:
@@ -122,8 +111,8 @@ def swapped(text: str, shadow: str, place: Place, draw: float) -> str:
     return text[second.start() : second.end()] + text[first.end() : second.start()] + text[first.start() : first.end()]
 
 
-FILLER = Kind(filler_places, filler)
-NUMBER = Kind(number_places, number)
+FILLER = Kind(Spans(_BETWEEN), filler)
+NUMBER = Kind(Spans(_NUMBER), number)
 ORDER = Kind(runs, swapped, neighbours)
 
 
@@ -164,11 +153,6 @@ _PHRASE = re.compile(
 )
 
 
-def places(text: str, shadow: str) -> list[Place]:
-    """Phrases that can be contracted, and contractions."""
-    return [found.span() for found in _PHRASE.finditer(shadow)]
-
-
 def change(text: str, shadow: str, place: Place, draw: float) -> str:
     """The phrase contracted, or the contraction written out; the apostrophe is a straight one.
 
@@ -180,7 +164,7 @@ def change(text: str, shadow: str, place: Place, draw: float) -> str:
     return in_case_of(SHORT.get(plain) or LONG[plain], old)
 
 
-CONTRACTION = Kind(places, change)
+CONTRACTION = Kind(Spans(_PHRASE), change)
 
 
 @cache
@@ -208,7 +192,7 @@ def synonym_places(text: str, shadow: str) -> list[Place]:
 def to_synonym(text: str, shadow: str, place: Place, draw: float) -> str:
     """A synonym, with the word's capital.
 
-    >>> change("Car sales", "Car sales", (0, 3), 0.3)
+    >>> to_synonym("Car sales", "Car sales", (0, 3), 0.3)
     'Automobile'
     """
     old = text[place[0] : place[1]]

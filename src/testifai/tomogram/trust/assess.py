@@ -262,7 +262,7 @@ class _Refit:
         self, mean: Floats, variance: Floats | None, passes: Array, trials: Ids, population: Array
     ) -> Predicted:
         """Predictions and what was measured, in passes and failures."""
-        worth = self.tomogram.outcomes.worth(self.ids)
+        worth = self.tomogram.outcomes.trial_weight(self.ids)
         if worth == 1:
             return Predicted(mean, variance, passes, trials, population)
         return Predicted(mean, variance, worth * passes, worth * trials, worth * population)

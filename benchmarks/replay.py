@@ -20,9 +20,9 @@ from testifai.errors import InputError, suggest
 from testifai.identity.environment import environment
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, visiting_order
+from testifai.session.session import RunProgress
 from testifai.space import Space
 from testifai.spec.options import ScanOptions, choose
-from testifai.strategies.base import Progress
 from testifai.support import validation
 from testifai.support.bits import Bits, count_set, unpack
 from testifai.support.types import Array, Bools, Floats, Record
@@ -122,10 +122,10 @@ class Grid:
 
 
 def replay(grid: Grid, strategy: Any, surrogate: Any = None, *, scores: bool = False, **options: Any) -> Tomogram:
-    """What a scan with this strategy and these options would have found, from recorded outcomes.
+    """Return what a scan with this strategy and these options would have found, from recorded outcomes.
 
-    With `scores`, the recorded margins are kept beside the outcomes, as a scan does with keep=["value"]; scores that an
-    oracle gave are so always.
+    With `scores`, the recorded margins are kept with the outcomes, as a scan does with keep=["value"]; scores of an
+    oracle always are.
     """
     chosen = ScanOptions.of({"strategy": strategy, "surrogate": surrogate, **options})
     if scores and grid.margins is None and grid.scores is None:
@@ -138,10 +138,27 @@ def replay(grid: Grid, strategy: Any, surrogate: Any = None, *, scores: bool = F
     outcomes = Outcomes(grid.inputs)
     decided: dict[int, Bools] = {}
     done = 0
+
+    def tomogram(known: Outcomes) -> Tomogram:
+        return Tomogram(
+            grid.space,
+            known,
+            order,
+            stopped_early=rule is not None,
+            surrogate=methods.surrogate,
+            population=chosen.population,
+            seed=seed,
+            ended_by_width=stopping_rules.by_width_alone(stopping_rules.describe(rule)),
+            provenance={
+                "identity": _replayed(grid, strategy, rule, methods.surrogate, seed),
+                "environment": environment(),
+            },
+        )
+
     while True:
-        progress = Progress(
+        progress = RunProgress(
             grid.space, outcomes, budget=budget, target=chosen.target, stopping=rule, seed=seed, decided=decided,
-            scored=chosen.score is not None,
+            scored=chosen.score is not None, tomogram=tomogram,
         )  # fmt: skip
         work = strategy.propose(progress)
         if work is None:
@@ -152,17 +169,7 @@ def replay(grid: Grid, strategy: Any, surrogate: Any = None, *, scores: bool = F
             raise RuntimeError(f"strategy {strategy.name} spent {done} inferences of a budget of {budget}")
         if added == 0:
             break
-    return Tomogram(
-        grid.space,
-        outcomes,
-        order,
-        stopped_early=rule is not None,
-        surrogate=methods.surrogate,
-        population=chosen.population,
-        seed=seed,
-        ended_by_width=stopping_rules.by_width_alone(stopping_rules.describe(rule)),
-        provenance={"identity": _replayed(grid, strategy, rule, methods.surrogate, seed), "environment": environment()},
-    )
+    return tomogram(outcomes)
 
 
 def _record(grid: Grid, work: Any, outcomes: Outcomes, order: NDArray[np.intp], *, scores: bool) -> int:

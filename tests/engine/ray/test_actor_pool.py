@@ -10,8 +10,8 @@ import pytest
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.engine.local import LocalExecutor
 from testifai.engine.plan import Work
-from testifai.engine.ray.actor_pool import Crew, _import_path, _Seat
-from testifai.engine.ray.jobs import Actor, Measuring, Task
+from testifai.engine.ray.actor_pool import ActorPool, _import_path, _Seat
+from testifai.engine.ray.jobs import Actor, Measuring, TrialTask
 from testifai.errors import InputError
 from testifai.models import wrap
 from testifai.models.onnx import OnnxModel
@@ -37,10 +37,10 @@ def test_it_measures_what_a_local_executor_does(actor, oracle):
     )
     actor.load(Measuring(_subject(oracle), 5, 1.0), 0.0)
     table = np.random.default_rng(0).random((4, INPUTS)) < 0.5
-    task = Task.of(np.array([3, 4, 5, 8]), np.arange(INPUTS), table)
+    task = TrialTask.of(np.array([3, 4, 5, 8]), np.arange(INPUTS), table)
     if oracle == "consistency":
         references = local.references.get(task.places)
-        task = Task(task.configurations, task.places, task.wanted, references)
+        task = TrialTask(task.configurations, task.places, task.wanted, references)
     outcomes = list(actor.do(task).outcomes(task))
     assert [one.configuration for one in outcomes] == [3, 4, 5, 8]
     for one, row in zip(outcomes, task.table(), strict=True):
@@ -62,10 +62,10 @@ def test_a_module_goes_to_the_first_gpu_that_the_actor_is_shown(actor, monkeypat
 
 
 def test_a_node_with_another_version_is_refused():
-    crew = Crew.__new__(Crew)
-    crew._ray = SimpleNamespace(get=lambda answer: ("0.0.1", "node7"))
+    pool = ActorPool.__new__(ActorPool)
+    pool._ray = SimpleNamespace(get=lambda answer: ("0.0.1", "node7"))
     with pytest.raises(InputError, match=f"workers: node7 has testifai 0.0.1, this is {VERSION}; install the same"):
-        crew._check_same(_Seat(None, None, None))
+        pool._check_same(_Seat(None, None, None))
 
 
 def test_modules_of_a_spec_are_found_where_they_were(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from testifai import data as datasets
 from testifai import models, oracles
 from testifai.engine.local import LocalExecutor
 from testifai.engine.plan import Work, prefix_tree
-from testifai.engine.prefix_tree import Trails
+from testifai.engine.prefix_tree import TreePaths
 from testifai.engine.subject import Subject
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, visiting_order
@@ -68,14 +68,14 @@ def measured(subject: Subject, work: Work, chunk: int, workers: int = 1) -> tupl
     return outcomes, pieces
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.booleans(), st.integers(1, 200), st.integers(1, 6), st.integers(1, 2), st.integers(0, 9))
 def test_every_trial_is_that_of_its_own_composite(order_sensitive, chunk, each, workers, seed):
     space, _, _ = noisy_space(order_sensitive=order_sensitive)
     subject, work = subject_of(space), scattered(space, each, seed)
     outcomes, _ = measured(subject, work, chunk, workers)
     assert outcomes.total() == each * space.size
-    for test, places in zip(work.configurations.tolist()[::7], work.places[::7], strict=True):
+    for test, places in zip(work.configurations.tolist()[::17], work.places[::17], strict=True):
         outputs = subject.infer(subject.composite(space.configuration(test), places), test)
         alone = subject.judge(outputs, np.zeros(each, int), None)
         np.testing.assert_array_equal(outcomes.kept(test, "value")[places], alone.value.astype(np.float32))
@@ -122,7 +122,7 @@ def test_a_gathering_holds_no_more_than_a_chunk_for_each_step_of_a_path():
     tree = prefix_tree(space, np.arange(space.size))
     random = np.random.default_rng(0)
     tests, rows = random.integers(1, space.size, 50), random.integers(0, INPUTS, 50)
-    gathering = Trails(tree).gather(tree, 0, tests, rows, INPUTS)
+    gathering = TreePaths(tree).gather(tree, 0, tests, rows, INPUTS)
     made = len(gathering.rows) + sum(len(step.rows) for step in gathering.steps)
     assert made <= (1 + len(space.axes)) * len(tests)
 

@@ -1,6 +1,6 @@
 """How many inputs a model gets at a time."""
 
-from testifai.engine.batch_size import BatchSize
+from testifai.engine.base import BatchSize
 
 
 def timed(batch_size: BatchSize, seconds) -> int:

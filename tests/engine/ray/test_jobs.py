@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from testifai.engine.base import BatchOutcome
 from testifai.engine.plan import Work
-from testifai.engine.ray.jobs import Measured, Task
-from testifai.engine.ray.task_splitting import FEWEST_INPUTS, Cutting, Pace
+from testifai.engine.ray.jobs import FEWEST_INPUTS, Measured, TaskPace, TaskSplitter, TrialTask
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
@@ -18,16 +17,16 @@ SPACE = Space(dict.fromkeys("abc", FADE))
 INPUTS = 600
 
 
-def tasks_of(work: Work, outcomes: Outcomes, trials: int, most_inputs: int = INPUTS) -> list[Task]:
-    cutting = Cutting(SPACE, work, outcomes, most_inputs=most_inputs)
+def tasks_of(work: Work, outcomes: Outcomes, trials: int, most_inputs: int = INPUTS) -> list[TrialTask]:
+    splitter = TaskSplitter(SPACE, work, outcomes, most_inputs=most_inputs)
     found = []
-    while (task := cutting.next(trials)) is not None:
+    while (task := splitter.next(trials)) is not None:
         found.append(task)
-    assert cutting.left() == 0
+    assert splitter.left() == 0
     return found
 
 
-def record(tasks: list[Task], outcomes: Outcomes) -> None:
+def record(tasks: list[TrialTask], outcomes: Outcomes) -> None:
     """As if every trial passed; one that is in two tasks, or was made before, is an error."""
     for task in tasks:
         for configuration, row in zip(task.configurations.tolist(), task.table(), strict=True):
@@ -37,7 +36,7 @@ def record(tasks: list[Task], outcomes: Outcomes) -> None:
             outcomes.record(configuration, places, np.ones(len(places), bool))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(
     st.lists(st.integers(0, SPACE.size - 1), unique=True, min_size=1, max_size=30),
     st.integers(1, 5000),
@@ -89,10 +88,10 @@ def test_tests_with_few_inputs_of_their_own_are_not_cut_to_crumbs():
 
 
 def test_a_task_lasts_about_a_second_and_less_towards_the_end():
-    pace = Pace()
-    assert pace.trials(10**6, 4) == Pace.FIRST
+    pace = TaskPace()
+    assert pace.trials(10**6, 4) == TaskPace.FIRST
     pace.note(64, 0.01)
-    assert pace.trials(10**6, 4) == 64 * Pace.GROWTH  # the first batches are not typical
+    assert pace.trials(10**6, 4) == 64 * TaskPace.GROWTH  # the first batches are not typical
     for _ in range(20):
         pace.note(5000, 0.5)
     assert pace.trials(10**6, 4) == pytest.approx(10_000, rel=0.01)
@@ -103,7 +102,7 @@ def test_a_task_lasts_about_a_second_and_less_towards_the_end():
     assert pace.trials(10**6, 4) == pytest.approx(100, rel=0.01)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 30), st.booleans())
 def test_outcomes_come_back_as_they_were_measured(seed, tests, inputs, complete):
     random = np.random.default_rng(seed)
@@ -111,7 +110,7 @@ def test_outcomes_come_back_as_they_were_measured(seed, tests, inputs, complete)
     table[0, 0] = True
     table = table[table.any(axis=1)]
     places = np.sort(random.permutation(100)[:inputs])
-    task = Task.of(np.arange(len(table)), places, table)
+    task = TrialTask.of(np.arange(len(table)), places, table)
     whole = [
         BatchOutcome(
             row, places[own], random.random(own.sum()) < 0.5, {"value": random.random(own.sum()).astype(np.float32)},
@@ -144,7 +143,7 @@ def cut(one: BatchOutcome, random: np.random.Generator) -> list[BatchOutcome]:
 
 
 def test_a_task_that_is_not_whole_is_not_handed_over():
-    task = Task.of(np.arange(2), np.arange(4), np.ones((2, 4), bool))
+    task = TrialTask.of(np.arange(2), np.arange(4), np.ones((2, 4), bool))
     half = BatchOutcome(0, np.arange(4), np.ones(4, bool), {})
     with pytest.raises(AssertionError):
         Measured.of(task, [half], 1.0)
@@ -152,7 +151,7 @@ def test_a_task_that_is_not_whole_is_not_handed_over():
 
 def test_boxes_of_trials_travel_with_them():
     places = np.array([4, 5, 9])
-    task = Task.of(np.array([0, 2]), places, np.ones((2, 3), bool))
+    task = TrialTask.of(np.array([0, 2]), places, np.ones((2, 3), bool))
     boxes = np.random.default_rng(0).random((6, 4, 6)).astype(np.float32)
     passed = np.array([True, False, True])
     pieces = [
