@@ -43,6 +43,7 @@ def test_table_2_is_the_octants_and_four_cubes():
     assert queries["Q12"] == "a <= 5 and b <= 5 and c <= 5"
 
 
+@pytest.mark.slow
 def test_measured_and_inferred_are_the_published_counts(result):
     answers = [row.answer for row in result.published.rows]
     assert [found.measured for found in answers] == MEASURED
@@ -51,6 +52,7 @@ def test_measured_and_inferred_are_the_published_counts(result):
     assert (result.published.tomogram.trials > 0).sum() == 91
 
 
+@pytest.mark.slow
 def test_the_truth_is_full_tomography(result):
     full, rows = result.full, result.published.rows
     assert full.inferences == 216 * 1000
@@ -64,6 +66,7 @@ def test_the_truth_is_full_tomography(result):
     assert full.base > 0.95
 
 
+@pytest.mark.slow
 def test_ours_needs_fewer_inferences_and_errs_less(result):
     published, equal, small = result.ways
     assert equal.tomogram.inferences == published.tomogram.inferences
@@ -80,6 +83,7 @@ def test_ours_needs_fewer_inferences_and_errs_less(result):
     assert small.held >= 8, "of 12 intervals of 95 %"
 
 
+@pytest.mark.slow
 def test_the_result_as_plain_data(result):
     found = json.loads(json.dumps(result.as_dict()))
     assert (found["inputs"], found["inferences_full"]) == (1000, 216_000)
@@ -91,6 +95,7 @@ def test_the_result_as_plain_data(result):
     assert found["worst_region"]["query"] == result.worst.query
 
 
+@pytest.mark.slow
 def test_the_table_shows_every_query_three_ways(result):
     out = Console(file=io.StringIO(), width=200)
     demo.show(out, result)
@@ -108,6 +113,7 @@ def test_the_table_shows_every_query_three_ways(result):
     assert blocks(result.small.tomogram)[1] in text
 
 
+@pytest.mark.slow
 def test_the_small_run_can_be_gone_on_with(result, folder):
     run = open_run(folder / demo.RUN)
     assert run.inferences == demo.BUDGET

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import testifai as ta
+from testifai import cli
 from testifai.locality import Network, measure
 from testifai.session import assembly
 from testifai.spec.parsing import read
@@ -17,12 +18,20 @@ SPEC = """
 noise = { use = "classic.gaussian_noise", severities = [0, 3, 5] }
 rotation = { use = "classic.rotation", severities = [0, 4] }
 """
-COUNT = 500
+COUNT = 400
+MEASURE = ("spec.toml", "--per-class", "20")
 
 
 @pytest.fixture(scope="module")
 def ready(digits):
-    return digits(COUNT, spec=SPEC)
+    """A folder with a spec and its run of twenty inputs per class, which `MEASURE` finds finished."""
+    folder = digits(COUNT, spec=SPEC)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["testifai", "errors", str(folder / "spec.toml"), "--per-class", "20", "--json"])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+    assert left.value.code == 0
+    return folder
 
 
 def told(command, *arguments):
@@ -32,7 +41,7 @@ def told(command, *arguments):
 
 
 def test_a_spec_is_measured_and_told(command, folder):
-    code, out, _ = command("errors", "spec.toml", "--per-class", "30", "--html", "errors.html")
+    code, out, _ = command("errors", *MEASURE, "--html", "errors.html")
     assert code == 0
     assert (folder / "errors.html").stat().st_size > 1_000_000
     found = told(command, "spec.local.db")
@@ -44,13 +53,13 @@ def test_a_spec_is_measured_and_told(command, folder):
 
 
 def test_the_same_command_continues_and_measures_nothing_twice(command, monkeypatch):
-    first = told(command, "spec.toml", "--per-class", "20")
+    first = told(command, *MEASURE)
     steps = []
     real = measure._run
     monkeypatch.setattr(
         measure, "_run", lambda session, store, progress, extra: real(session, store, steps.append, extra)
     )
-    assert told(command, "spec.toml", "--per-class", "20") == first
+    assert told(command, *MEASURE) == first
     assert steps == []
     code, _, err = command("errors", "spec.toml", "--per-class", "21")
     assert code == 2
@@ -68,7 +77,7 @@ def test_an_interrupt_keeps_what_was_measured(command, folder, monkeypatch):
 
 
 def test_a_system_of_parts_is_predicted(command, folder):
-    alone = told(command, "spec.toml", "--per-class", "30")
+    alone = told(command, *MEASURE)
     adder = told(command, "spec.local.db", "--arity", "2")
     assert adder["composed"]["rate"] < alone["local"]["rate"]
     assert adder["trends"][0]["composed_gain"]["rate"] > adder["trends"][0]["local_gain"]["rate"]
@@ -80,7 +89,7 @@ def test_a_system_of_parts_is_predicted(command, folder):
 
 
 def test_failing_inputs_are_written_from_the_spec_and_from_the_run(command, folder):
-    found = told(command, "spec.toml", "--per-class", "30", "--failures", "a.npz")
+    found = told(command, *MEASURE, "--failures", "a.npz")
     with np.load("a.npz") as file:
         assert len(file["x"]) == found["rows"] == len(file["clean"])
         assert file["trend"].max() == len(found["trends"])
@@ -124,7 +133,7 @@ def test_code_in_a_stored_spec_runs_only_where_the_run_was_made_or_if_it_is_name
 
 def test_the_network_answers_what_is_asked_of_it(command):
     pytest.importorskip("pyagrum", reason="the Bayesian network needs pyAgrum: pip install 'testifai[bayes]'")
-    assert told(command, "spec.toml", "--per-class", "30")["trends"]
+    assert told(command, *MEASURE)["trends"]
     found = told(command, "spec.local.db", "--given", "class=5,property=noise")
     assert found["given"] == {"class": "5", "property": "noise"}
     beliefs = {one["name"]: one["states"] for one in found["beliefs"]}
@@ -144,7 +153,7 @@ def test_the_network_answers_what_is_asked_of_it(command):
 
 
 def test_a_system_is_measured_on_other_inputs_beside_its_prediction(command, folder):
-    found = told(command, "spec.toml", "--per-class", "20", "--arity", "2", "--measured", "8")["measured"]
+    found = told(command, *MEASURE, "--arity", "2", "--measured", "8")["measured"]
     assert found["tuples"] == 55
     for part in ("predicted", "measured"):
         mean = found[part]["overall"]
@@ -152,14 +161,14 @@ def test_a_system_is_measured_on_other_inputs_beside_its_prediction(command, fol
         assert len(found[part]["by_condition"]["low"]) == 2
     used = [measure.from_run(name).sampled.ids for name in ("spec.local.db", "spec.composed.db")]
     assert not np.intersect1d(*used).size
-    code, out, _ = command("errors", "spec.toml", "--per-class", "20", "--arity", "2", "--measured", "8")
+    code, out, _ = command("errors", *MEASURE, "--arity", "2", "--measured", "8")
     assert code == 0
     assert "measured on other inputs: " + f"{found['measured']['overall']['rate']:.3f}" in out
     assert found["statements"][0][:40] in out
 
 
 def test_how_sure_the_model_is_is_told_by_property_and_by_class(command):
-    found = told(command, "spec.toml", "--per-class", "20")["confidence"]
+    found = told(command, *MEASURE)["confidence"]
     right, wrong = (found["by_property"][kind] for kind in ("right", "wrong"))
     assert right["low"][0] < right["rate"][0] < right["high"][0]
     assert right["rate"][0] > wrong["rate"][0]
@@ -203,7 +212,7 @@ def test_mistakes_are_one_line(command, arguments, message):
 def test_a_run_without_predictions_says_how_to_get_them(command, folder):
     spec = read("spec.toml")
     session = assembly.session(spec, folder)
-    ta.scan(session.model, session.data, session.space, strategy="full", store="plain.db")
+    ta.scan(session.model, session.data, session.space, strategy="ordered", budget=COUNT, store="plain.db")
     code, _, err = command("errors", "plain.db")
     assert code == 2
     assert "keep = ['predicted']" in err
@@ -220,7 +229,7 @@ def test_a_run_without_predictions_says_how_to_get_them(command, folder):
 )
 def test_an_unknown_name_or_state_is_one_line_that_says_what_there_is(command, given, message):
     pytest.importorskip("pyagrum", reason="the Bayesian network needs pyAgrum: pip install 'testifai[bayes]'")
-    assert told(command, "spec.toml", "--per-class", "20")
+    assert told(command, *MEASURE)
     code, out, err = command("errors", "spec.local.db", "--given", given)
     assert code == 2
     assert message in err

@@ -13,20 +13,20 @@ zoom = "mnist_c.zoom"
 brightness = "mnist_c.brightness"
 [scan]
 strategy = "ordered"
-budget = 800
+budget = 400
 """
 
 
 @pytest.fixture(scope="module")
 def ready(finished):
-    return finished(200, SPEC)
+    return finished(80, SPEC)
 
 
 def test_failures_are_listed_and_the_run_is_left_alone(command, folder):
     before = (folder / "spec.db").read_bytes()
-    code, out, _ = command("errors", "spec.db", "--hunt", "100", "--region", "zoom <= 4")
+    code, out, _ = command("errors", "spec.db", "--hunt", "60", "--region", "zoom <= 4")
     assert code == 0
-    assert "100 inferences" in out
+    assert "60 inferences" in out
     assert "say nothing of others" in out
     with (folder / "spec-failures.csv").open() as file:
         rows = list(csv.DictReader(file))

@@ -74,7 +74,7 @@ def reported(tmp_path, invoke):
     def go(model, table, *options) -> dict:
         spec, run, page = (tmp_path / name for name in ("s.toml", "s.db", "r.html"))
         said = invoke("init", model, table, "-o", spec, *options)
-        text = spec.read_text().replace("[scan]", "[scan]\nbudget = 2000")
+        text = spec.read_text().replace("[scan]", "[scan]\nbudget = 600")
         spec.write_text(text)
         invoke("check", spec)
         invoke("run", spec)

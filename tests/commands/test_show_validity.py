@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-QUALITY = '{ use = "ssim", sample = 60, extra = 0 }'
+QUALITY = '{ use = "ssim", sample = 30, extra = 0 }'
 SPEC = """
 [space]
 blur = { use = "mnist_c.motion_blur", severities = [0, 1, 3, 5] }
@@ -14,7 +14,7 @@ zoom = { use = "mnist_c.zoom", severities = [0, 2, 5] }
 brightness = { use = "mnist_c.brightness", severities = [0, 2, 5] }
 [scan]
 strategy = "ordered"
-quality = { use = "ssim", sample = 60, extra = 0 }
+quality = { use = "ssim", sample = 30, extra = 0 }
 [[gate]]
 query = "quality >= 0.5"
 at_least = 0.7
@@ -24,7 +24,7 @@ basis = "estimate"
 
 @pytest.fixture(scope="module")
 def ready(digits):
-    folder = digits(120, spec=SPEC)
+    folder = digits(60, spec=SPEC)
     from testifai.session import assembly
     from testifai.spec import parsing
 

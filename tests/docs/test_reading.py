@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from tests.docs import blocks, count
 from tests.docs.mentions import unknown_in
-from tests.docs.running import failure_of, runs
+from tests.docs.running import StepFailed, failure_of, run_page, runs
 
 SAME = """python -c 'import testifai as ta; assert ta.__file__ == open("p").read()'"""
 
@@ -112,20 +114,32 @@ def test_commands_in_sentences_are_looked_up(command, said):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            '~~~python title="own.py"\nx = 1\n~~~\n~~~python\nfrom own import x\n~~~\n~~~bash\ntest -f own.py\n~~~\n',
-            None,
-        ),
         ("~~~python\nx = 1\n~~~\n\n~~~python\n\nassert x == 2\n~~~\n", "page.md:6: a block raised AssertionError"),
         (
-            "~~~python\nimport testifai as ta\nopen('p', 'w').write(ta.__file__)\n~~~\n~~~bash\n" + SAME + "\n~~~\n",
+            '~~~python title="own.py"\nx = 1\n~~~\n~~~python\nfrom own import x\nimport testifai as ta\n'
+            "open('p', 'w').write(ta.__file__)\n~~~\n~~~bash\ntest -f own.py\n" + SAME + "\n~~~\n",
             None,
         ),
-        ("~~~bash\nfalse  # exit code 1\npython -c 'exit(3)'\n~~~\n", "ended with exit code 3, not 0"),
-        ("~~~toml\n[scan]\nbudgte = 3\n~~~\n", "page.md:2: no part of a spec: "),
-        ("<!-- needs: nonsense -->\n", "page.md:1: nothing in tests/docs/material*.py makes 'nonsense'"),
     ],
 )
 def test_a_page_is_run_in_a_folder_of_its_own(page, text, said, tmp_path):
     failure = failure_of(page(text), tmp_path)
     assert failure is None if said is None else said in failure
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("~~~bash\nfalse  # exit code 1\npython -c 'exit(3)'\n~~~\n", "ended with exit code 3, not 0"),
+        ("~~~toml\n[scan]\nbudgte = 3\n~~~\n", "page.md:2: no part of a spec: "),
+        ("<!-- needs: nonsense -->\n", "page.md:1: nothing in tests/docs/material*.py makes 'nonsense'"),
+    ],
+)
+def test_a_step_that_fails_says_where(page, text, said, tmp_path, monkeypatch):
+    """In this process, which is given back as it was."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    with pytest.raises(StepFailed) as failed:
+        run_page(page(text), tmp_path)
+    assert said in str(failed.value)
