@@ -198,8 +198,11 @@ def test_a_small_file_takes_little_memory(run, tmp_path):
     bombs = [tmp_path / "arrays.db", tmp_path / "outcomes.db"]
     for path in bombs:
         shutil.copy(run, path)
-    packed = zlib.compressobj(9)
-    zeros = b"".join([*(packed.compress(bytes(10**8)) for _ in range(10)), packed.flush()])
+    packed = zlib.compressobj(9, wbits=-15)
+    # After a full flush a packer knows nothing of what was before, so that one piece can be repeated.
+    piece = packed.compress(bytes(10**6)) + packed.flush(zlib.Z_FULL_FLUSH)
+    adler = ((10**9) % 65521) << 16 | 1  # of nothing but zeros
+    zeros = b"\x78\xda" + piece * 1000 + packed.flush() + adler.to_bytes(4, "big")
     put(bombs[0], "arrays", keys.LABELS, 0, "|u1", f"[40, {25 * 10**6}]", zeros)
     with closing(sqlite3.connect(bombs[1])) as connection, connection:
         connection.execute("DELETE FROM arrays")
@@ -307,14 +310,15 @@ def _read_all(path: Path) -> None:
     gather(stored, examples=0).as_dict()
 
 
+@pytest.mark.parametrize("count", [25, pytest.param(300, marks=pytest.mark.simulation)])
 @pytest.mark.parametrize("name", ["spec.db", "spec.local.db"])
-def test_any_value_in_the_place_of_any_other(whole_run, tmp_path, name):
+def test_any_value_in_the_place_of_any_other(whole_run, tmp_path, name, count):
     """A seeded sample; whatever is not refused in one line is reported on."""
     with closing(sqlite3.connect(whole_run / name)) as connection:
         meta = dict(connection.execute("SELECT key, value FROM meta"))
     cases = [(key, path, new) for key, text in meta.items() for path in _places(json.loads(text)) for new in HOSTILE]
     refused, lines = 0, set()
-    for key, path, new in random.Random(15).sample(cases, 100):
+    for key, path, new in random.Random(15).sample(cases, count):
         spoilt = tmp_path / "run.db"
         shutil.copy(whole_run / name, spoilt)
         say(spoilt, key, _with(meta[key], path, new))
@@ -325,7 +329,7 @@ def test_any_value_in_the_place_of_any_other(whole_run, tmp_path, name):
             lines |= {str(error)}
         except Exception as error:
             raise AssertionError(f"{key} {path} {new!r}") from error
-    assert refused > 10
+    assert refused > count / 10
     assert not any("\n" in line for line in lines)
 
 

@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testifai.errors import InputError
@@ -72,6 +72,7 @@ def check(outcomes: Outcomes, plain: Plain, among: np.ndarray) -> None:
         np.testing.assert_array_equal(single.value, plain.kept["value"][ids][test, at])
 
 
+@settings(max_examples=50)
 @given(records, st.integers(0, 3))
 def test_lists_and_bits_say_the_same(listed, seed):
     """Rows of up to 78 of 2,500 inputs are lists (312 with values), and more are bits: both are met, and the change."""
@@ -92,6 +93,7 @@ def test_lists_and_bits_say_the_same(listed, seed):
         check(before, plain, np.ones(INPUTS, bool))
 
 
+@settings(max_examples=25)
 @given(records)
 def test_a_run_file_holds_the_same_and_only_blocks_that_were_touched(tmp_path_factory, listed):
     outcomes, plain = Outcomes(INPUTS), Plain()

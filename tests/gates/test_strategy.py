@@ -1,5 +1,7 @@
 """The strategy for gates on models whose every outcome is known."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401  brings a BLAS of its own, which threads can only be told about once it is loaded
@@ -37,6 +39,7 @@ def data(seed):
     return np.random.default_rng(seed).normal(size=(INPUTS, 1)), np.zeros(INPUTS, int)
 
 
+@cache
 def truth(seed, query=QUERY):
     return ta.scan(model, data(seed), SPACE, strategy="full", seed=seed).query(query).robustness
 
@@ -81,21 +84,22 @@ def test_new_inputs_leave_it_undecided_even_then():
     assert judge(made.strategy.gates, made.run())[0].status == "undecided"
 
 
-def test_wrong_decisions_are_as_rare_as_promised():
+@pytest.mark.parametrize(("seeds", "most"), [(2, 1), pytest.param(20, 4, marks=pytest.mark.simulation)])
+def test_wrong_decisions_are_as_rare_as_promised(seeds, most):
     """Gates a hair's breadth on the wrong side of the truth, looked at after every doubling.
 
-    At most 5 % of decisions may be wrong: with 6 seeds, more than 2 wrong ones have a probability of 0.002.
+    At most 5 % of decisions may be wrong: more wrong ones than `most` have a probability of 0.003.
     """
     wrong = 0
-    for seed in range(6):
+    for seed in range(seeds):
         rate = truth(seed)
         gates = [Gate(query=QUERY, at_least=rate + 1e-6), Gate(query=QUERY, at_least=rate - 1e-6)]
         made = session(gates, seed=seed, budget=800)
         wrong += [one.status for one in judge(gates, made.run())] not in (["undecided"] * 2, ["fails", "holds"])
-    assert wrong <= 2
+    assert wrong <= most
 
 
-@pytest.mark.parametrize("cut", [37, 200, 450])
+@pytest.mark.parametrize("cut", [37, 450])
 def test_a_run_cut_short_ends_like_one_that_was_not(cut):
     gates = [Gate(query=QUERY, at_least=truth(3))]
     whole = session(gates, seed=3, budget=800).run()

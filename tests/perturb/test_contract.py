@@ -20,12 +20,24 @@ pytestmark = [
 ]
 
 
+SMALL = example_photographs(3, (20, 24, 3))
+
+
 def strongest(name):
     return len(get(name).severities) - 1
 
 
-def test_contract(name):
-    check_perturbation(name)
+@pytest.mark.parametrize(
+    "whole",
+    [False, pytest.param(True, marks=pytest.mark.slow)],
+    ids=["small images", "images of every kind"],
+)
+def test_contract(name, whole):
+    """On images of every kind; in the usual tests all of them for every third perturbation, small ones for the rest."""
+    if whole or BUILT_IN.index(name) % 3 == 0:
+        check_perturbation(name)
+    else:
+        check_perturbation(name, SMALL, growing=False)
 
 
 def test_batch_size_and_position_do_not_matter(name):

@@ -67,7 +67,7 @@ def test_a_higher_level_is_further_from_the_original(condition):
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-@pytest.mark.parametrize("form", [(32, 32, 3), (16, 16), (17, 40, 1), (70, 90, 3)])
+@pytest.mark.parametrize("form", [(16, 16), (17, 40, 1), (40, 50, 3)])
 def test_contract(condition, form):
     check_perturbation(f"cure.{condition}", photographs(3, form), growing=False)
 

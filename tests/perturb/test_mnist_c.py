@@ -255,7 +255,7 @@ THICKNESSES = [*enumerate([1.2, 1.7, 2.3, 3.2, 4.6], start=1)]
 
 @pytest.mark.parametrize(("severity", "thickness"), THICKNESSES)
 def test_dotted_line_is_one_of_the_published_lines(severity, thickness):
-    count = 60
+    count = 25
     row, column = np.indices((28, 28))
     ends = np.indices((27, 27)).reshape(2, -1, 1, 1)
     lines = ink(row - (ends[0] + (ends[1] - ends[0]) * column / 27), thickness)
@@ -264,7 +264,7 @@ def test_dotted_line_is_one_of_the_published_lines(severity, thickness):
     nearest = [int(np.abs(lines - one).max(axis=(1, 2)).argmin()) for one in drawn]
     assert np.abs(lines[nearest] - drawn).max() <= 1.5
     starts = ends[0].ravel()[nearest]
-    assert len(set(starts.tolist())) > 15
+    assert len(set(starts.tolist())) > 8
     assert abs(starts.mean() - 13) < 5 * 27 / math.sqrt(12 * count)
 
 

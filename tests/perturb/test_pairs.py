@@ -106,7 +106,7 @@ def write(text: str, made) -> str:
 
 
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=6), st.sampled_from(sorted(KINDS)), st.integers(1, 5))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_any_pairs_are_changed_as_their_texts_alone_are(pairs, kind, severity):
     subject = get(f"text.{kind}")
     indices = 7 * np.arange(len(pairs)) + 3
@@ -123,7 +123,7 @@ def test_any_pairs_are_changed_as_their_texts_alone_are(pairs, kind, severity):
 
 @pytest.mark.parametrize("kind", ["typo", "punctuation", "whitespace", "synonym"])
 def test_very_long_texts(kind):
-    long = "What is the best way to learn it? " * 3000
+    long = "What is the best way to learn it? " * 1500
     changed = get(f"text.{kind}").apply([(long, "short text"), ("", long)], 5)
     assert changed[0][0] != long
     assert changed[1][0] == ""

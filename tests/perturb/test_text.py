@@ -88,7 +88,7 @@ def others_of(text):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_contract(name):
-    check_perturbation(name, TEXTS * 10)
+    check_perturbation(name, TEXTS * 3)
     check_perturbation(name, np.array(TEXTS, dtype=object), growing=False)
 
 
@@ -186,10 +186,10 @@ def test_texts_without_a_place_are_counted(name):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("piece", ["a", "a-", "a.", " ", "\u0301", "I am two "])
 def test_long_texts_take_linear_time(name, piece):
-    text = piece * (100_000 // len(piece))
+    text = piece * (40_000 // len(piece))
     begin = time.process_time()
     report = edits(name, [text], 5)
-    assert time.process_time() - begin < 2
+    assert time.process_time() - begin < 0.8
     assert report.counts[0] in (0, 1, 5)
 
 
@@ -203,7 +203,7 @@ def test_draws_follow_the_number_of_the_input_and_the_seed():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_place_is_about_equally_likely(name):
-    text, count = TEXTS[0], 1500
+    text, count = TEXTS[0], 900
     starts = [made[0].start for made in edits(name, [text] * count, 1).made]
     seen = np.unique(starts, return_counts=True)[1]
     expected = count / len(seen)

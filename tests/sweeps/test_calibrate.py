@@ -12,7 +12,7 @@ import testifai as ta
 from testifai.errors import InputError
 from testifai.sweeps import SweepBatch, calibrate
 
-N = 1000
+N = 500
 ROWS = np.linspace(0, 1, N)[:, None]
 LABELS = (ROWS[:, 0] > 0.5).astype(int)
 SHIFT = ta.Perturbation("test_shift", lambda x, by, rng: x + by, [0.0, 0.5], levels=(0.0, 0.5))

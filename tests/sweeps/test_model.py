@@ -44,9 +44,9 @@ def test_exact_mode_is_the_sweep_of_the_accuracy_on_all_inputs() -> None:
 
 
 def test_samples_agree_with_all_inputs_within_the_bound() -> None:
-    truth = np.mean([accuracy(0.6 * (k + 0.5) / 2000) >= 0.8 for k in range(2000)])
+    truth = np.mean([accuracy(0.6 * (k + 0.5) / 500) >= 0.8 for k in range(500)])
     found = run()
-    assert abs(found.robustness - truth) <= found.bound + 1 / 2000
+    assert abs(found.robustness - truth) <= found.bound + 1 / 500
     assert found.bound <= 0.01
     complete = found.trials == N
     assert [accuracy(level) for level in found.levels[complete]] == pytest.approx(found.accuracies[complete])
@@ -64,13 +64,13 @@ def test_comparators_take_all_inputs(method: str) -> None:
 
 def test_batch_size_and_workers_change_nothing() -> None:
     plain = run(seed=2).as_dict()
-    assert run(seed=2, batch_size=7).as_dict() == plain
-    assert run(seed=2, batch_size=100, workers=3).as_dict() == plain
+    assert run(seed=2, batch_size=37).as_dict() == plain
+    assert run(seed=2, batch_size=200, workers=3).as_dict() == plain
     assert run(seed=3).as_dict() != plain
 
 
 @pytest.mark.parametrize("oracle", ["label", "consistency"])
-@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("share", [0.3, 1.0])
 def test_a_killed_sweep_continues_without_repeating_an_inference(oracle: str, share: float) -> None:
     whole: list[SweepBatch] = []
     expected = run(oracle=oracle, on_batch=whole.append, batch_size=50)

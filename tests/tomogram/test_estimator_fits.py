@@ -21,15 +21,15 @@ QUERIES = ("order >= 0", "a >= 2 and b == 1", "order == 1")
 @pytest.fixture(scope="module", params=["outcomes alone", "margins too"])
 def run_file(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("run") / "run.db"
-    shift = ta.Perturbation("shift", lambda x, by, rng: x + by * rng.normal(size=x.shape[1:]), [0.0, 0.1, 0.2, 0.3])
-    rows = np.random.default_rng(0).normal(size=(300, 2))
+    shift = ta.Perturbation("shift", lambda x, by, rng: x + by * rng.normal(size=x.shape[1:]), [0.0, 0.15, 0.3])
+    rows = np.random.default_rng(0).normal(size=(120, 2))
 
     def model(x):
         scores = np.stack([x.sum(axis=1), -x.sum(axis=1)], axis=1)
         return scores if request.param == "margins too" else scores.argmin(axis=1)
 
     labels = (rows.sum(axis=1) < 0).astype(int)
-    ta.scan(model, (rows, labels), ta.Space({"a": shift, "b": shift, "c": shift}), budget=1500, store=path)
+    ta.scan(model, (rows, labels), ta.Space({"a": shift, "b": shift, "c": shift}), budget=600, store=path)
     keep(path, open_run(path))
     return path
 

@@ -388,7 +388,7 @@ def simulated_space() -> Space:
     return Space({"shift": SHIFT, "shake": SHAKE})
 
 
-@pytest.mark.parametrize("seeds", [40, pytest.param(300, marks=pytest.mark.simulation)])
+@pytest.mark.parametrize("seeds", [20, pytest.param(300, marks=pytest.mark.simulation)])
 @pytest.mark.parametrize(
     ("options", "promised"),
     [
