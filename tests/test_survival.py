@@ -124,14 +124,9 @@ def wait_for(mark: Path, process: subprocess.Popen[str]) -> None:
     mark.unlink()
 
 
-def finish(*arguments: object) -> None:
-    process = start(*arguments)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-
-
-def exported(run: Path) -> bytes:
-    finish("export", run, "-o", run.with_suffix(".csv"))
+def exported(command, run: Path) -> bytes:
+    code, _, err = command("export", run, "-o", run.with_suffix(".csv"))
+    assert code == 0, err
     return run.with_suffix(".csv").read_bytes()
 
 
@@ -186,10 +181,22 @@ MANY_RUNS = {
 }
 
 
-@pytest.mark.parametrize("name", [*RUNS, *(pytest.param(name, marks=pytest.mark.slow) for name in MANY_RUNS)])
-def test_a_run_killed_again_and_again_ends_as_one_left_alone(tmp_path, name):
+# A few kills of a smaller run in the usual tests; many of a larger one, and of all kinds, in the slow ones.
+FEW_KILLS, FEW_INPUTS = 4, 100
+
+
+@pytest.mark.parametrize(
+    ("name", "many"),
+    [
+        *((name, False) for name in RUNS),
+        *(pytest.param(name, True, marks=pytest.mark.slow) for name in MANY_RUNS | RUNS),
+    ],
+)
+def test_a_run_killed_again_and_again_ends_as_one_left_alone(tmp_path, command, name, many):
     scan, kills = {**RUNS, **MANY_RUNS}[name]
-    spec = project(tmp_path, scan)
+    if not many:
+        scan, kills = scan.replace("budget = 20000", "budget = 7000"), FEW_KILLS
+    spec = project(tmp_path, scan, inputs=300 if many else FEW_INPUTS)
     whole, run = tmp_path / "whole.db", tmp_path / "run.db"
     begin = time.monotonic()
     process = start("run", spec, "--out", whole, call=1)
@@ -202,7 +209,7 @@ def test_a_run_killed_again_and_again_ends_as_one_left_alone(tmp_path, name):
     for number in range(kills):
         # Every other time surely in the middle of measuring, however busy the machine is.
         under_way = number % 2
-        process = start("run", spec, "--out", run, pause=0.01, call=under_way)
+        process = start("run", spec, "--out", run, pause=0.01 if many else 0.04, call=under_way)
         if under_way:
             wait_for(tmp_path / "mark", process)
         time.sleep(dice.uniform(0, 0.7) if under_way else dice.uniform(0.5 * start_up, start_up + 0.5))
@@ -211,20 +218,20 @@ def test_a_run_killed_again_and_again_ends_as_one_left_alone(tmp_path, name):
         hits += process.returncode == -signal.SIGKILL
         assert "error" not in err
         # Looking at the file tidies up after the killed process; mostly that is left to the next run.
-        if number % 4 == 3 and (found := opened(run)) is not None:
+        if (number % 4 == 3 or number == kills - 1) and (found := opened(run)) is not None:
             assert found.inferences >= reached, "what was in the file stays in the file"
             assert is_part_of(found.outcomes, truth.outcomes)
             reached = found.inferences
-    assert hits >= kills - 3, "the run must be long enough to be killed in the middle"
+    assert hits >= kills - (3 if many else 1), "the run must be long enough to be killed in the middle"
     assert reached > 0
-    finish("run", spec, "--out", run)
+    assert command("run", spec, "--out", run)[0] == 0
     resumed = open_run(run)
     assert facts(resumed.outcomes) == facts(truth.outcomes)
     for kind in ("value", "predicted"):
         if kind in truth.outcomes.kept_names():
             for i in truth.outcomes:
                 np.testing.assert_array_equal(resumed.outcomes.kept(i, kind), truth.outcomes.kept(i, kind))
-    assert exported(run) == exported(whole)
+    assert exported(command, run) == exported(command, whole)
     if truth.quality is not None:
         assert resumed.quality is not None
         for what in ("estimate", "low", "high"):
@@ -250,13 +257,14 @@ def interrupt(spec: Path, run: Path, times: int = 1) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["full", "consistency"])
-def test_an_interrupted_run_says_so_loses_nothing_and_goes_on(tmp_path, name):
-    spec = project(tmp_path, RUNS[name][0])
+@pytest.mark.parametrize("signals", [(1, 2), pytest.param((1, 1, 2), marks=pytest.mark.slow)])
+def test_an_interrupted_run_says_so_loses_nothing_and_goes_on(tmp_path, command, name, signals):
+    spec = project(tmp_path, RUNS[name][0].replace("budget = 20000", "budget = 7000"), inputs=100)
     whole, run = tmp_path / "whole.db", tmp_path / "run.db"
-    finish("run", spec, "--out", whole)
+    assert command("run", spec, "--out", whole)[0] == 0
     truth = open_run(whole)
     before = 0
-    for times in (1, 1, 2):  # the second time while it resumes; at last by someone impatient
+    for times in signals:  # later while it resumes; at last by someone impatient
         (line,) = interrupt(spec, run, times)
         found = open_run(run)
         assert line.startswith(f"stopped: {found.inferences:,} of at most ") or times == 2
@@ -265,8 +273,8 @@ def test_an_interrupted_run_says_so_loses_nothing_and_goes_on(tmp_path, name):
         # Twenty batches were measured before the signal; the model is asked for little more than those.
         assert before < found.inferences < truth.inferences
         before = found.inferences
-    finish("run", spec, "--out", run)
-    assert exported(run) == exported(whole)
+    assert command("run", spec, "--out", run)[0] == 0
+    assert exported(command, run) == exported(command, whole)
 
 
 def test_an_interrupt_while_things_are_loaded_is_one_line_too(tmp_path):
@@ -286,9 +294,9 @@ def test_an_interrupt_while_things_are_loaded_is_one_line_too(tmp_path):
 
 
 def test_a_second_run_on_the_same_file_is_refused_while_queries_are_answered(tmp_path, command):
-    spec = project(tmp_path, RUNS["full"][0])
+    spec = project(tmp_path, RUNS["full"][0], inputs=60)
     run = tmp_path / "run.db"
-    process = start("run", spec, "--out", run, pause=0.02, call=20)
+    process = start("run", spec, "--out", run, pause=0.05, call=20)
     wait_for(tmp_path / "mark", process)
     time.sleep(0.3)
     code, _, err = command("run", spec, "--out", run)
@@ -305,7 +313,8 @@ def test_a_second_run_on_the_same_file_is_refused_while_queries_are_answered(tmp
 
 
 def test_what_may_change_between_resumes_and_what_may_not(tmp_path, command):
-    spec = project(tmp_path, 'strategy = "ordered"\nbudget = 500\nbatch_size = 3')
+    # A forest, as no prediction is looked at here and others take longer to fit.
+    spec = project(tmp_path, 'strategy = "ordered"\nbudget = 500\nbatch_size = 3\nsurrogate = "forest"')
     text = spec.read_text()
     assert command("run", spec)[0] == 0
     measured = facts(open_run(tmp_path / "spec.db").outcomes)
@@ -351,10 +360,16 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize(("broken", "words"), BROKEN)
+@pytest.mark.parametrize(
+    ("broken", "words", "workers"),
+    [
+        *((*case, 1) for case in BROKEN),
+        *((*case, 2) for case in BROKEN[:3]),
+        *(pytest.param(*case, 2, marks=pytest.mark.slow) for case in BROKEN[3:]),
+    ],
+)
 def test_a_model_that_goes_wrong_in_the_middle_loses_nothing(tmp_path, command, broken, words, workers):
-    spec = project(tmp_path, f'strategy = "full"\nbatch_size = 10\nworkers = {workers}', broken, inputs=60)
+    spec = project(tmp_path, f'strategy = "full"\nbatch_size = 10\nworkers = {workers}', broken, inputs=30)
     run = tmp_path / "spec.db"
     (tmp_path / "broken").touch()
     code, out, err = command("run", spec)
@@ -564,13 +579,14 @@ def test_a_bad_spec_is_one_line_and_makes_no_run(tmp_path, command, old, new, wo
     np.savez(tmp_path / "data.npz", x=X, y=Y)
     spec = tmp_path / "spec.toml"
     spec.write_text(LENET.replace(old, new, 1))
-    for name in ("run", "check"):
-        code, out, err = command(name, spec)
-        assert (code, out) == (2, "")
-        (line,) = [line for line in err if not line.startswith("note:")]
-        assert line.startswith("error: ")
-        assert re.search(words, line), line
-        assert not (tmp_path / "spec.db").exists()
+    # Both read a spec in the same way: one of them each.
+    name = "check" if BAD_SPECS.index((old, new, words)) % 3 == 2 else "run"
+    code, out, err = command(name, spec)
+    assert (code, out) == (2, "")
+    (line,) = [line for line in err if not line.startswith("note:")]
+    assert line.startswith("error: ")
+    assert re.search(words, line), line
+    assert not (tmp_path / "spec.db").exists()
 
 
 def test_mistakes_in_a_command_line_are_one_line(tmp_path, command):
@@ -609,25 +625,29 @@ def test_mistakes_in_a_command_line_are_one_line(tmp_path, command):
         assert words in line
 
 
+COMMANDS = [
+    ["query", "FILE", "order > 0"], ["show", "FILE"], ["report", "FILE"], ["explore", "FILE"],
+    ["export", "FILE", "-o", "out.csv"], ["compare", "FILE", "FILE"], ["show", "FILE", "--independence"],
+    ["show", "FILE", "--validity"], ["run", "valid.toml", "--merge", "FILE", "-o", "out.db"],
+]  # fmt: skip
+OTHER_FILES = [
+    ("other.toml", "is a spec, not a run file; its run file is FOLDER/other.db: testifai run FILE makes it"),
+    ("made.toml", "is a spec, not a run file; its run file is FOLDER/made.db"),
+    ("inputs.csv", "is a table, not a run file; make one with: testifai run SPEC.toml"),
+    ("inputs.npz", "is a file of NumPy arrays, not a run file; make one with: testifai run SPEC.toml"),
+    ("model.onnx", "is an ONNX model, not a run file; make one with: testifai run SPEC.toml"),
+    ("folder", "is a folder, not a run file; make one with: testifai run SPEC.toml"),
+    ("notes", "is damaged (file is not a database); restore a copy, or start a new run with another --out"),
+]
+
+
+# Every command with a spec and two other kinds of file, every kind with several commands.
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "name", "words"),
     [
-        ["query", "FILE", "order > 0"], ["show", "FILE"], ["report", "FILE"], ["explore", "FILE"],
-        ["export", "FILE", "-o", "out.csv"], ["compare", "FILE", "FILE"], ["show", "FILE", "--independence"],
-        ["show", "FILE", "--validity"], ["run", "valid.toml", "--merge", "FILE", "-o", "out.db"],
-    ],
-    ids=lambda arguments: arguments[0],
-)  # fmt: skip
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("other.toml", "is a spec, not a run file; its run file is FOLDER/other.db: testifai run FILE makes it"),
-        ("made.toml", "is a spec, not a run file; its run file is FOLDER/made.db"),
-        ("inputs.csv", "is a table, not a run file; make one with: testifai run SPEC.toml"),
-        ("inputs.npz", "is a file of NumPy arrays, not a run file; make one with: testifai run SPEC.toml"),
-        ("model.onnx", "is an ONNX model, not a run file; make one with: testifai run SPEC.toml"),
-        ("folder", "is a folder, not a run file; make one with: testifai run SPEC.toml"),
-        ("notes", "is damaged (file is not a database); restore a copy, or start a new run with another --out"),
+        (arguments, *OTHER_FILES[kind])
+        for number, arguments in enumerate(COMMANDS)
+        for kind in sorted({0, 1 + number % 6, 1 + (number + 2) % 6})
     ],
 )
 def test_a_file_of_another_kind_is_named_for_what_it_is(tmp_path, monkeypatch, command, arguments, name, words):
@@ -716,6 +736,7 @@ ROW_SPACE = Space(
 ROWS = np.random.default_rng(5).random((211, 3))
 ORACLES = ["label", "consistency", {"use": "tolerance", "eps": 0.25}]
 STOPPING = [None, Window(batch=30, delta=0.06, window=2)]
+BATCHES = [(1, 2), (7, 1), (100, 2), (None, 1)]  # sizes and workers
 
 
 def row_scores(rows):
@@ -730,9 +751,9 @@ def pixel_scores(images):
 def make(kind: str, **options) -> Session:
     if kind == "table":
         return session_of(row_scores, (ROWS, row_scores(ROWS).argmax(axis=1)), ROW_SPACE, **options)
-    images = np.asarray(DIGITS.inputs)[:131]
+    images = np.asarray(DIGITS.inputs)[:101]
     if kind == "network":
-        return session_of(OnnxModel(demo_model_path()), (images, np.asarray(DIGITS.labels)[:131]), IMAGES, **options)
+        return session_of(OnnxModel(demo_model_path()), (images, np.asarray(DIGITS.labels)[:101]), IMAGES, **options)
     return session_of(pixel_scores, (images, pixel_scores(images).argmax(axis=1)), IMAGES, **options)
 
 
@@ -743,9 +764,8 @@ def test_neither_batch_size_nor_workers_change_a_bit(kind, oracle, stopping):
     options = {"strategy": "full", "oracle": oracle, "stopping": stopping, "keep": ("value", "predicted")}
     reference = everything(make(kind, batch_size=13, workers=1, **options))
     assert {len(set(bits)) for bits in reference[0].values()} != {1}, "some inputs must fail"
-    for batch_size in (1, 7, 100, None):
-        for workers in (1, 2):
-            assert everything(make(kind, batch_size=batch_size, workers=workers, **options)) == reference
+    for batch_size, workers in BATCHES:
+        assert everything(make(kind, batch_size=batch_size, workers=workers, **options)) == reference
 
 
 @pytest.mark.parametrize("oracle", ["label", "consistency"])
@@ -754,8 +774,7 @@ def test_nor_do_they_change_an_outcome_of_a_network(oracle, stopping):
     options = {"strategy": "full", "oracle": oracle, "stopping": stopping}
     found = [
         everything(make("network", batch_size=batch_size, workers=workers, **options))[0]
-        for batch_size in (1, 7, 100, None)
-        for workers in (1, 2)
+        for batch_size, workers in BATCHES
     ]
     assert all(one == found[0] for one in found)
 
