@@ -208,14 +208,19 @@ def test_mistakes_are_one_line_and_exit_code_2(arguments, words, ready, tmp_path
     known = {"RUN": "full.db", "PARTIAL": "ordered.db", "SPEC": "ordered.toml", "DATA": "digits.npz"}
     known |= {name: name for name in ("digits.npz", "lenet5.onnx")}
     arguments = [str(ready / known[word]) if word in known else word for word in arguments]
-    for flags in ([], ["--json"]):
-        code, out, err = command(*arguments, *flags)
-        assert code == 2
-        assert out == ""
-        assert err.startswith("error: ")
-        assert err.count("\n") == 1
-        assert words in err
+    code, out, err = command(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert words in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_with_json_a_mistake_is_the_same_line(ready, command):
+    for arguments in (("qury",), ("run", "nothing.toml"), ("query", ready / "full.db", "zom > 0")):
+        code, out, err = command(*arguments, "--json")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert err == command(*arguments)[2]
 
 
 # -- the commands -------------------------------------------------------------------------------------------------
@@ -225,8 +230,9 @@ def test_mistakes_are_one_line_and_exit_code_2(arguments, words, ready, tmp_path
 def small_demo(tmp_path_factory):
     """The folder of a demo on few digits, and its result."""
     data, folder = demo_data(), tmp_path_factory.mktemp("demo")
-    few = testifai.data.from_arrays(data.inputs[:60], data.labels[:60])
+    few = testifai.data.from_arrays(data.inputs[:30], data.labels[:30])
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "BUDGET", 1_300)
         patch.setattr(demo, "demo_data", lambda: few)
         return folder, demo.run(folder)
 
@@ -244,7 +250,7 @@ def test_demo(command, asked, small_demo, monkeypatch):
     found = asked("demo", "--out", folder)
     measured = [query["measured"] for query in found["published"]["queries"]]
     assert measured == [19, 15, 15, 9, 15, 9, 9, 0, 7, 37, 61, 91]
-    assert found["inputs"] == 60
+    assert found["inputs"] == 30
     assert found["report"] == str(folder / "digits.html")
 
 
@@ -269,18 +275,18 @@ def test_init_as_json_and_into_the_current_folder(folder, asked, monkeypatch):
     assert (folder / "testifai.toml").exists()
 
 
-def test_run_saves_beside_the_spec_and_continues(folder, command, asked):
-    code, out, _ = command("run", folder / "ordered.toml")
+def test_run_saves_beside_the_spec_and_continues(gone_on, command, asked):
+    spec = gone_on / "ordered.toml"
+    code, out, _ = command("run", spec, "--out", gone_on / "other.db")
     assert code == 0
     assert "clean accuracy" in out
-    assert "Next: testifai query" in " ".join(out.split())
-    found = asked("run", folder / "ordered.toml")
+    assert f"Saved in {gone_on / 'other.db'}. Next: testifai query" in " ".join(out.split())
+    found = asked("run", spec)
     assert set(found) == {"axes", "tests", "measured", "tried", "inputs", "inferences", "base", "clean", "run", "gates"}
     assert found["axes"] == {"brightness": [0, 2, 5], "zoom": [0, 1, 5], "blur": [0, 3]}
     assert (found["tests"], found["measured"], found["inputs"]) == (18, 14, 80)
     assert found["inferences"] == 14 * 80
-    assert found["run"] == str(folder / "ordered.db")
-    assert asked("run", folder / "ordered.toml", "--out", folder / "other.db")["run"] == str(folder / "other.db")
+    assert found["run"] == str(gone_on / "ordered.db")
 
 
 def test_a_changed_spec_is_refused(gone_on, command):
@@ -568,7 +574,7 @@ def test_compare_a_run_with_itself(command, noisy):
 
 
 def test_runs_of_other_data_or_spaces_are_not_compared(command, ready, folder):
-    spec = folder / "ordered.toml"
+    spec = shutil.copy(ready / "full.toml", folder / "other.toml")
     np.savez(folder / "digits.npz", x=demo_data().inputs[100:180], y=demo_data().labels[100:180])
     assert command("run", spec, "-o", folder / "data.db")[0] == 0
     spec.write_text(spec.read_text().replace("[0, 3]", "[0, 4]"))
