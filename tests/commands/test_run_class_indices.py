@@ -20,7 +20,7 @@ strategy = "full"
 def ready(digits):
     """Digits in folders named in words, whose alphabet is another order than that of the outputs."""
     cv2 = pytest.importorskip("cv2")
-    folder = digits(60)
+    folder = digits(200)
     with np.load(folder / "digits.npz") as data:
         for number, (image, label) in enumerate(zip(data["x"], data["y"], strict=True)):
             kind = folder / "images" / NUMBERS[label]

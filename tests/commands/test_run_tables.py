@@ -71,11 +71,14 @@ def error(call):
 def reported(tmp_path, invoke):
     """The journey of a user, and what the run says in figures."""
 
-    def go(model, table, *options) -> dict:
+    def go(model, table, *options, whole=True) -> dict:
         spec, run, page = (tmp_path / name for name in ("s.toml", "s.db", "r.html"))
         said = invoke("init", model, table, "-o", spec, *options)
         text = spec.read_text().replace("[scan]", "[scan]\nbudget = 600")
         spec.write_text(text)
+        if not whole:
+            invoke("run", spec)
+            return json.loads(invoke("show", run, "--json"))
         invoke("check", spec)
         invoke("run", spec)
         invoke("query", run, "noise >= 3")
@@ -130,7 +133,7 @@ def test_xgboost(tmp_path, reported, make, classes):
     kind = xgboost.XGBRegressor if classes is None else xgboost.XGBClassifier
     kind(n_estimators=10, n_jobs=1).fit(*parts(frame)).get_booster().save_model(tmp_path / "m.json")
     frame.to_csv(tmp_path / "t.csv", index=False)
-    found = reported(tmp_path / "m.json", tmp_path / "t.csv")
+    found = reported(tmp_path / "m.json", tmp_path / "t.csv", whole=False)
     assert len(found["by_class"]) == (classes or 0)
     assert ("distances" in found) == (classes is None)
     assert found["clean"]["estimate"] > 0.7
@@ -144,7 +147,7 @@ def test_lightgbm(tmp_path, reported, make, classes):
     fitted = kind(n_estimators=30, n_jobs=1, verbose=-1).fit(*parts(frame))
     fitted.booster_.save_model(tmp_path / "m.txt")
     frame.to_csv(tmp_path / "t.csv", index=False)
-    found = reported(tmp_path / "m.txt", tmp_path / "t.csv")
+    found = reported(tmp_path / "m.txt", tmp_path / "t.csv", whole=False)
     assert len(found["by_class"]) == (classes or 0)
     assert found["clean"]["estimate"] > 0.7
 
@@ -154,7 +157,7 @@ def test_an_object_of_ones_own(tmp_path, reported):
     (tmp_path / "own_table_model.py").write_text(
         "class Own:\n    def predict(self, rows):\n        return (rows[:, 0] < 12.9) * 1\n\n\nmodel = Own()\n"
     )
-    found = reported("own_table_model:model", tmp_path / "t.csv")
+    found = reported("own_table_model:model", tmp_path / "t.csv", whole=False)
     assert len(found["by_class"]) == 3
 
 

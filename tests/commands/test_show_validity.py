@@ -14,6 +14,7 @@ zoom = { use = "mnist_c.zoom", severities = [0, 2, 5] }
 brightness = { use = "mnist_c.brightness", severities = [0, 2, 5] }
 [scan]
 strategy = "ordered"
+surrogate = "independence"
 quality = { use = "ssim", sample = 30, extra = 0 }
 [[gate]]
 query = "quality >= 0.5"
