@@ -10,7 +10,7 @@ What a page may say, besides Markdown:
   for all blocks until the next heading of its rank.
 - `*Run by the tests where NAME is installed.*` before a block: a package or a program.
 - `<!-- needs: model photos -->`: files of the reader's that the page names from there on, by functions in material*.py.
-- `<!-- slow -->`: the page takes long, as every page with more than one command does.
+- `<!-- slow -->`: the page takes long, as every page with a command does.
 
 Commands in sentences (`testifai show`) name what there is: commands, options, files and targets of make (mentions.py).
 """
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 RUN = {"python", "bash", "toml"}
 WRITTEN = {"yaml", "ini", "csv", "json"}  # with a title: files that the commands of a page read
 OUTPUT = {"text", "console", "json", "mermaid"}
-QUICK = 1  # commands of a page: each takes about a second to start
+QUICK = 0  # commands of a page: each takes seconds, on inputs of its own
 
 FENCE = re.compile(r"( *)(`{3,}|~{3,})(.*)")
 TITLE = re.compile(r'title="([^"]+)"')
