@@ -48,7 +48,7 @@ simulations: $(VENV)/installed-dev
 
 # The core tests on the lower bounds that pyproject.toml names, in an environment of their own and without extras.
 OLDEST := .venv-oldest
-CORE := space runs strategies surrogates identity spec session tomogram statistics oracles data models engine
+CORE := space runs strategies surrogates spec session tomogram statistics oracles data models engine
 $(OLDEST)/installed: pyproject.toml tests/oldest.py
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python tests/oldest.py > $(OLDEST)/constraints.txt
