@@ -115,7 +115,8 @@ def test_killed_and_gone_on_with(selected, served, command):
     assert "(2 of 10 done)" in second.said
     assert second.ask("task")["next"] == 2
     out, err = second.end(signal.SIGINT)
-    assert "2 of 10 labelled. Next: testifai label" in out
+    assert "2 of 10 labelled. Next: testifai label page " in out
+    assert "label page page" not in out
     assert err == ""
     assert sorted(one.name for one in selected.parent.glob("a.*")) == [
         "a.csv", "a.html", "a.inputs.zip", "a.selection.npz",

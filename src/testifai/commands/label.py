@@ -237,7 +237,7 @@ def page(
     finally:
         lock.release()
     following = "estimate" if labelling.labelled == labelling.rows else "page"
-    say(f"{labelling.labelled} of {labelling.rows} labelled. Next: testifai label page {following} {file}")
+    say(f"{labelling.labelled} of {labelling.rows} labelled. Next: testifai label {following} {file}")
 
 
 @app.command()
@@ -270,7 +270,6 @@ def estimate(
     if as_json:
         print_json(found.as_dict())
     else:
-        for line in found.lines(files[0]):
-            say(line)
+        say(*found.lines(files[0]))
     if found.verdict is not None and not found.verdict.passed:
         raise typer.Exit(1)
