@@ -32,5 +32,4 @@ def check(spec: SpecFile, as_json: Json = False) -> None:
         f"{found.batch_size} a batch, "
         f"a run file of at most {found.file_bytes / 1e6:.1f} MB{accuracy}"
     )
-    for note in found.notes():
-        say(note)
+    say(*found.notes())

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
@@ -18,6 +18,7 @@ from testifai.support.formatting import printable, printable_json
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from werkzeug.serving import BaseWSGIServer
 
     from testifai.spec.parsing import Spec
 
@@ -129,9 +130,10 @@ def exclude(mode: str, active: object, options: Mapping[str, object]) -> None:
 # -- output
 
 
-def say(text: str = "", *, err: bool = False) -> None:
+def say(*lines: str, err: bool = False) -> None:
     """Print lines for people on standard output or standard error, without control characters."""
-    typer.echo(printable(text, lines=True), err=err)
+    for line in lines:
+        typer.echo(printable(line, lines=True), err=err)
 
 
 def print_json(value: object) -> None:
@@ -205,18 +207,6 @@ def check_file(option: str, path: Path | None, *endings: str) -> None:
 # -- pages in the browser
 
 
-class Server(Protocol):
-    """A web server that listens already."""
-
-    port: int
-
-    def serve_forever(self) -> None:
-        """Answer requests until interrupted."""
-
-    def server_close(self) -> None:
-        """Stop listening."""
-
-
 def address_of(host: str, port: int, token: str | None) -> str:
     """Return the URL of a page.
 
@@ -227,7 +217,7 @@ def address_of(host: str, port: int, token: str | None) -> str:
     return f"http://{shown}:{port}/" + ("" if token is None else f"?token={token}")
 
 
-def serve(server: Server, what: str, address: str, *, note: str | None = None, browser: bool = False) -> None:
+def serve(server: BaseWSGIServer, what: str, address: str, *, note: str | None = None, browser: bool = False) -> None:
     """Print where the page is, with a note if others can reach it, and serve it until Ctrl-C."""
     say(f"{what} at {address} (Ctrl-C ends it)")
     if note is not None:

@@ -35,6 +35,5 @@ def compare(
     found = compare_runs(a, b, queries or (), inputs, score=score)
     if as_json:
         print_json(found.as_dict())
-        return
-    for line in found.lines():
-        say(line)
+    else:
+        say(*found.lines())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from testifai.space import Space
     from testifai.support.progress import Step
 
-Combine = Callable[..., Any]
-Measured = TypeVar("Measured")
 NO_SYSTEM = "--measured: there is no system to measure; give --arity or --combine"
 
 
@@ -115,8 +114,10 @@ def errors(
         raise InputError(NO_SYSTEM)
     function = user_function(combine, "--combine")
     run_file = (out or source.with_suffix(".local.db")) if from_spec else source
-    subject = _Subject.of(source) if from_spec else None
-    local = _local(subject, run_file, per_class or 200)
+    from testifai.locality.measure import from_run
+
+    measurement = _LocalMeasurement.of(source) if from_spec else None
+    local = from_run(run_file) if measurement is None else measurement.local(run_file, per_class or 200)
     if known:
         _show_beliefs(local, known, {"combine": function, "arity": arity}, run_file, as_json)
         return
@@ -129,8 +130,8 @@ def errors(
     found = explain(local, function, arity or (1 if function is None else 2), properties=run.space)
     written: Record = {"run": str(run_file)}
     agreement = None
-    if measured is not None and subject is not None:
-        agreement = subject.agreement(found, function, measured, run_file)
+    if measured is not None and measurement is not None:
+        agreement = measurement.agreement(found, function, measured, run_file)
         written["measured"] = agreement.as_dict()
     if html is not None:
         from testifai.report.error_page import render
@@ -154,8 +155,8 @@ def errors(
 
 
 @dataclass(frozen=True)
-class _Subject:
-    """What a spec tests, loaded once; what a run file contains already is not measured again."""
+class _LocalMeasurement:
+    """The model and data of a spec, loaded once; what a run file contains already is not measured again."""
 
     model: Model
     data: Data
@@ -164,7 +165,7 @@ class _Subject:
     about: Record
 
     @classmethod
-    def of(cls, path: Path) -> _Subject:
+    def of(cls, path: Path) -> _LocalMeasurement:
         from testifai.session import assembly
         from testifai.session.provenance import about
         from testifai.space import Space
@@ -180,12 +181,12 @@ class _Subject:
         """Measure the local robustness under each axis alone."""
         from testifai.locality.measure import local
 
-        def measure(show: Callable[[Step], None]) -> Local:
+        with self._recorded(run_file) as show:
             return local(self.model, self.data, self.space, per_class, store=run_file, progress=show, **self.options)
 
-        return self._kept(measure, run_file)
-
-    def agreement(self, found: Explanation, combine: Combine | None, pairs: int, run_file: Path) -> Agreement:
+    def agreement(
+        self, found: Explanation, combine: Callable[..., Any] | None, pairs: int, run_file: Path
+    ) -> Agreement:
         """Measure the system on fresh inputs and compare it with the prediction."""
         from testifai.locality.pairs import agreement, composed
 
@@ -194,39 +195,29 @@ class _Subject:
             raise InputError(NO_SYSTEM)
         arity, ids = predicted.setting.system.arity, found.local.sampled.ids
         fresh = run_file.with_name(f"{run_file.name.removesuffix('.db').removesuffix('.local')}.composed.db")
-
-        def measure(show: Callable[[Step], None]) -> Agreement:
+        with self._recorded(fresh) as show:
             seen = composed(
                 self.model, self.data, self.space, combine, arity, pairs=pairs, exclude=ids, store=fresh,
                 progress=show, **self.options,
             )  # fmt: skip
             return agreement(predicted, seen)
 
-        return self._kept(measure, fresh)
-
-    def _kept(self, measure: Callable[[Callable[[Step], None]], Measured], run_file: Path) -> Measured:
-        """Measure into a run file that records its origin; an interrupt loses nothing."""
+    @contextmanager
+    def _recorded(self, run_file: Path) -> Iterator[Callable[[Step], None]]:
+        """Show the progress of a measurement, then record its origin in the run file; an interrupt loses nothing."""
         from testifai.runs import keys, trusted_runs
         from testifai.runs.store import Store
         from testifai.support.progress import bar
 
         try:
             with bar() as show:
-                found = measure(show)
+                yield show
         except KeyboardInterrupt:
             raise Stopped(f"stopped: what was measured is in {run_file}; the same command continues") from None
         with Store.create_or_open(run_file) as store:
             # Gates are about all inputs, and these are only those that the model gets right.
             store.put(**{**self.about, keys.GATES: []})
             trusted_runs.remember(store)
-        return found
-
-
-def _local(subject: _Subject | None, run_file: Path, per_class: int) -> Local:
-    """Return the local robustness, measured for a spec or read from a run file."""
-    from testifai.locality.measure import from_run
-
-    return from_run(run_file) if subject is None else subject.local(run_file, per_class)
 
 
 def _show_beliefs(local: Local, given: dict[str, str], system: Record, run_file: Path, as_json: bool) -> None:

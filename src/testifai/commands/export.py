@@ -136,10 +136,7 @@ def _verifier_files(
         print_json({**found.as_dict(), "files": [str(path) for path in written]})
         return
     say(f"does the answer to input {found.index} stay class {found.label}, for")
-    for line in found.region.ranges:
-        say(f"  {line}")
-    for note in found.notes():
-        say(note)
+    say(*(f"  {line}" for line in found.region.ranges), *found.notes())
     say(f"written to {out}: {', '.join(path.name for path in written)}")
 
 

@@ -39,9 +39,7 @@ def init(
     if as_json:
         print_json(found.as_dict())
         return
-    for line in found.lines():
-        say(line)
-    say(f"Wrote {out}. Next: testifai check {out}, then testifai run {out}")
+    say(*found.lines(), f"Wrote {out}. Next: testifai check {out}, then testifai run {out}")
 
 
 def _size(text: str) -> tuple[int, int]:

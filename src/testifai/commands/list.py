@@ -82,8 +82,7 @@ def perturbations(
             if not pictured:
                 raise InputError(f"--preview: the suite {suite!r} changes texts, which cannot be drawn")
             sheets.draw(pictured, preview, shown)
-    for problem in registry.suite_problems():
-        say(f"note: {problem}", err=True)
+    say(*(f"note: {problem}" for problem in registry.suite_problems()), err=True)
     if as_json:
         print_json([_perturbation_facts(one) for one in found])
         return

@@ -56,7 +56,8 @@ def report(
 
         written = _write(outputs, {"--out": sweeps.render(swept), "--md": sweeps.markdown(swept)})
         _say(written, swept.as_dict(), (), as_json=as_json)
-        _open(page, opened)
+        if opened:
+            _open(page)
         return
 
     from testifai.report.contents import gather
@@ -70,19 +71,17 @@ def report(
         note("drawing figures")
         texts = {"--out": render(contents), "--md": as_markdown(contents), "--junit": as_junit(contents)}
     _say(_write(outputs, texts), contents.as_dict(), contents.verdicts, as_json=as_json)
-    for line in contents.changed:
-        say(f"warning: {line}", err=True)
+    say(*(f"warning: {line}" for line in contents.changed), err=True)
     if contents.failures_note and examples and not as_json:
         say(f"note: failing inputs are not shown: {contents.failures_note}", err=True)
-    _open(page, opened)
+    if opened:
+        _open(page)
     if not contents.holds:
         raise typer.Exit(1)
 
 
-def _open(page: Path, wanted: bool) -> None:
-    """Open the page in a browser, if requested and available."""
-    if not wanted:
-        return
+def _open(page: Path) -> None:
+    """Open the page in a browser, if there is one."""
     import webbrowser
 
     if not webbrowser.open(page.resolve().as_uri()):

@@ -146,8 +146,7 @@ def _merge(spec: Path, parts: list[Path], out: Path, as_json: bool) -> None:
     _check_space(spec, parts)
     merge(parts, out)
     tomogram = open_run(out)
-    for line in notes(tomogram.provenance):
-        say(f"note: {line}", err=True)
+    say(*(f"note: {line}" for line in notes(tomogram.provenance)), err=True)
     if as_json:
         print_json({**facts(tomogram), "run": str(out)})
     else:

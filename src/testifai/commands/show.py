@@ -142,9 +142,8 @@ def _independence(tomogram: Tomogram, as_json: bool) -> None:
     result = analyse(tomogram)
     if as_json:
         print_json(result.as_dict())
-        return
-    for line in lines(result):
-        say(line)
+    else:
+        say(*lines(result))
 
 
 def _validity(

@@ -103,13 +103,13 @@ def sweep(
     }
     if not calibrate:
         options |= {"threshold": threshold or [0.8], "method": method or "asap", "population": loaded.scan.population}
-    subject = _Subject.of(loaded, folder)
+    sweeper = _Sweeper.of(loaded, folder)
     if arity or combine:
-        subject, chosen = subject.composed(chosen, arity or 2, user_function(combine, "--combine"))
+        sweeper, chosen = sweeper.composed(chosen, arity or 2, user_function(combine, "--combine"))
     path = out or spec.with_suffix(".db")
     with Store.create_or_open(path) as store:
         found = {
-            axis: subject.swept(store, axis, one, options, (drops or DROPS) if calibrate else None)
+            axis: sweeper.swept(store, axis, one, options, (drops or DROPS) if calibrate else None)
             for axis, one in chosen.items()
         }
     drawn = [] if plot is None else _draw(plot, found)
@@ -121,7 +121,7 @@ def sweep(
 
 
 @dataclass(frozen=True)
-class _Subject:
+class _Sweeper:
     """A spec's model and data, loaded once for all sweeps."""
 
     model: Model
@@ -129,7 +129,7 @@ class _Subject:
     options: Record
 
     @classmethod
-    def of(cls, spec: Spec, folder: Path) -> _Subject:
+    def of(cls, spec: Spec, folder: Path) -> _Sweeper:
         from testifai.session import assembly
 
         parts = assembly.load(spec, folder)
@@ -138,7 +138,7 @@ class _Subject:
 
     def composed(
         self, chosen: dict[str, Perturbation], arity: int, combine: Callable[..., Any] | None
-    ) -> tuple[_Subject, dict[str, Perturbation]]:
+    ) -> tuple[_Sweeper, dict[str, Perturbation]]:
         """Return a system built on the model, and its perturbations for the chosen ones."""
         from testifai.locality.composite import composite
 
