@@ -31,7 +31,7 @@ from testifai.engine.ray import executor as on_ray
 from testifai.engine.ray.jobs import Measured, TaskPace, TaskSplitter
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import Store
-from testifai.session.session import SAVE_EVERY
+from testifai.session.observers import SAVE_EVERY
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("TESTIFAI_DATA", ROOT.parent / "shared"))

@@ -22,7 +22,7 @@ from testifai.errors import InputError
 from testifai.models.onnx import OnnxModel
 from testifai.perturb import Perturbation
 from testifai.runs.store import Store
-from testifai.session import session
+from testifai.session import observers
 from testifai.session.assembly import session_of
 from testifai.session.session import Session
 from testifai.session.stored_runs import open_run
@@ -700,7 +700,7 @@ def test_a_full_disk_ends_a_run_with_one_line_and_it_goes_on_when_there_is_room(
         connection.execute("PRAGMA max_page_count = 12")
         return connection
 
-    monkeypatch.setattr(session, "SAVE_EVERY", 0)
+    monkeypatch.setattr(observers, "SAVE_EVERY", 0)
     monkeypatch.setattr(sqlite3, "connect", connect)
     code, _, err = command("run", spec, "--out", run)
     monkeypatch.setattr(sqlite3, "connect", real)

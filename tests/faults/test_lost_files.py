@@ -74,7 +74,7 @@ def command(monkeypatch, capfd):
     ],
 )
 def test_what_was_measured_is_written_beside_and_can_be_continued(spec, command, monkeypatch, now, word, save_every):
-    monkeypatch.setattr("testifai.session.session.SAVE_EVERY", save_every)
+    monkeypatch.setattr("testifai.session.observers.SAVE_EVERY", save_every)
     (spec.parent / "now").write_text(now)
     code, out, lines = command("run", spec)
     copy = spec.parent / "run.recovered-1.db"

@@ -40,7 +40,7 @@ def everything(path):
         outcomes = store.load(len(ROWS))
         bits = {i: tuple(part.tobytes() for part in outcomes.bits(i)) for i in sorted(outcomes)}
         kept = {(i, name): outcomes.kept(i, name).tobytes() for name in outcomes.kept_names() for i in bits}
-        references, labels = store.load_references(len(ROWS)), store.get_array("labels")
+        references, labels = store.load_by_place("reference", len(ROWS)), store.get_array("labels")
         arrays = [None if array is None else array.tolist() for array in (references, labels)]
         return bits, kept, arrays, store.get("identity"), store.get("inputs"), store.get("classes")
 

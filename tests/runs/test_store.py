@@ -62,7 +62,7 @@ def write(path: Path, outcomes: Outcomes, references=None, labels=None) -> None:
 def contents(path: Path, inputs: int, open_it=Store.open):
     """Everything a file holds."""
     with open_it(path) as store:
-        references, labels = store.load_references(inputs), store.get_array("labels")
+        references, labels = store.load_by_place("reference", inputs), store.get_array("labels")
         arrays = [None if array is None else (array.dtype.str, array.tolist()) for array in (references, labels)]
         return everything(store.load(inputs)), arrays, {key: store.get(key) for key in META}
 
@@ -119,7 +119,7 @@ def test_arrays_keep_their_values_and_shape(tmp_path, dtype):
         assert found.dtype == np.dtype(dtype).newbyteorder("<")
         np.testing.assert_array_equal(found, array)
         assert store.get_array("b") is None
-        assert store.load_references(4) is None
+        assert store.load_by_place("reference", 4) is None
 
 
 def test_a_value_kept_later_does_not_need_the_earlier_ones(tmp_path):
@@ -141,7 +141,7 @@ def test_references_of_blocks_not_measured_yet_are_left_out(tmp_path):
     with Store.create_or_open(tmp_path / "run.db") as store:
         touched(store, outcomes, reference=True)
         store.save(outcomes, references)
-        found = store.load_references(3 * BLOCK)
+        found = store.load_by_place("reference", 3 * BLOCK)
     assert found is not None
     assert found[BLOCK : 2 * BLOCK].tolist() == references[BLOCK : 2 * BLOCK].tolist()
     assert not found[:BLOCK].any()

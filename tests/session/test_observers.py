@@ -1,13 +1,12 @@
 """Observers of a run, each without a run, and the warnings of a run."""
 
 import logging
-from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 import testifai as ta
-from testifai.engine.base import BatchOutcome
+from testifai.engine.base import BatchOutcome, References
 from testifai.identity.environment import environment
 from testifai.runs import keys
 from testifai.runs.outcomes import Outcomes
@@ -17,8 +16,8 @@ from testifai.session.dry_run import estimate
 from testifai.session.observers import (
     CleanAccuracy,
     Environments,
-    HashObserver,
     Repeatability,
+    RunFile,
     check_repeatability,
     class_index_mismatch,
     near_chance,
@@ -123,7 +122,7 @@ def test_clean_accuracy_reports_class_indices_that_do_not_match(tmp_path, caplog
     observer, outcomes = CleanAccuracy(subject, check_indices=True), Outcomes(600)
     batch = clean_batch(np.zeros(40, bool))
     outcomes.record(0, batch.places, batch.passed)
-    observer.recorded(batch, outcomes)
+    observer.recorded(batch, outcomes, None)
     assert observer.found is None  # more clean inputs may come
     with Store.create_or_open(tmp_path / "run.db") as store:
         observer.finish(outcomes, store)
@@ -144,11 +143,11 @@ def test_repeatability_shows_inputs_twice_once_per_run(tmp_path, caplog):
             observer.before_work(store)
         assert store.get(keys.ASKED_TWICE) == {"inputs": 4, "differ": 4, "decisions": 4}
         resumed = Repeatability(subject, 4)
-        resumed.resume(store)
+        resumed.attach(store, resumed=True)
         resumed.before_work(store)
     assert next(answers) == 2
     assert ["not deterministic" in record.message for record in caplog.records] == [True]
-    assert asdict(check_repeatability(session_of(knows, (ROWS, LABELS), SPACE).subject, 4))["differ"] == 0
+    assert check_repeatability(session_of(knows, (ROWS, LABELS), SPACE).subject, 4)["differ"] == 0
 
 
 def test_environments_are_noted_in_the_order_in_which_they_contribute(tmp_path, caplog):
@@ -156,7 +155,7 @@ def test_environments_are_noted_in_the_order_in_which_they_contribute(tmp_path, 
     batch = clean_batch([True])
     with Store.create_or_open(tmp_path / "run.db") as store:
         first = Environments()
-        first.begin(store)
+        first.attach(store, resumed=False)
         store.put(**{keys.ENVIRONMENT: other})
         store.touch(0, batch.places)
         outcomes = Outcomes(600)
@@ -164,7 +163,7 @@ def test_environments_are_noted_in_the_order_in_which_they_contribute(tmp_path, 
         store.put(**{keys.INPUTS: 600})
         store.save(outcomes)
         second = Environments()
-        second.resume(store)
+        second.attach(store, resumed=True)
         assert second.seen == [other]  # opening a run contributes nothing
         second.measured(batch, store)
         assert store.get(keys.ENVIRONMENTS) == second.seen == [other, environment()]
@@ -172,9 +171,19 @@ def test_environments_are_noted_in_the_order_in_which_they_contribute(tmp_path, 
     assert "made with different versions: numpy 0.1 and" in notes(second.provenance())[0]
 
 
-def test_arrays_have_no_hashes_of_single_inputs(tmp_path):
-    observer = HashObserver(session_of(knows, (ROWS, LABELS), SPACE).subject)
+def test_a_run_file_is_written_after_a_moment_and_on_request(tmp_path, monkeypatch):
+    subject, outcomes, batch = session_of(knows, (ROWS, LABELS), SPACE).subject, Outcomes(600), clean_batch([True])
+    observer = RunFile(subject, References(600))
+    outcomes.record(0, batch.places, batch.passed)
     with Store.create_or_open(tmp_path / "run.db") as store:
-        observer.begin(store)
-        observer.measured(clean_batch([True]), store)
-    assert observer.hashes is None
+        observer.attach(store, resumed=False)
+        observer.measured(batch, store)
+        observer.recorded(batch, outcomes, store)
+        assert (store.get(keys.INPUTS), store.is_empty()) == (600, True)
+        observer.save(outcomes, store)
+        assert (store.load(600).total(), store.array_names("")) == (1, ["labels"])  # arrays: no hashes of inputs
+        outcomes.record(0, np.array([1]), np.array([False]))
+        monkeypatch.setattr("testifai.session.observers.SAVE_EVERY", 0)
+        observer.measured(BatchOutcome(0, np.array([1]), np.array([False]), {}), store)
+        observer.recorded(batch, outcomes, store)
+        assert store.load(600).total() == 2

@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import signal
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -176,6 +179,43 @@ class References:
 
     def get(self, places: Places) -> Array | None:
         return None if self.values is None else self.values[places]
+
+
+class Interrupts:
+    """Whether Ctrl-C was pressed during a run: the first ends it after the batch in flight, a second one immediately.
+
+    An executor calls it after every batch. It is no method of the session: that cycle of references would keep the
+    model in memory until the next garbage collection.
+    """
+
+    def __init__(self) -> None:
+        self.noted = False
+
+    def __call__(self) -> bool:
+        return self.noted
+
+    @contextmanager
+    def delayed(self) -> Iterator[None]:
+        """Note Ctrl-C instead of raising KeyboardInterrupt, unless someone else handles signals."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.getsignal(signal.SIGINT)
+        if before is not signal.default_int_handler:
+            yield
+            return
+
+        def note(*_: object) -> None:
+            # A plain attribute: a second signal may come while this line runs, and must not wait for a lock.
+            self.noted = True
+            signal.signal(signal.SIGINT, before)
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+            self.noted = False
 
 
 class Executor(Workers):

@@ -340,10 +340,6 @@ class Store:
     def _wrong(self, what: str, configuration: Any, why: str) -> InputError:
         return damaged(self.path, f"{what} of configuration {short(configuration)} {why}")
 
-    def load_references(self, inputs: int) -> Array | None:
-        """What the oracle remembered of the clean outputs, by place."""
-        return self.load_by_place(keys.REFERENCE, inputs)
-
     def load_by_place(self, name: str, inputs: int) -> Array | None:
         """What is known of each input (`keys.REFERENCE`, `keys.CONTENTS`); zeros where nothing was measured."""
         values: Array | None = None

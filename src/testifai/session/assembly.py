@@ -15,7 +15,7 @@ from testifai import data as datasets
 from testifai import models
 from testifai.data import Data
 from testifai.engine import EXECUTORS, backend
-from testifai.engine.base import Executor
+from testifai.engine.base import Executor, Interrupts
 from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.models import Model
@@ -24,7 +24,6 @@ from testifai.perturb import Perturbation, resolve
 from testifai.quality.assessment import Assessment, Plan, plan
 from testifai.runs.outcomes import visiting_order
 from testifai.session import compatibility
-from testifai.session.run_context import Interrupts
 from testifai.session.session import Session
 from testifai.space import Space
 from testifai.spec.options import Methods, ScanKeywords, ScanOptions, choose, with_options

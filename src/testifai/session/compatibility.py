@@ -20,7 +20,7 @@ from testifai.oracles import Oracle, Tolerance
 from testifai.runs.encoding import DETECTIONS
 from testifai.runs.outcomes import VALUE
 from testifai.space import Space
-from testifai.support.types import Array, Record
+from testifai.support.types import Array
 
 PROBED = 8  # inputs on which a model is asked about missing values
 MISSING = "tabular.missing"
@@ -61,12 +61,6 @@ def check(asked: str | None, oracle: Oracle) -> None:
     if asked is not None and asked != oracle.score:
         has = "has none" if oracle.score is None else f"has {oracle.score}"
         raise InputError(f"score: {asked!r} is not a score of the oracle {oracle.name}, which {has}")
-
-
-def identity(asked: str | None, oracle: Oracle) -> Record:
-    """What a run file says of scores; nothing where there are none, as before there were any."""
-    has = {} if oracle.score is None else {"scores": [oracle.score]}
-    return has if asked is None else {**has, "score": asked}
 
 
 def refuse(measured: BatchOutcome, oracle: Oracle, subject: Subject) -> None:

@@ -286,7 +286,7 @@ def _repeatability(session: Session) -> dict[str, int] | None:
     if session.model.repeatable:
         return None
     inputs = observers.affordable(len(session.data.inputs), None)
-    return asdict(observers.check_repeatability(session.subject, inputs))
+    return observers.check_repeatability(session.subject, inputs)
 
 
 def _room(session: Session) -> dict[str, Room]:

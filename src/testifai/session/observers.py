@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.base import BatchOutcome
+from testifai.engine.base import BatchOutcome, References
 from testifai.engine.subject import Subject
 from testifai.identity.environment import differences, environment, recorded
-from testifai.identity.input_hashes import InputHashes
+from testifai.identity.input_hashes import InputHashes, contents_of
 from testifai.oracles import predicted
 from testifai.runs import keys
 from testifai.runs.outcomes import Outcomes
@@ -25,17 +26,16 @@ from testifai.support.types import Array, Bools, Record, RecordLike
 
 log = logging.getLogger(__name__)
 
+SAVE_EVERY = 0.25  # seconds
+
 
 class Observer:
-    """Watches a run. Every method does nothing unless it is overridden."""
+    """Watches a run, with or without a run file. Every method does nothing unless it is overridden."""
 
     reserve = 0  # inferences that it needs, which a run's budget pays for
 
-    def begin(self, store: Store) -> None:
-        """Called with a new run file."""
-
-    def resume(self, store: Store) -> None:
-        """Called with a run file that holds a run already."""
+    def attach(self, store: Store, *, resumed: bool) -> None:
+        """Called with the run file: a new one, or one that holds a run already."""
 
     def before_work(self, store: Store | None) -> None:
         """Called before every round of work."""
@@ -43,7 +43,7 @@ class Observer:
     def measured(self, batch: BatchOutcome, store: Store | None) -> None:
         """Called with every batch, before its outcomes are recorded."""
 
-    def recorded(self, batch: BatchOutcome, outcomes: Outcomes) -> None:
+    def recorded(self, batch: BatchOutcome, outcomes: Outcomes, store: Store | None) -> None:
         """Called with every batch, after its outcomes were recorded."""
 
     def finish(self, outcomes: Outcomes, store: Store | None) -> None:
@@ -54,7 +54,41 @@ class Observer:
         return {}
 
 
-# -- environment and input hashes -------------------------------------------------------------------------------------
+class RunFile(Observer):
+    """Writes outcomes, clean outputs and hashes of inputs to the run file, shortly after they were measured."""
+
+    def __init__(self, subject: Subject, references: References) -> None:
+        self._subject, self._references = subject, references
+        self._hashes: InputHashes | None = None
+        self._saved = time.monotonic()
+
+    def attach(self, store: Store, *, resumed: bool) -> None:
+        data = self._subject.data
+        self._hashes = InputHashes(data, self._subject.order)
+        if resumed:
+            self._hashes.take_up(store)
+            self._references.values = store.load_by_place(keys.REFERENCE, len(data))
+            return
+        if data.labels is not None:
+            store.put_array(keys.LABELS, np.asarray(data.labels))
+        partly = {keys.PARTLY: True} if contents_of(data) is not None else {}
+        store.put(**{keys.INPUTS: len(data), keys.CLASSES: data.classes}, **partly)
+
+    def measured(self, batch: BatchOutcome, store: Store | None) -> None:
+        if store is not None:
+            # Before the outcomes are there: an interrupt in between must not save them without their reference.
+            new = self._hashes is not None and self._hashes.note(batch.places)
+            store.touch(batch.configuration, batch.places, reference=batch.reference is not None, contents=new)
+
+    def recorded(self, batch: BatchOutcome, outcomes: Outcomes, store: Store | None) -> None:
+        if time.monotonic() - self._saved > SAVE_EVERY:
+            self.save(outcomes, store)
+
+    def save(self, outcomes: Outcomes, store: Store | None) -> None:
+        """Write what was measured since the last time."""
+        if store is not None:
+            store.save(outcomes, self._references.values, None if self._hashes is None else self._hashes.hashes)
+        self._saved = time.monotonic()
 
 
 class Environments(Observer):
@@ -64,10 +98,7 @@ class Environments(Observer):
         self._now = environment()  # does not change during a session, and is slow to determine
         self.seen = [self._now]
 
-    def begin(self, store: Store) -> None:
-        store.put(**{keys.ENVIRONMENT: self._now})
-
-    def resume(self, store: Store) -> None:
+    def attach(self, store: Store, *, resumed: bool) -> None:
         known = {key: store.get(key) for key in (keys.ENVIRONMENT, keys.ENVIRONMENTS)}
         self.seen = [self._now] if store.is_empty() else recorded(known)
         store.put(**{keys.ENVIRONMENT: self.seen[0]})
@@ -89,30 +120,6 @@ class Environments(Observer):
         return {keys.ENVIRONMENT: self.seen[0], keys.ENVIRONMENTS: self.seen}
 
 
-class HashObserver(Observer):
-    """Hashes of the contents of measured inputs, for data that are too large to be hashed before a run."""
-
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-        self._held: InputHashes | None = None
-
-    @property
-    def hashes(self) -> NDArray[np.uint64] | None:
-        """The hashes by place of the visiting order, as a run file stores them."""
-        return None if self._held is None else self._held.hashes
-
-    def begin(self, store: Store) -> None:
-        self._held = InputHashes(self._subject.data, self._subject.order)
-
-    def resume(self, store: Store) -> None:
-        self._held = InputHashes(self._subject.data, self._subject.order)
-        self._held.take_up(store)
-
-    def measured(self, batch: BatchOutcome, store: Store | None) -> None:
-        if store is not None and self._held is not None and self._held.note(batch.places):
-            store.touch(batch.configuration, batch.places, contents=True)
-
-
 # -- clean accuracy: chance level and class indices -------------------------------------------------------------------
 
 FEWEST = 50  # clean inputs below which accuracy is not compared with chance
@@ -128,7 +135,7 @@ class CleanAccuracy(Observer):
         self._subject, self._check_indices = subject, check_indices
         self.found: str | None = None
 
-    def recorded(self, batch: BatchOutcome, outcomes: Outcomes) -> None:
+    def recorded(self, batch: BatchOutcome, outcomes: Outcomes, store: Store | None) -> None:
         if batch.configuration == 0 and self.found is None and outcomes.counts([0])[1][0] >= ENOUGH:
             self._warn(outcomes)
 
@@ -293,13 +300,13 @@ class Repeatability(Observer):
     def reserve(self) -> int:  # type: ignore[override]
         return 2 * self.inputs
 
-    def resume(self, store: Store) -> None:
+    def attach(self, store: Store, *, resumed: bool) -> None:
         self.found = store.get(keys.ASKED_TWICE)
 
     def before_work(self, store: Store | None) -> None:
         if self.found is not None or not self.inputs:
             return
-        self.found = asdict(check_repeatability(self._subject, self.inputs))
+        self.found = check_repeatability(self._subject, self.inputs)
         if store is not None:
             store.put(**{keys.ASKED_TWICE: self.found})
         if (line := not_deterministic(self.found)) is not None:
@@ -307,15 +314,6 @@ class Repeatability(Observer):
 
     def provenance(self) -> Record:
         return {keys.ASKED_TWICE: self.found}
-
-
-@dataclass(frozen=True)
-class RepeatedAnswers:
-    """How many of some inputs got another answer the second time, and how many of those another class."""
-
-    inputs: int
-    differ: int
-    decisions: int = 0
 
 
 def affordable(inputs: int, budget: int | None) -> int:
@@ -327,15 +325,18 @@ def affordable(inputs: int, budget: int | None) -> int:
     return min(INPUTS, inputs, INPUTS if budget is None else budget // SHARE)
 
 
-def check_repeatability(subject: Subject, inputs: int) -> RepeatedAnswers:
-    """Show the model the first inputs of the visiting order, clean, twice."""
+def check_repeatability(subject: Subject, inputs: int) -> Record:
+    """Show the model the first inputs of the visiting order, clean, twice.
+
+    Return how many got another answer the second time (`differ`), and how many of those another class (`decisions`).
+    """
     places = np.arange(inputs)
     one, two = (subject.infer(subject.batch(places), 0) for _ in range(2))
     if one.shape != two.shape:
-        return RepeatedAnswers(inputs, inputs, inputs)
+        return {"inputs": inputs, "differ": inputs, "decisions": inputs}
     other = _differ(one, two)
     decided = predicted(one) != predicted(two) if subject.oracle.decides_classes else np.zeros(inputs, bool)
-    return RepeatedAnswers(inputs, int((other | decided).sum()), int(decided.sum()))
+    return {"inputs": inputs, "differ": int((other | decided).sum()), "decisions": int(decided.sum())}
 
 
 def not_deterministic(found: RecordLike | None) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
@@ -13,28 +12,24 @@ from typing import Any
 import numpy as np
 
 from testifai.engine import stopping as stopping_rules
-from testifai.engine.base import BatchOutcome, Executor
-from testifai.engine.plan import Work
+from testifai.engine.base import BatchOutcome, Executor, Interrupts
 from testifai.engine.subject import Subject
 from testifai.errors import InputError
-from testifai.identity.input_hashes import CODE, another_run, contents_of, keep_files, own_code, recall_from
+from testifai.identity.input_hashes import CODE, another_run, keep_files, own_code, recall_from
 from testifai.quality.assessment import Assessment
 from testifai.runs import keys, trusted_runs
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import Store, identity_changes
 from testifai.session import compatibility
-from testifai.session.observers import CleanAccuracy, Environments, HashObserver, Repeatability, affordable
-from testifai.session.run_context import Interrupts, in_background
+from testifai.session.observers import CleanAccuracy, Environments, Repeatability, RunFile, affordable
 from testifai.spec.options import Methods, ScanOptions
 from testifai.strategies.base import Progress
 from testifai.support.progress import Step
-from testifai.support.threads import only_new_looked_at
+from testifai.support.threads import in_background, only_new_looked_at
 from testifai.support.types import Record
 from testifai.tomogram import EstimatorSettings, Tomogram
 
 log = logging.getLogger(__name__)
-
-SAVE_EVERY = 0.25  # seconds
 
 Report = Callable[[Step], None]
 
@@ -68,10 +63,9 @@ class Session:
         self.assessment, self.part, self._interrupts, self._backend = assessment, part, interrupts, backend
         inputs = len(subject.order)
         checked = affordable(inputs, options.budget) if check_model and not self.model.repeatable else 0
-        self.environments, self.hashes = Environments(), HashObserver(subject)
-        self.repeatability = Repeatability(subject, checked)
+        self._file = RunFile(subject, executor.references)
         self.clean_accuracy = CleanAccuracy(subject, check_indices=check_model)
-        self.observers = (self.environments, self.hashes, self.repeatability, self.clean_accuracy)
+        self.observers = (self._file, Environments(), Repeatability(subject, checked), self.clean_accuracy)
         self.outcomes = Outcomes(inputs)
         self._stopped_early = methods.stopping is not None
         self._decided: dict[Any, Any] = {}
@@ -140,7 +134,8 @@ class Session:
             "population": self.options.population,
             "seed": self.seed,
             "keep": sorted(self.subject.keep),
-            **compatibility.identity(self.options.score, self.oracle),
+            **({} if self.oracle.score is None else {"scores": [self.oracle.score]}),
+            **({} if self.options.score is None else {"score": self.options.score}),
         }
 
     def tomogram(self, outcomes: Outcomes | None = None) -> Tomogram:
@@ -165,8 +160,6 @@ class Session:
             quality=None if self.assessment is None else self.assessment.scores(),
         )
 
-    # -- the run file -------------------------------------------------------------------------------------------
-
     def _attach(self, store: Store, extra: Record) -> None:
         """Start a run in the file, or resume the one that it holds."""
         if self.model.unidentified_reason is not None:
@@ -177,42 +170,22 @@ class Session:
             )
         recall_from(self.data, store)
         identity, stored = self.identity(), store.get(keys.IDENTITY)
-        changed = [] if stored is None else identity_changes(stored, identity)
-        if changed and store.is_empty():
+        if stored is not None and identity_changes(stored, identity):
+            if not store.is_empty():
+                raise InputError(another_run(store.path, stored, identity))
             # A first try that failed before it measured anything does not block the second.
             store.clear()
             stored = None
-        if stored is None:
-            self._begin(store, {keys.IDENTITY: identity, **extra})
-        elif changed:
-            raise InputError(another_run(store.path, stored, identity))
-        else:
-            self._resume(store, extra)
+        for observer in self.observers:
+            observer.attach(store, resumed=stored is not None)
+        if stored is not None:
+            self.outcomes = store.load(len(self.data))
+            self._decided.clear()
+            # A test once ended by a rule keeps bounds that allow for it.
+            self._stopped_early = self._stopped_early or bool(store.get(keys.STOPPED_EARLY))
+        new = {keys.IDENTITY: identity} if stored is None else {}
+        store.put(**{keys.STOPPED_EARLY: self._stopped_early}, **new, **extra)
         keep_files(self.data, store)
-
-    def _begin(self, store: Store, about: Record) -> None:
-        if self.data.labels is not None:
-            store.put_array(keys.LABELS, np.asarray(self.data.labels))
-        partly = {keys.PARTLY: True} if contents_of(self.data) is not None else {}
-        store.put(
-            **{keys.INPUTS: len(self.data), keys.CLASSES: self.data.classes, keys.STOPPED_EARLY: self._stopped_early},
-            **partly,
-            **about,
-        )
-        for observer in self.observers:
-            observer.begin(store)
-
-    def _resume(self, store: Store, about: Record) -> None:
-        for observer in self.observers:
-            observer.resume(store)
-        self.outcomes = store.load(len(self.data))
-        self._decided.clear()
-        self.executor.references.values = store.load_references(len(self.data))
-        # A test once ended by a rule keeps bounds that allow for it.
-        self._stopped_early = self._stopped_early or bool(store.get(keys.STOPPED_EARLY))
-        store.put(**{keys.STOPPED_EARLY: self._stopped_early}, **about)
-
-    # -- measuring ----------------------------------------------------------------------------------------------
 
     def _measure(self, store: Store | None, progress: Report | None) -> None:
         """Measure quality and outcomes; Ctrl-C ends this after the batch in flight."""
@@ -223,8 +196,7 @@ class Session:
             try:
                 self._loop(store, progress)
             finally:
-                if store is not None:
-                    self._save(store)
+                self._file.save(self.outcomes, store)
 
     def _assess(self, assessment: Assessment, store: Store | None, progress: Report | None) -> None:
         """Measure quality first: the tests that a query with a limit on it selects are then known."""
@@ -239,43 +211,29 @@ class Session:
         assessment.run(self.executor, store, self._interrupts, show)
 
     def _loop(self, store: Store | None, progress: Report | None) -> None:
-        done, saved = self.outcomes.total(), time.monotonic()
-        most = self.strategy.expected(self.progress())
+        done, most = self.outcomes.total(), self.strategy.expected(self.progress())
 
         def record(batch: BatchOutcome) -> None:
-            nonlocal done, saved
+            nonlocal done
             compatibility.refuse(batch, self.oracle, self.subject)
             for observer in self.observers:
                 observer.measured(batch, store)
-            if store is not None:
-                # Before the outcomes are there: an interrupt in between must not save them without their reference.
-                store.touch(batch.configuration, batch.places, reference=batch.reference is not None)
             self.outcomes.record(batch.configuration, batch.places, batch.passed, batch.kept)
             done += len(batch.places)
-            if store is not None and time.monotonic() - saved > SAVE_EVERY:
-                self._save(store)
-                saved = time.monotonic()
+            for observer in self.observers:
+                observer.recorded(batch, self.outcomes, store)
             if progress is not None:
                 progress(Step(done, most, len(self.outcomes), where=self.executor.where))
-            for observer in self.observers:
-                observer.recorded(batch, self.outcomes)
 
         while (work := self.strategy.propose(self.progress())) is not None:
             before = done
             for observer in self.observers:
                 observer.before_work(store)
-            self.executor.run(self._own_part(work), self.outcomes, record)
+            if self.part is not None and not isinstance(work.places, list):
+                own, parts = self.part
+                work = replace(work, places=np.array_split(work.places, parts)[own - 1])
+            self.executor.run(work, self.outcomes, record)
             if self.part is not None or done == before:
                 break
         for observer in self.observers:
             observer.finish(self.outcomes, store)
-
-    def _own_part(self, work: Work) -> Work:
-        """Return the share of the inputs that this machine measures."""
-        if self.part is None or isinstance(work.places, list):
-            return work
-        own, parts = self.part
-        return replace(work, places=np.array_split(work.places, parts)[own - 1])
-
-    def _save(self, store: Store) -> None:
-        store.save(self.outcomes, self.executor.references.values, self.hashes.hashes)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -87,3 +87,17 @@ def only_new_looked_at() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+
+
+@contextmanager
+def in_background(task: Callable[[], object]) -> Iterator[None]:
+    """Run a task in a thread during the block, and wait for it at the end; its errors are left to later callers."""
+
+    def run() -> None:
+        with suppress(Exception):
+            task()
+
+    thread = threading.Thread(target=run, name="testifai-fingerprint", daemon=True)
+    thread.start()
+    yield
+    thread.join()
