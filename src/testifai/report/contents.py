@@ -15,7 +15,7 @@ from testifai.present.terminal import facts
 from testifai.runs import keys
 from testifai.runs.store import Store
 from testifai.session.observers import notes
-from testifai.session.provenance import Made, changed, sources
+from testifai.session.provenance import SourceRecord, changed, sources
 from testifai.session.stored_runs import measured, read_run, reopen
 from testifai.support.types import Record
 from testifai.sweeps.storage import StoredSweep, finished, sweeps_in
@@ -54,7 +54,7 @@ class Contents:
     """A run in numbers and words. The intervals of `standard` hold together, and so do those of `search`."""
 
     run: str  # the file's name
-    made_of: dict[str, Made]  # model and data
+    made_of: dict[str, SourceRecord]  # model and data
     tomogram: Tomogram
     everything: Answer
     by_order: dict[int, Answer]

@@ -133,7 +133,16 @@ def assemble(
         classes=_class_count(placed.model, data, oracle),
         keep=compatibility.kept(options.keep, oracle, scores=methods.takes_scores),
     )
-    assessment = _assessment(subject, options, every_test=methods.strategy.name == "full")
+    assessment = None
+    if options.quality is not None:
+        wanted = plan(options.quality, side=data.side)
+        assessment = Assessment(subject, wanted, every_test=methods.strategy.name == "full")
+        if options.budget is not None and assessment.reserve >= options.budget:
+            raise InputError(
+                f"quality: {assessment.measure.name} on {len(assessment.wanted):,} tests may need "
+                f"{assessment.reserve:,} inferences of the model, and the budget is {options.budget:,}; give it a "
+                "smaller sample, or raise the budget"
+            )
     interrupts = Interrupts()
     made: Executor = EXECUTORS.make(
         placed.executor,
@@ -143,17 +152,10 @@ def assemble(
         interrupted=interrupts,
         **placed.options,
     )
-    return Session(
-        subject,
-        made,
-        interrupts,
-        methods,
-        options,
-        backend=placed.identity,
-        assessment=assessment,
-        part=_checked_part(part, methods),
-        check_model=check_model,
-    )
+    if part is not None:
+        _check_part(part, methods)
+    how: Record = {"assessment": assessment, "part": part, "check_model": check_model}
+    return Session(subject, made, interrupts, methods, options, backend=placed.identity, **how)
 
 
 def _labels(model: Model, data: Data, oracle: Oracle) -> Array | None:
@@ -179,22 +181,7 @@ def _class_count(model: Model, data: Data, oracle: Oracle) -> int | None:
     return int(labels.max()) + 1 if labels is not None and countable else None
 
 
-def _assessment(subject: Subject, options: ScanOptions, *, every_test: bool) -> Assessment | None:
-    """Return what measures the quality of perturbed inputs, if that is asked for and the budget allows it."""
-    if options.quality is None:
-        return None
-    made = Assessment(subject, plan(options.quality, side=subject.data.side), every_test=every_test)
-    if options.budget is not None and made.reserve >= options.budget:
-        raise InputError(
-            f"quality: {made.measure.name} on {len(made.wanted):,} tests may need {made.reserve:,} inferences of the "
-            f"model, and the budget is {options.budget:,}; give it a smaller sample, or raise the budget"
-        )
-    return made
-
-
-def _checked_part(part: tuple[int, int] | None, methods: Methods) -> tuple[int, int] | None:
-    if part is None:
-        return None
+def _check_part(part: tuple[int, int], methods: Methods) -> None:
     own, parts = part
     if not 1 <= own <= parts:
         raise InputError(f"part: expected I/N with I from 1 to N, got {own}/{parts}")
@@ -204,7 +191,6 @@ def _checked_part(part: tuple[int, int] | None, methods: Methods) -> tuple[int, 
         raise InputError(
             f"part: strategy {methods.strategy.name!r} gives every test inputs of its own; use 'full' or 'ordered'"
         )
-    return part
 
 
 # -- the parts of a spec ----------------------------------------------------------------------------------------------
@@ -263,19 +249,16 @@ def axis(name: str, part: AxisPart, folder: Path) -> Perturbation:
         found = resolve(part.use or "")
     if part.columns is not None:
         found = found.on(*part.columns)
-    return found if part.levels is None else _at_levels(name, found, part.levels)
-
-
-def _at_levels(name: str, perturbation: Perturbation, levels: list[float]) -> Perturbation:
-    """The perturbation with these levels as its table, after severity 0, off."""
-    if perturbation.levels is None:
-        raise InputError(f"space.{name}: {perturbation.name} has no continuous level; leave out levels")
-    off, strongest = perturbation.levels
-    for level in levels:
+    if part.levels is None:
+        return found
+    if found.levels is None:
+        raise InputError(f"space.{name}: {found.name} has no continuous level; leave out levels")
+    off, strongest = found.levels
+    for level in part.levels:
         if not min(off, strongest) <= level <= max(off, strongest) or level == off:
             raise InputError(
                 f"space.{name}: levels: {level:g} is not accepted; those after {off:g} to {strongest:g} are"
             )
-    if not levels:
+    if not part.levels:
         raise InputError(f"space.{name}: levels: the list is empty; give one level for each severity from 1 on")
-    return replace(perturbation, severities=[off, *levels])
+    return replace(found, severities=[off, *part.levels])

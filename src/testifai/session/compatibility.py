@@ -135,11 +135,19 @@ def is_regression(model: Model, data: Data) -> bool:
         return False
     if data.classes is not None:
         if model.outputs == "values":
-            raise _words_for_numbers(model, data.name, data.classes)
+            raise InputError(
+                f"data: {data.name}: the target holds words ({', '.join(data.classes[:3])}, …), and {model.name} "
+                'answers with numbers; name a column of numbers as target, or none (target = "") to compare with the '
+                "clean answer"
+            )
         return False
     if model.outputs == "values" or labels.dtype.kind == "f":
         return True
-    return _may_be_values(labels) and (model.classes == 1 or _answers_with_numbers(model, data))
+    different = np.unique(labels)
+    if len(different) <= MANY_VALUES or np.array_equal(different, np.arange(len(different))):
+        return False
+    few = np.arange(min(PROBED_REGRESSION, len(data)))
+    return model.classes == 1 or are_numbers(call(model, rows(data.inputs, few), "to see what it answers"))
 
 
 def tolerance(labels: Array) -> ToleranceChoice:
@@ -170,22 +178,5 @@ def are_numbers(outputs: Array) -> bool:
     return one and outputs.dtype.kind == "f" and not bool((outputs == np.floor(outputs)).all())
 
 
-def _words_for_numbers(model: Model, name: str, classes: tuple[str, ...]) -> InputError:
-    return InputError(
-        f"data: {name}: the target holds words ({', '.join(classes[:3])}, …), and {model.name} answers with numbers; "
-        'name a column of numbers as target, or none (target = "") to compare with the clean answer'
-    )
-
-
 def _half_spread(values: Array) -> float:
     return float(f"{SHARE * spread(np.asarray(values, np.float64).reshape(-1)):.2g}") or SHARE
-
-
-def _may_be_values(labels: Array) -> bool:
-    different = np.unique(labels)
-    return len(different) > MANY_VALUES and not np.array_equal(different, np.arange(len(different)))
-
-
-def _answers_with_numbers(model: Model, data: Data) -> bool:
-    few = np.arange(min(PROBED_REGRESSION, len(data)))
-    return are_numbers(call(model, rows(data.inputs, few), "to see what it answers"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from testifai.session import observers
 from testifai.session.observers import ENOUGH, FEWEST
 from testifai.session.session import Session
 from testifai.support.batches import take
-from testifai.support.types import Floats, Record
+from testifai.support.types import Record
 from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import evidence
 from testifai.tomogram.estimator import SAMPLED as SAMPLED_OF_ALL
@@ -49,7 +48,15 @@ def forecast(session: Session, work: Work, probed: Outcomes) -> Forecast:
         known, rounds, planning = _simulate(session, simulated)
     else:
         known, rounds, planning = simulated.outcomes(Work(work.configurations, work.places[:SHARED_PLACES])), 1, 0.0
-    surrogate, fit = _timed(lambda: _fitted(session, known))
+    settings = EstimatorSettings(session.methods.surrogate, session.seed, session.options.population)
+
+    def fitted() -> Surrogate | None:
+        surrogate = Estimator(session.space, known, settings).fitted()
+        if surrogate is not None:
+            surrogate.region(session.space.matrix(_some(session)[:1]))  # some of what it knows is found out only then
+        return surrogate
+
+    surrogate, fit = _timed(fitted)
     if surrogate is None:
         inferences, seconds = session.strategy.expected(progress), 0.0
     else:
@@ -79,15 +86,6 @@ def _timed(task: Callable[[], Any]) -> tuple[Any, float]:
     return task(), time.perf_counter() - start
 
 
-def _fitted(session: Session, known: Outcomes) -> Surrogate | None:
-    """The run's surrogate on outcomes, and once asked: some of what it knows is found out only then."""
-    settings = EstimatorSettings(session.methods.surrogate, session.seed, session.options.population)
-    surrogate = Estimator(session.space, known, settings).fitted()
-    if surrogate is not None:
-        surrogate.region(session.space.matrix(_some(session)[:1]))
-    return surrogate
-
-
 def _some(session: Session) -> Ids:
     """Neighbouring tests."""
     size = session.space.size
@@ -114,16 +112,23 @@ class SimulatedOutcomes:
     """Outcomes at random from a surface through those probed."""
 
     def __init__(self, session: Session, probed: Outcomes) -> None:
-        self._session, self._probed = session, probed
+        self._session, self._inputs, space = session, probed.inputs, session.space
         self._random = np.random.default_rng(session.seed)
         self._common = self._random.normal(size=probed.inputs) * COMMON**0.5
+        process, ids = (
+            resolve("process", session.seed, [axis.severities for axis in space.axes]),
+            np.array(sorted(probed)),
+        )
+        assert process is not None
+        self._surface = evidence(process, probed, ids, space.matrix(ids)).fit(process)
 
     def outcomes(self, work: Work) -> Outcomes:
         """Outcomes of the work."""
         from scipy.special import ndtri
 
-        threshold = ndtri(np.clip(self._rates(work.configurations), 1e-6, 1 - 1e-6))
-        known = Outcomes(self._probed.inputs)
+        rates = self._surface.predict(self._session.space.matrix(work.configurations))[0]
+        threshold = ndtri(np.clip(rates, 1e-6, 1 - 1e-6))
+        known = Outcomes(self._inputs)
         for row, test in enumerate(work.configurations.tolist()):
             places = work.places[row] if isinstance(work.places, list) else work.places
             own = self._random.normal(size=len(places)) * (1 - COMMON) ** 0.5
@@ -132,17 +137,6 @@ class SimulatedOutcomes:
             kept = {VALUE: passed.astype(np.float32)} if self._session.options.score is not None else None
             known.record(test, places, passed, kept)
         return known
-
-    def _rates(self, tests: Ids) -> Floats:
-        """Rough pass rates of tests."""
-        return self._surface.predict(self._session.space.matrix(tests))[0]
-
-    @cached_property
-    def _surface(self) -> Surrogate:
-        space, ids = self._session.space, np.array(sorted(self._probed), np.int64)
-        process = resolve("process", self._session.seed, [axis.severities for axis in space.axes])
-        assert process is not None
-        return evidence(process, self._probed, ids, space.matrix(ids)).fit(process)
 
 
 BLOCKS = 6  # of neighbouring tests that are timed: neighbours share what is done to their inputs
@@ -209,7 +203,6 @@ def estimate(session: Session) -> Cost:
         work = Work(np.zeros(1, np.int64), np.arange(1))
     executor, inputs = session.executor, len(session.data.inputs)
     probed = Outcomes(inputs)
-
     boxes: list[tuple[int, int]] = []  # of each batch, how many boxes it would have kept, of how many inputs
 
     def timed(part: Work) -> float:
@@ -219,7 +212,8 @@ def estimate(session: Session) -> Cost:
         def hand_over(measured: BatchOutcome) -> None:
             nonlocal done
             probed.record(measured.configuration, measured.places, measured.passed)
-            boxes.append((_boxes(measured), len(measured.places)))
+            packed = [values for values in measured.kept.values() if values.ndim > 1]
+            boxes.append((sum(int(np.count_nonzero(one[..., CLASS] != NONE)) for one in packed), len(measured.places)))
             done += len(measured.places)
 
         executor.run(part, Outcomes(inputs), hand_over)
@@ -252,7 +246,9 @@ def estimate(session: Session) -> Cost:
         foreseen=expected.inferences,
         fitting=expected.seconds,
         room=_room(session),
-        asked_twice=_repeatability(session),
+        asked_twice=None
+        if session.model.repeatable
+        else observers.check_repeatability(session.subject, observers.affordable(inputs, None)),
     )
 
 
@@ -260,11 +256,9 @@ def _like(work: Work, at_once: int, inputs: int) -> Work:
     """The work with as many inputs for each test of its own as it gets at a time over the whole run."""
     if not isinstance(work.places, list):
         return work
-    random = np.random.default_rng(0)
-    places = [
-        asked if len(asked) >= at_once else np.sort(random.permutation(inputs)[:at_once]) for asked in work.places
-    ]
-    return Work(work.configurations, places)
+    random, least = np.random.default_rng(0), at_once
+    more = [one if len(one) >= least else np.sort(random.permutation(inputs)[:least]) for one in work.places]
+    return Work(work.configurations, more)
 
 
 def _part(work: Work, inferences: int, chunk: int) -> Work:
@@ -280,13 +274,6 @@ def _part(work: Work, inferences: int, chunk: int) -> Work:
         # The clean test may have more inputs than all others together.
         return Work(work.configurations[chosen], [work.places[row][: 2 * each] for row in chosen.tolist()])
     return Work(work.configurations[chosen], work.places[: max(1, min(chunk, inferences // len(chosen)))])
-
-
-def _repeatability(session: Session) -> dict[str, int] | None:
-    if session.model.repeatable:
-        return None
-    inputs = observers.affordable(len(session.data.inputs), None)
-    return observers.check_repeatability(session.subject, inputs)
 
 
 def _room(session: Session) -> dict[str, Room]:
@@ -305,12 +292,6 @@ def _room(session: Session) -> dict[str, Room]:
             )
             found[axis.name] = Room(len(batch), report.asked, report.short, report.untouched)
     return found
-
-
-def _boxes(measured: BatchOutcome) -> int:
-    """How many boxes a run would keep of a batch."""
-    packed = [values for values in measured.kept.values() if values.ndim > 1]
-    return sum(int(np.count_nonzero(values[..., CLASS] != NONE)) for values in packed)
 
 
 def _box_bytes(tests: int, inputs: int, inferences: int, boxes: Sequence[tuple[int, int]]) -> int:

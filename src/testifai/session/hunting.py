@@ -19,7 +19,7 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.session.assembly import session_of
 from testifai.session.session import Session
-from testifai.support.types import Array, Bools, Floats
+from testifai.support.types import Bools, Floats
 from testifai.support.validation import whole
 from testifai.support.views import view
 from testifai.tomogram import Tomogram
@@ -100,34 +100,24 @@ def hunted(tomogram: Tomogram, run: Measure, budget: int, query: str | None = No
     left = whole("budget", budget, least=1)
     prioritiser, found = Prioritiser.of(tomogram, query), Outcomes(tomogram.outcomes.inputs)
     size = max(1, -(-budget // ROUNDS))
-    parts: list[tuple[Priorities, Bools]] = []
+    tests, inputs, probability = np.zeros(0, np.int64), np.zeros(0, np.intp), np.zeros(0)
     curve: list[tuple[int, int, int]] = []
     while left > 0:
         chosen = prioritiser.next(min(size, left), found, once=once)
         if not len(chosen):
             break
-        before = found.total()
+        before, asked = found.total(), np.unique(chosen.tests)
         try:
-            run(work_of(chosen), found)
+            run(Work(asked, [np.sort(chosen.places[chosen.tests == test]) for test in asked]), found)
         except KeyboardInterrupt:
             left = 0
-        parts.append((chosen, _failed(chosen, found)))
+        failed = _failed(chosen, found)
+        tests = np.concatenate([tests, chosen.tests[failed]])
+        inputs = np.concatenate([inputs, chosen.inputs[failed]])
+        probability = np.concatenate([probability, chosen.probability[failed]])
         left -= found.total() - before
-        inputs = np.concatenate([one.inputs[bad] for one, bad in parts])
         curve.append((found.total(), len(inputs), len(np.unique(inputs))))
-    return Hunt(
-        _joined([one.tests[bad] for one, bad in parts]),
-        _joined([one.inputs[bad] for one, bad in parts]),
-        _joined([one.probability[bad] for one, bad in parts]),
-        found.total(),
-        tuple(curve),
-    )
-
-
-def work_of(chosen: Priorities) -> Work:
-    """Chosen trials as work."""
-    tests = np.unique(chosen.tests)
-    return Work(tests, [np.sort(chosen.places[chosen.tests == test]) for test in tests])
+    return Hunt(tests, inputs, probability, found.total(), tuple(curve))
 
 
 def _failed(chosen: Priorities, found: Outcomes) -> Bools:
@@ -149,7 +139,3 @@ def running(session: Session) -> Measure:
         session.executor.run(work, found, keep)
 
     return run
-
-
-def _joined(parts: list[Array]) -> Array:
-    return np.concatenate(parts) if parts else np.empty(0, np.intp)

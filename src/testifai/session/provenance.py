@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from testifai.data import Data
 from testifai.errors import InputError
@@ -29,7 +28,7 @@ HASH = re.compile("[0-9a-f]{12}[0-9a-f-]*")
 
 
 @dataclass(frozen=True)
-class Made:
+class SourceRecord:
     """A model or a data set: the files and code that the spec names, and the fingerprint of the run's identity."""
 
     names: tuple[str, ...]
@@ -39,7 +38,7 @@ class Made:
     def __str__(self) -> str:
         """In short.
 
-        >>> str(Made(("net.onnx",), "04e19832a97320c5b194")), str(Made((), "my model"))
+        >>> str(SourceRecord(("net.onnx",), "04e19832a97320c5b194")), str(SourceRecord((), "my model"))
         ('net.onnx (04e19832a973)', 'handed over in Python (my model)')
         """
         rest = len(self.names) - MOST_NAMES
@@ -52,23 +51,18 @@ class Made:
         return {"named": list(self.names), "fingerprint": self.fingerprint}
 
 
-def sources(provenance: RecordLike) -> dict[str, Made]:
+def sources(provenance: RecordLike) -> dict[str, SourceRecord]:
     """What is known of a run's `model` and `data`; what its file does not tell is left out. Nothing is loaded."""
-    identity = provenance.get(keys.IDENTITY) or {}
-    named = _named(provenance.get(keys.SPEC))
-    return {part: Made(fingerprint=str(identity[part]), **named[part]) for part in named if part in identity}
-
-
-def _named(stored: Any) -> dict[str, Record]:
-    """The names of both parts in a stored spec, where there is one that can be read."""
-    if stored is None:
-        return {"model": {"names": ()}, "data": {"names": ()}}
-    try:
-        spec = parse(stored)
-    except InputError:
-        unknown = {"names": (), "unnamed": "of a spec that cannot be read here"}
-        return {"model": unknown, "data": unknown}
-    return {"model": {"names": tuple(spec.model.named())}, "data": {"names": tuple(spec.data.named())}}
+    identity, stored = provenance.get(keys.IDENTITY) or {}, provenance.get(keys.SPEC)
+    names: dict[str, list[str]] = {"model": [], "data": []}
+    unnamed = "handed over in Python"
+    if stored is not None:
+        try:
+            spec = parse(stored)
+            names = {"model": spec.model.named(), "data": spec.data.named()}
+        except InputError:
+            unnamed = "of a spec that cannot be read here"
+    return {part: SourceRecord(tuple(names[part]), str(identity[part]), unnamed) for part in names if part in identity}
 
 
 MOST = 1000  # files of a model's folder
@@ -102,17 +96,14 @@ def changed(tomogram: Tomogram, spec: Path | None = None) -> list[str]:
             there: dict[str, list[Path]] = {}
             for name, file in _files(getattr(found.spec, part), found.folder, folders=part == "model"):
                 there.setdefault(name, []).append(file)
-            lines += [line for one in recorded[part] if (line := _another(one, there.get(one["name"], [])))]
+            for known in recorded[part]:
+                now = [sha256(file) for file in there.get(known["name"], [])]
+                if now and known["sha256"] not in now:
+                    lines.append(
+                        f"{known['name']} is not the file that was run: its SHA-256 was {known['sha256'][:12]}…, "
+                        f"and is {now[0][:12]}… now"
+                    )
     return lines
-
-
-def _another(known: RecordLike, there: Sequence[Path]) -> str | None:
-    """What is to be said of the files that now have a name, where none of them is the one that was run."""
-    now = [sha256(file) for file in there]
-    if not now or known["sha256"] in now:
-        return None
-    was = known["sha256"][:12]
-    return f"{known['name']} is not the file that was run: its SHA-256 was {was}…, and is {now[0][:12]}… now"
 
 
 def _files(part: Part, folder: Path, *, folders: bool) -> Iterator[tuple[str, Path]]:
@@ -123,12 +114,9 @@ def _files(part: Part, folder: Path, *, folders: bool) -> Iterator[tuple[str, Pa
         if named.is_file():
             yield named.name, named
         elif folders and named.is_dir():
-            within = [file for file in sorted(named.rglob("*")) if file.is_file() and not _hidden(file, named)]
-            yield from ((f"{named.name}/{file.relative_to(named).as_posix()}", file) for file in within[:MOST])
-
-
-def _hidden(file: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in file.relative_to(folder).parts)
+            within = ((file, file.relative_to(named)) for file in sorted(named.rglob("*")) if file.is_file())
+            shown = [(file, path) for file, path in within if not any(part.startswith(".") for part in path.parts)]
+            yield from ((f"{named.name}/{path.as_posix()}", file) for file, path in shown[:MOST])
 
 
 def _hash(name: str, file: Path) -> Record:
@@ -147,27 +135,21 @@ def noted(by: str | None, session: Session, path: Path) -> Iterator[None]:
     if by is None:
         yield
         return
-    name, started = _checked(by), _now()
+    name, started, inferences = by.strip(), _now(), None
+    if not name or len(name) > LONGEST or not name.isprintable():
+        raise InputError(f"--run-by: expected one line of up to {LONGEST} characters, got {by!r}")
     try:
         yield
+        inferences = session.outcomes.total()
     except KeyboardInterrupt:
-        _note(path, name, started, session.outcomes.total())
+        inferences = session.outcomes.total()
         raise
-    _note(path, name, started, session.outcomes.total())
-
-
-def _note(path: Path, name: str, started: str, inferences: int) -> None:
-    entry = {"by": name, "started": started, "ended": _now(), "inferences": inferences}
-    with Store.create_or_open(path) as store:
-        store.put(**{keys.RAN: [*(store.get(keys.RAN) or []), entry]})
+    finally:
+        if inferences is not None:
+            entry = {"by": name, "started": started, "ended": _now(), "inferences": inferences}
+            with Store.create_or_open(path) as store:
+                store.put(**{keys.RAN: [*(store.get(keys.RAN) or []), entry]})
 
 
 def _now() -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-
-
-def _checked(by: str) -> str:
-    name = by.strip()
-    if not name or len(name) > LONGEST or not name.isprintable():
-        raise InputError(f"--run-by: expected one line of up to {LONGEST} characters, got {by!r}")
-    return name

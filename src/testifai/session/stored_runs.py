@@ -58,8 +58,13 @@ def read_run(store: Store, before: Loaded | None = None) -> Tomogram:
     with reading(store.path, "stopping"):
         ended_by_width = by_width_alone(identity.get("stopping"))
     provenance = {"path": str(store.path), **{key: store.get(key) for key in PROVENANCE}}
-    with reading(store.path, "gates"):
-        _check_gates(provenance[keys.GATES])
+    if provenance[keys.GATES]:
+        # Only a run of a spec has gates, and pydantic is only needed for those.
+        from testifai.spec.parsing import Gate
+
+        with reading(store.path, "gates"):
+            for gate in provenance[keys.GATES]:
+                Gate(**gate)
     return Tomogram(
         space,
         store.load(inputs, space.size, before),
@@ -76,15 +81,6 @@ def read_run(store: Store, before: Loaded | None = None) -> Tomogram:
         provenance=provenance,
         quality=quality,
     )
-
-
-def _check_gates(gates: list[Record] | None) -> None:
-    """Refuse what is no gate. Only a run of a spec has any, and pydantic is only needed for those."""
-    if gates:
-        from testifai.spec.parsing import Gate
-
-        for gate in gates:
-            Gate(**gate)
 
 
 @contextmanager
@@ -127,9 +123,8 @@ class Source:
         """Model and data, loaded and known to be those that the run was made with."""
         made = assembly.session(self.spec, self.folder)
         recall_files(made.data, self.run_file)
-        self._check(
-            {key: self.identity.get(key) for key in MEASURED_ON if key != CODE or key in self.identity}, made.identity()
-        )
+        before = {key: self.identity.get(key) for key in MEASURED_ON if key != CODE or key in self.identity}
+        self._check(before, made.identity())
         return made
 
     def data(self) -> tuple[Data, Space]:
@@ -153,7 +148,12 @@ def reopen(run: Path | Tomogram, spec: Path | None = None) -> Session:
 
 def source(run: Path | Tomogram, spec: Path | None = None) -> Source:
     """Where a stored run comes from; a run that is open already is given as its tomogram."""
-    known = run.provenance if isinstance(run, Tomogram) else _provenance(run)
+    if isinstance(run, Tomogram):
+        known = run.provenance
+    else:
+        with Store.open(run) as store:
+            wanted = (keys.ID, keys.IDENTITY, keys.SPEC, keys.FOLDER)
+            known = {"path": run, **{key: store.get(key) for key in wanted}}
     run_file, identity = Path(known["path"]), known[keys.IDENTITY]
     if spec is not None:
         return Source(run_file, read(spec), spec.resolve().parent, identity)
@@ -165,10 +165,4 @@ def source(run: Path | Tomogram, spec: Path | None = None) -> Source:
             f"run file: {run_file.name} was not made on this machine under this account, so what its spec names is not "
             "opened; to allow that, name it with --spec SPEC.toml"
         )
-    followed = parse(stored)
-    return Source(run_file, followed, folder, identity)
-
-
-def _provenance(run_file: Path) -> Record:
-    with Store.open(run_file) as store:
-        return {"path": run_file, **{key: store.get(key) for key in (keys.ID, keys.IDENTITY, keys.SPEC, keys.FOLDER)}}
+    return Source(run_file, parse(stored), folder, identity)
