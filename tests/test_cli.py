@@ -111,7 +111,8 @@ def test_version_and_help(command):
 
 def test_help_of_every_command_is_short():
     def summaries(group):
-        for name, one in group.commands.items():
+        for name in group.list_commands(None):
+            one = group.get_command(None, name)
             yield name, one.help.splitlines()[0]
             yield from summaries(one) if hasattr(one, "commands") else ()
 

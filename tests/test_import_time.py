@@ -34,6 +34,11 @@ def test_nothing_heavy_is_imported_and_it_takes_less_than_half_a_second_of_the_p
     assert min(run["took"] for run in runs) < 0.5
 
 
+def test_a_command_imports_no_other():
+    code = HELP.replace("--help", "--version") + "\nprint('testifai.commands.run' in sys.modules)"
+    assert "False" in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout
+
+
 def test_public_names_are_there_without_being_loaded():
     script = (
         "import sys, testifai\nassert set(testifai.__all__) <= set(dir(testifai))\n"

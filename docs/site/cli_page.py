@@ -21,7 +21,9 @@ Parameter = Any
 def commands() -> dict[str, Command]:
     """Every command of the program, by name; those of a group by both names, such as `label select`."""
     found: dict[str, Command] = {}
-    for name, command in program().commands.items():
+    group = program()
+    for name in (name for names in PANELS.values() for name in names):
+        command = group.get_command(None, name)
         inner = getattr(command, "commands", None)
         found |= {name: command} if inner is None else {f"{name} {one}": inner[one] for one in inner}
     return found

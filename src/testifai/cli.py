@@ -50,29 +50,27 @@ MOVED = {
 
 
 class Program(CommandGroup):
-    """Built-in commands in panels, and those of other packages, which are imported only when needed."""
+    """Commands in panels, our own and those of other packages; each is imported when it is needed."""
 
     moved = MOVED
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         accept_verbose(self, hidden=False)
-        self._plugins: dict[str, Any] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name in self.commands or cmd_name not in COMMANDS:
-            return self.commands.get(cmd_name)
-        if cmd_name not in self._plugins:
-            self._plugins[cmd_name] = _plugin(cmd_name)
-        return self._plugins[cmd_name]
+        if cmd_name not in self.commands and cmd_name in COMMANDS:
+            self.commands[cmd_name] = _load(cmd_name)
+        return self.commands.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a panel of commands after the other."""
         problems = {entry.name: entry.problem for entry in COMMANDS.entries() if entry.problem}
-        for title, names in {**PANELS, PLUGINS: tuple(sorted(COMMANDS.keys() - self.commands.keys()))}.items():
+        ours = {name for names in PANELS.values() for name in names}
+        for title, names in {**PANELS, PLUGINS: tuple(sorted(COMMANDS.keys() - ours))}.items():
             rows = []
             for name in names:
                 try:
@@ -87,12 +85,12 @@ class Program(CommandGroup):
             say(f"warning: command {problem.removeprefix('command: ')}", err=True)
 
 
-def _plugin(name: str) -> Any:
-    """Return another package's command; raise InputError if it cannot be used."""
+def _load(name: str) -> Any:
+    """Return a command; raise InputError if it is another package's and cannot be used."""
     found = COMMANDS[name]
     try:
         if not isinstance(found, typer.Typer):
-            function, found = found, typer.Typer(rich_markup_mode=None)
+            function, found = found, typer.Typer(rich_markup_mode=None, add_completion=False)
             found.command(name)(function)
         command = typer.main.get_command(found)
     except Exception as error:
@@ -125,14 +123,6 @@ def _root(
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-for panel, commands in PANELS.items():
-    for command in commands:
-        if isinstance(part := COMMANDS[command], typer.Typer):
-            app.add_typer(part, name=command, rich_help_panel=panel)
-        else:
-            app.command(command, rich_help_panel=panel)(part)
 
 
 def main() -> None:

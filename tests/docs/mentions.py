@@ -59,8 +59,8 @@ def _commands() -> dict[str, set[str]]:
     from testifai.cli import app
 
     group: Any = get_command(app)
-    found = dict(group.commands)
-    for name, command in group.commands.items():
+    found = {name: group.get_command(None, name) for name in group.list_commands(None)}
+    for name, command in list(found.items()):
         found |= {f"{name} {inner}": one for inner, one in getattr(command, "commands", {}).items()}
     return {
         name: {option for one in command.params for option in (*one.opts, *one.secondary_opts) if option[0] == "-"}

@@ -95,9 +95,10 @@ class CommandGroup(TyperGroup):
     moved: ClassVar[Mapping[str, str]] = {}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, known = args[0], self.list_commands(ctx)
-        if not ctx.resilient_parsing and name not in known and not name.startswith("-"):
-            meant = f"did you mean {self.moved[name]!r}?" if name in self.moved else suggest(name, known)
+        name = args[0]
+        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+            moved = name in self.moved
+            meant = f"did you mean {self.moved[name]!r}?" if moved else suggest(name, self.list_commands(ctx))
             raise InputError(f"no command {name!r}; {meant}")
         return super().resolve_command(ctx, args)
 

@@ -45,6 +45,8 @@ app = typer.Typer(
     help="Estimate accuracy from a few labelled inputs.",
     callback=show_help,
     invoke_without_command=True,
+    rich_markup_mode=None,
+    add_completion=False,
 )
 
 

@@ -38,6 +38,8 @@ app = typer.Typer(
     help="List perturbations, plugins or spec fields.",
     callback=show_help,
     invoke_without_command=True,
+    rich_markup_mode=None,
+    add_completion=False,
 )
 
 
