@@ -14,14 +14,8 @@ from testifai.errors import InputError, suggest
 from testifai.support.types import Array, Bools
 
 
-def is_before(rows: Callable[[], Array], a: int, b: int) -> Bools:
-    """In which configurations one axis is applied before another; both are on then."""
-    places = rows()[:, rows().shape[1] // 2 :]
-    return np.asarray((places[:, a] > 0) & (places[:, a] < places[:, b]))
-
-
 class Lazy(Mapping[str, Array]):
-    """Columns made when first asked for."""
+    """Columns computed when first needed."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Array]]) -> None:
         self._makers = makers

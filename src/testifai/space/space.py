@@ -9,18 +9,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from testifai.errors import InputError, suggest
 from testifai.perturb import main_names, names
 from testifai.space.axes import Axis, described, is_whole, parameters_of, read_axis
 from testifai.space.numbering import Ints, Numbering, Whole, first_ranks, mixed_radix, rank_places, unrank_places
-from testifai.space.query import Lazy, before, is_before
+from testifai.space.query import Lazy, before
 from testifai.support.serialization import plain
 from testifai.support.types import Array, Bools, Record, RecordLike
 
 ENUMERABLE = 50_000_000
 LISTED = 200_000  # tests up to which a result has an estimate of each; beyond, it answers from samples
+CHUNK = 1_000  # configurations that are generated together
 
 
 class Space:
@@ -154,11 +155,7 @@ class Space:
     # --- one configuration ---
 
     def canonical(self, sigma: Sequence[int]) -> tuple[int, ...]:
-        """The configuration in full, as Python integers; InputError where it is not one of this space.
-
-        Args:
-            sigma: a configuration: severities in axis order, then places where the order of application counts
-        """
+        """Return the configuration in full, as Python integers; InputError if it is not one of this space."""
         values = [plain(value) for value in sigma] if isinstance(sigma, Iterable) else [sigma]
         k = len(self._axes)
         if len(values) not in {k, self.width}:
@@ -184,19 +181,11 @@ class Space:
         return (*severities, *map(int, places))
 
     def order(self, sigma: Sequence[int]) -> int:
-        """The number of axes that are not off.
-
-        Args:
-            sigma: a configuration: severities in axis order, then places where the order of application counts
-        """
+        """Return the number of axes that are not off."""
         return len(self.steps(sigma))
 
     def steps(self, sigma: Sequence[int]) -> tuple[tuple[int, int], ...]:
-        """What to apply, in which order: (axis position, severity), axes that are off left out.
-
-        Args:
-            sigma: a configuration: severities in axis order, then places where the order of application counts
-        """
+        """Return what to apply, in order of application: (axis position, severity), without axes that are off."""
         return self._steps(self.canonical(sigma))
 
     def _steps(self, full: Sequence[int]) -> tuple[tuple[int, int], ...]:
@@ -207,30 +196,18 @@ class Space:
         return tuple((j, full[j]) for j in active)
 
     def index(self, sigma: Sequence[int]) -> tuple[int, ...]:
-        """The configuration's position in an array of `shape`.
-
-        Args:
-            sigma: a configuration: severities in axis order, then places where the order of application counts
-        """
+        """Return the configuration's position in an array of `shape`."""
         if self.ranked:
             return (self.id(sigma),)
         full = self.canonical(sigma)
         return tuple(axis.severities.index(s) for axis, s in zip(self._axes, full, strict=True))
 
     def id(self, sigma: Sequence[int]) -> int:
-        """The configuration's number: its flat position in an array of `shape`; 0 is the clean one.
-
-        Args:
-            sigma: a configuration: severities in axis order, then places where the order of application counts
-        """
+        """Return the configuration's number: its flat position in an array of `shape`; 0 is the clean one."""
         return int(self._flat(np.array([self.canonical(sigma)], dtype=np.int64))[0])
 
     def configuration(self, id: int) -> tuple[int, ...]:  # noqa: A002 - the word for it
-        """The configuration with this number.
-
-        Args:
-            id: a number of `id`
-        """
+        """Return the configuration with this number."""
         if not is_whole(id) or not 0 <= id < self.size:
             raise InputError(f"id: {plain(id)!r} is not a test of this space; accepted: 0 to {self.size - 1}")
         return tuple(self._unflat(np.array([int(id)], dtype=self._whole))[0].tolist())
@@ -238,11 +215,7 @@ class Space:
     # --- many configurations ---
 
     def matrix(self, ids: ArrayLike) -> Ints:
-        """The configurations with these numbers, a row each: severities, then places where there are any.
-
-        Args:
-            ids: numbers of configurations, flat positions in an array of `shape`
-        """
+        """Return the configurations with these numbers, a row each: severities, then places where the order counts."""
         numbers = np.asarray(ids)
         if numbers.dtype.kind == "f" and not isinstance(ids, np.ndarray):
             # NumPy makes floats of whole numbers if one fits 64 bits only without a sign and another only with one.
@@ -257,19 +230,11 @@ class Space:
         return self._unflat(numbers.astype(self._whole))
 
     def paths(self, ids: ArrayLike) -> list[tuple[tuple[int, int], ...]]:
-        """The steps of each of the configurations with these numbers.
-
-        Args:
-            ids: numbers of configurations, flat positions in an array of `shape`
-        """
+        """Return the steps of each of the configurations with these numbers."""
         return [self._steps(row) for row in self.matrix(ids).tolist()]
 
     def ids(self, matrix: ArrayLike) -> Ints:
-        """The numbers of the configurations in the rows of a matrix such as `matrix` makes.
-
-        Args:
-            matrix: a configuration in each row, as `matrix` makes it
-        """
+        """Return the numbers of the configurations in the rows of a matrix such as `matrix` makes."""
         try:
             rows = np.asarray(matrix)
         except ValueError:
@@ -289,31 +254,22 @@ class Space:
         return self._as_int64(self._flat(rows))
 
     def configurations(self, max_order: int | None = None) -> Iterator[tuple[int, ...]]:
-        """All configurations by order, then by axes, severities and application order, one at a time.
+        """Return all configurations by order, then by axes, severities and application order, one at a time.
 
         Args:
             max_order: most perturbations at once; None: as many as there are axes
         """
-        return self._generate(self._orders(max_order))
+        total = sum(self._counts[t] for t in self._orders(max_order))
+        starts = range(0, total, CHUNK)
+        chunks = (np.arange(start, min(start + CHUNK, total), dtype=self._whole) for start in starts)
+        return (tuple(row) for ranks in chunks for row in self._ranked_rows(ranks).tolist())
 
-    def _generate(self, orders: range) -> Iterator[tuple[int, ...]]:
-        k = len(self._axes)
-        for t in orders:
-            for subset in itertools.combinations(range(k), t):
-                for chosen in itertools.product(*(self._axes[j].severities[1:] for j in subset)):
-                    severities = _spread(subset, chosen, k)
-                    if not self._order_sensitive:
-                        yield severities
-                        continue
-                    for places in itertools.permutations(range(1, t + 1)):
-                        yield severities + _spread(subset, places, k)
+    def _ranked_rows(self, ranks: Whole) -> Ints:
+        """Rows of the configurations with these places in the sequence of `configurations`."""
+        return self._unflat(ranks) if self.ranked else self._severities(self._sequence.unrank(ranks)).T
 
     def ids_up_to(self, max_order: int | None = None) -> Ints:
-        """The ids of `configurations(max_order)`, in the same sequence.
-
-        Args:
-            max_order: most perturbations at once; None: as many as there are axes
-        """
+        """Return the ids of `configurations(max_order)`, in the same sequence."""
         orders = self._orders(max_order)
         total = sum(self._counts[t] for t in orders)
         _require_enumerable(total)
@@ -325,17 +281,13 @@ class Space:
         return self._as_int64(mixed_radix(positions, self.shape, self._whole))
 
     def count(self, order: int | None = None) -> int:
-        """The number of tests of this order, or of all.
-
-        Args:
-            order: how many perturbations at once; None: any number
-        """
+        """Return the number of tests of this order; None: of all orders."""
         if order is None:
             return self.size
         return self._counts[order] if order == self._orders(order)[-1] else 0
 
     def columns(self) -> Mapping[str, Array]:
-        """What a query may name, as arrays that broadcast to `shape`; sums are made when first asked for.
+        """Return what a query may name, as arrays that broadcast to `shape`; sums are computed when first needed.
 
         >>> from testifai.perturb import Perturbation
         >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch * parameter, (1.0, 0.8, 0.6))
@@ -346,26 +298,25 @@ class Space:
         _require_enumerable(self.size)
         largest = max(sum(axis.severities[-1] for axis in self._axes), len(self._axes))
         dtype = np.min_scalar_type(-largest)  # the smallest signed type that holds the severity sum
-        axes = [np.array(axis.severities, dtype=dtype) for axis in self._axes]
-        axes = self._flat_columns(axes) if self.ranked else list(np.ix_(*axes))
         every = functools.cache(lambda: self.matrix(np.arange(self.size)))
+        if self.ranked:
+            axes = list(every().T[: len(self._axes)].astype(dtype))
+        else:
+            axes = list(np.ix_(*(np.array(axis.severities, dtype=dtype) for axis in self._axes)))
         return self._by_name(axes, dtype, every)
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The numbers that a query over this space may name, whether or not the space can be listed."""
+        """Names of the numbers that a query over this space may use."""
         return (*self.names, "order", "severity")
 
     @property
     def sequenced(self) -> tuple[str, ...]:
-        """The axes of which a query may ask which is applied before which: none where their order does not count."""
+        """Axes that a query may name in `before`; none if the order of application does not count."""
         return self.names if self._order_sensitive else ()
 
     def columns_of(self, matrix: ArrayLike) -> Mapping[str, Array]:
-        """What a query may name, of the configurations in the rows of a matrix: an array for each column.
-
-        Args:
-            matrix: a configuration in each row, as `matrix` makes it
+        """Return what a query may name, of the configurations in the rows of a matrix: an array for each column.
 
         >>> from testifai.perturb import Perturbation
         >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch * parameter, (1.0, 0.8, 0.6))
@@ -377,42 +328,32 @@ class Space:
         return self._by_name(list(full[:, : len(self._axes)].T), np.dtype(np.int64), lambda: full)
 
     def _by_name(self, axes: list[Array], dtype: np.dtype[np.generic], rows: Callable[[], Array]) -> Lazy:
-        """The columns of a query from those of the axes; `rows` gives the configurations with their places."""
+        """The columns of a query from those of the axes; `rows` returns the configurations with their places."""
+
+        def is_before(a: int, b: int) -> Bools:
+            places = rows()[:, len(axes) :]
+            return np.asarray((places[:, a] > 0) & (places[:, a] < places[:, b]))
+
         makers: dict[str, Callable[[], Array]] = {
             name: functools.partial(np.asarray, column) for name, column in zip(self.names, axes, strict=True)
         }
         makers["order"] = lambda: functools.reduce(np.add, [(column != 0).astype(dtype) for column in axes])
         makers["severity"] = lambda: functools.reduce(np.add, axes)
         for (a, first), (b, second) in itertools.permutations(enumerate(self.sequenced), 2):
-            makers[before(first, second)] = functools.partial(is_before, rows, a, b)
+            makers[before(first, second)] = functools.partial(is_before, a, b)
         return Lazy(makers)
 
-    def _flat_columns(self, axes: list[Array]) -> list[Array]:
-        """Per axis its severity in every test: the sequence without places, repeated for each permutation."""
-        positions = self._sequence.unrank(np.arange(sum(self._sequence.counts)))
-        repeats = self._sequences[np.count_nonzero(positions, axis=0)].astype(np.int64)
-        return [np.repeat(axis[row], repeats) for axis, row in zip(axes, positions, strict=True)]
-
-    # --- writing down and reading back ---
+    # --- writing down
 
     def words(self, sigma: tuple[int, ...]) -> str:
-        """A configuration in words, in application order.
-
-        Args:
-            sigma: a configuration: severities in axis order, then places where the order of application counts
-        """
+        """Return a configuration in words, in application order."""
         steps = [f"{self.axes[axis].name} {severity}" for axis, severity in self.steps(sigma)]
         joint = ", then " if self.order_sensitive else ", "
         return joint.join(steps) or "clean"
 
-    def severities(self, name: str) -> NDArray[np.int64]:
-        """The severity of an axis in every test, flat by configuration id.
-
-        Args:
-            name: of the axis
-        """
-        column = np.broadcast_to(self.columns()[name], self.shape)
-        return column.reshape(-1).astype(np.int64)
+    def severities(self, name: str) -> Ints:
+        """Return the severity of an axis, or another column, in every test, flat by configuration id."""
+        return np.broadcast_to(self.columns()[name], self.shape).reshape(-1).astype(np.int64)
 
     def describe(self) -> Record:
         """The space as JSON values."""
@@ -434,11 +375,7 @@ class Space:
 
     @classmethod
     def from_description(cls, description: RecordLike) -> Space:
-        """The described space; a perturbation whose code is not loaded (or has changed) cannot be applied.
-
-        Args:
-            description: what `describe` made
-        """
+        """Return the described space; a perturbation whose code is not loaded (or has changed) cannot be applied."""
         try:
             axes = {}
             for axis in description["axes"]:
@@ -466,20 +403,15 @@ class Space:
 
     @property
     def _whole(self) -> type:
-        """The type that holds every id, and every product met on the way to one."""
+        """The type that holds every id, and every product computed on the way to one."""
         return np.int64 if self.size <= np.iinfo(np.int64).max else object
 
     @property
     def _factorials(self) -> Whole:
         return np.array([math.factorial(t) for t in range(self.max_order + 1)], dtype=self._whole)
 
-    @property
-    def _sequences(self) -> Whole:
-        """In how many sequences so many axes are applied, by order."""
-        return self._factorials if self._order_sensitive else np.ones(self.max_order + 1, dtype=self._whole)
-
     def _flat(self, rows: Ints) -> Whole:
-        """Rows of severities (and places), known to be right, to ids."""
+        """Ids of valid rows of severities (and places)."""
         k = len(self._axes)
         columns = zip(self._axes, rows.T, strict=False)
         positions = np.stack([np.searchsorted(axis.severities, column) for axis, column in columns])
@@ -489,13 +421,13 @@ class Space:
         if not self._order_sensitive:
             return ranks
         orders, factorials = np.count_nonzero(positions, axis=0), self._factorials
-        within = ranks - self._plain_starts[orders]
+        within = ranks - first_ranks(self._sequence.counts, self._whole)[orders]
         starts = first_ranks(self._counts, self._whole)
         ids: Whole = starts[orders] + within * factorials[orders] + rank_places(rows.T[k:], factorials)
         return ids
 
     def _unflat(self, ids: Whole) -> Ints:
-        """Ids, known to be right, to rows of severities (and places)."""
+        """Rows of severities (and places) of valid ids."""
         if not self.ranked:
             positions = np.empty((len(self._axes), len(ids)), dtype=np.int64)
             for j, levels in reversed(list(enumerate(self.shape))):
@@ -506,21 +438,17 @@ class Space:
         starts = first_ranks(self._counts, self._whole)
         orders = np.searchsorted(starts, ids, side="right") - 1
         within, permutations = ids - starts[orders], self._factorials[orders]
-        positions = self._sequence.unrank(self._plain_starts[orders] + within // permutations)
+        unordered = first_ranks(self._sequence.counts, self._whole)
+        positions = self._sequence.unrank(unordered[orders] + within // permutations)
         places = unrank_places(within % permutations, positions > 0, self._factorials)
         return np.vstack([self._severities(positions), places]).T
-
-    @property
-    def _plain_starts(self) -> Whole:
-        """The ranks at which the orders of the space begin, were sequences not told apart."""
-        return first_ranks(self._sequence.counts, self._whole)
 
     def _severities(self, positions: Ints) -> Ints:
         rows = zip(self._axes, positions, strict=True)
         return np.stack([np.array(axis.severities)[row] for axis, row in rows])
 
     def _wrong(self, rows: Ints) -> Bools:
-        """Which rows are no configurations."""
+        """Which rows are not configurations."""
         k = len(self._axes)
         wrong = np.zeros(len(rows), dtype=bool)
         for axis, column in zip(self._axes, rows.T, strict=False):
@@ -534,12 +462,12 @@ class Space:
         return wrong
 
     def require_numbers(self) -> None:
-        """Refuse a space with tests whose numbers are beyond 64 bits."""
+        """Raise InputError if some ids need more than 64 bits."""
         if self.size > np.iinfo(np.int64).max:
             raise self._too_large()
 
     def _require_small(self, order: int) -> None:
-        """Refuse ids beyond 64 bits before any is computed: of hundreds of axes, that would take minutes."""
+        """Raise InputError for ids beyond 64 bits before any is computed: of hundreds of axes, that takes minutes."""
         if self.ranked or self._whole is np.int64:
             return
         shape = self.shape
@@ -562,15 +490,8 @@ class Space:
         return range(1 + (most if max_order is None else min(int(max_order), most)))
 
 
-def _spread(subset: Sequence[int], values: Sequence[int], k: int) -> tuple[int, ...]:
-    spread = [0] * k
-    for j, value in zip(subset, values, strict=True):
-        spread[j] = value
-    return tuple(spread)
-
-
 def _written(number: int) -> str:
-    """A number of tests in a message, in some size at most."""
+    """A number of tests in a message, abbreviated if it is very long."""
     return str(number) if number < 10**40 else f"some 10^{int((number.bit_length() - 1) * math.log10(2))}"
 
 

@@ -70,7 +70,7 @@ def nearest_tests(scores: Scores, values: Sequence[float]) -> list[Plausible]:
     """
     space = scores.space
     estimate = scores.estimate.reshape(-1)
-    total = np.broadcast_to(space.columns()["severity"], space.shape).reshape(-1)
+    total = space.severities("severity")
     measured = np.isin(np.arange(space.size), scores.measured)
     found = []
     for value in values:

@@ -213,7 +213,7 @@ class QueryEngine:
             most = min(DRAWN_EACH, IN_A_TABLE // max(1, len(parts)))
             samples = {value: self._some_of(part, most) for value, part in parts.items()}
         else:
-            values = np.broadcast_to(space.columns()[column], space.shape).reshape(-1)
+            values = space.severities(column)
             selected = np.arange(len(values)) if within is None else np.flatnonzero(self.select(within))
             samples = {
                 int(value): TestSample.all_of(selected[values[selected] == value])
