@@ -12,30 +12,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.statistics.intervals import confidence_sequence, half_widths, wilson
+from testifai.statistics.intervals import bisect, confidence_sequence, half_widths, wilson
 from testifai.statistics.means import Limits, Moments, mean_interval, mean_sequence
 from testifai.support.types import Array, Bools, Floats
 
 Counts = NDArray[np.int64]
+Solved = tuple[Floats, Floats, Floats]  # low, high, p
 
 CONFIDENCE = 0.95
 LEAST_P = 1e-12  # of runs that were stopped early: far below any share of 5 % that Holm's procedure asks for
 
 
-def solve_paired(counts: Counts, population: int | None) -> tuple[Floats, Floats, Floats]:
+def solve_paired(counts: Counts, population: int | None) -> Solved:
     """Bounds and p-values of tests whose inputs both runs tried."""
     low, high = paired_interval(counts[:, 5], counts[:, 4], counts[:, 0], population)
     return low, high, _paired_p(counts[:, 5], counts[:, 4], counts[:, 0], population)
 
 
-def solve_apart(counts: Counts, population: int | None) -> tuple[Floats, Floats, Floats]:
+def solve_apart(counts: Counts, population: int | None) -> Solved:
     """Bounds and p-values of tests that each run tried on inputs of its own."""
     n_a, s_a, n_b, s_b = counts[:, :4].T
     low, high = independent_interval(s_a, n_a, s_b, n_b)
     return low, high, _independent_p(n_a, s_a, n_b, s_b)
 
 
-def solve_stopped(counts: Counts, population: int | None) -> tuple[Floats, Floats, Floats]:
+def solve_stopped(counts: Counts, population: int | None) -> Solved:
     """Bounds and p-values of tests that a stopping rule may have ended."""
     return *_stopped_interval(counts, population, CONFIDENCE), _stopped_p(counts, population)
 
@@ -63,7 +64,9 @@ def paired_interval(
         variance = _restricted_variance(b / n, c / n, delta) / effective
         return np.asarray((estimate - delta) ** 2 <= z2 * variance)
 
-    low, high = np.where(complete, estimate, _borders(inside, estimate))
+    ends = np.stack([np.full_like(estimate, -1), np.ones_like(estimate)])
+    borders = bisect(inside, ends, np.stack([estimate, estimate]), steps=32)  # to 10⁻⁹
+    low, high = np.where(complete, estimate, np.where(inside(ends), ends, borders))
     return low, high
 
 
@@ -77,18 +80,6 @@ def _restricted_variance(lost: Floats, gained: Floats, delta: Floats) -> Floats:
     root = np.sqrt(np.maximum(linear**2 + 8 * lost * delta * (1 - delta), 0))
     x = np.maximum((root - linear) / 4, np.maximum(0, -delta))
     return np.asarray(np.maximum(2 * x + delta * (1 - delta), 0))
-
-
-def _borders(inside: Any, estimate: Floats) -> Floats:
-    """Where the interval ends on the way from the estimate to -1 and to 1."""
-    inner = np.stack([estimate, estimate])
-    edge = outer = np.stack([np.full_like(estimate, -1), np.ones_like(estimate)])
-    reached = inside(edge)
-    for _ in range(32):  # to 10⁻⁹
-        middle = (inner + outer) / 2
-        hit = inside(middle)
-        inner, outer = np.where(hit, middle, inner), np.where(hit, outer, middle)
-    return np.where(reached, edge, inner)
 
 
 def independent_interval(
@@ -106,9 +97,15 @@ def independent_interval(
     low_a, high_a = wilson(passes_a, trials_a, None, confidence)
     low_b, high_b = wilson(passes_b, trials_b, None, confidence)
     rate_a, rate_b = np.divide(passes_a, trials_a), np.divide(passes_b, trials_b)
-    difference = rate_b - rate_a
-    low = difference - np.hypot(rate_b - low_b, high_a - rate_a)
-    return np.asarray(low), np.asarray(difference + np.hypot(high_b - rate_b, rate_a - low_a))
+    return _combined(rate_a, (low_a, high_a), rate_b, (low_b, high_b))
+
+
+def _combined(a: Floats, limits_a: Limits, b: Floats, limits_b: Limits) -> Limits:
+    """Limits of b − a from the limits of both (Newcombe's method 10; Zou and Donner 2008)."""
+    (low_a, high_a), (low_b, high_b) = limits_a, limits_b
+    difference = b - a
+    low, high = difference - np.hypot(b - low_b, high_a - a), difference + np.hypot(high_b - b, a - low_a)
+    return np.asarray(low), np.asarray(high)
 
 
 def _stopped_interval(counts: Counts, population: int | None, confidence: Any) -> tuple[Floats, Floats]:
@@ -158,9 +155,6 @@ def _independent_p(trials_a: Counts, passes_a: Counts, trials_b: Counts, passes_
     return np.asarray(np.minimum(1.0, 2 * np.minimum(fewer_a, fewer_b)))
 
 
-Solved = tuple[Floats, Floats, Floats]  # low, high, p
-
-
 def solve_paired_means(pairs: Sequence[Array], population: int | None) -> Solved:
     """Of tests whose inputs both runs tried, from the difference of scores on each input: a mean of −1 to 1.
 
@@ -185,23 +179,19 @@ def solve_separate_means(
     Of runs that a rule stopped, both sequences of limits at half the risk each.
     """
     one, two = _of_each(a), _of_each(b)
-    mean_a, mean_b = one.total / one.trials, two.total / two.trials
 
     def limits(confidence: float) -> Limits:
         if stopped:
             (low_a, high_a), (low_b, high_b) = (mean_sequence(m, population, (1 + confidence) / 2) for m in (one, two))
             return low_b - high_a, high_b - low_a
-        (low_a, high_a), (low_b, high_b) = (mean_interval(m, None, confidence) for m in (one, two))
-        difference = mean_b - mean_a
-        below, above = np.hypot(mean_b - low_b, high_a - mean_a), np.hypot(high_b - mean_b, mean_a - low_a)
-        return difference - below, difference + above
+        limits_a, limits_b = (mean_interval(m, None, confidence) for m in (one, two))
+        return _combined(one.total / one.trials, limits_a, two.total / two.trials, limits_b)
 
     return _solved(limits, len(a))
 
 
 def _of_each(samples: Sequence[Array]) -> Moments:
-    rows = [Moments.of(one) for one in samples]
-    return Moments.joined(rows)
+    return Moments.joined([Moments.of(one) for one in samples])
 
 
 def _solved(limits: Callable[[float], Limits], tests: int) -> Solved:

@@ -49,17 +49,11 @@ class Difficulties:
         found: Floats = expit(self.severities[tests, None] + self.spread * NODES) @ self.weights.T
         return found
 
-    @property
-    def mean(self) -> Floats:
-        """The expected difficulty of each input."""
-        found: Floats = self.weights @ NODES * self.spread
-        return found
-
 
 def spread_of(rates: Floats, tried: Tried, inputs: int, among: Sequence[float] = SPREADS) -> float:
-    """How far difficulties differ: the likeliest standard deviation.
+    """Return the most likely standard deviation of difficulties, given the failure rates of the tests.
 
-    `rates` are failure rates of the tests. The trials must not have been chosen by what was expected of their inputs.
+    The trials must not have been chosen by what was expected of their inputs.
     """
     return max(among, key=lambda spread: _weighed(_severities(rates, spread), spread, tried, inputs)[0])
 

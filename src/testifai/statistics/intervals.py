@@ -7,10 +7,9 @@ on new inputs like them.
 
 from __future__ import annotations
 
-import bisect
 import math
+from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +20,7 @@ from testifai.support.validation import number
 
 @cache
 def half_widths(confidence: float = 0.95) -> float:
-    """How many standard deviations a two-sided interval reaches to either side: 1.96 for 95 %.
+    """Number of standard deviations that a two-sided interval reaches to either side: 1.96 for 95 %.
 
     >>> round(half_widths(), 6), round(half_widths(0.9), 6)
     (1.959964, 1.644854)
@@ -60,6 +59,7 @@ def skewed_reaches(
     return solve(-skew), solve(skew)
 
 
+Inside = Callable[[Floats], Bools]
 Errors = tuple[float, float]  # of the low and of the high limit
 Estimated = tuple[float, float, float]  # estimate, low, high
 
@@ -127,20 +127,15 @@ def exact(
     >>> round(float(low), 3), round(float(high), 3)
     (0.828, 0.948)
     """
-    from scipy.special import betaincinv
-
     s, n = _counts(passes, trials)
-    tail = (1 - confidence) / 2
+    errors = (1 - confidence) / 2, (1 - confidence) / 2
     if population is None:
-        failures = n - s
-        low = np.where(s > 0, betaincinv(np.maximum(s, 1), failures + 1, tail), 0.0)
-        high = np.where(failures > 0, betaincinv(s + 1, np.maximum(failures, 1), 1 - tail), 1.0)
-    else:
-        # Many tests have the same counts.
-        (s_once, n_once), back = np.unique(np.stack([s.reshape(-1), n.reshape(-1)]), axis=1, return_inverse=True)
-        least, least_failing = (_least_exact(k, n_once, population, tail) for k in (s_once, n_once - s_once))
-        low, high = (k[back.reshape(s.shape)] / population for k in (least, population - least_failing))
-    return _blank(n, low, high)
+        return _blank(n, *_beta_limits(s, n, errors))
+    # Many tests have the same counts.
+    (s_once, n_once), back = np.unique(np.stack([s.reshape(-1), n.reshape(-1)]), axis=1, return_inverse=True)
+    low, high = _exact_totals(s_once, n_once, population, errors)
+    back = back.reshape(s.shape)
+    return _blank(n, low[back] / population, high[back] / population)
 
 
 def fixed_width(
@@ -168,37 +163,18 @@ def clopper_pearson(passes: float, trials: float, errors: Errors) -> tuple[float
     >>> [round(limit, 3) for limit in clopper_pearson(90, 100, (0.025, 0.025))]
     [0.824, 0.951]
     """
-    from scipy.special import betaincinv
-
-    failures = trials - passes
-    low = float(betaincinv(passes, failures + 1, errors[0])) if passes > 0 else 0.0
-    high = float(betaincinv(passes + 1, failures, 1 - errors[1])) if failures > 0 else 1.0
-    return low, high
+    low, high = _beta_limits(*_counts(passes, trials), errors)
+    return float(low), float(high)
 
 
 def hypergeometric(passes: int, trials: int, population: int, errors: Errors) -> tuple[int, int]:
-    """How many of a finite population may pass: the numbers that an exact test does not reject on either side.
+    """Numbers of passes among a finite population that an exact test does not reject on either side.
 
     >>> hypergeometric(90, 100, 1000, (0.025, 0.025))
     (828, 948)
     """
-    from scipy.stats import hypergeom
-
-    # A hair less, so that rounding does not decide where a test is on the border.
-    low_error, high_error = (error * (1 - 1e-9) for error in errors)
-    least, most = passes, population - (trials - passes)
-
-    def enough(total: int) -> bool:
-        """So many would give as many passes as were seen often enough."""
-        return bool(hypergeom.sf(passes - 1, population, total, trials) > low_error)
-
-    def too_many(total: int) -> bool:
-        """So many would give as few passes as were seen too seldom."""
-        return bool(hypergeom.cdf(passes, population, total, trials) <= high_error)
-
-    low = least + bisect.bisect_left(range(least, most), True, key=enough)
-    high = least + bisect.bisect_left(range(least + 1, most + 1), True, key=too_many)
-    return low, high
+    low, high = _exact_totals(*_counts([passes], [trials]), population, errors)
+    return int(low[0]), int(high[0])
 
 
 def disagree(one: Estimated, other: Estimated) -> bool:
@@ -222,9 +198,23 @@ def _counts(passes: ArrayLike, trials: ArrayLike) -> tuple[Floats, Floats]:
     return s, n
 
 
-def _blank(n: Floats, low: Any, high: Any) -> tuple[Floats, Floats]:
+def _blank(n: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """No trials, no interval."""
     return np.where(n > 0, low, np.nan), np.where(n > 0, high, np.nan)
+
+
+def _beta_limits(s: Floats, n: Floats, errors: Errors) -> tuple[Floats, Floats]:
+    from scipy.special import betaincinv
+
+    failures = n - s
+    low = np.where(s > 0, betaincinv(np.where(s > 0, s, 1), failures + 1, errors[0]), 0.0)
+    high = np.where(failures > 0, betaincinv(s + 1, np.where(failures > 0, failures, 1), 1 - errors[1]), 1.0)
+    return low, high
+
+
+def _exact_totals(s: Floats, n: Floats, population: int, errors: Errors) -> tuple[Floats, Floats]:
+    """The fewest and the most passes among all inputs that an exact test does not reject."""
+    return _least_exact(s, n, population, errors[0]), population - _least_exact(n - s, n, population, errors[1])
 
 
 def _solve_binomial(s: Floats, n: Floats, bar: Floats) -> tuple[Floats, Floats]:
@@ -238,8 +228,8 @@ def _solve_binomial(s: Floats, n: Floats, bar: Floats) -> tuple[Floats, Floats]:
     with np.errstate(divide="ignore", invalid="ignore"):
         centre = np.where(n > 0, s / n, 0.5)
     zero, one = np.zeros_like(centre), np.ones_like(centre)
-    low = np.where(inside(zero), 0.0, _bisect(inside, zero, centre))
-    high = np.where(inside(one), 1.0, _bisect(inside, one, centre))
+    low = np.where(inside(zero), 0.0, bisect(inside, zero, centre))
+    high = np.where(inside(one), 1.0, bisect(inside, one, centre))
     return low, high
 
 
@@ -253,21 +243,21 @@ def _solve_hypergeometric(s: Floats, n: Floats, population: int, bar: Floats) ->
     least, most = s, population - (n - s)
     with np.errstate(divide="ignore", invalid="ignore"):
         peak = np.clip(np.floor(np.where(n > 0, s * (population + 1) / n, least)), least, most)
-    low = np.where(inside(least), least, _bisect(inside, least, peak, whole=True))
-    high = np.where(inside(most), most, _bisect(inside, most, peak, whole=True))
+    low = np.where(inside(least), least, bisect(inside, least, peak, whole=True))
+    high = np.where(inside(most), most, bisect(inside, most, peak, whole=True))
     return low / population, high / population
 
 
 def _least_exact(s: Floats, n: Floats, population: int, tail: float) -> Floats:
     """The fewest passes among all inputs that give as many as were seen with more than this probability."""
-    tail *= 1 - 1e-9  # a hair less, so that rounding does not decide where a test is on the border
+    tail *= 1 - 1e-9  # slightly less, so that rounding does not decide if a test is on the border
 
     def enough(k: Floats) -> Bools:
         return np.asarray(_hypergeometric_tail(s, n, k, population) > tail)
 
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = np.clip(np.ceil(np.where(n > 0, s * population / n, s)), s, population - (n - s))
-    return np.where(enough(s), s, _bisect(enough, s, expected, whole=True))
+    return np.where(enough(s), s, bisect(enough, s, expected, whole=True))
 
 
 def _hypergeometric_tail(s: Floats, n: Floats, k: Floats, population: int) -> Floats:
@@ -290,10 +280,10 @@ def _hypergeometric_tail(s: Floats, n: Floats, k: Floats, population: int) -> Fl
     return np.asarray(first * (1 + np.cumprod(ratios, axis=1).sum(axis=1)))
 
 
-def _bisect(inside: Any, outer: Floats, inner: Floats, *, whole: bool = False) -> Floats:
-    """The border of the set between a point outside and a point inside; for whole numbers, the last one inside."""
+def bisect(inside: Inside, outer: Floats, inner: Floats, *, whole: bool = False, steps: int = 60) -> Floats:
+    """Return the border of a set between a point outside and one inside; for integers, the last one inside."""
     outer, inner = outer.astype(np.float64), inner.astype(np.float64)
-    for _ in range(60):
+    for _ in range(steps):
         middle = (outer + inner) / 2
         if whole:
             middle = np.where(inner > outer, np.ceil(middle), np.floor(middle))
