@@ -244,8 +244,6 @@ def test_a_run_is_analysed_as_its_outcomes():
     assert table[0, 1] == table[1, 0] == result.pairs[0].mean_effect
     assert np.isnan(np.diag(table)).all()
     assert result.matrix("dependent")[0].tolist()[1:] == [1, 0]
-    with pytest.raises(InputError, match="accepted: mean_effect"):
-        result.matrix("axes")
 
 
 def test_the_text_names_the_pairs_that_mislead():

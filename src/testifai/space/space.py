@@ -260,9 +260,11 @@ class Space:
             max_order: most perturbations at once; None: as many as there are axes
         """
         total = sum(self._counts[t] for t in self._orders(max_order))
-        starts = range(0, total, CHUNK)
-        chunks = (np.arange(start, min(start + CHUNK, total), dtype=self._whole) for start in starts)
-        return (tuple(row) for ranks in chunks for row in self._ranked_rows(ranks).tolist())
+
+        def chunk(start: int) -> Ints:
+            return self._ranked_rows(np.arange(start, min(start + CHUNK, total), dtype=self._whole))
+
+        return (tuple(row) for start in range(0, total, CHUNK) for row in chunk(start).tolist())
 
     def _ranked_rows(self, ranks: Whole) -> Ints:
         """Rows of the configurations with these places in the sequence of `configurations`."""

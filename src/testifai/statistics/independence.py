@@ -2,10 +2,10 @@
 
 If they do, a combination passes at the product of its perturbations' rates, relative to the clean one:
 r_ij = r_i r_j / r_0 (the paper's own example multiplies plain rates; `plain` keeps that). The published chi-square
-takes the inputs of every test for fresh ones and the first-order rates for known. They are neither: it is far too
-cautious where an input's outcomes hang together (it then all but never rejects independence that holds, nor weak
-dependence) and far too bold where they do not. It is reported; a bootstrap over inputs decides, with what it
-cannot know of joint failures that are too rare to have happened (`joint_failures`).
+assumes fresh inputs in every test and known first-order rates. Neither is true: it is far too cautious if an input's
+outcomes are correlated (it then almost never rejects independence that holds, nor weak dependence) and far too bold if
+they are not. It is reported; a bootstrap over inputs decides, with an allowance for joint failures that are too rare to
+have happened (`JointFailures`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.errors import InputError
 from testifai.statistics.multiplicity import holm
 from testifai.support.serialization import plain as plain_data
 from testifai.support.types import Bools, Floats, Record
@@ -27,7 +26,7 @@ from testifai.support.types import Bools, Floats, Record
 
 @dataclass(frozen=True, eq=False)
 class JointFailures:
-    """Of each joint test: the losses by either perturbation alone, as shares of what passes clean, and its trials."""
+    """For each joint test: the losses by either perturbation alone, as shares of the clean rate, and its trials."""
 
     clean: float
     first: Floats
@@ -36,28 +35,28 @@ class JointFailures:
 
     @property
     def share(self) -> Floats:
-        """Of the inputs of each test, those that pass clean and that either perturbation would make fail."""
+        """Share of each test's inputs that pass clean and that either perturbation would make fail."""
         return self.clean * self.first * self.second
 
     @property
     def expected(self) -> Floats:
-        """How many inputs these are."""
+        """Number of these inputs."""
         return self.share * self.trials
 
     @property
     def variance(self) -> Floats:
-        """Of the departure from the product where the outcomes of single perturbations decide those of both.
+        """Variance of the departure from the product if the outcomes of single perturbations decide the joint ones.
 
-        That of the covariance of two independent yes-or-no properties of an input. Noise that outcomes have besides
-        makes it larger, hence the least that the null hypothesis allows.
+        It is the variance of the covariance of two independent binary properties of an input. Other noise of outcomes
+        makes it larger, hence it is the least that the null hypothesis allows.
         """
         return self.share * (1 - self.first) * (1 - self.second) / np.maximum(self.trials, 1)
 
     def missing(self, variance: Floats, draws: int, rng: np.random.Generator) -> Floats:
-        """Draws (by tests) of mean 0 with what a variance that was found lacks of the least there is.
+        """Draws (by tests) of mean 0 that add what a variance found lacks of the least variance.
 
         The number of joint failures is Poisson; one input counts in all tests whose perturbations both reach it, and
-        in tests that lack more where it counts in those that lack less.
+        in tests that lack more if it counts in those that lack less.
         """
         each = np.maximum(self.trials, 1)
         share = np.maximum(self.share, np.finfo(np.float64).tiny)
@@ -89,16 +88,12 @@ MISLEADING = 0.02  # a departure from the product that matters, where it is also
 FEWEST_TRIALS = 20  # a test with fewer says nothing about its rate that a bootstrap could use
 FEWEST_FAILURES = 5  # joint ones; the usual rule for counts (Cochran 1954)
 FEWEST_SHARED = 100  # inputs tried by all tests of a pair; with fewer, each test counts the inputs that it tried
-NUMBERS = (
-    *("mean_effect", "largest_effect", "statistic", "p_bootstrap", "p_adjusted", "dependent"),
-    *("chi2", "chi2_expected", "p_published", "p_published_holm"),
-)
-WEIGHTS_AT_ONCE = 16_000_000  # draws x inputs held at once: 64 MB
+WEIGHTS_AT_ONCE = 16_000_000  # draws x inputs in memory together: 64 MB
 
 
 @dataclass(frozen=True)
 class Pair:
-    """What was found about two axes. Departures are r_ij - r_i r_j / r_0: negative where products are optimistic."""
+    """Result for two axes. Departures are r_ij - r_i r_j / r_0: negative if products are optimistic."""
 
     axes: tuple[str, str]
     tests: int  # second-order tests compared with their products; 0: nothing could be tested
@@ -122,7 +117,7 @@ class Pair:
 
     @property
     def few(self) -> bool:
-        """Whether so few failures were to be expected that only a strong dependence could be told."""
+        """Whether so few failures are expected that only a strong dependence can be detected."""
         return self.joint_failures < FEWEST_FAILURES
 
     @property
@@ -131,9 +126,17 @@ class Pair:
         return self.dependent and abs(self.largest_effect) > MISLEADING
 
 
+UNTESTED: Record = {
+    **dict.fromkeys(("chi2", "chi2_expected", "p_published", "statistic", "p_bootstrap", "p_adjusted"), math.nan),
+    **dict.fromkeys(("mean_effect", "largest_effect", "measured", "product", "joint_failures"), math.nan),
+    "valid": 0,
+    "at": (0, 0),
+}
+
+
 @dataclass(frozen=True)
 class PairTests:
-    """The pairs of a space, tested; `groups` are the axes that hang together through dependent pairs."""
+    """The tested pairs of a space; `groups` are the axes connected by dependent pairs."""
 
     axes: tuple[str, ...]
     pairs: tuple[Pair, ...]
@@ -143,9 +146,7 @@ class PairTests:
     plain: bool
 
     def matrix(self, field: str = "mean_effect") -> Floats:
-        """One number of every pair as a symmetric matrix over the axes; NaN on the diagonal."""
-        if field not in NUMBERS:
-            raise InputError(f"field: {field!r} is not a number of a pair; accepted: {', '.join(NUMBERS)}")
+        """Return one number of every pair as a symmetric matrix over the axes; NaN on the diagonal."""
         table = np.full((len(self.axes),) * 2, np.nan)
         for (i, j), pair in zip(itertools.combinations(range(len(self.axes)), 2), self.pairs, strict=True):
             table[i, j] = table[j, i] = getattr(pair, field)
@@ -168,10 +169,14 @@ class PairTests:
 
 
 def warnings(result: PairTests) -> list[str]:
-    """One sentence for each pair about which products mislead, or one that says that there is none."""
+    """Return a sentence for each pair about which products mislead, or one that says that there is none."""
     found = [_sentence(pair) for pair in result.pairs if pair.misleading]
     untested = [" × ".join(pair.axes) for pair in result.pairs if not pair.tests]
-    few = [_few(pair) for pair in result.pairs if pair.few and not pair.dependent]
+    few = [
+        f"{' × '.join(pair.axes)} (at most {pair.joint_failures:.1f} inputs expected to fail under both)"
+        for pair in result.pairs
+        if pair.few and not pair.dependent
+    ]
     if few:
         found.append(f"Too few failures to tell a dependence unless it is strong: {', '.join(few)}.")
     if untested:
@@ -181,6 +186,15 @@ def warnings(result: PairTests) -> list[str]:
         what = f"by more than {MISLEADING:g}, though some do by less" if slight else "that the data could tell"
         found.append(f"No pair departs from the product {what}: products of first-order rates will do for pairs.")
     return found
+
+
+def _sentence(pair: Pair) -> str:
+    way = "optimistic" if pair.largest_effect < 0 else "pessimistic"
+    where = " with ".join(f"{name} {severity}" for name, severity in zip(pair.axes, pair.at, strict=True))
+    return (
+        f"Products will mislead about {' × '.join(pair.axes)}: off by {pair.mean_effect:.3f} on average, {way} by "
+        f"{abs(pair.largest_effect):.3f} at {where} (measured {pair.measured:.3f}, product {pair.product:.3f})."
+    )
 
 
 # -- the tests ------------------------------------------------------------------------------------------------------
@@ -201,25 +215,9 @@ class Design:
     def tests(self) -> int:
         return len(self.joint)
 
-    def products(self, rates: Floats, plain: bool) -> Floats:
-        """What independence expects of the joint tests."""
-        product: Floats = rates[..., self.first] * rates[..., self.second]
-        clean = rates[..., :1]
-        return product if plain else np.divide(product, clean, out=np.zeros_like(product), where=clean > 0)
-
-    def departures(self, rates: Floats, plain: bool) -> Floats:
-        """Measured less product, of every joint test."""
-        return np.asarray(rates[..., self.joint] - self.products(rates, plain))
-
-    def joint_failures(self, rates: Floats, trials: NDArray[np.int64], plain: bool) -> JointFailures:
-        """What independence says of inputs that fail under both perturbations."""
-        clean = 1.0 if plain else float(rates[0])
-        first, second = (np.clip(1 - rates[each] / max(clean, 1e-300), 0, 1) for each in (self.first, self.second))
-        return JointFailures(clean, first, second, trials[self.joint])
-
 
 def find_designs(features: NDArray[np.int64]) -> Iterator[Design]:
-    """For every pair of axes, the joint tests whose first-order tests and the clean one are measured too."""
+    """Yield for each pair of axes the joint tests whose first-order tests and clean test are measured too."""
     active = features > 0
     orders = active.sum(axis=1)
     clean = np.flatnonzero(orders == 0)[:1].tolist()
@@ -266,10 +264,10 @@ def examine(
         for table, own in zip(tables, replicates, strict=True):
             own.append(table.rates(weights))
     samples = [
-        _Sample(table.rates(None)[0], np.concatenate(own), table.trials, table.inputs, table.shared)
-        for table, own in zip(tables, replicates, strict=True)
+        _Sample(design, table.rates(None)[0], np.concatenate(own), table.trials, table.inputs, table.shared, plain)
+        for design, table, own in zip(designs, tables, replicates, strict=True)
     ]
-    return _conclude(designs, names, samples, seed, alpha, plain)
+    return _conclude(samples, names, seed, alpha)
 
 
 def examine_counts(
@@ -283,16 +281,19 @@ def examine_counts(
     alpha: float = 0.05,
     plain: bool = False,
 ) -> PairTests:
-    """Test pairs of which only counts are known, as if every test had inputs of its own: cautious where it had not."""
+    """Test pairs from counts alone, as if every test had separate inputs: cautious if they are shared."""
     won, tried = np.asarray(passes, np.float64), np.asarray(trials, np.int64)
     rate = won / np.maximum(tried, 1)
     drawn = np.random.default_rng([seed, len(rate)]).binomial(tried, rate, (draws, len(rate))) / np.maximum(tried, 1)
-    samples = [_Sample(rate[d.rows], drawn[:, d.rows], tried[d.rows], int(tried[d.rows].sum()), False) for d in designs]
-    return _conclude(designs, names, samples, seed, alpha, plain)
+    samples = [
+        _Sample(one, rate[one.rows], drawn[:, one.rows], tried[one.rows], int(tried[one.rows].sum()), False, plain)
+        for one in designs
+    ]
+    return _conclude(samples, names, seed, alpha)
 
 
 def connected(count: int, links: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """The groups that links make of 0, 1, … count - 1.
+    """Return the connected components of 0, 1, … count - 1.
 
     >>> connected(4, [(0, 2), (2, 3)])
     [[0, 2, 3], [1]]
@@ -334,36 +335,8 @@ class _Table:
         return np.divide(won, n, out=np.zeros_like(won), where=n > 0)
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """Rates of one pair's tests, and bootstrap replicates of them (draws by tests)."""
-
-    rates: Floats
-    replicates: Floats
-    trials: NDArray[np.int64]
-    inputs: int
-    shared: bool
-
-
-class _ChiSquare(NamedTuple):
-    """The published statistic of a pair, over those of its tests that meet the condition on N."""
-
-    statistic: float
-    expected: float
-    valid: int
-    p: float
-
-
-class _Bootstrap(NamedTuple):
-    """The statistic of a pair that decides, its p-value, and the one that allows for looking at all pairs."""
-
-    statistic: float
-    p: float
-    p_adjusted: float
-
-
 def _resamples(inputs: int, draws: int, seed: int) -> Iterator[NDArray[np.float32]]:
-    """How often each input is drawn when `inputs` are drawn with replacement; some rows at a time."""
+    """Number of times each input is drawn when `inputs` are drawn with replacement; some rows together."""
     rng = np.random.default_rng([seed, inputs])
     at_once = max(1, WEIGHTS_AT_ONCE // inputs)
     for start in range(0, draws, at_once):
@@ -372,90 +345,113 @@ def _resamples(inputs: int, draws: int, seed: int) -> Iterator[NDArray[np.float3
         yield np.array(drawn, np.float32)
 
 
-def _conclude(
-    designs: Sequence[Design], names: Sequence[str], samples: Sequence[_Sample], seed: int, alpha: float, plain: bool
-) -> PairTests:
-    published = [_published(design, sample, plain) for design, sample in zip(designs, samples, strict=True)]
-    p_holm = holm([one.p for one in published]).tolist()
-    decisions = _bootstrap(designs, samples, plain, np.random.default_rng([seed, len(designs)]))
-    pairs = []
-    for design, sample, chi2, p_chi2, found in zip(designs, samples, published, p_holm, decisions, strict=True):
-        i, j = design.axes
-        pair = Pair(
-            axes=(names[i], names[j]), tests=design.tests, inputs=sample.inputs, shared=sample.shared,
-            chi2=chi2.statistic, chi2_expected=chi2.expected, valid=chi2.valid,
-            p_published=chi2.p, p_published_holm=p_chi2,
-            statistic=found.statistic, p_bootstrap=found.p, p_adjusted=found.p_adjusted,
-            dependent=found.p_adjusted <= alpha, **_effects(design, sample, plain),
-        )  # fmt: skip
-        pairs.append(pair)
-    links = [design.axes for design, pair in zip(designs, pairs, strict=True) if pair.dependent]
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Rates of one pair's tests, and bootstrap replicates of them (draws by tests)."""
+
+    design: Design
+    rates: Floats
+    replicates: Floats
+    trials: NDArray[np.int64]
+    inputs: int
+    shared: bool
+    plain: bool
+
+    @cached_property
+    def departures(self) -> Floats:
+        """Measured rate less product, for each joint test."""
+        return self.rates[self.design.joint] - self._products(self.rates)
+
+    @cached_property
+    def errors(self) -> Floats:
+        """Departures of the replicates, centred: their distribution under independence."""
+        return self.replicates[:, self.design.joint] - self._products(self.replicates) - self.departures
+
+    @cached_property
+    def products(self) -> Floats:
+        """Rates of the joint tests that independence predicts."""
+        return self._products(self.rates)
+
+    @cached_property
+    def joint_failures(self) -> JointFailures:
+        clean = 1.0 if self.plain else float(self.rates[0])
+        lost = 1 - self.rates / max(clean, 1e-300)
+        first, second = (np.clip(lost[each], 0, 1) for each in (self.design.first, self.design.second))
+        return JointFailures(clean, first, second, self.trials[self.design.joint])
+
+    def _products(self, rates: Floats) -> Floats:
+        product: Floats = rates[..., self.design.first] * rates[..., self.design.second]
+        clean = rates[..., :1]
+        return product if self.plain else np.divide(product, clean, out=np.zeros_like(product), where=clean > 0)
+
+    def effects(self) -> Record:
+        """Differences between the measured rates and their products."""
+        worst = int(np.argmax(np.abs(self.departures)))
+        return {
+            "mean_effect": float(np.abs(self.departures).mean()),
+            "largest_effect": float(self.departures[worst]),
+            "at": tuple(self.design.severities[worst].tolist()),
+            "measured": float(self.rates[self.design.joint[worst]]),
+            "product": float(self.products[worst]),
+            "joint_failures": float(self.joint_failures.expected.max()),
+        }
+
+    def published(self) -> Record:
+        """The statistic of Proposition 1 over the tests that meet its condition on N, with its p-value.
+
+        The mean under independence is that of the centred replicates; the published distribution claims the number of
+        tests.
+        """
+        from scipy.special import chdtrc
+
+        r, n = self.products, self.trials[self.design.joint]
+        inside = (r > 0) & (r < 1)
+        r = np.where(inside, r, 0.5)
+        valid = inside & (n > 9 * np.maximum((1 - r) / r, r / (1 - r)))
+        if not valid.any():
+            return {}
+        variance, count = (r * (1 - r) / n)[valid], int(valid.sum())
+        chi2 = float(np.sum(self.departures[valid] ** 2 / variance))
+        expected = float(np.mean(self.errors[:, valid] ** 2, axis=0) @ (1 / variance))
+        return {"chi2": chi2, "chi2_expected": expected, "valid": count, "p_published": float(chdtrc(count, chi2))}
+
+
+def _conclude(samples: Sequence[_Sample], names: Sequence[str], seed: int, alpha: float) -> PairTests:
+    tested = [sample for sample in samples if sample.design.tests]
+    decisions = iter(_decisions(tested, np.random.default_rng([seed, len(samples)])))
+    rows: list[Record] = []
+    for sample in samples:
+        found = UNTESTED | {"tests": sample.design.tests, "inputs": sample.inputs, "shared": sample.shared}
+        if sample.design.tests:
+            found |= sample.effects() | sample.published() | next(decisions)
+        rows.append(found)
+    p_holm = holm([row["p_published"] for row in rows]).tolist()
+    pairs, links = [], []
+    for sample, row, p in zip(samples, rows, p_holm, strict=True):
+        i, j = sample.design.axes
+        dependent = row["p_adjusted"] <= alpha
+        pairs.append(Pair(axes=(names[i], names[j]), dependent=dependent, p_published_holm=p, **row))
+        if dependent:
+            links.append((i, j))
     groups = tuple(tuple(names[j] for j in group) for group in connected(len(names), links))
-    return PairTests(tuple(names), tuple(pairs), groups, len(samples[0].replicates), alpha, plain)
+    return PairTests(tuple(names), tuple(pairs), groups, len(samples[0].replicates), alpha, samples[0].plain)
 
 
-def _effects(design: Design, sample: _Sample, plain: bool) -> Record:
-    """How far the measured rates are from their products."""
-    if not design.tests:
-        numbers = ("mean_effect", "largest_effect", "measured", "product", "joint_failures")
-        return {"at": (0, 0), **dict.fromkeys(numbers, math.nan)}
-    departures = design.departures(sample.rates, plain)
-    worst = int(np.argmax(np.abs(departures)))
-    return {
-        "mean_effect": float(np.abs(departures).mean()),
-        "largest_effect": float(departures[worst]),
-        "at": tuple(design.severities[worst].tolist()),
-        "measured": float(sample.rates[design.joint[worst]]),
-        "product": float(design.products(sample.rates, plain)[worst]),
-        "joint_failures": float(design.joint_failures(sample.rates, sample.trials, plain).expected.max()),
-    }
-
-
-def _published(design: Design, sample: _Sample, plain: bool) -> _ChiSquare:
-    """The statistic of Proposition 1, with its distribution's p-value.
-
-    The mean under independence is that of the replicates, centred: the published distribution says the number of tests.
-    """
-    from scipy.special import chdtrc
-
-    if not design.tests:
-        return _ChiSquare(math.nan, math.nan, 0, math.nan)
-    r, n = design.products(sample.rates, plain), sample.trials[design.joint]
-    inside = (r > 0) & (r < 1)
-    r = np.where(inside, r, 0.5)
-    valid = inside & (n > 9 * np.maximum((1 - r) / r, r / (1 - r)))
-    if not valid.any():
-        return _ChiSquare(math.nan, math.nan, 0, math.nan)
-    variance = (r * (1 - r) / n)[valid]
-    departures = design.departures(sample.rates, plain)
-    centred = design.departures(sample.replicates, plain) - departures
-    chi2, count = float(np.sum(departures[valid] ** 2 / variance)), int(valid.sum())
-    expected = float(np.mean(centred[:, valid] ** 2, axis=0) @ (1 / variance))
-    return _ChiSquare(chi2, expected, count, float(chdtrc(count, chi2)))
-
-
-def _bootstrap(
-    designs: Sequence[Design], samples: Sequence[_Sample], plain: bool, rng: np.random.Generator
-) -> list[_Bootstrap]:
-    """Each pair's sum of squared standardised departures, compared with that of the replicates, centred."""
-    found, nulls = [], []
-    for design, sample in zip(designs, samples, strict=True):
-        if not design.tests:
-            continue
-        departures = design.departures(sample.rates, plain)
-        errors = design.departures(sample.replicates, plain) - departures
-        rare = design.joint_failures(sample.rates, sample.trials, plain)
-        errors += rare.missing(errors.var(axis=0), len(errors), rng)
-        # Where hardly any input counts, its standard deviation is no guide: one input is the least.
-        scale = np.maximum(errors.std(axis=0), 1 / np.maximum(sample.trials[design.joint], 1))
-        found.append(float(np.sum((departures / scale) ** 2)))
+def _decisions(tested: Sequence[_Sample], rng: np.random.Generator) -> list[Record]:
+    """Each pair's sum of squared standardised departures, compared with the centred replicates."""
+    statistics, nulls = [], []
+    for sample in tested:
+        rare = sample.joint_failures
+        errors = sample.errors + rare.missing(sample.errors.var(axis=0), len(sample.errors), rng)
+        # If hardly any input counts, its standard deviation is no guide: one input is the least.
+        scale = np.maximum(errors.std(axis=0), 1 / np.maximum(rare.trials, 1))
+        statistics.append(float(np.sum((sample.departures / scale) ** 2)))
         nulls.append(np.sum((errors / scale) ** 2, axis=1))
-    untested = _Bootstrap(math.nan, math.nan, math.nan)
-    if not found:
-        return [untested] * len(designs)
-    alone, among = p_values(np.array(found), np.array(nulls))
-    tested = map(_Bootstrap, found, alone.tolist(), among.tolist())
-    return [next(tested) if design.tests else untested for design in designs]
+    if not tested:
+        return []
+    alone, among = p_values(np.array(statistics), np.array(nulls))
+    columns = zip(statistics, alone.tolist(), among.tolist(), strict=True)
+    return [dict(zip(("statistic", "p_bootstrap", "p_adjusted"), row, strict=True)) for row in columns]
 
 
 def p_values(statistics: Floats, nulls: Floats) -> tuple[Floats, Floats]:
@@ -479,16 +475,3 @@ def p_values(statistics: Floats, nulls: Floats) -> tuple[Floats, Floats]:
     among = np.empty_like(alone)
     among[descending] = np.maximum.accumulate(steps)
     return alone, np.maximum(among, alone)
-
-
-def _few(pair: Pair) -> str:
-    return f"{' × '.join(pair.axes)} (at most {pair.joint_failures:.1f} inputs expected to fail under both)"
-
-
-def _sentence(pair: Pair) -> str:
-    way = "optimistic" if pair.largest_effect < 0 else "pessimistic"
-    where = " with ".join(f"{name} {severity}" for name, severity in zip(pair.axes, pair.at, strict=True))
-    return (
-        f"Products will mislead about {' × '.join(pair.axes)}: off by {pair.mean_effect:.3f} on average, {way} by "
-        f"{abs(pair.largest_effect):.3f} at {where} (measured {pair.measured:.3f}, product {pair.product:.3f})."
-    )
