@@ -12,6 +12,7 @@ from scipy import stats
 from testifai.errors import InputError
 from testifai.runs.outcomes import Outcomes
 from testifai.statistics.intervals import wilson
+from testifai.support.serialization import plain
 from testifai.tomogram import region_means
 from testifai.tomogram.region_means import region
 
@@ -116,7 +117,7 @@ def test_one_trial_says_next_to_nothing():
 def test_nothing_tried_is_no_estimate():
     found = region(Outcomes(10), [1, 2])
     assert math.isnan(found.estimate)
-    assert found.as_dict() == {"estimate": None, "low": None, "high": None, "tests": 0, "left_out": 2, "inputs": 0}
+    assert plain(found) == {"estimate": None, "low": None, "high": None, "tests": 0, "left_out": 2, "inputs": 0}
 
 
 def test_part_of_the_inputs_is_a_run_of_its_own():

@@ -1,4 +1,4 @@
-"""What a query found, as plain values."""
+"""Answers to queries, as plain values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RateTable:
-    """Estimates of some tests, or of the whole space by configuration id, for all inputs or a part of them."""
+    """Estimates of some tests, or of all by configuration id, for all inputs or a part of them."""
 
     estimate: Floats
     low: Floats
@@ -36,7 +36,7 @@ class RateTable:
         return RateTable(*(getattr(self, one.name)[places] for one in fields(self)))
 
     def lowest(self, count: int) -> NDArray[np.intp]:
-        """Positions of the lowest estimates, lowest first; unknown ones come last."""
+        """Return the positions of the lowest estimates, lowest first; unknown ones come last."""
         candidates = np.arange(len(self.estimate))
         if len(candidates) > count:  # sorting all of a large space would take long
             limit = np.partition(self.estimate, count - 1)[count - 1]
@@ -44,7 +44,7 @@ class RateTable:
         return candidates[np.argsort(self.estimate[candidates], kind="stable")[:count]]
 
     def and_(self, other: RateTable) -> RateTable:
-        """Return these rows, then those of another table."""
+        """Return these rows followed by the rows of another table."""
         return RateTable(*(np.concatenate([getattr(one, part.name) for one in (self, other)]) for part in fields(self)))
 
 
@@ -68,10 +68,10 @@ Worst = tuple[Sigma, float, float, float]  # a test with its estimate and bounds
 
 @dataclass(frozen=True)
 class Excluded:
-    """The tests that a query would select but for its limit on quality: how many, and the robustness on them.
+    """The tests that a query's limit on quality excludes: how many, and the robustness on them; NaN without any.
 
-    `doubtful` counts the tests, selected or excluded, whose quality is not known well enough to tell on which side of
-    the limit they are. Without excluded tests there is no robustness: NaN.
+    `doubtful` counts the tests, selected or excluded, whose quality is too uncertain to decide on which side of the
+    limit they are.
     """
 
     tests: int
@@ -79,10 +79,6 @@ class Excluded:
     robustness: float
     low: float
     high: float
-
-    def as_dict(self) -> Record:
-        """Plain data for JSON, None for what does not exist."""
-        return {name: plain(value) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -98,22 +94,21 @@ class QueryInfo:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a query found. An interval bound is NaN where a selected test's estimate has none.
+    """Answer to a query. An interval bound is NaN if a selected test's estimate has none.
 
     Attributes:
         robustness: the mean over the selected tests
-        low: the lower end of its interval
-        high: the upper end
-        drop: robustness less that on clean inputs
-        tests: how many the query selects
-        measured: those whose estimate rests on their own trials alone
-        inferred: those whose estimate rests on other tests too
+        low: lower end of its interval
+        high: upper end of its interval
+        drop: robustness minus clean robustness
+        tests: number of selected tests
+        measured: number of tests whose estimate is based on their own trials alone
+        inferred: number of tests whose estimate is based on other tests too
         worst: the lowest five: (configuration, estimate, low, high)
-        model_free: (estimate, low, high) from the tests' own trials alone; None where nothing else is behind the
-            answer
-        disagrees: whether these and the surrogate cannot both be right; the answer is then that of the trials
-        excluded: what a limit on quality leaves out; None: there is no limit
-        modelled: what the surrogate said, where it is not the answer
+        model_free: (estimate, low, high) from the tests' own trials alone; None if the answer has no other basis
+        disagrees: whether these and the surrogate contradict each other; the answer is then that of the trials
+        excluded: the tests that a limit on quality excludes; None without a limit
+        modelled: (estimate, low, high) of the surrogate, if it is not the answer
         info: the query that it answers, for figures and tables
     """
 
@@ -141,16 +136,16 @@ class Answer:
 
     @property
     def worst_names(self) -> tuple[str, ...]:
-        """The worst tests in words; their severities alone where no tomogram gave the answer."""
+        """The worst tests in words; only their severities if the answer is not from a tomogram."""
         return tuple(str(sigma) for sigma, *_ in self.worst) if self.info is None else self.info.worst
 
     @property
     def quantity(self) -> str:
-        """What the numbers are of, in words."""
+        """Name of the estimated quantity."""
         return "robustness" if self.info is None else self.info.quantity
 
     def plot(self, *, dark: bool = False) -> Figure:
-        """The answer, what else was found beside it, and its worst tests, each with its interval, as a plotly figure.
+        """Return the answer, its parts and its worst tests, each with an interval, as a plotly figure.
 
         Args:
             dark: whether for a dark page
@@ -163,23 +158,20 @@ class Answer:
 
     def as_dict(self) -> Record:
         """Plain data for JSON, None for what does not exist."""
-        names = ("robustness", "low", "high", "drop", "tests", "measured", "inferred")
-        found = {name: getattr(self, name) for name in names}
-        found["worst"] = [
-            dict(zip(("configuration", "estimate", "low", "high"), one, strict=True)) for one in self.worst
-        ]
+        bounds = ("robustness", "low", "high")
+        found = {name: getattr(self, name) for name in (*bounds, "drop", "tests", "measured", "inferred")}
+        found["worst"] = [dict(zip(("configuration", "estimate", *bounds[1:]), one, strict=True)) for one in self.worst]
         if self.model_free is not None:
-            found["model_free"] = dict(zip(("robustness", "low", "high"), self.model_free, strict=True))
-            found["disagrees"] = self.disagrees
+            found |= {"model_free": dict(zip(bounds, self.model_free, strict=True)), "disagrees": self.disagrees}
         if self.modelled is not None:
-            found["modelled"] = dict(zip(("robustness", "low", "high"), self.modelled, strict=True))
+            found["modelled"] = dict(zip(bounds, self.modelled, strict=True))
         if self.excluded is not None:
             found["excluded"] = self.excluded
         return {name: plain(value) for name, value in found.items()}
 
 
 class Answers(dict[Key, Answer], Generic[Key]):
-    """Answers by the value of something, such as the order: a dictionary that shows itself as a table.
+    """Answers by the value of a column, such as the order: a dictionary that prints as a table.
 
     >>> Answers({0: Answer(0.9, 0.8, 0.95, 0, 1, 1, 0, ()), 1: Answer(0.5, 0.4, 0.6, -0.4, 3, 0, 3, ())}, "order")
     order  robustness  95 % interval  tests  measured
@@ -205,7 +197,7 @@ class Answers(dict[Key, Answer], Generic[Key]):
 
 
 class AnswersByAxis(dict[str, Answers[int]]):
-    """Answers for each severity of each axis: a dictionary that shows itself as a table."""
+    """Answers for each severity of each axis: a dictionary that prints as a table."""
 
     def __repr__(self) -> str:
         levels = sorted({level for answers in self.values() for level in answers})
@@ -221,11 +213,6 @@ class AnswersByAxis(dict[str, Answers[int]]):
 
 
 def _between(answer: Answer) -> str:
-    """An estimate and how far the interval reaches from it.
-
-    >>> _between(Answer(0.5, 0.4, 0.58, 0, 1, 1, 0, ()))
-    '0.500 ± 0.100'
-    """
     if math.isnan(answer.low):
         return rate(answer.robustness)
     return f"{answer.robustness:.3f} ± {max(answer.robustness - answer.low, answer.high - answer.robustness):.3f}"

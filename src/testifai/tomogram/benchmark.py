@@ -8,8 +8,8 @@ arXiv:2010.09670), rank by the mean accuracy over the fifteen corruptions and fi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from testifai.runs.outcomes import Ids
 from testifai.space import Axis, Space
 from testifai.statistics.multiplicity import confidence_each
 from testifai.support.formatting import estimate_text
-from testifai.support.types import Floats, Record
+from testifai.support.serialization import plain
+from testifai.support.types import Record
 from testifai.support.views import view
 from testifai.tomogram.estimator import Estimated, Estimator
 from testifai.tomogram.profile import weighted_sum
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Baseline:
-    """The errors of a model that others are measured by: on clean inputs, and per perturbation over its severities."""
+    """Errors of the model that others are compared with: on clean inputs, and per perturbation over its severities."""
 
     name: str
     errors: Mapping[str, float]
@@ -55,7 +56,7 @@ PUBLISHED = {"imagenet_c": ALEXNET}
 
 @dataclass(frozen=True)
 class BenchmarkScore:
-    """A figure with its bounds; NaN where a test has no estimate."""
+    """A score with its bounds; NaN if a test has no estimate."""
 
     value: float
     low: float
@@ -63,11 +64,6 @@ class BenchmarkScore:
 
     def __repr__(self) -> str:
         return f"<BenchmarkScore {estimate_text(self.value, self.low, self.high)}>"
-
-    def as_dict(self) -> dict[str, float | None]:
-        """Plain data for JSON, None for what does not exist."""
-        found = {"value": self.value, "low": self.low, "high": self.high}
-        return {name: None if value != value else value for name, value in found.items()}
 
 
 @dataclass(frozen=True)
@@ -78,28 +74,28 @@ class Benchmark:
     """
 
     suite: str
-    perturbations: dict[str, BenchmarkScore]  # mean accuracy over severities, by axis, the published ones
-    severities: dict[int, BenchmarkScore]  # mean accuracy over perturbations
     clean: BenchmarkScore
     accuracy: BenchmarkScore  # mean over perturbations and severities
     worst: tuple[str, BenchmarkScore]
-    extra: BenchmarkScore | None  # mean over the suite's perturbations that are published apart
+    perturbations: dict[str, BenchmarkScore]  # mean accuracy over severities, by axis, the published ones
+    severities: dict[int, BenchmarkScore]  # mean accuracy over perturbations
+    extra: BenchmarkScore | None  # mean over the suite's perturbations that are published separately
     baseline: str | None
     mce: BenchmarkScore | None
     relative_mce: BenchmarkScore | None
-    missing: tuple[str, ...] = field(default=())  # perturbations of the suite that the space has not in full
+    missing: tuple[str, ...] = ()  # perturbations of the suite that the space does not contain in full
 
     def __repr__(self) -> str:
         scores = ", ".join(f"{name} {score.value:.3f}" for name, score in self.headline().items())
         return f"<Benchmark {self.suite}: {scores}>"
 
     def plot(self, *, dark: bool = False) -> Figure:
-        """The mean accuracy under each perturbation with its interval, lowest first, as a plotly figure."""
+        """Return the mean accuracy under each perturbation with its interval, lowest first, as a plotly figure."""
         figure: Figure = view("benchmark as a figure")(self, dark=dark)
         return figure
 
     def headline(self) -> dict[str, BenchmarkScore]:
-        """The scores of one number each, in words."""
+        """Return the scores that are a single number, by name."""
         among = f"{len(self.perturbations)} perturbations"
         found = {
             "clean accuracy": self.clean,
@@ -112,7 +108,7 @@ class Benchmark:
         return {name: score for name, score in found.items() if score is not None}
 
     def notes(self) -> list[str]:
-        """What the scores are about, a sentence each."""
+        """Return notes on the scores, a sentence each."""
         said = [f"errors are divided by those of {self.baseline}"] if self.baseline is not None else []
         if self.missing:
             many = ", ".join(self.missing)
@@ -120,28 +116,14 @@ class Benchmark:
         return said
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
-
-        def plain(given: BenchmarkScore | None) -> Any:
-            return None if given is None else given.as_dict()
-
-        return {
-            "suite": self.suite,
-            "clean": plain(self.clean),
-            "accuracy": plain(self.accuracy),
-            "worst": {"perturbation": self.worst[0], **self.worst[1].as_dict()},
-            "perturbations": {name: plain(one) for name, one in self.perturbations.items()},
-            "severities": {str(name): plain(one) for name, one in self.severities.items()},
-            "extra": plain(self.extra),
-            "baseline": self.baseline,
-            "mce": plain(self.mce),
-            "relative_mce": plain(self.relative_mce),
-            "missing": list(self.missing),
-        }
+        """Return plain data for JSON, None for what does not exist."""
+        name, score = self.worst
+        found = {**vars(self), "worst": {"perturbation": name, **vars(score)}}
+        return {name: plain(value) for name, value in found.items()}
 
 
 def whole_suite(space: Space) -> str | None:
-    """The suite of which a space has every published perturbation at every severity; None where there is none."""
+    """Return the suite whose published perturbations a space contains, all at every severity; None without one."""
     for suite in sorted({suite_of(axis.perturbation.name) for axis in space.axes} & {*SUITES}):
         axes = {axis.perturbation.name: len(axis.severities) for axis in space.axes}
         if all(axes.get(name) == len(get(name).severities) for name in main_names(suite)):
@@ -152,7 +134,7 @@ def whole_suite(space: Space) -> str | None:
 def benchmark(
     tomogram: Estimated, suite: str | None = None, baseline: Estimated | Baseline | Mapping[str, float] | None = None
 ) -> Benchmark:
-    """The scores of the tests with one perturbation of a suite each; see `Tomogram.benchmark`."""
+    """Return the scores of the tests with one perturbation of a suite each; see `Tomogram.benchmark`."""
     chosen = _suite(tomogram.estimator.space, suite)
     singles = _Singles(tomogram.estimator, chosen)
     against = _baseline(baseline, chosen, singles.main)
@@ -191,49 +173,47 @@ class _Singles:
         self.missing = tuple(_short(name) for name in main if name not in full)
 
     def mean(self, rows: Sequence[str], confidence: float = 0.95) -> BenchmarkScore:
-        """The mean accuracy over severities, then over these perturbations."""
-        weights = [np.full(len(self.ids[name]), 1 / len(self.ids[name]) / len(rows)) for name in rows]
-        return self._bounded(*self._sum(rows, weights, confidence))
+        """Return the mean accuracy over severities, then over these perturbations."""
+        return _bounded(*self._sum(dict.fromkeys(rows, 1 / len(rows)), confidence=confidence))
 
     def by_severity(self) -> dict[int, BenchmarkScore]:
-        """The mean accuracy over the perturbations that have a severity."""
+        """Return the mean accuracy over the perturbations that have a severity."""
         space = self.estimator.space
         ids = np.concatenate([self.ids[name] for name in self.main])
         severity = space.columns_of(space.matrix(ids))["severity"]
         found = {}
         for one in np.unique(severity):
             some = ids[severity == one]
-            found[int(one)] = self._bounded(*weighted_sum(self.estimator, some, np.full(len(some), 1 / len(some))))
+            found[int(one)] = _bounded(*weighted_sum(self.estimator, some, np.full(len(some), 1 / len(some))))
         return found
 
     def corruption_error(self, errors: Mapping[str, float]) -> BenchmarkScore:
-        """mCE: the mean over perturbations of the error divided by the baseline's."""
-        weights = [np.full(len(self.ids[name]), -1 / (len(self.ids[name]) * errors[name])) for name in self.main]
-        value, low, high = self._sum(self.main, [one / len(self.main) for one in weights])
+        """Return mCE: the mean over perturbations of the error divided by the baseline's."""
+        value, low, high = self._sum({name: -1 / (errors[name] * len(self.main)) for name in self.main})
         at_zero = float(np.mean([1 / errors[name] for name in self.main]))
         return BenchmarkScore(at_zero + value, max(at_zero + low, 0.0), at_zero + high)
 
     def relative(self, baseline: Baseline) -> BenchmarkScore:
-        """Relative mCE: what errors grow by from clean inputs on, divided by what the baseline's grow by."""
+        """Return relative mCE: the growth of errors from the clean error, divided by the baseline's growth."""
         assert baseline.clean is not None
-        grown = [baseline.errors[name] - baseline.clean for name in self.main]
-        weights = [
-            np.full(len(self.ids[name]), -1 / (len(self.ids[name]) * growth * len(self.main)))
-            for name, growth in zip(self.main, grown, strict=True)
-        ]
-        ids = np.concatenate([np.zeros(1, np.int64), *(self.ids[name] for name in self.main)])
-        clean = float(np.mean([1 / growth for growth in grown]))
-        return BenchmarkScore(*weighted_sum(self.estimator, ids, np.concatenate([[clean], *weights])))
+        growth = {name: baseline.errors[name] - baseline.clean for name in self.main}
+        shares = {name: -1 / (one * len(growth)) for name, one in growth.items()}
+        clean = float(np.mean([1 / one for one in growth.values()]))
+        return BenchmarkScore(*self._sum(shares, clean))
 
     def _sum(
-        self, rows: Sequence[str], weights: Sequence[Floats], confidence: float = 0.95
+        self, shares: Mapping[str, float], clean: float | None = None, confidence: float = 0.95
     ) -> tuple[float, float, float]:
-        ids = np.concatenate([self.ids[name] for name in rows])
-        return weighted_sum(self.estimator, ids, np.concatenate(list(weights)), confidence)
+        """The sum of perturbations' mean accuracies, each times its share, and of the clean accuracy times its own."""
+        ids = [self.ids[name] for name in shares]
+        weights = [np.full(len(own), share / len(own)) for own, share in zip(ids, shares.values(), strict=True)]
+        if clean is not None:
+            ids, weights = [np.zeros(1, np.int64), *ids], [np.array([clean]), *weights]
+        return weighted_sum(self.estimator, np.concatenate(ids), np.concatenate(weights), confidence)
 
-    @staticmethod
-    def _bounded(value: float, low: float, high: float) -> BenchmarkScore:
-        return BenchmarkScore(value, *(float(np.clip(bound, 0, 1)) for bound in (low, high)))
+
+def _bounded(value: float, low: float, high: float) -> BenchmarkScore:
+    return BenchmarkScore(value, *(float(np.clip(bound, 0, 1)) for bound in (low, high)))
 
 
 def _short(name: str) -> str:
@@ -248,7 +228,7 @@ def _alone(space: Space, axis: Axis) -> Ids:
 
 
 def _suite(space: Space, asked: str | None) -> str:
-    """The suite that was asked for, or the only one there is."""
+    """The requested suite, or the only one."""
     found = sorted({suite_of(axis.perturbation.name) for axis in space.axes} - {""})
     if asked is not None:
         if asked not in found:
@@ -261,7 +241,7 @@ def _suite(space: Space, asked: str | None) -> str:
 
 
 def _baseline(given: object, suite: str, wanted: Sequence[str]) -> Baseline | None:
-    """A baseline from what was given: one, another run, a table of errors; else the published one of the suite."""
+    """A baseline from another run or a table of errors; by default, the published one of the suite."""
     if given is None:
         return PUBLISHED.get(suite)
     if isinstance(given, Estimated):

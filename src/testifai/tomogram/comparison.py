@@ -1,7 +1,7 @@
-"""Two models in the same space on the same data: which is more robust where, with intervals on the difference.
+"""Comparison of two models in the same space on the same data, with intervals for the differences.
 
-A difference is always B − A: positive where the second model passes more often. Inputs are the sampling unit: what
-both runs tried on an input is compared on that input, and all outcomes of one input stay together.
+A difference is always B − A: positive if the second model passes more often. Inputs are the sampling unit: what both
+runs tried on an input is compared on that input, and all outcomes of one input stay together.
 """
 
 from __future__ import annotations
@@ -16,8 +16,15 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids
 from testifai.space import Space
-from testifai.statistics import differences as mean_differences
-from testifai.statistics.differences import CONFIDENCE, solve_apart, solve_paired, solve_stopped
+from testifai.statistics.differences import (
+    CONFIDENCE,
+    Solved,
+    solve_apart,
+    solve_paired,
+    solve_paired_means,
+    solve_separate_means,
+    solve_stopped,
+)
 from testifai.statistics.intervals import half_widths
 from testifai.statistics.multiplicity import holm
 from testifai.support.bits import unpack
@@ -31,15 +38,15 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 VERDICTS = ("better", "worse", "equal", "undecided")
-EXTREMES = 5  # so many best and worst tests are shown
+EXTREMES = 5  # number of best and of worst tests that are shown
 
 
-# -- what comes out -----------------------------------------------------------------------------------------------
+# -- results ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One test measured in both runs. The interval is this test's own; `verdict` allows for all tests looked at."""
+    """One test measured in both runs. The interval is for this test alone; `verdict` allows for all tests compared."""
 
     configuration: Sigma
     difference: float
@@ -58,14 +65,10 @@ class Difference:
         found = f"B − A {_signed(self.difference)} ({_bounds(self.low, self.high)}), {self.verdict}"
         return f"<Difference of {self.configuration}: {found}>"
 
-    def as_dict(self) -> Record:
-        """Plain data for JSON."""
-        return {name: plain(value) for name, value in vars(self).items()}
-
 
 @dataclass(frozen=True)
 class RegionDifference:
-    """The mean difference over the tests of a query that were measured in both runs; NaN where there is none."""
+    """The mean difference over the tests of a query that were measured in both runs; NaN without any."""
 
     query: str
     difference: float
@@ -84,7 +87,7 @@ class RegionDifference:
 
     @property
     def verdict(self) -> str:
-        """Of B, from this interval alone: "better", "worse", "equal" (known exactly) or "undecided"."""
+        """Verdict on B, from this interval alone: "better", "worse", "equal" (known exactly) or "undecided"."""
         if self.low == self.high == 0:
             return "equal"
         if self.low > 0:
@@ -99,7 +102,7 @@ class RegionDifference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How B differs from A: test by test, over all tests measured in both, and over the regions asked for."""
+    """Difference of B from A: for each test, over all tests measured in both, and over the requested regions."""
 
     space: Space
     names: tuple[str, str]
@@ -114,13 +117,13 @@ class Comparison:
         return "\n".join(self.lines())
 
     def plot(self, *, dark: bool = False) -> Figure:
-        """B − A over all tests, the regions asked for, and the tests that lose and gain most, with intervals."""
+        """Return a figure of B − A over all tests, the regions, and the tests that lose and gain most."""
         figure: Figure = view("comparison as a figure")(self, dark=dark)
         return figure
 
     @property
     def better(self) -> tuple[Difference, ...]:
-        """Tests in which B is better; with 95 % confidence none of `better` and `worse` is there wrongly."""
+        """Tests in which B is better; with 95 % confidence none of `better` and `worse` is wrong."""
         return tuple(test for test in self.tests if test.verdict == "better")
 
     @property
@@ -130,7 +133,7 @@ class Comparison:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many tests have each verdict."""
+        """Number of tests with each verdict."""
         found = [test.verdict for test in self.tests]
         return {verdict: found.count(verdict) for verdict in VERDICTS}
 
@@ -147,23 +150,13 @@ class Comparison:
         return tuple(sorted(losses, key=lambda test: test.difference)[:EXTREMES])
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
-        return {
-            "a": self.names[0],
-            "b": self.names[1],
-            "inputs": self.inputs,
-            "population": self.population,
-            "overall": self.overall.as_dict(),
-            "regions": [region.as_dict() for region in self.regions],
-            "verdicts": self.counts,
-            "best": [test.as_dict() for test in self.best],
-            "worst": [test.as_dict() for test in self.worst],
-            "tests": [test.as_dict() for test in self.tests],
-            "notes": list(self.notes),
-        }
+        """Return plain data for JSON."""
+        named = ("inputs", "population", "overall", "regions", "counts", "best", "worst", "tests", "notes")
+        found = {"a": self.names[0], "b": self.names[1], **{name: plain(getattr(self, name)) for name in named}}
+        return {"verdicts" if name == "counts" else name: value for name, value in found.items()}
 
     def lines(self) -> list[str]:
-        """What a person wants to read first."""
+        """Return the summary that is printed, in lines."""
         a, b = self.names
         shown = [f"A = {a}, B = {b}: {len(self.tests):,} tests measured in both, up to {self.inputs:,} inputs each"]
         shown += [_region_line(region) for region in (self.overall, *self.regions)]
@@ -186,7 +179,6 @@ def _region_line(region: RegionDifference) -> str:
 
 
 def _test_lines(space: Space, tests: tuple[Difference, ...]) -> list[str]:
-
     words = [space.words(test.configuration) for test in tests]
     width = max(map(len, words))
     return [
@@ -201,7 +193,7 @@ def _bounds(low: float, high: float) -> str:
 
 
 def _signed(value: float) -> str:
-    """Never a signed zero: what is small is shown small, and nothing at all as 0."""
+    """A signed number; small ones in scientific notation, zero without a sign."""
     if 0 < abs(value) < 0.0005:
         return f"{value:+.0e}"
     return f"{value:+.3f}" if value else "0"
@@ -213,14 +205,14 @@ def _signed(value: float) -> str:
 def compare(
     a: Tomogram, b: Tomogram, queries: Iterable[str] = (), inputs: str | None = None, *, score: str | None = None
 ) -> Comparison:
-    """How the model of run `b` differs from that of run `a`, both of the same space and data.
+    """Return how the model of run `b` differs from the model of run `a`, both of the same space and data.
 
     Args:
         a: a run of the first model
         b: a run of the second, over the same space and data
         queries: regions to compare over
         inputs: a query over `label`, such as "label in {3, 5}", for a part of the inputs; None: all
-        score: the name of a score, such as "f1", to compare the means of; None: pass rates
+        score: name of a score, such as "f1", whose means are compared; None: pass rates
 
     >>> import numpy as np, testifai as ta
     >>> rows = np.linspace(0, 1, 40)[:, None]
@@ -233,14 +225,16 @@ def compare(
     """
     if score is not None:
         a, b = a.scored(score), b.scored(score)
-    names = _names(a, b)
-    _check_same(a, b, names)
+    names = str(a.provenance.get("path", "A")), str(b.provenance.get("path", "B"))
+    if problem := _difference(a, b):
+        raise InputError(f"compare: {names[0]} and {names[1]} cannot be compared: {problem}")
     runs = _Runs.of(a, b, inputs)
     asked = [queries] if isinstance(queries, str) else list(queries)
     wanted = [(query, a.query_engine.sample(query)) for query in asked]
     table = _Table.of(runs)
     if not len(table.ids):
-        raise InputError(f"compare: no test was measured in both {names[0]} and {names[1]}{_of_inputs(inputs)}")
+        part = "" if inputs is None else f' on the inputs "{inputs}"'
+        raise InputError(f"compare: no test was measured in both {names[0]} and {names[1]}{part}")
     everything = np.ones(len(table.ids), bool)
     overall = _region(runs, table, "all tests", everything, a.space.size)
     regions = [_region(runs, table, query, chosen.contains(table.ids), chosen.tests) for query, chosen in wanted]
@@ -258,7 +252,7 @@ def compare(
 
 @dataclass(frozen=True)
 class _Runs:
-    """The outcomes of both runs by input, whatever order each visited them in."""
+    """The outcomes of both runs by input, regardless of the order of visits."""
 
     a: Tomogram
     b: Tomogram
@@ -284,28 +278,21 @@ class _Runs:
         return int(np.count_nonzero(self.chosen))
 
     def outcomes(self, test: int) -> tuple[Bools, Array, Bools, Array]:
-        """Tried and passed by A, tried and passed by B, or the scores; one entry per input."""
+        """Return tried and passed (or scores) of A, then of B, each by input."""
         return (*self._read(self.a, test), *self._read(self.b, test))
 
     def _read(self, run: Tomogram, test: int) -> tuple[Bools, Array]:
-        if run.settings.score is not None:
-            return self._read_scores(run, test)
-        tried, passed = np.empty_like(self.chosen), np.empty_like(self.chosen)
-        for target, bits in zip((tried, passed), run.outcomes.bits(test), strict=True):
-            target[run.order] = unpack(bits, len(target))
-        return tried & self.chosen, passed & self.chosen
-
-    def _read_scores(self, run: Tomogram, test: int) -> tuple[Bools, Floats]:
-        tried, scores = np.zeros_like(self.chosen), np.zeros(len(self.chosen))
         places, found = run.outcomes.trials(test)
-        tried[run.order[places]], scores[run.order[places]] = True, found
+        tried, values = np.zeros(len(self.chosen), bool), np.zeros(len(self.chosen), found.dtype)
+        tried[run.order[places]], values[run.order[places]] = True, found
         tried &= self.chosen
-        return tried, np.where(tried, scores, 0.0)
+        values[~tried] = 0
+        return tried, values
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Every test measured in both runs: counts on the inputs used, differences, intervals, p-values."""
+    """All tests measured in both runs: counts on the inputs used, differences, intervals, p-values."""
 
     ids: Ids
     counts: Array  # per test: trials and passes of A, of B; of common inputs: only A passed, only B passed
@@ -320,20 +307,17 @@ class _Table:
     def of(cls, runs: _Runs) -> _Table:
         tests = np.intersect1d(runs.a.estimator.measured_ids, runs.b.estimator.measured_ids)
         made = [_count(*runs.outcomes(test), stopped=runs.stopped) for test in tests.tolist()]
-        rows = np.array([row for row, _ in made], np.int64 if runs.a.settings.score is None else np.float64).reshape(
-            -1, 6
-        )
+        dtype = np.int64 if runs.a.settings.score is None else np.float64
+        rows = np.array([row for row, _ in made], dtype).reshape(-1, 6)
         tried = (rows[:, 0] > 0) & (rows[:, 2] > 0)  # of a part of the inputs, some tests may have seen none
         ids, counts, paired = tests[tried], rows[tried], np.array([pairs for _, pairs in made], bool)[tried]
         if runs.same and not counts[:, 4:].any():
             zero = np.zeros(len(ids))
             return cls(ids, counts, paired, zero, zero, zero + 1, runs.stopped, equal=True)
-        if runs.a.settings.score is not None:
-            return cls(ids, counts, paired, *_solve_scores(runs, ids, paired), runs.stopped, equal=False)
         low, high, p = (np.full(len(ids), np.nan) for _ in range(3))
-        for at, solve in ((paired, solve_paired), (~paired, solve_stopped if runs.stopped else solve_apart)):
+        for at, pairs in ((paired, True), (~paired, False)):
             if at.any():
-                low[at], high[at], p[at] = solve(counts[at], runs.population)
+                low[at], high[at], p[at] = _solve(runs, ids[at], counts[at], paired=pairs)
         return cls(ids, counts, paired, low, high, p, runs.stopped, equal=False)
 
     @property
@@ -350,7 +334,7 @@ class _Table:
         return np.where(self.paired, (self.counts[:, 5] - self.counts[:, 4]) / self.counts[:, 0], rate_b - rate_a)
 
     def differences(self, space: Space) -> tuple[Difference, ...]:
-        """A record for every test, with verdicts that hold together."""
+        """Return a record of each test, with verdicts that are valid together."""
         adjusted = holm(self.p)
         rate_a, rate_b = self.rates
         apart = "stopped" if self.stopped else "apart"
@@ -385,11 +369,11 @@ class _Table:
 def _count(
     tried_a: Bools, passed_a: Array, tried_b: Bools, passed_b: Array, *, stopped: bool
 ) -> tuple[list[Any], bool]:
-    """One test's counts, and whether they are of the inputs both runs tried.
+    """Counts of one test, and whether they are limited to the inputs that both runs tried.
 
-    They are where that promises the narrower interval for outcomes correlated by a half or more: the number of pairs,
-    not the outcomes, decides, so the choice does not bend the interval. A stopping rule looked at each run's own
-    outcomes, so there the intervals are each run's own.
+    They are if that gives the narrower interval for outcomes correlated by a half or more. The number of pairs decides,
+    not the outcomes, so the choice does not bias the interval. A stopping rule depends on each run's own outcomes, so
+    tests are not paired under one.
     """
     common = tried_a & tried_b
     n_a, n_b, n = (int(np.count_nonzero(tried)) for tried in (tried_a, tried_b, common))
@@ -397,27 +381,23 @@ def _count(
     if paired:
         tried_a = tried_b = common
         n_a = n_b = n
-    # Of scores, what the better of two has more than the other is gained or lost.
+    # For scores, the gain or loss is the excess of the better one.
     s_a, s_b = passed_a[tried_a].sum(), passed_b[tried_b].sum()
     both = np.minimum(passed_a, passed_b)[common].sum()
     lost, gained = (passed[common].sum() - both for passed in (passed_a, passed_b))
     return [n_a, s_a, n_b, s_b, lost, gained], paired
 
 
-def _solve_scores(runs: _Runs, ids: Ids, paired: Bools) -> tuple[Floats, Floats, Floats]:
-    """Limits and p-values of the differences of mean scores."""
-    low, high, p = (np.full(len(ids), np.nan) for _ in range(3))
+def _solve(runs: _Runs, ids: Ids, counts: Array, *, paired: bool) -> Solved:
+    """Bounds and p-values of the differences of tests that are all paired, or none."""
+    if runs.a.settings.score is None:
+        solve = solve_paired if paired else solve_stopped if runs.stopped else solve_apart
+        return solve(counts, runs.population)
     read = [runs.outcomes(test) for test in ids.tolist()]
-    if paired.any():
-        both = [(a & b, one, two) for (a, one, b, two), pairs in zip(read, paired, strict=True) if pairs]
-        differences = [two[common] - one[common] for common, one, two in both]
-        low[paired], high[paired], p[paired] = mean_differences.solve_paired_means(differences, runs.population)
-    if not paired.all():
-        each = [(one[a], two[b]) for (a, one, b, two), pairs in zip(read, paired, strict=True) if not pairs]
-        a, b = ([pair[side] for pair in each] for side in (0, 1))
-        solved = mean_differences.solve_separate_means(a, b, runs.population, stopped=runs.stopped)
-        low[~paired], high[~paired], p[~paired] = solved
-    return low, high, p
+    if paired:
+        return solve_paired_means([two[a & b] - one[a & b] for a, one, b, two in read], runs.population)
+    scores_a, scores_b = [one[a] for a, one, _, _ in read], [two[b] for _, _, b, two in read]
+    return solve_separate_means(scores_a, scores_b, runs.population, stopped=runs.stopped)
 
 
 # -- regions ------------------------------------------------------------------------------------------------------
@@ -429,7 +409,7 @@ def _region(runs: _Runs, table: _Table, query: str, chosen: Bools, tests: int) -
         return RegionDifference(query, float("nan"), float("nan"), float("nan"), tests, 0)
     difference = float(table.difference[at].mean())
     if len(at) == 1 or runs.stopped or table.equal:
-        # The mean of bounds is right for any dependence between tests, and wider than need be.
+        # The mean of bounds is valid for any dependence between tests, and conservative.
         low, high = float(table.low[at].mean()), float(table.high[at].mean())
     else:
         half = _half_width(*_influence(runs, table, at))
@@ -438,12 +418,12 @@ def _region(runs: _Runs, table: _Table, query: str, chosen: Bools, tests: int) -
 
 
 def _influence(runs: _Runs, table: _Table, at: NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """How far each input moves the mean difference from its expectation, and how far it could.
+    """Influence of each input on the mean difference, and the largest influence it could have.
 
     A test's deviations from its own mean, over its number of inputs and the number of tests, add up input by input, so
     that tests which share inputs may depend on each other in any way; squares of the sums add up to the variance
     (Cochran, Sampling Techniques, 3rd ed. 1977, section 9A). The correction 1 − n/N for a finite population is exact
-    for tests on the same inputs and errs on the wide side for others.
+    for tests on the same inputs and conservative for others.
     """
     moved, reach = np.zeros(len(runs.chosen)), np.zeros(len(runs.chosen))
     rate_a, rate_b = (rates[at].mean() for rates in table.rates)
@@ -469,11 +449,11 @@ def _influence(runs: _Runs, table: _Table, at: NDArray[np.intp]) -> tuple[Floats
 
 
 def _half_width(moved: Floats, reach: Floats) -> float:
-    """From the inputs' influences to a half-width h with h² = z²(variance + h·m), the form of Wilson's interval.
+    """Half-width h from the inputs' influences: h² = z²(variance + h·m), the form of Wilson's interval.
 
-    m is the influence of a typical input that matters. A mean that is off by h because inputs that matter are rare,
-    and were drawn too seldom, has h·m more variance than was seen; for single passes this is Wilson's bound for rare
-    events, and with no difference seen at all it leaves the room of one input's largest possible influence.
+    m is the influence of a typical input that matters. A mean with an error of h, because inputs that matter are rare
+    and were sampled too seldom, has h·m more variance than observed. For single passes this is Wilson's bound for rare
+    events; without any observed difference it is one input's largest possible influence.
     """
     z2 = half_widths(CONFIDENCE) ** 2
     variance = float(np.square(moved).sum())
@@ -484,19 +464,8 @@ def _half_width(moved: Floats, reach: Floats) -> float:
 # -- what may be compared -----------------------------------------------------------------------------------------
 
 
-def _names(a: Tomogram, b: Tomogram) -> tuple[str, str]:
-    names = tuple(str(run.provenance.get("path", default)) for run, default in ((a, "A"), (b, "B")))
-    return names[0], names[1]
-
-
-def _check_same(a: Tomogram, b: Tomogram, names: tuple[str, str]) -> None:
-    """Refuse runs whose outcomes are not of the same tests on the same inputs."""
-    problem = _difference(a, b)
-    if problem is not None:
-        raise InputError(f"compare: {names[0]} and {names[1]} cannot be compared: {problem}")
-
-
 def _difference(a: Tomogram, b: Tomogram) -> str | None:
+    """Why the outcomes of two runs are not of the same tests on the same inputs, if they are not."""
     if a.space != b.space:
         return _space_difference(a.space.describe(), b.space.describe())
     if a.settings.score != b.settings.score:
@@ -549,7 +518,3 @@ def _notes(a: Tomogram, b: Tomogram, table: _Table, *, same: bool) -> Iterable[s
         yield f"{apart:,} tests share too few inputs to be paired; scan with the same seed for narrower intervals"
     if a.settings.population != b.settings.population:
         yield "the runs' populations differ; intervals are for new inputs like these"
-
-
-def _of_inputs(inputs: str | None) -> str:
-    return "" if inputs is None else f' on the inputs "{inputs}"'

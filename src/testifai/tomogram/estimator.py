@@ -84,6 +84,8 @@ class FittedSurrogates:
 
     def on(self, among: Bits | None = None) -> Surrogate | None:
         """Return the surrogate of all inputs, or of those whose bits are set; None without one or without trials."""
+        if not len(self.tests):
+            return None
         key = None if among is None else among.tobytes()
         if key not in self._fitted:
             levels = [axis.severities for axis in self.space.axes]
@@ -93,10 +95,7 @@ class FittedSurrogates:
         return self._fitted[key]
 
     def learned(self) -> Record | None:
-        """Return what the fit on all inputs took long to find, with a digest of what it was fitted on.
-
-        None if there is nothing, or if the surrogate is an object.
-        """
+        """Return the slow results of the fit on all inputs, with a digest of its data; None if there are none."""
         surrogate = self.on()
         if not isinstance(surrogate, PoolingSurrogate) or not isinstance(self.settings.surrogate, str):
             return None
@@ -139,6 +138,8 @@ class Estimator:
         outcomes: what was tried, and what passed
         settings: how estimates are made
         fit: what a run file keeps of an earlier fit; it is used only if it was fitted on the same outcomes
+
+    In its methods, `among` are the inputs to use, as bits in visiting order; None: all.
     """
 
     space: Space
@@ -163,10 +164,9 @@ class Estimator:
         """Clean accuracy with its bounds and its number of trials."""
         found = self.rates(np.zeros(1, np.int64))
         trials = int(found.trials[0])
-        known = trials > 0 or self.pooled
-        estimate, low, high = (
-            float(one[0]) if known else float("nan") for one in (found.estimate, found.low, found.high)
-        )
+        estimate, low, high = (float(one[0]) for one in (found.estimate, found.low, found.high))
+        if not trials and not self.pooled:
+            estimate = low = high = np.nan
         return CleanAccuracy(estimate, low, high, trials, self.outcomes.inputs, bool(found.alone[0]))
 
     @cached_property
@@ -194,11 +194,7 @@ class Estimator:
         return ("whole" if self.space.listed else "sample") in vars(self)
 
     def table(self, ids: Ids) -> RateTable:
-        """Return the estimates of some tests; in a listed space they are computed with those of all tests.
-
-        Args:
-            ids: configuration ids
-        """
+        """Return the estimates of some tests; in a listed space they are computed with those of all tests."""
         return self.whole.at(ids) if self.space.listed else self.rates(ids)
 
     @cached_property
@@ -224,24 +220,18 @@ class Estimator:
         anytime: bool = False,
         chosen: Bools | None = None,
     ) -> RateTable:
-        """Return the estimates of some tests, or of all, on all inputs or on a part of them.
+        """Return the estimates of the tests with some ids, or of all, at a confidence.
 
-        Args:
-            ids: configuration ids; None: all
-            among: the inputs to use, as bits in visiting order; None: all
-            confidence: of the interval, above 0 and below 1
-            anytime: whether bounds stay valid however often one looks
-            chosen: of the tests without trials, those to predict; None: all
+        With `anytime` bounds stay valid however often one looks. Of the tests without trials, only the `chosen` ones
+        are predicted, if given.
         """
         if ids is None:
             passes, trials = self.counts if among is None else self._counted(among)
-            size = self.space.size
         else:
-            size = len(ids)
             passes, trials = self.outcomes.counts(ids, among)
+        numbers = np.arange(self.space.size) if ids is None else ids
         inputs = self.outcomes.inputs if among is None else int(count_set(among))
         population = inputs if self.settings.finite else None
-        numbers = np.arange(size) if ids is None else ids
         alone = self.alone(numbers, trials, inputs)
         done = np.flatnonzero(alone)
         if anytime or (self.settings.stopped_early and not self.settings.ended_by_width):
@@ -253,7 +243,7 @@ class Estimator:
             counts = passes[at], trials[at]
             return self.outcomes.limits(method, numbers[at], counts, population, confidence, among)
 
-        estimate, low, high = (np.full(size, np.nan) for _ in range(3))
+        estimate, low, high = (np.full(len(numbers), np.nan) for _ in range(3))
         estimate[done] = passes[done] / trials[done]
         low[done], high[done] = limits(done, interval)
         if interval is wilson:
@@ -264,7 +254,7 @@ class Estimator:
         missing = np.flatnonzero(unknown if chosen is None else unknown & chosen)
         surrogate = self.fitted(among) if len(missing) else None
         if surrogate is not None:
-            features = self.space.matrix(missing if ids is None else ids[missing])
+            features = self.space.matrix(numbers[missing])
             looked = self.anytime_confidence(confidence) if anytime and self.pooled else confidence
             estimate[missing] = surrogate.predict(features)[0]
             low[missing], high[missing] = surrogate.bounds(features, looked)
@@ -274,11 +264,6 @@ class Estimator:
         """Return which estimates are based on the tests' own trials alone.
 
         Under a pooling surrogate these are the estimates of tests tried on all inputs, and of the clean test.
-
-        Args:
-            ids: configuration ids
-            trials: number of trials of each
-            inputs: number of inputs
         """
         if not self.pooled:
             return np.asarray(trials > 0)
@@ -295,11 +280,7 @@ class Estimator:
         return 1 - (1 - confidence) * share
 
     def not_listed(self, what: str) -> InputError:
-        """Return the error for an array over more tests than are listed.
-
-        Args:
-            what: name of the array
-        """
+        """Return the error for an array over more tests than are listed."""
         return InputError(
             f"{what}: an array over {self.space.size:,} tests would be too large (at most {LISTED:,}); "
             "predict(configurations) gives the estimates of chosen tests, query(expression) the mean over a region"
@@ -308,31 +289,19 @@ class Estimator:
     # -- surrogates ---------------------------------------------------------------------------------------------
 
     def fitted(self, among: Bits | None = None) -> Surrogate | None:
-        """Return the surrogate fitted on all inputs or a part of them; None without one or without trials.
-
-        Args:
-            among: the inputs to use, as bits in visiting order; None: all
-        """
-        return self._surrogates.on(among) if len(self.measured_ids) else None
+        """Return the surrogate fitted on all inputs or a part of them; None without one or without trials."""
+        return self._surrogates.on(among)
 
     def predicts(self, among: Bits | None = None) -> bool:
-        """Return True if tests without trials have an estimate.
-
-        Args:
-            among: the inputs to use, as bits in visiting order; None: all
-        """
+        """Return True if tests without trials have an estimate."""
         return self.fitted(among) is not None
 
     def learned(self) -> Record | None:
         """Return what a run file keeps of the fit to save the next fit's time; None if there is nothing to keep."""
-        return self._surrogates.learned() if len(self.measured_ids) else None
+        return self._surrogates.learned()
 
     def pooling(self, among: Bits | None = None) -> Surrogate | None:
-        """Return the fitted surrogate if it estimates every test from all trials and is needed.
-
-        Args:
-            among: the inputs to use, as bits in visiting order; None: all
-        """
+        """Return the fitted surrogate if it estimates every test from all trials and is needed."""
         return self.fitted(among) if self.pooled else None
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ from testifai.tomogram.region_estimator import DRAWN, DRAWN_EACH, IN_A_TABLE, Re
 class QueryEngine:
     """Answers to queries over the tests of a space.
 
+    An `expression` is a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1";
+    `inputs` is a query over `label`, such as "label in {3, 5}"; None: all inputs.
+
     Attributes:
         estimator: gives the estimates of tests
         order: in which the inputs were visited
@@ -44,7 +48,7 @@ class QueryEngine:
     # Tables of answers that were requested before, by column and query.
     _tables: dict[tuple[str, str | None], Answers[int]] = field(default_factory=dict, init=False, repr=False)
 
-    @property
+    @cached_property
     def _regions(self) -> RegionEstimator:
         return RegionEstimator(self.estimator)
 
@@ -53,8 +57,7 @@ class QueryEngine:
     def answer(self, expression: str, inputs: str | None = None, confidence: float = 0.95) -> Answer:
         """Return the mean over the tests that an expression selects; see `Tomogram.query`."""
         sample, part = self.sample(expression), self.input_bits(inputs)
-        answer = self._regions.answer(sample, part, confidence)
-        answer = self._regions.checked(answer, sample, part, confidence)
+        answer = self._regions.checked(sample, part, confidence)
         answer = replace(answer, excluded=self._excluded(expression, part, confidence))
         return self._described(answer, expression, inputs, confidence)
 
@@ -62,16 +65,9 @@ class QueryEngine:
         """Return an answer with bounds for decisions: valid however often one looks, shared among `looks` questions.
 
         If the tests' own trials contradict the surrogate, the bounds are the outer ones of both.
-
-        Args:
-            expression: a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1"
-            inputs: a query over `label`, such as "label in {3, 5}", for a part of the inputs; None: all
-            looks: number of questions that share the 5 % risk
         """
         confidence = confidence_each(looks)
-        sample, part = self.sample(expression), self.input_bits(inputs)
-        answer = self._regions.answer(sample, part, confidence, anytime=True)
-        answer = self._regions.checked(answer, sample, part, self.estimator.anytime_confidence(confidence))
+        answer = self._regions.checked(self.sample(expression), self.input_bits(inputs), confidence, anytime=True)
         answer = self._described(answer, expression, inputs, confidence)
         if answer.modelled is None:
             return answer
@@ -92,22 +88,13 @@ class QueryEngine:
         return Answers(answers, "class", self.estimator.settings.quantity)
 
     def by(self, column: str, within: str | None = None) -> Answers[int]:
-        """Return the mean over the tests for each value of a column.
-
-        Args:
-            column: name of an axis, "order" or "severity"
-            within: a query that the tests must fulfil as well; None: all tests
-        """
+        """Return the mean over the tests for each value of a column."""
         if (column, within) not in self._tables:
             self._keep(column, within, self._means(column, within))
         return copy.copy(self._tables[column, within])
 
     def by_severity(self, within: str | None = None) -> AnswersByAxis:
-        """Return the mean over the tests for each axis and severity.
-
-        Args:
-            within: a query that the tests must fulfil as well; None: all tests
-        """
+        """Return the mean over the tests for each axis and severity."""
         space = self.estimator.space
         if not space.listed and self.estimator.predicts():
             wanted = [name for name in space.names if (name, within) not in self._tables]
@@ -122,11 +109,7 @@ class QueryEngine:
     # -- what a query selects -----------------------------------------------------------------------------------
 
     def select(self, expression: str) -> Bools:
-        """Return which tests an expression selects, flat by configuration id; selecting none is an error.
-
-        Args:
-            expression: a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1"
-        """
+        """Return which tests an expression selects, flat by configuration id; selecting none is an error."""
         if not self.estimator.space.listed:
             raise self.estimator.not_listed("select")
         compiled = self._compiled(expression)
@@ -136,11 +119,7 @@ class QueryEngine:
         return selected
 
     def selection(self, expression: str) -> Selection:
-        """Return the tests that an expression selects in a space of any size; selecting none is an error.
-
-        Args:
-            expression: a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1"
-        """
+        """Return the tests that an expression selects in a space of any size; selecting none is an error."""
         compiled = self._compiled(expression)
         found = Selection(self.estimator.space, compiled)
         if not found.count:
@@ -148,21 +127,13 @@ class QueryEngine:
         return found
 
     def sample(self, expression: str) -> TestSample:
-        """Return the tests that an expression selects, or a sample of them if the space is not listed.
-
-        Args:
-            expression: a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1"
-        """
+        """Return the tests that an expression selects, or a sample of them if the space is not listed."""
         if self.estimator.space.listed:
             return TestSample.all_of(np.flatnonzero(self.select(expression)))
         return self._some_of(self.selection(expression), DRAWN)
 
     def input_bits(self, inputs: str | None) -> Bits | None:
-        """Return the inputs that an expression selects, as bits in visiting order; selecting none is an error.
-
-        Args:
-            inputs: a query over `label`, such as "label in {3, 5}"; None: all, which is None too
-        """
+        """Return the inputs that an expression selects, as bits in visiting order; selecting none is an error."""
         if inputs is None:
             return None
         if self.labels is None or self.labels.ndim != 1:
@@ -185,11 +156,11 @@ class QueryEngine:
     # -- inside -------------------------------------------------------------------------------------------------
 
     def _some_of(self, selection: Selection, most: int) -> TestSample:
-        """A sample of a region; empty if nothing is predicted, as then only tests that were tried count."""
+        """A sample of a region; empty if nothing is predicted, since then only measured tests count."""
         return TestSample.some_of(selection, most if self.estimator.predicts() else 0, self.estimator.settings.seed)
 
     def _excluded(self, expression: str, among: Bits | None, confidence: float) -> Excluded | None:
-        """What a query's limit on quality excludes; None without such a limit."""
+        """The tests that a query's limit on quality excludes; None without such a limit."""
         compiled = self._compiled(expression)
         if self.quality is None or "quality" not in compiled.names:
             return None
@@ -227,7 +198,7 @@ class QueryEngine:
         self._tables[column, within] = Answers(described, column, self.estimator.settings.quantity)
 
     def _parts(self, column: str, within: str | None) -> dict[int, Selection]:
-        """For each value of a column, the tests that have it."""
+        """Tests by their value of a column."""
         space = self.estimator.space
         whole = Selection(space) if within is None else self.selection(within)
         parts = {value: whole.narrowed(f"{column} == {value}") for value in values_of(space, column)}
@@ -260,7 +231,7 @@ class QueryEngine:
         return compiled
 
     def _matches(self, compiled: Query, quality: Floats | None) -> Bools:
-        """Which tests fulfil a query, flat by configuration id, if their quality were this."""
+        """Which tests fulfil a query, flat by configuration id, given the quality of each test."""
         applied: Query | None = compiled
         columns: Mapping[str, Array] = self.estimator.space.columns()
         if quality is not None and "quality" in compiled.names:

@@ -67,18 +67,16 @@ class RegionEstimator:
     def answer(
         self, sample: TestSample, among: Bits | None = None, confidence: float = 0.95, *, anytime: bool = False
     ) -> Answer:
-        """Return the mean over a region.
+        """Return the mean over the tests of a region, on all inputs or those whose bits are set in `among`.
 
-        Args:
-            sample: the tests of the region
-            among: the inputs to use, as bits in visiting order; None: all
-            confidence: of the interval, above 0 and below 1
-            anytime: whether bounds stay valid however often one looks
+        With `anytime` its bounds stay valid however often one looks.
         """
         estimator = self.estimator
         level = estimator.anytime_confidence(confidence) if anytime else confidence
         if not estimator.space.listed and not (len(sample.ids) and estimator.predicts(among)):
-            return self._from_trials(sample, among, level)
+            tried = estimator.measured_ids[sample.contains(estimator.measured_ids)]
+            worst = self._worst(tried, estimator.rates(tried, among, level))
+            return replace(self._raw_answer(tried, among, level), tests=sample.tests, worst=worst)
         view, clean = self._rates(sample, among, confidence, anytime=anytime)
         low, high = self._bounds(sample, view, clean, among, level)
         if sample.drawn_from is None:
@@ -118,38 +116,32 @@ class RegionEstimator:
         return [answers[n] for n in members]
 
     def raw_answer(self, among: Bits) -> Answer:
-        """Return the mean over the tests that were tried, on a part of the inputs, from their own trials alone."""
-        ids = self.estimator.measured_ids
-        free = self._raw_mean(ids, among)
-        drop = free.estimate - self._raw_mean(ids[:1], among).estimate
-        return Answer(free.estimate, free.low, free.high, drop, free.tests, free.tests, 0, ())
+        """Return the mean over the measured tests, on a part of the inputs, from their own trials alone."""
+        answer = self._raw_answer(self.estimator.measured_ids, among, 0.95)
+        return replace(answer, tests=answer.measured)
 
-    def checked(self, answer: Answer, sample: TestSample, among: Bits | None, confidence: float) -> Answer:
-        """Add what the tests' own trials show to an answer of a surrogate, if all of its tests have some.
+    def checked(self, sample: TestSample, among: Bits | None, confidence: float, *, anytime: bool = False) -> Answer:
+        """Return the mean over a region, checked against the tests' own trials if all of its tests have some.
 
-        If the two contradict each other, the answer becomes that of the trials: it assumes nothing about the surface.
+        If the surrogate and the trials contradict each other, the answer is that of the trials: it makes no assumption
+        about the surface.
         """
         estimator = self.estimator
+        answer = self.answer(sample, among, confidence, anytime=anytime)
         if sample.drawn_from is not None or answer.inferred == 0 or estimator.pooling(among) is None:
             return answer
         if not np.isin(sample.ids, estimator.measured_ids).all():
             return answer
-        free = self._raw_mean(sample.ids, among, confidence)
+        level = estimator.anytime_confidence(confidence) if anytime else confidence
+        free = self._raw_mean(sample.ids, among, level)
         if free.left_out:
             return answer
         found, modelled = (free.estimate, free.low, free.high), (answer.robustness, answer.low, answer.high)
         if not disagree(modelled, found):
             return replace(answer, model_free=found)
-        return replace(
-            answer,
-            robustness=free.estimate,
-            low=free.low,
-            high=free.high,
-            drop=answer.drop + free.estimate - answer.robustness,
-            model_free=found,
-            disagrees=True,
-            modelled=modelled,
-        )
+        drop = answer.drop + free.estimate - answer.robustness
+        trusted = replace(answer, robustness=free.estimate, low=free.low, high=free.high, drop=drop)
+        return replace(trusted, model_free=found, disagrees=True, modelled=modelled)
 
     def _assembled(
         self,
@@ -164,25 +156,13 @@ class RegionEstimator:
         robustness, ids = float(view.estimate.mean()), sample.ids
         if others is not None:
             ids, view = np.concatenate([ids, others[0]]), view.and_(others[1])
-        return Answer(
-            robustness=robustness,
-            low=bounds[0],
-            high=bounds[1],
-            drop=robustness - base,
-            tests=sample.tests,
-            measured=measured,
-            inferred=sample.tests - measured,
-            worst=self._worst(ids, view),
-        )
+        worst, inferred = self._worst(ids, view), sample.tests - measured
+        return Answer(robustness, *bounds, robustness - base, sample.tests, measured, inferred, worst)
 
-    def _from_trials(self, sample: TestSample, among: Bits | None, confidence: float) -> Answer:
-        """The mean over the tests of a region that were tried, from their own trials."""
-        tried = self.estimator.measured_ids
-        ids = tried[sample.contains(tried)]
+    def _raw_answer(self, ids: Ids, among: Bits | None, confidence: float) -> Answer:
         free = self._raw_mean(ids, among, confidence)
-        drop = free.estimate - self._raw_mean(tried[:1], among).estimate
-        worst = self._worst(ids, self.estimator.rates(ids, among, confidence))
-        return Answer(free.estimate, free.low, free.high, drop, sample.tests, free.tests, 0, worst)
+        drop = free.estimate - self._raw_mean(self.estimator.measured_ids[:1], among).estimate
+        return Answer(free.estimate, free.low, free.high, drop, free.tests, free.tests, 0, ())
 
     def _raw_mean(self, ids: Ids, among: Bits | None, confidence: float = 0.95) -> RawMean:
         finite = self.estimator.settings.finite
@@ -250,7 +230,7 @@ def _mean_bounds(view: RateTable, tests: int, confidence: float) -> tuple[float,
 
 
 def _wanted(sample: TestSample, rates: Floats, low: float, high: float, confidence: float) -> int:
-    """The size of a larger sample if sampling adds too much to the interval and the size is not the largest; else 0."""
+    """Size of a larger sample if sampling adds too much to the interval; 0 if none is needed or possible."""
     if not DRAWN <= len(rates) < MOST_DRAWN or math.isnan(low):
         return 0
     drawn = float(half_widths(confidence)) * math.sqrt(sampling_variance(rates, sample.tests))

@@ -1,6 +1,6 @@
-"""The mean pass rate of a region from its raw trials alone: wider than a surrogate's interval, right whatever it says.
+"""The mean pass rate of a region from its raw trials alone, with no assumption on the surface or on dependence.
 
-It assumes nothing about how tests depend on each other, nor that rates are smooth (`statistics.clustered`).
+Its interval (`statistics.clustered`) is wider than a surrogate's and valid whatever the surrogate predicts.
 """
 
 from __future__ import annotations
@@ -15,35 +15,30 @@ from testifai.runs.outcomes import Ids, Outcomes, ScoredOutcomes, Trials
 from testifai.statistics.clustered import ClusteredTrials, interval, interval_of_few
 from testifai.support import bits
 from testifai.support.bits import Bits
-from testifai.support.serialization import plain
-from testifai.support.types import Array, Record
+from testifai.support.types import Array
 from testifai.support.validation import number
 
-FEW = 30  # inputs up to which a variance says little by itself
-ROWS = 4_096  # configurations whose bits are taken apart at a time
-WIDE = 32_768  # inputs from which on a row is taken apart by itself: many rows of bits would fill the memory
+FEW = 30  # inputs up to which a variance alone is uncertain
+ROWS = 4_096  # configurations whose bits are unpacked together
+WIDE = 32_768  # inputs from which each row is unpacked separately: many rows of bits would fill the memory
 
 
 @dataclass(frozen=True)
 class RawMean:
-    """The mean rate over the tests of a region that were tried; NaN where none was."""
+    """The mean rate over the measured tests of a region; NaN without any."""
 
     estimate: float
     low: float
     high: float
-    tests: int  # tests with trials: the estimate is of these
-    left_out: int  # tests without any
+    tests: int  # tests with trials, which the estimate is for
+    left_out: int  # tests without trials
     inputs: int  # different inputs used
-
-    def as_dict(self) -> Record:
-        """Plain data for JSON, None for what does not exist."""
-        return {field: plain(value) for field, value in vars(self).items()}
 
 
 def region(
     outcomes: Outcomes, ids: Iterable[int], among: Bits | None = None, confidence: float = 0.95, finite: bool = True
 ) -> RawMean:
-    """The mean of the raw pass rates of these configurations, on all inputs or on those whose bit is set in `among`.
+    """Return the mean raw pass rate of these configurations, on all inputs or on those whose bit is set in `among`.
 
     With `finite` the interval is for the rate on the inputs at hand and closes once every test was tried on all of
     them; otherwise it is for new inputs like them.
@@ -73,9 +68,9 @@ def region(
 
 
 def _single(outcomes: Outcomes, ids: Ids, among: Bits | None) -> Trials:
-    """Every outcome of those configurations that have any, which alone are numbered, and so are the inputs used.
+    """All outcomes, with the configurations that have any, and the inputs used, renumbered without gaps.
 
-    Many rows of bits are taken apart at a time: one by one, a thousand tests would take a tenth of a second.
+    Many rows of bits are unpacked together: one by one, a thousand tests would take a tenth of a second.
     """
     found = [_trials(outcomes, ids[start : start + ROWS], among) for start in range(0, len(ids), ROWS)]
     counts = np.concatenate([count for count, _, _ in found])
@@ -88,7 +83,7 @@ def _single(outcomes: Outcomes, ids: Ids, among: Bits | None) -> Trials:
 
 
 def _trials(outcomes: Outcomes, ids: Ids, among: Bits | None) -> tuple[Ids, NDArray[np.intp], Array]:
-    """How many trials each configuration has, and of all of them in turn the places and outcomes."""
+    """The number of trials of each configuration, then the places and outcomes of all of them."""
     if outcomes.inputs >= WIDE or isinstance(outcomes, ScoredOutcomes):
         places, passes = zip(*(outcomes.trials(i, among) for i in ids.tolist()), strict=True)
         return np.array([len(tried) for tried in places]), np.concatenate(places), np.concatenate(passes)
