@@ -17,7 +17,7 @@ from testifai.strategies import Balanced, Ordered, Progress
 from testifai.surrogates import Forest
 from testifai.tomogram import EstimatorSettings, Tomogram
 from testifai.tomogram.trust import Trust, assess, keep, recall
-from testifai.tomogram.trust.assessment import Predicted, beta_binomial_edges, cover, square_variance, total_variance
+from testifai.tomogram.trust.assessment import Predicted, cover, square_variance, total_variance
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2, 3, 4, 5])
 CUBE = Space({"a": KEEP, "b": KEEP, "c": KEEP})
@@ -273,13 +273,6 @@ def test_right_predictions_are_covered_as_often_as_they_say(mean, trials):
     tried = np.full(count, trials)
     found = Predicted(np.full(count, mean), np.full(count, variance), passes, tried, np.full(count, 10**6))
     assert cover(found).mean() == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / count))
-
-
-def test_counts_are_beta_binomial():
-    below, above = beta_binomial_edges(7, 10, 0.8, 0.01)
-    size = 0.8 * 0.2 / 0.01 - 1
-    expected = stats.betabinom(10, 0.8 * size, 0.2 * size)
-    assert (below, above) == (pytest.approx(expected.cdf(6)), pytest.approx(expected.cdf(7)))
 
 
 # -- as a whole -------------------------------------------------------------------------------------------------

@@ -14,22 +14,24 @@ from testifai.runs.outcomes import Ids, Outcomes
 from testifai.support.formatting import estimate_text
 from testifai.support.serialization import plain
 from testifai.support.types import Floats, Record
-from testifai.support.validation import number, whole
+from testifai.support.validation import number
+
+RESAMPLES = 200
 
 
 @dataclass(frozen=True)
 class AveragePrecision:
-    """The mean of the tests' mean average precision; NaN where no test has one.
+    """The mean of the tests' mean average precision; NaN if no test has one.
 
-    The interval is for images like these: a bootstrap over images, the same for all tests, says how much the mean
-    varies with them. Tests that were tried on few images have high precisions by chance, and no model corrects them.
+    The interval is for images like these, from a bootstrap over images, the same for all tests. Tests on few images
+    have high precisions by chance, and no model corrects them.
     """
 
     estimate: float
     low: float
     high: float
-    tests: int  # tests with boxes: the estimate is of these
-    left_out: int  # tests without any
+    tests: int  # tests with boxes, which the estimate is for
+    left_out: int  # tests without boxes
     inputs: int  # different images used
 
     def __repr__(self) -> str:
@@ -47,18 +49,16 @@ def average_precision(
     tests: int,
     *,
     iou: float | None = None,
-    resamples: int = 200,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> AveragePrecision:
-    """COCO's mean average precision of these configurations, out of so many that are asked for."""
+    """Return COCO's mean average precision of these configurations, out of the given number of tests."""
     check_kept(outcomes, "average precision")
     number("confidence", confidence, above=0, below=1)
-    whole("resamples", resamples, least=2)
     threshold = None if iou is None else _threshold(iou)
-    # The same images for all tests, so that what they have in common stays common.
+    # The same images for all tests, which keeps their correlation.
     times = np.random.default_rng(seed).multinomial(
-        outcomes.inputs, np.full(outcomes.inputs, 1 / outcomes.inputs), size=resamples
+        outcomes.inputs, np.full(outcomes.inputs, 1 / outcomes.inputs), size=RESAMPLES
     )
     estimates, spreads, used = [], [], np.zeros(outcomes.inputs, bool)
     for configuration in ids.tolist():
@@ -79,7 +79,7 @@ def average_precision(
 
 
 def _spread(of_tests: Floats) -> float:
-    """The standard deviation over resamples of the mean over those tests that have a precision in them."""
+    """Standard deviation over resamples of the mean over the tests that have a precision in them."""
     known = np.isfinite(of_tests)
     total, count = np.where(known, of_tests, 0).sum(axis=0), known.sum(axis=0)
     means = total[count > 0] / count[count > 0]
@@ -87,7 +87,7 @@ def _spread(of_tests: Floats) -> float:
 
 
 def check_kept(outcomes: Outcomes, what: str) -> None:
-    """Refuse what needs detections of a run that kept none."""
+    """Raise InputError if a run kept no detections, which `what` needs."""
     if DETECTIONS not in outcomes.boxes_names():
         raise InputError(
             f"{what}: this run kept no detections; "

@@ -335,35 +335,22 @@ class _Table:
 
     def differences(self, space: Space) -> tuple[Difference, ...]:
         """Return a record of each test, with verdicts that are valid together."""
-        adjusted = holm(self.p)
-        rate_a, rate_b = self.rates
-        apart = "stopped" if self.stopped else "apart"
-        methods = ["equal"] * len(self.ids) if self.equal else np.where(self.paired, "paired", apart).tolist()
-        found = []
-        for i, difference in enumerate(self.difference.tolist()):
-            if self.low[i] == self.high[i] == 0:
-                verdict = "equal"
-            elif adjusted[i] <= 1 - CONFIDENCE and difference:
-                verdict = "better" if difference > 0 else "worse"
-            else:
-                verdict = "undecided"
-            found.append(
-                Difference(
-                    configuration=space.configuration(int(self.ids[i])),
-                    difference=difference,
-                    low=float(self.low[i]),
-                    high=float(self.high[i]),
-                    rate_a=float(rate_a[i]),
-                    rate_b=float(rate_b[i]),
-                    trials_a=int(self.counts[i, 0]),
-                    trials_b=int(self.counts[i, 2]),
-                    method=methods[i],
-                    p=float(self.p[i]),
-                    p_adjusted=float(adjusted[i]),
-                    verdict=verdict,
-                )
-            )
-        return tuple(found)
+        adjusted, difference = holm(self.p), self.difference
+        significant = adjusted <= 1 - CONFIDENCE
+        cases = [(self.low == 0) & (self.high == 0), significant & (difference > 0), significant & (difference < 0)]
+        verdicts = np.select(cases, ["equal", "better", "worse"], "undecided")
+        methods = np.where(self.paired, "paired", "stopped" if self.stopped else "apart")
+        if self.equal:
+            methods[:] = "equal"
+        columns = (
+            *(difference, self.low, self.high, *self.rates),
+            *(self.counts[:, 0].astype(np.int64), self.counts[:, 2].astype(np.int64)),
+            *(methods, self.p, adjusted, verdicts),
+        )
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return tuple(
+            Difference(space.configuration(test), *row) for test, row in zip(self.ids.tolist(), rows, strict=True)
+        )
 
 
 def _count(

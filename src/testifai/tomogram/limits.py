@@ -1,4 +1,4 @@
-"""Which perturbed inputs are plausible: what a limit on quality leaves in, and tests to choose a limit by."""
+"""Limits on the quality of perturbed inputs: robustness within them, and tests to choose a limit by."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from testifai.quality.predict import Scores, no_quality_in
 from testifai.tomogram.answers import Answer
 from testifai.tomogram.tomogram import Tomogram
 
-VALUES = 6  # limits to look at where none are named
+VALUES = 6  # number of limits by default
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit on quality and what it makes of the run; `inside` is None where it leaves no test in."""
+    """A limit on quality and the robustness within it; None if no test is within it."""
 
     value: float
     inside: Answer | None
@@ -25,7 +25,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Plausible:
-    """A test to look at: one whose quality is nearest to a value."""
+    """A test whose quality is among the nearest to a value."""
 
     value: float
     configuration: int
@@ -34,7 +34,7 @@ class Plausible:
 
 
 def scores_of(tomogram: Tomogram) -> Scores:
-    """The run's scores, or an InputError where it has none."""
+    """Return the run's quality scores; InputError if it has none."""
     if not tomogram.space.listed:
         raise no_quality_in(tomogram.space, "accepted: spaces with fewer axes or severities")
     if tomogram.quality is None or not len(tomogram.quality.measured):
@@ -46,14 +46,14 @@ def scores_of(tomogram: Tomogram) -> Scores:
 
 
 def usual_values(scores: Scores, count: int = VALUES) -> list[float]:
-    """Round numbers, evenly between the best quality of a test and the worst."""
+    """Return round numbers, evenly between the best quality of a test and the worst."""
     ends = np.nanmin(scores.estimate), np.nanmax(scores.estimate)
     wanted = np.linspace(*(ends[::-1] if scores.higher_is_better else ends), count + 2)[1:-1]
     return list(dict.fromkeys(float(f"{value:.2g}") for value in wanted))
 
 
 def limits(tomogram: Tomogram, values: Sequence[float] = ()) -> list[Limit]:
-    """Robustness inside and outside the plausible region, for each value as the limit."""
+    """Return the robustness inside and outside the plausible region, for each value as the limit."""
     scores = scores_of(tomogram)
     estimate, found = scores.estimate, []
     for value in values or usual_values(scores):
@@ -64,7 +64,7 @@ def limits(tomogram: Tomogram, values: Sequence[float] = ()) -> list[Limit]:
 
 
 def nearest_tests(scores: Scores, values: Sequence[float]) -> list[Plausible]:
-    """Two tests for each value, both near to it: the mildest by the sum of severities, and the severest.
+    """Return two tests for each value, both near to it: the mildest by the sum of severities, and the severest.
 
     Equal scores can come from one strong perturbation or from many weak ones; the two look different.
     """

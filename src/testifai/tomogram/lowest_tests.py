@@ -13,7 +13,7 @@ from testifai.support.types import Bools
 from testifai.tomogram.answers import RateTable, Sigma
 from testifai.tomogram.estimator import Estimator
 
-Mask = Bools | Selection  # tests flat by configuration id, or, if they are not listed, what selects them
+Mask = Bools | Selection  # tests flat by configuration id, or, if they are not listed, their selection
 SAMPLED = 2_000  # tests that represent a selection of more than are listed
 
 

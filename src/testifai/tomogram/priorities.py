@@ -1,14 +1,12 @@
-"""Which inputs to run next to find failures fastest: untried trials, the likeliest to fail first.
+"""Untried trials in the order in which they are most likely to find failures.
 
-Tests fail at the rates that the tomogram estimates; how hard an input is follows from its trials so far. What is found
-this way is no random sample: it must never become part of an estimate, and is handed in beside the run's outcomes.
+Tests fail at the rates that the tomogram estimates; the difficulty of an input is estimated from its trials. Failures
+found this way are not a random sample: they must never become part of an estimate, so they are passed separately.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +14,17 @@ from numpy.typing import NDArray
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.space import LISTED
-from testifai.statistics.difficulty import Difficulties, Tried, difficulties, spread_of
-from testifai.support.types import Floats
+from testifai.statistics.difficulty import Tried, difficulties, spread_of
+from testifai.support.types import Array, Floats
 from testifai.support.validation import whole
 from testifai.tomogram.tomogram import Tomogram
 
-CELLS = 4_000_000  # trials whose probabilities are worked out at once
+CELLS = 4_000_000  # trials whose probabilities are computed together
 
 
 @dataclass(frozen=True)
 class Priorities:
-    """Trials that were not run, the likeliest to fail first."""
+    """Trials that were not run, the most likely to fail first."""
 
     tests: Ids
     places: Places
@@ -43,7 +41,7 @@ class Priorities:
 
 @dataclass(frozen=True)
 class Prioritiser:
-    """Ranks what is left to try of some tests of a run; the spread of difficulties is that of the run's own trials."""
+    """Ranks the untried trials of some tests of a run; the spread of difficulties is estimated from all its trials."""
 
     ids: Ids
     rates: Floats  # of failures
@@ -53,7 +51,7 @@ class Prioritiser:
 
     @classmethod
     def of(cls, tomogram: Tomogram, query: str | None = None) -> Prioritiser:
-        """For the tests that a query selects; all of them without one."""
+        """Return the prioritiser of the tests that a query selects; of all tests without one."""
         plain = tomogram.outcomes.plain()
         if not plain.total():
             raise InputError("prioritised: the run has no outcome yet; run it first")
@@ -67,63 +65,51 @@ class Prioritiser:
         return cls(ids, rates, plain, tomogram.order, spread)
 
     def next(self, n: int, found: Outcomes | None = None, *, once: bool = False) -> Priorities:
-        """The `n` trials likeliest to fail, given the run's own trials and what was `found` since.
+        """Return the n trials most likely to fail, given the run's own trials and those `found` since.
 
         With `once`, one trial for each input that has not failed any of the tests yet.
         """
+        whole("prioritised: n", n, least=1)
         tried = _tried(self.known, found)
         model = difficulties(self.rates, self.spread, tried, self.known.inputs)
         failed = tried.input[tried.failed & np.isin(tried.test, self.ids)] if once else np.empty(0, np.intp)
-        best = _Best(whole("prioritised: n", n, least=1), once)
-        for tests, chances in self._chances(model):
+        parts: list[tuple[Ids, Places, Floats]] = []
+        step = max(1, CELLS // self.known.inputs)
+        for start in range(0, len(self.ids), step):
+            tests = self.ids[start : start + step]
+            chances = model.failing(tests)
             for row, test in enumerate(tests.tolist()):
                 for outcomes in (self.known, found):
                     if outcomes is not None:
                         chances[row, outcomes.trials(test)[0]] = -1
             chances[:, failed] = -1
-            best.take(tests, chances)
-        tests, places, probability = best.ranked()
-        return Priorities(tests, places, self.order[places], probability)
-
-    def _chances(self, model: Difficulties) -> Iterator[tuple[Ids, Floats]]:
-        step = max(1, CELLS // self.known.inputs)
-        for start in range(0, len(self.ids), step):
-            tests = self.ids[start : start + step]
-            yield tests, model.failing(tests)
-
-
-class _Best:
-    """The largest of many probabilities that come in parts; of each input one at most, if `once`."""
-
-    def __init__(self, n: int, once: bool) -> None:
-        self._n, self._once = n, once
-        self._parts: list[tuple[Ids, Places, Floats]] = []
-
-    def take(self, tests: Ids, chances: Floats) -> None:
-        if self._once:
-            rows, places = chances.argmax(axis=0), np.arange(chances.shape[1])
-        else:
-            many = min(self._n, chances.size)
-            rows, places = np.divmod(np.argpartition(-chances, many - 1, axis=None)[:many], chances.shape[1])
-        worth = chances[rows, places]
-        left = worth >= 0
-        self._parts.append((tests[rows[left]], places[left], worth[left]))
-
-    def ranked(self) -> tuple[Ids, Places, Floats]:
-        tests, places, worth = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        order = np.lexsort((places, tests, -worth))
-        if self._once:
+            parts.append(_highest(tests, chances, n, once=once))
+        tests, places, probability = (np.concatenate(part) for part in zip(*parts, strict=True))
+        order = np.lexsort((places, tests, -probability))
+        if once:
             order = order[np.sort(np.unique(places[order], return_index=True)[1])]
-        order = order[: self._n]
-        return tests[order], places[order], worth[order]
+        order = order[:n]
+        return Priorities(tests[order], places[order], self.order[places[order]], probability[order])
+
+
+def _highest(tests: Ids, chances: Floats, n: int, *, once: bool) -> tuple[Ids, Places, Floats]:
+    """The n trials of some tests with the highest chances, or the highest one of each input; those below 0 are out."""
+    if once:
+        rows, places = chances.argmax(axis=0), np.arange(chances.shape[1])
+    else:
+        many = min(n, chances.size)
+        rows, places = np.divmod(np.argpartition(-chances, many - 1, axis=None)[:many], chances.shape[1])
+    found = chances[rows, places]
+    left = found >= 0
+    return tests[rows[left]], places[left], found[left]
 
 
 def prioritised(tomogram: Tomogram, n: int, query: str | None = None, *, once: bool = False) -> Priorities:
-    """The `n` trials not run yet that are likeliest to fail, among the tests that a query selects.
+    """Return the n untried trials that are most likely to fail, among the tests that a query selects.
 
     Args:
         tomogram: a finished run
-        n: how many trials
+        n: number of trials
         query: the tests to choose from; None: all
         once: one trial for each input that has not failed any of these tests yet
     """
@@ -131,7 +117,7 @@ def prioritised(tomogram: Tomogram, n: int, query: str | None = None, *, once: b
 
 
 def _tried(*several: Outcomes | None) -> Tried:
-    parts: list[tuple[Any, Any, Any]] = []
+    parts: list[tuple[Ids, Places, Array]] = []
     for outcomes in several:
         if outcomes is not None and len(outcomes):
             ids = np.array(sorted(outcomes), np.int64)

@@ -1,9 +1,9 @@
-"""The expected robustness in operation: a tomogram's tests weighted by how often their conditions are met."""
+"""The expected robustness in operation: a tomogram's tests weighted by the probability of their conditions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,10 +14,11 @@ from testifai.runs.outcomes import Ids
 from testifai.space import Space
 from testifai.statistics.intervals import half_widths
 from testifai.support.formatting import estimate_text
+from testifai.support.serialization import plain
 from testifai.support.types import Array, Floats, Record, RecordLike
 from testifai.tomogram.answers import Sigma
 from testifai.tomogram.estimator import Estimated, Estimator
-from testifai.tomogram.profile_parser import MOST_CELLS, TOLERANCE, Known, Profile
+from testifai.tomogram.profile_parser import MOST_CELLS, TOLERANCE, Profile
 
 MOST_JOINT = 4_000  # tests up to which the covariance of all errors is used: 128 MB
 
@@ -54,22 +55,22 @@ def weighted_sum(
 
 
 WORST = 5
-DRAWN = 4_000  # configurations by their probabilities, where more than can be listed have one
+DRAWN = 4_000  # configurations that are sampled if too many have a probability to list them
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The pass rate to expect under a profile, with a 95 % interval; a bound is NaN where a test's estimate has none.
+    """The expected pass rate under a profile, with a 95 % interval; a bound is NaN if a test's estimate has none.
 
-    The interval is for the rate under exactly the stated probabilities. `costliest` are up to five tests that lose
-    most, their probability times their rate of failures: (configuration, probability, estimate, share of all failures).
+    The interval is for the rate under exactly the stated probabilities. `costliest` are up to five tests with the
+    largest probability times failure rate: (configuration, probability, estimate, share of all failures).
     """
 
     robustness: float
     low: float
     high: float
     drop: float  # robustness - clean accuracy
-    tests: int  # tests with a probability, at most: of very many, some are drawn by theirs
+    tests: int  # tests with a probability; of very many, some are sampled
     measured: int
     inferred: int
     costliest: tuple[tuple[Sigma, float, float, float], ...]
@@ -83,12 +84,10 @@ class Expected:
     def as_dict(self) -> Record:
         """Plain data for JSON, None for what does not exist."""
         names = ("robustness", "low", "high", "drop", "tests", "measured", "inferred")
-        values = {name: getattr(self, name) for name in names}
-        listed = ("probability", "estimate", "share")
-        costliest = [
-            {"configuration": list(sigma), **dict(zip(listed, rest, strict=True))} for sigma, *rest in self.costliest
-        ]
-        return {name: None if value != value else value for name, value in values.items()} | {"costliest": costliest}
+        keys = ("configuration", "probability", "estimate", "share")
+        costliest = [dict(zip(keys, one, strict=True)) for one in self.costliest]
+        found = {**{name: getattr(self, name) for name in names}, "costliest": costliest}
+        return {name: plain(value) for name, value in found.items()}
 
 
 def expected(
@@ -96,17 +95,15 @@ def expected(
     profile: Profile | RecordLike | Sequence[RecordLike] | Array,
     given: RecordLike | None = None,
 ) -> Expected:
-    """The mean pass rate of a tomogram's tests, each weighted by its probability under an operational profile.
+    """Return the mean pass rate of a tomogram's tests, each weighted by its probability under an operational profile.
 
-    The profile is one of `Profile`, its statements, or an array of the space's shape with the probability of every
-    configuration. `given` asks for the part of operation in which context or severities are known to have some state,
-    such as {"weather": "rain"}. Of very many tests with a probability some are drawn by it, and the interval allows for
-    the draw. Where the order of application counts, axes are applied in their order in the space.
+    Of very many tests with a probability some are sampled, and the interval allows for that. If the order of
+    application counts, axes are applied in their order in the space.
 
     Args:
         tomogram: the run
         profile: how probable severities are: a `Profile`, its statements, or an array of the space's shape
-        given: states that are known, such as {"weather": "rain"}; None: nothing is
+        given: known states of context or severities, such as {"weather": "rain"}; None: none
 
     >>> from testifai.perturb import Perturbation
     >>> from testifai.runs.outcomes import Outcomes
@@ -126,11 +123,13 @@ def expected(
         ids, weights = _array(space, profile, given)
         tests = len(ids)
     else:
-        (ids, weights), tests = _stated(space, profile, given, estimator.settings.seed)
+        ids, weights, tests = _stated(space, profile, given, estimator.settings.seed)
     estimate = estimator.table(ids).estimate
     robustness, *bounds = weighted_sum(estimator, ids, weights)
-    if tests > len(ids):
-        bounds = _with_draw(robustness, bounds, float(weights @ (estimate - robustness) ** 2))
+    if tests > len(ids):  # bounds allow for the sampling of configurations, whose rates have this variance
+        drawn = half_widths() * math.sqrt(float(weights @ (estimate - robustness) ** 2) / DRAWN)
+        below, above = (math.hypot(bound - robustness, drawn) for bound in bounds)
+        bounds = [robustness - below, robustness + above]
     low, high = (min(max(bound, 0.0), 1.0) if bound == bound else bound for bound in bounds)
     own = estimator.alone(ids, estimator.outcomes.counts(ids)[1], estimator.outcomes.inputs)
     lost = weights * (1 - estimate)
@@ -155,9 +154,6 @@ def expected(
     )
 
 
-# -- how probable tests are -----------------------------------------------------------------------------------------
-
-
 def _array(space: Space, weights: Array, given: RecordLike | None) -> tuple[Ids, Floats]:
     if given:
         raise InputError("given: a profile that is an array has no variables; accepted: with statements only")
@@ -172,8 +168,8 @@ def _array(space: Space, weights: Array, given: RecordLike | None) -> tuple[Ids,
 
 def _stated(
     space: Space, profile: Profile | RecordLike | Sequence[RecordLike], given: RecordLike | None, seed: int
-) -> tuple[tuple[Ids, Floats], int]:
-    """The configurations that have a probability, or some drawn by it, with their weights; and how many have one."""
+) -> tuple[Ids, Floats, int]:
+    """The configurations with a probability, or a sample of them, with their weights; and the number of all."""
     stated = profile if isinstance(profile, Profile) else Profile(profile)
     if any(name == "class" for name, _ in stated.statements):
         raise InputError("profile: 'class' is stated, which only a network can use; accepted here: axes and context")
@@ -181,42 +177,20 @@ def _stated(
     support = {name: known.support(name) for name in space.names}
     count = math.prod(len(states) for states in support.values())
     if count > MOST_CELLS:
-        return _drawn(space, known, given, seed), count
-    ids, weights = _positive(space, known, support, given)
-    return (ids, weights), len(ids)
-
-
-def _drawn(space: Space, known: Known, given: RecordLike | None, seed: int) -> tuple[Ids, Floats]:
-    """Configurations drawn by their probabilities, and the share of the draws that each got."""
-    rows = known.draw(space.names, DRAWN, np.random.default_rng(seed), given)
-    severities = [np.array(axis.severities)[column] for axis, column in zip(space.axes, rows.T, strict=True)]
-    ids, times = np.unique(space.ids(np.stack(severities, axis=1)), return_counts=True)
-    return ids.astype(np.int64), times / DRAWN
-
-
-def _positive(
-    space: Space, known: Known, support: Mapping[str, NDArray[np.intp]], given: RecordLike | None
-) -> tuple[Ids, Floats]:
-    """The configurations that have a probability, and it."""
+        rows = known.draw(space.names, DRAWN, np.random.default_rng(seed), given)
+        ids, times = np.unique(_ids(space, rows), return_counts=True)
+        return ids, times / DRAWN, count
     joint = known.joint(space.names, given, support)
     total = float(joint.sum())
     if total <= 0:
         raise InputError(f"given: {dict(given or {})} has probability 0 under the profile")
-    positions = np.argwhere(joint > 0)
-    rows = np.stack(
-        [np.array(axis.severities)[support[axis.name]][positions[:, j]] for j, axis in enumerate(space.axes)],
-        axis=1,
-    )
-    ids = space.ids(rows).astype(np.int64)
+    places = zip(space.names, np.argwhere(joint > 0).T, strict=True)
+    ids = _ids(space, np.stack([support[name][place] for name, place in places], axis=1))
     order = np.argsort(ids)
-    return ids[order], joint[joint > 0][order] / total
+    return ids[order], joint[joint > 0][order] / total, len(ids)
 
 
-# -- what is known about them ---------------------------------------------------------------------------------------
-
-
-def _with_draw(mean: float, bounds: list[float], variance: float) -> list[float]:
-    """Bounds that allow for the draw of the configurations too, whose rates have this variance."""
-    drawn = half_widths() * math.sqrt(variance / DRAWN)
-    low, high = (math.hypot(bound - mean, drawn) for bound in bounds)
-    return [mean - low, mean + high]
+def _ids(space: Space, positions: NDArray[np.intp]) -> Ids:
+    """Configurations from the positions of their severities, a row each."""
+    columns = zip(space.axes, positions.T, strict=True)
+    return space.ids(np.stack([np.array(axis.severities)[column] for axis, column in columns], axis=1))

@@ -1,4 +1,4 @@
-"""Reading the statements of a profile: names, states, tables, and what is wrong with them."""
+"""Operational profiles: statements on how probable severities are, checked and read as a Bayesian network."""
 
 from __future__ import annotations
 
@@ -22,19 +22,25 @@ MOST_CELLS = 5_000_000  # numbers in one table
 
 @dataclass(frozen=True)
 class Domain:
-    """The states a named variable can take, and other words for them."""
+    """The states of a named variable, and other words for them."""
 
     states: tuple[State, ...]
     words: Mapping[str, State]
 
-    def state(self, key: Any) -> State | None:
-        """The state a key stands for: itself, one of its words, or a number written as text."""
+    def index(self, key: Any, what: str) -> int:
+        """Return the position of a state, given as itself, by one of its words, or as a number in text.
+
+        Otherwise raise InputError; `what` is the start of its message.
+        """
         if key in self.states and not isinstance(key, bool):
-            return self.states[self.states.index(key)]
+            return self.states.index(key)
         text = str(key).strip()
         if text in self.words:
-            return self.words[text]
-        return next((state for state in self.states if str(state) == text and not isinstance(key, float)), None)
+            return self.states.index(self.words[text])
+        named = [str(state) for state in self.states]
+        if text not in named or isinstance(key, float):
+            raise InputError(f"{what}; accepted: {', '.join(named)}")
+        return named.index(text)
 
 
 @dataclass(frozen=True)
@@ -47,16 +53,13 @@ class Variable:
     table: Floats
 
     def number(self, state: Any) -> int:
-        """Where a state stands; InputError for one that it has not."""
-        found = Domain(self.states, {}).state(state)
-        if found is None:
-            raise InputError(f"given: {self.name} = {state!r}; accepted: {', '.join(map(str, self.states))}")
-        return self.states.index(found)
+        """Return the position of a state; InputError if the variable does not have it."""
+        return Domain(self.states, {}).index(state, f"given: {self.name} = {state!r}")
 
 
 @dataclass(frozen=True)
 class Stated:
-    """What was stated: by name the parents and the statement, plain probabilities stated beside it, and the states."""
+    """Statements by name: parents, conditional statement, additional plain probabilities, and states."""
 
     parents: dict[str, tuple[str, ...]]
     rows: dict[str, RecordLike]
@@ -82,7 +85,7 @@ class Stated:
         elif parents == self.parents[name] and row == self.rows[name]:
             return
         elif bool(parents) != bool(self.parents[name]) and name not in self.beside:
-            # How probable it is overall, beside how it depends on others: to be compared once the rest is known.
+            # Overall probabilities in addition to conditional ones: compared once the rest is known.
             self.beside[name] = row if not parents else self.rows[name]
             if parents:
                 self.parents[name], self.rows[name] = parents, row
@@ -104,7 +107,7 @@ class Stated:
                 )
 
     def order(self) -> list[str]:
-        """Names such that parents come before children."""
+        """Return the names such that parents come before children."""
         done: list[str] = []
         left = dict(self.parents)
         while left:
@@ -116,7 +119,7 @@ class Stated:
         return done
 
     def variable(self, name: str) -> Variable:
-        """The table of one variable; NaN in rows that were not stated, for `check` to judge."""
+        """Return the table of one variable; NaN in rows without a statement, which `check` inspects."""
         parents = self.parents[name]
         domain, sizes = self.domains[name], [len(self.domains[parent].states) for parent in parents]
         cells = math.prod(sizes) * len(domain.states)
@@ -140,14 +143,11 @@ class Stated:
         parent = parents[len(at)]
         domain = self.domains[parent]
         for key, inner in row.items():
-            state = domain.state(key)
-            if state is None:
-                accepted = ", ".join(map(str, domain.states))
-                raise InputError(f"profile: {what} has no {parent} = {key!r}; accepted: {accepted}")
-            self._fill(name, table, inner, (*at, domain.states.index(state)), (*where, f"{parent} = {state}"))
+            place = domain.index(key, f"profile: {what} has no {parent} = {key!r}")
+            self._fill(name, table, inner, (*at, place), (*where, f"{parent} = {domain.states[place]}"))
 
     def check(self, variables: Sequence[Variable], joint: Callable[[Sequence[str]], Floats]) -> None:
-        """Refuse a row that was not stated but can be met, and plain probabilities that do not follow."""
+        """Raise InputError if a possible row has no statement, or if plain probabilities contradict the others."""
         states = {variable.name: variable.states for variable in variables}
         for variable in variables:
             unstated = np.isnan(variable.table).any(axis=-1)
@@ -157,7 +157,7 @@ class Stated:
                     at = np.argwhere(unstated & (met > 0))[0]
                     where = [f"{p} = {states[p][i]}" for p, i in zip(variable.parents, at, strict=True)]
                     raise InputError(f"profile: nothing is stated about {variable.name} given {', '.join(where)}")
-                variable.table[unstated] = 1 / len(variable.states)  # never met: any numbers will do
+                variable.table[unstated] = 1 / len(variable.states)  # impossible: any numbers do
         for name, row in self.beside.items():
             stated, follows = _probabilities(name, row, self.domains[name]), joint([name])
             if np.abs(stated - follows).max() > TOLERANCE:
@@ -166,15 +166,6 @@ class Stated:
                     f"profile: {name} = {self.domains[name].states[state]} has probability {stated[state]:g} by one "
                     f"statement and {follows[state]:g} by what it depends on; these contradict each other"
                 )
-
-
-def mappings(statements: Any) -> Iterator[RecordLike]:
-    if isinstance(statements, str | bytes) or not isinstance(statements, Iterable):
-        raise InputError(f"profile: {statements!r}; accepted: name -> state -> probability")
-    for part in statements:
-        if not isinstance(part, Mapping):
-            raise InputError(f"profile: {part!r}; accepted: name -> state -> probability")
-        yield part
 
 
 def _parents(name: str, statement: RecordLike) -> tuple[str, ...]:
@@ -186,7 +177,7 @@ def _parents(name: str, statement: RecordLike) -> tuple[str, ...]:
 
 
 def _leaves(row: Any, depth: int) -> Iterator[Mapping[Any, Any]]:
-    """The innermost mappings, of state to probability; what is none is found out when the table is filled."""
+    """The innermost mappings, of state to probability; other values are rejected when the table is filled."""
     if not isinstance(row, Mapping):
         return
     if depth == 0:
@@ -197,26 +188,23 @@ def _leaves(row: Any, depth: int) -> Iterator[Mapping[Any, Any]]:
 
 
 def _probabilities(what: str, row: Mapping[Any, Any], domain: Domain) -> Floats:
-    values = np.zeros(len(domain.states))
-    seen: set[State] = set()
+    values = np.full(len(domain.states), np.nan)
     for key, value in row.items():
-        state = domain.state(key)
-        if state is None:
-            raise InputError(f"profile: {what} has no state {key!r}; accepted: {', '.join(map(str, domain.states))}")
-        if state in seen:
-            raise InputError(f"profile: {what} states {state} twice")
+        place = domain.index(key, f"profile: {what} has no state {key!r}")
+        if not np.isnan(values[place]):
+            raise InputError(f"profile: {what} states {domain.states[place]} twice")
         number = isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
         if not number or not 0 <= value <= 1:  # NaN fails here too
             raise InputError(f"profile: {what}: {key} = {value!r}; accepted: a probability from 0 to 1")
-        seen.add(state)
-        values[domain.states.index(state)] = value
-    if abs(values.sum() - 1) > TOLERANCE:
-        raise InputError(f"profile: the probabilities of {what} add up to {values.sum():g}; accepted: 1")
-    return np.asarray(values / values.sum())
+        values[place] = value
+    total = np.nansum(values)
+    if abs(total - 1) > TOLERANCE:
+        raise InputError(f"profile: the probabilities of {what} add up to {total:g}; accepted: 1")
+    return np.asarray(np.nan_to_num(values) / total)
 
 
 def _cycle(left: Mapping[str, tuple[str, ...]]) -> str:
-    """Some names that depend on each other in a circle, in that sequence."""
+    """Names that depend on each other in a circle, in that sequence."""
     name, seen = next(iter(left)), []
     while name not in seen:
         seen.append(name)
@@ -224,14 +212,14 @@ def _cycle(left: Mapping[str, tuple[str, ...]]) -> str:
     return " -> ".join(reversed([*seen[seen.index(name) :], name]))
 
 
-MOST_TURNS = 100  # at drawing what is given
+MOST_TURNS = 100  # attempts to draw states with the given evidence
 
 
 class Profile:
-    """Statements about how probable severities are, by the name of what they are about.
+    """Statements about how probable severities are, by name of a property or context.
 
-    A statement is a mapping of states to probabilities that add up to 1 (severities not named have none), or one of
-    those for every state of what it depends on, named by `given`; for several, nested in that order. A name that is no
+    A statement is a mapping of states to probabilities that add up to 1 (severities not named have none), or one such
+    mapping for every state of its parents, named by `given`; for several, nested in that order. A name that is not a
     property is a context. Properties without a statement are off. All of it can be written in TOML or JSON.
 
     >>> profile = Profile({
@@ -244,10 +232,15 @@ class Profile:
     """
 
     def __init__(self, statements: RecordLike | Iterable[RecordLike]) -> None:
-        parts = [statements] if isinstance(statements, Mapping) else list(mappings(statements))
-        self.statements: tuple[tuple[str, RecordLike], ...] = tuple(
-            (name, statement) for part in parts for name, statement in part.items()
-        )
+        parts: object = [statements] if isinstance(statements, Mapping) else statements
+        if isinstance(parts, str | bytes) or not isinstance(parts, Iterable):
+            raise InputError(f"profile: {parts!r}; accepted: name -> state -> probability")
+        named: list[tuple[str, RecordLike]] = []
+        for part in parts:
+            if not isinstance(part, Mapping):
+                raise InputError(f"profile: {part!r}; accepted: name -> state -> probability")
+            named += part.items()
+        self.statements = tuple(named)
         for name, statement in self.statements:
             if not isinstance(name, str) or not name.isidentifier():
                 raise InputError(f"profile: the name {name!r}; accepted: names made of letters, digits and _")
@@ -258,7 +251,7 @@ class Profile:
 
     @classmethod
     def single(cls, properties: Mapping[str, Sequence[int]]) -> Profile:
-        """Exactly one property at a time, all equally probable, and so are its severities: the published tests.
+        """Return the profile with exactly one property at a time, all equally probable, as are its severities.
 
         >>> known = Profile.single({"noise": (1, 2), "rotation": (1,)}).over({"noise": (0, 1, 2), "rotation": (0, 1)})
         >>> known.joint(["noise", "rotation"]).tolist()
@@ -281,7 +274,7 @@ class Profile:
 
     @classmethod
     def together(cls, properties: Sequence[str], probabilities: Mapping[tuple[int, ...], float]) -> Profile:
-        """Severities of several properties stated together, whatever their dependence.
+        """Return the profile with these joint probabilities of the severities of several properties.
 
         >>> profile = Profile.together(["fog", "noise"], {(0, 0): 0.7, (2, 1): 0.3})
         >>> profile.over({"fog": (0, 1, 2), "noise": (0, 1)}).joint(["fog", "noise"]).tolist()
@@ -302,7 +295,7 @@ class Profile:
         words: Mapping[str, Mapping[str, int]] | None = None,
         classes: Sequence[str] | None = None,
     ) -> Known:
-        """The profile of a space or system with these properties: checked, complete, in an order without cycles."""
+        """Return the profile of a space or system with these properties: checked, complete, parents first."""
         domains = {name: Domain(tuple(known), (words or {}).get(name, {})) for name, known in severities.items()}
         if classes is not None:
             domains["class"] = Domain(tuple(map(str, classes)), {})
@@ -328,7 +321,7 @@ class Known:
 
     @property
     def context(self) -> tuple[str, ...]:
-        """What is neither a property nor the class."""
+        """Names of variables that are neither a property nor the class."""
         return tuple(v.name for v in self.variables if v.name not in {*self.properties, "class"})
 
     def variable(self, name: str) -> Variable:
@@ -337,7 +330,7 @@ class Known:
         return self.by_name[name]
 
     def support(self, name: str) -> NDArray[np.intp]:
-        """The positions of the states that have a probability."""
+        """Return the positions of the states with a probability above 0."""
         return np.flatnonzero(self.joint([name]))
 
     def joint(
@@ -346,9 +339,9 @@ class Known:
         given: RecordLike | None = None,
         among: Mapping[str, NDArray[np.intp]] | None = None,
     ) -> Floats:
-        """The probability of every combination of these variables' states, and of what is given.
+        """Return the joint probability of each combination of these variables' states and the evidence `given`.
 
-        `among` leaves only some positions of variables, in the result too.
+        `among` limits variables to some positions, in the result too.
         """
         among = among or {}
         evidence = {name: self.variable(name).number(state) for name, state in (given or {}).items()}
@@ -372,9 +365,9 @@ class Known:
     def draw(
         self, names: Sequence[str], count: int, generator: np.random.Generator, given: RecordLike | None = None
     ) -> NDArray[np.intp]:
-        """So many draws of the states of these variables, a row each, as positions, from those with what is given.
+        """Return draws of the states of these variables under the evidence `given`, a row each, as positions.
 
-        Draws without it are thrown away, so that what is given must not be too rare.
+        Draws that contradict the evidence are rejected, so it must not be too rare.
         """
         evidence = {name: self.variable(name).number(state) for name, state in (given or {}).items()}
         kept: list[NDArray[np.intp]] = []

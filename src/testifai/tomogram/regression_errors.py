@@ -1,4 +1,4 @@
-"""How far a model's answers are from the truth where they are numbers: mean absolute and squared errors."""
+"""Mean absolute and squared errors of a model that predicts numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Distance:
-    """The mean over so many tests of the errors that their own trials show."""
+    """Mean over some tests of the errors in their own trials."""
 
     absolute: float
     squared: float
@@ -31,7 +31,7 @@ class Distance:
 
 
 def distance(tomogram: Tomogram, expression: str) -> Distance | None:
-    """The errors over the tests that a query selects and that were tried; None where none is known."""
+    """Return the errors over the measured tests that a query selects; None if none is known."""
     oracle = (tomogram.provenance.get(keys.IDENTITY) or {}).get("oracle")
     outcomes, ids = tomogram.outcomes, tomogram.estimator.measured_ids
     named = oracle if isinstance(oracle, dict) else {}
@@ -49,7 +49,7 @@ def distance(tomogram: Tomogram, expression: str) -> Distance | None:
 
 
 def distances(tomogram: Tomogram) -> dict[str, Distance]:
-    """The errors on clean inputs and over all perturbed tests that were tried; nothing where none are known."""
+    """Return the errors on clean inputs and over all measured perturbed tests, as far as they are known."""
     if not len(tomogram.outcomes):
         return {}
     found = {"clean": distance(tomogram, "order == 0"), "perturbed": distance(tomogram, "order > 0")}

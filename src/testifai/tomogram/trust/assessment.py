@@ -1,4 +1,4 @@
-"""A tomogram's surrogate, fitted again without some of what was measured, and asked to predict that."""
+"""Refits of a tomogram's surrogate without some measurements, which it then predicts."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import hashlib
 import json
 import math
 import os
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.runs import keys
-from testifai.runs.outcomes import Ids, Outcomes
+from testifai.runs.outcomes import Ids
 from testifai.runs.store import Store
 from testifai.space import Space
 from testifai.support.bits import Bits, count_set, pack
@@ -32,14 +31,14 @@ EXACT = 200  # trials up to which a count's prediction interval is the beta-bino
 
 @dataclass(frozen=True)
 class Predicted:
-    """Rates of tests that were kept from the surrogate: predicted, with variances if there are any, and measured.
+    """Predicted rates of held-out tests, with variances if there are any, and the measured counts.
 
-    The trials are a random part of `population` inputs, over which the predicted rates are taken.
+    The trials are a random part of `population` inputs, which the predicted rates are for.
     """
 
     mean: Floats
     variance: Floats | None
-    passes: Array  # or scores: then all three are in passes and failures that would scatter as much
+    passes: Array  # or scores: then all three are in passes and failures with the same variance
     trials: Array
     population: Array
 
@@ -49,18 +48,20 @@ class Predicted:
 
     @property
     def noise(self) -> Floats:
-        """The variance of each measured rate, without bias; from the prediction where there is a single trial."""
+        """Unbiased variance of each measured rate; from the prediction if there is a single trial."""
         rate, one = self.passes / self.trials, self.trials == 1
         variance = np.where(one, self.mean * (1 - self.mean), rate * (1 - rate) / np.where(one, 1, self.trials - 1))
         return np.asarray(variance * (1 - self.trials / self.population))
 
     @staticmethod
     def joined(parts: list[Predicted]) -> Predicted:
-        def join(name: str) -> Any:
-            columns = [getattr(part, name) for part in parts]
-            return None if columns[0] is None else np.concatenate(columns)
+        """Return the predictions of several parts, one after the other."""
 
-        return Predicted(*(join(name) for name in ("mean", "variance", "passes", "trials", "population")))
+        def join(name: str) -> Array:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        variance = None if parts[0].variance is None else join("variance")
+        return Predicted(join("mean"), variance, join("passes"), join("trials"), join("population"))
 
 
 def noise_alone(found: Predicted) -> float:
@@ -69,14 +70,14 @@ def noise_alone(found: Predicted) -> float:
 
 
 def without_noise(found: Predicted) -> float:
-    """The mean absolute difference as it would be without noise, if it shrinks as the root of the mean square does."""
+    """Mean absolute difference without noise, if it shrinks as the root of the mean square does."""
     square = float((found.difference**2).mean())
     kept = 0.0 if square == 0 else max(0.0, 1 - float(found.noise.mean()) / square)
     return float(np.abs(found.difference).mean()) * math.sqrt(kept)
 
 
 def mean_interval(values: Floats) -> tuple[float, float, float]:
-    """A mean over tests with its 95 % t-interval: tests, not trials, are what was drawn."""
+    """A mean over tests with its 95 % t-interval: the tests, not the trials, were sampled."""
     from scipy.special import stdtrit
 
     mean = float(values.mean())
@@ -85,23 +86,23 @@ def mean_interval(values: Floats) -> tuple[float, float, float]:
 
 
 def _moments(found: Predicted) -> tuple[Floats, Floats]:
-    """Mean and variance of each predicted rate, those of a beta distribution."""
+    """Mean and variance of each predicted rate, limited to values that a beta distribution can have."""
     assert found.variance is not None
     mean = np.clip(found.mean, 1e-6, 1 - 1e-6)
     return mean, np.clip(found.variance, 1e-9, 0.99 * mean * (1 - mean))
 
 
 def total_variance(found: Predicted) -> Floats:
-    """Of a measured rate around its prediction: E[p(1 - p)] / n without replacement, and the variance of p itself.
+    """Variance of a measured rate around its prediction: E[p(1 - p)] / n without replacement, plus the variance of p.
 
-    That variance counts whole also where the mean is at an end, and no beta distribution would have it.
+    The latter is not limited, even if the mean is at an end and no beta distribution has it.
     """
     assert found.variance is not None
     return np.asarray(np.maximum(found.variance, 1e-9) + _binomial(found))
 
 
 def square_variance(found: Predicted) -> Floats:
-    """Of the squared differences in standard deviations: 2 for normal numbers, more for few and rare failures."""
+    """Variance of the squared standardised differences: 2 for normal numbers, more for few and rare failures."""
     mean, _ = _moments(found)
     binomial = _binomial(found)
     excess = np.maximum(1 / (mean * (1 - mean)) - 6, 0) / found.trials
@@ -109,70 +110,52 @@ def square_variance(found: Predicted) -> Floats:
 
 
 def _binomial(found: Predicted) -> Floats:
-    """The part of a measured rate's variance that comes from drawing trials."""
+    """The part of a measured rate's variance that is due to the sampling of trials."""
     mean, variance = _moments(found)
     drawn = np.maximum(mean * (1 - mean) - variance, 0) / found.trials
     return np.asarray(drawn * (1 - found.trials / found.population))
 
 
 def cover(found: Predicted) -> Floats:
-    """Whether each count lies in its central 95 % prediction interval; the part of it that does, for counts at an end.
+    """Whether each count lies in its central 95 % prediction interval; for counts at an end, the part of it that does.
 
-    A count of few trials is so coarse that no set of counts has exactly 95 %. Spreading each count evenly over the
-    probabilities it stands for (the randomised probability integral transform, in expectation) mends that.
+    A count of few trials is so coarse that no set of counts has exactly 95 %. Spreading each count evenly over its
+    probabilities (the randomised probability integral transform, in expectation) corrects for that.
     """
+    from scipy.special import betainc
+    from scipy.stats import betabinom
+
     mean, variance = _moments(found)
-    # The beta-binomial distribution is that of draws with replacement: near enough for a tenth of the inputs.
+    rate, half = found.passes / found.trials, 0.5 / found.trials
+    size = mean * (1 - mean) / np.minimum(total_variance(found), 0.99 * mean * (1 - mean)) - 1
+    edges = [np.clip(rate + sign * half, 0, 1) for sign in (-1, 1)]
+    below, above = (np.asarray(betainc(mean * size, (1 - mean) * size, edge)) for edge in edges)
+    # The beta-binomial distribution is for draws with replacement: near enough for a tenth of the inputs.
     few = (found.trials <= EXACT) & (found.trials <= 0.1 * found.population) & (found.passes.dtype.kind != "f")
-    below, above = _beta_edges(found, mean, total_variance(found))
-    for i in np.flatnonzero(few):
-        below[i], above[i] = beta_binomial_edges(int(found.passes[i]), int(found.trials[i]), mean[i], variance[i])
+    if few.any():
+        a, b = (end[few] * (mean * (1 - mean) / variance - 1)[few] for end in (mean, 1 - mean))
+        counts, trials = found.passes[few], found.trials[few]
+        below[few], above[few] = (betabinom.cdf(count, trials, a, b) for count in (counts - 1, counts))
     inside = np.clip(np.minimum(above, 0.975) - np.maximum(below, 0.025), 0, None)
     width = above - below
     at_a_point = (below >= 0.025) & (above <= 0.975)
     return np.where(width > 1e-12, inside / np.maximum(width, 1e-12), at_a_point.astype(np.float64))
 
 
-def _beta_edges(found: Predicted, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """The probabilities between which a count stands, its rate taken as beta-distributed."""
-    from scipy.special import betainc
-
-    size = mean * (1 - mean) / np.minimum(variance, 0.99 * mean * (1 - mean)) - 1
-    half = 0.5 / found.trials
-    rate = found.passes / found.trials
-    edges = [np.clip(rate + sign * half, 0, 1) for sign in (-1, 1)]
-    below, above = (np.asarray(betainc(mean * size, (1 - mean) * size, edge)) for edge in edges)
-    return below, above
-
-
-def beta_binomial_edges(passes: int, trials: int, mean: float, variance: float) -> tuple[float, float]:
-    """P(count < passes) and P(count <= passes) for a binomial count whose rate is beta-distributed."""
-    from scipy.special import betaln
-
-    size = mean * (1 - mean) / variance - 1
-    a, b = mean * size, (1 - mean) * size
-    counts = np.arange(trials + 1)
-    choose = -np.log(trials + 1) - betaln(counts + 1, trials - counts + 1)
-    chances = np.exp(choose + betaln(counts + a, trials - counts + b) - betaln(a, b))
-    chances /= chances.sum()
-    below = float(chances[:passes].sum())
-    return below, below + float(chances[passes])
-
-
 FOLDS = 5
 POOLED_FOLDS = 2  # of a pooling surrogate, whose fits take seconds
-MANY = 500  # tests from which on one fold of them is enough, and takes long enough
-# Of so many tests the shape of the surface is learned in a quick fit; all others then only say where it lies. On two
-# runs of 1,296 tests the errors found differ by less than a third of their own noise, in 1.0 s instead of 2.3.
+MANY = 500  # tests above which one fold is enough
+# Number of tests from which the shape of the surface is learned; all others only condition it. On two runs of 1,296
+# tests the errors found differ by less than a third of their own noise, in 1.0 s instead of 2.3.
 LEARNED = 250
 LIKELY = 0.5
-FEWEST = 10  # tests below which an average over them says nothing
-LOW = 2  # the order up to which tests are low ones, as in the published strategy
-TOLERANCE = 0.05  # on average, for predictions of high orders to be called right
+FEWEST = 10  # tests below which an average over them is not informative
+LOW = 2  # the highest of the low orders, as in the published strategy
+TOLERANCE = 0.05  # largest mean error of predictions of high orders that counts as correct
 
 
 def assess(tomogram: Tomogram, seed: int = 0) -> Trust:
-    """Refit the tomogram's surrogate without some of what was measured, and predict that.
+    """Refit the tomogram's surrogate without some measurements, and compare its predictions with them.
 
     >>> from testifai.runs.outcomes import Outcomes
     >>> from testifai.perturb import Perturbation
@@ -193,14 +176,14 @@ extra = 50 }
     if refit.surrogate is None or len(refit.ids) < FEWEST:
         return Trust()
     held_back = _hold_back(refit, seed) if refit.pools else None
-    # Where every test has trials of its own, nothing hangs on the low orders.
+    # If every test has its own trials, nothing depends on the low orders.
     whole = refit.pools and len(refit.ids) == tomogram.space.size
     high_orders, unknown = (None, None) if whole else _high_orders(refit)
     return Trust(_leave_out(refit, seed), held_back, high_orders, unknown, _off_surface(tomogram))
 
 
 def _off_surface(tomogram: Tomogram) -> tuple[OffSurface, ...]:
-    """Tests that are more likely off the surface of the others than on it, the surest first."""
+    """Tests that are more likely off the surface of the others than on it, the most certain first."""
     surrogate, ids = tomogram.estimator.pooling(), tomogram.estimator.measured_ids
     if not isinstance(surrogate, PoolingSurrogate):
         return ()
@@ -211,44 +194,38 @@ def _off_surface(tomogram: Tomogram) -> tuple[OffSurface, ...]:
 
 
 def refits(surrogate: Surrogate, tests: int, space: Space) -> int:
-    """About how many fits an assessment of so many measured tests takes."""
+    """Return the approximate number of fits in an assessment of that many measured tests."""
     high = tests < space.size or not surrogate.pools
     return _folds(tests, pools=surrogate.pools) + surrogate.pools + high
 
 
-@dataclass
 class _Refit:
     """The tomogram's tests and its surrogate, to be fitted on parts of them."""
 
-    tomogram: Tomogram
-    ids: Ids = field(init=False)
-    features: NDArray[np.int64] = field(init=False)
-    orders: NDArray[np.intp] = field(init=False)
-
-    def __post_init__(self) -> None:
-        space = self.tomogram.space
-        self.ids = self.tomogram.estimator.measured_ids
-        self.features = space.matrix(self.ids)
-        self.orders = np.count_nonzero(self.features[:, : len(space.axes)], axis=1)
+    def __init__(self, tomogram: Tomogram) -> None:
+        self.tomogram = tomogram
+        self.ids = tomogram.estimator.measured_ids
+        self.features = tomogram.space.matrix(self.ids)
+        self.orders = np.count_nonzero(self.features[:, : len(tomogram.space.axes)], axis=1)
         self.surrogate = self._fresh()
         self.pools = self.surrogate is not None and self.surrogate.pools
 
     def _fresh(self) -> Surrogate | None:
+        settings = self.tomogram.settings
         levels = [axis.severities for axis in self.tomogram.space.axes]
-        # What it predicts is compared with outcomes on the inputs at hand, whatever the tomogram's bounds are for.
-        finite = self.tomogram.settings.population == "data"
-        made = resolve(self.tomogram.settings.surrogate, self.tomogram.settings.seed, levels, finite=finite)
-        # One that was given as an object is the tomogram's own: fitting it here would change the tomogram.
-        return made if isinstance(self.tomogram.settings.surrogate, str) else copy.deepcopy(made)
+        # Predictions are compared with outcomes on the inputs at hand, whatever the tomogram's bounds are for.
+        made = resolve(settings.surrogate, settings.seed, levels, finite=settings.finite)
+        # An object is the tomogram's own surrogate: fitting it here would change the tomogram.
+        return made if isinstance(settings.surrogate, str) else copy.deepcopy(made)
 
     def fit(self, rows: NDArray[np.intp], among: Bits | None = None) -> Surrogate:
-        """A surrogate of some of the tests, on all inputs or some."""
+        """Return a surrogate fitted on some tests, on all inputs or some."""
         surrogate = self._fresh()
         assert surrogate is not None
         return self._seen(surrogate, rows, among).fit(surrogate)
 
     def predict(self, train: NDArray[np.intp], rows: NDArray[np.intp]) -> Predicted:
-        """Some tests from others."""
+        """Return the predictions of some tests from others."""
         large = len(train) > MANY and isinstance(self.surrogate, PoolingSurrogate)
         generator = np.random.default_rng(self.tomogram.settings.seed)
         fitted = self.fit(np.sort(generator.permutation(train)[:LEARNED]) if large else train)
@@ -261,27 +238,27 @@ class _Refit:
     def held_against(
         self, mean: Floats, variance: Floats | None, passes: Array, trials: Ids, population: Array
     ) -> Predicted:
-        """Predictions and what was measured, in passes and failures."""
+        """Return predictions with the measurements, in passes and failures."""
         worth = self.tomogram.outcomes.trial_weight(self.ids)
         if worth == 1:
             return Predicted(mean, variance, passes, trials, population)
         return Predicted(mean, variance, worth * passes, worth * trials, worth * population)
 
     def _seen(self, surrogate: Surrogate, rows: NDArray[np.intp], among: Bits | None) -> Evidence:
-        """What a surrogate is fitted on. Whatever part of the inputs it sees, the rates are those on all of them."""
+        """Data to fit a surrogate on; whatever part of the inputs it sees, it predicts the rates on all of them."""
         outcomes = self.tomogram.outcomes
         return evidence(surrogate, outcomes, self.ids[rows], self.features[rows], among=among, inputs=outcomes.inputs)
 
 
 def _leave_out(refit: _Refit, seed: int) -> LeftOut | None:
-    """Fifths of the tests from the other four; the clean one, from which all start, stays in."""
+    """Each fifth of the tests, predicted from the others; the clean test is never left out."""
     others = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(refit.orders))
     everything, parts = np.arange(len(refit.ids)), []
     for fold in range(_folds(len(refit.ids), pools=refit.pools)):
         rows = np.sort(others[fold::FOLDS])
         try:
             parts.append(refit.predict(np.setdiff1d(everything, rows), rows))
-        except InputError:  # what is left is too little for this surrogate
+        except InputError:  # too few tests are left for this surrogate
             continue
     if not parts:
         return None
@@ -305,7 +282,7 @@ def _folds(tests: int, *, pools: bool) -> int:
 
 
 def _hold_back(refit: _Refit, seed: int) -> HeldBack | None:
-    """A fifth of the inputs from the others: no input is on both sides, so nothing leaks from test to test."""
+    """Outcomes on a fifth of the inputs, predicted from the other inputs: nothing leaks from test to test."""
     outcomes = refit.tomogram.outcomes
     held = np.random.default_rng([seed, 2]).permutation(outcomes.inputs) % FOLDS == 0
     try:
@@ -318,15 +295,16 @@ def _hold_back(refit: _Refit, seed: int) -> HeldBack | None:
     mean, variance = surrogate.predict(refit.features[used])
     if variance is None or len(used) < FEWEST:
         return None
-    # The rate over all inputs is that of those seen, which is known, and that of the rest, which is what was predicted.
+    # The predicted rate over all inputs combines the known rate on those seen and the rate on the rest.
     rest = outcomes.inputs - tried[used]
     share = rest / outcomes.inputs
     mean = np.clip((outcomes.inputs * mean - seen[used]) / rest, 0, 1)
     found = refit.held_against(mean, variance / share**2, passes[used], trials[used], rest)
+    tried_held = np.bitwise_or.reduce([outcomes.bits(test)[0] for test in refit.ids.tolist()]) & pack(held)
     return HeldBack(
         tests=len(used),
         trials=int(trials.sum()),
-        inputs=_different(outcomes, refit.ids, pack(held)),
+        inputs=int(count_set(tried_held)),
         bias=float(found.difference.mean()),
         spread=float((found.difference**2 / total_variance(found)).mean()),
         coverage=float(cover(found).mean()),
@@ -334,16 +312,8 @@ def _hold_back(refit: _Refit, seed: int) -> HeldBack | None:
     )
 
 
-def _different(outcomes: Outcomes, ids: Ids, among: Bits) -> int:
-    """How many of these inputs were tried under any of the tests."""
-    tried = np.zeros_like(among)
-    for i in ids.tolist():
-        tried |= outcomes.bits(i)[0]
-    return int(count_set(tried & among))
-
-
 def _high_orders(refit: _Refit) -> tuple[HighOrders | None, str | None]:
-    """Do orders 0 to 2 predict the higher ones? (TestifAI leaves finding this out to future work.)"""
+    """Whether orders 0 to 2 predict the higher ones (future work in TestifAI)."""
     space = refit.tomogram.space
     exist = sum(space.count(order) for order in range(LOW + 1, len(space.axes) + 1))
     high = np.flatnonzero(refit.orders > LOW)
@@ -356,7 +326,7 @@ def _high_orders(refit: _Refit) -> tuple[HighOrders | None, str | None]:
         )
     rows = np.flatnonzero(refit.orders <= LOW)
     if len(rows) < FEWEST:
-        return None, None  # what fails to predict high orders would be the lack of low ones
+        return None, None  # a failure would be due to the lack of low-order tests
     try:
         found = refit.predict(rows, high)
     except InputError as problem:
@@ -386,7 +356,7 @@ def _high_orders(refit: _Refit) -> tuple[HighOrders | None, str | None]:
 
 
 def _pairwise(refit: _Refit) -> float | None:
-    """Is it the surrogate that fails, such as a forest, which cannot go below what it has seen, or the low orders?"""
+    """Error of the surrogate 'pairwise', if it succeeds; a forest, for example, cannot extrapolate below its data."""
     if refit.surrogate is not None and refit.surrogate.name == "pairwise":
         return None
     found, _ = _high_orders(
@@ -395,14 +365,14 @@ def _pairwise(refit: _Refit) -> float | None:
     return found.within if found is not None and found.verdict == "predicted" else None
 
 
-METHOD = 2  # to be raised with every change in what `assess` finds or how it is written
+METHOD = 2  # increase with every change in what `assess` finds or how it is written
 
 
 def keep(run_file: str | os.PathLike[str], tomogram: Tomogram) -> Trust:
-    """Assess the tomogram of a run file, unless that was done before, and put what was found there.
+    """Assess the tomogram of a run file, unless that was done before, and store the result in the file.
 
-    So is what its surrogate learned: whoever opens the file then answers without learning it again.
-    Of a run that predicts nothing there is nothing to find.
+    What its surrogate learned is stored too, so that the file opens without fitting it again. A run that predicts
+    nothing has an empty assessment.
     """
     if not tomogram.query("order >= 0").inferred:
         return Trust()
@@ -416,13 +386,13 @@ def keep(run_file: str | os.PathLike[str], tomogram: Tomogram) -> Trust:
 
 
 def recall(tomogram: Tomogram) -> Trust:
-    """What the tomogram's run file said about it, where it had been kept there; assessed anew elsewhere."""
+    """Return the assessment stored in the tomogram's run file; without one, assess the tomogram."""
     found = _kept(tomogram.provenance.get(keys.TRUST), tomogram)
     return assess(tomogram) if found is None else found
 
 
 def fingerprint(tomogram: Tomogram) -> str:
-    """Of all that an assessment depends on: what was asked for, every outcome, and how it is made."""
+    """Return a hash of everything that an assessment depends on: settings, outcomes, method."""
     digest = hashlib.sha256()
     settings, surrogate = tomogram.settings, tomogram.settings.surrogate
     known = [
@@ -445,5 +415,5 @@ def _kept(kept: Record | None, tomogram: Tomogram) -> Trust | None:
         found = Trust.from_dict(kept)
         found.lines()
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        return None  # not as `keep` writes it
+        return None  # not in the format that `keep` writes
     return found

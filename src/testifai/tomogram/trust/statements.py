@@ -1,4 +1,4 @@
-"""What can be said about how far to trust a tomogram: figures, and the same in words."""
+"""How far to trust a tomogram: figures, and the same in words."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TOO_NARROW = 1.25  # mean squared error, as a multiple of what the intervals say
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Tests predicted from the others: their rates against those measured.
+    """Tests predicted from the others, compared with their measured rates.
 
-    `raw` is the mean absolute difference, `noise` what it would be by the sampling noise of the measured rates alone,
-    `error` what is left without it: too little where noise that tests share, being tried on the same inputs, cancels
-    out. `coverage` is None where the surrogate has no intervals.
+    `raw` is the mean absolute difference, `noise` its value if there were only sampling noise, `error` the difference
+    without noise: too low if noise that tests share, being tried on the same inputs, cancels out. `coverage` is None if
+    the surrogate has no intervals.
     """
 
     tests: int
@@ -47,9 +47,9 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class HeldBack:
-    """Trials on inputs that the surrogate did not see: passes against their prediction.
+    """Trials on inputs that the surrogate did not see, compared with their prediction.
 
-    `spread` is the mean square of the differences, each in standard deviations: 1 where the intervals are right.
+    `spread` is the mean square of the differences, each in standard deviations: 1 if the intervals are right.
     `scatter` is the variance of such a square by chance alone: 2 for normal numbers, more for rare failures.
     """
 
@@ -63,9 +63,9 @@ class HeldBack:
 
     @property
     def too_narrow(self) -> bool:
-        """More than chance: the mean of n such squares has standard deviation sqrt(scatter / n).
+        """Whether the spread is more than chance: the mean of n squares has standard deviation sqrt(scatter / n).
 
-        Tests on the same inputs err together: at worst, as many as an input was used for count as one.
+        Errors of tests on the same inputs are correlated: at worst, as many tests as use one input count as one.
         """
         independent = max(1.0, self.tests * self.inputs / self.trials)
         return self.spread > max(TOO_NARROW, 1 + 3 * math.sqrt(self.scatter / independent))
@@ -83,8 +83,9 @@ class HeldBack:
 class HighOrders:
     """Tests of high order predicted from those of order 0 to 2 alone.
 
-    `bias` is the mean of predicted less measured rates, with a 95 % interval for all tests that could have been drawn;
-    `error` the mean absolute difference, less sampling noise. `verdict` is "predicted", "not predicted" or "doubtful".
+    `bias` is the mean of predicted minus measured rates, with a 95 % interval for all tests that could be sampled;
+    `error` the mean absolute difference, without sampling noise. `verdict` is "predicted", "not predicted" or
+    "doubtful".
     """
 
     orders: tuple[int, ...]
@@ -96,7 +97,7 @@ class HighOrders:
     verdict: str
     by_order: Mapping[int, float]  # the bias at each
     missing: int  # tests of high order that were not measured
-    pairwise: float | None  # within what the surrogate of that name predicts them, where this one does not and it does
+    pairwise: float | None  # error of the surrogate of that name, if it predicts them and this one does not
 
     @property
     def within(self) -> float:
@@ -128,7 +129,7 @@ class HighOrders:
 
 @dataclass(frozen=True)
 class OffSurface:
-    """A test whose own trials contradict what all others foretell, so that its own trials count."""
+    """A test whose own trials contradict its prediction from all others, so that only its own trials count."""
 
     test: str
     passes: int | float  # the latter for a sum of scores
@@ -142,12 +143,12 @@ class OffSurface:
 
 @dataclass(frozen=True)
 class Trust:
-    """What `assess` found. A part is None where the run does not allow it."""
+    """Result of `assess`. A part is None if the run does not allow it."""
 
     left_out: LeftOut | None = None
     held_back: HeldBack | None = None
     high_orders: HighOrders | None = None
-    unknown: str | None = None  # why nothing can be said of high orders, where there are any
+    unknown: str | None = None  # why high orders, if there are any, cannot be assessed
     off_surface: tuple[OffSurface, ...] = ()
 
     def __repr__(self) -> str:
@@ -159,7 +160,7 @@ class Trust:
 
     @classmethod
     def from_dict(cls, facts: RecordLike) -> Self:
-        """What `as_dict` wrote, read back."""
+        """Return the record that `as_dict` wrote."""
         left_out, held_back, high = (facts[name] for name in ("left_out", "held_back", "high_orders"))
         if high is not None:
             by_order = {int(order): bias for order, bias in high["by_order"].items()}
@@ -173,7 +174,7 @@ class Trust:
         )
 
     def lines(self) -> tuple[str, ...]:
-        """What was found, in words; nothing where there is nothing to say."""
+        """Return the findings in words."""
         found = [part.line() for part in (self.left_out, self.held_back, self.high_orders) if part is not None]
         return (*found, *([self.unknown] if self.unknown else ()), *self._off_surface())
 
@@ -190,7 +191,7 @@ class Trust:
 
 
 def strategy(extra: int) -> str:
-    """How a spec asks for tests of high order."""
+    """Return the setting of a spec that requests tests of high order."""
     return f"strategy = {{ use = 'ordered', extra = {extra} }}"
 
 
