@@ -13,7 +13,6 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Outcomes
 from testifai.statistics.intervals import wilson
 from testifai.support.serialization import plain
-from testifai.tomogram import region_means
 from testifai.tomogram.region_means import region
 
 GRID = Path(os.environ.get("TESTIFAI_DATA", "../shared")) / "reference" / "tomography" / "cifar10_resnet56.npz"
@@ -45,30 +44,6 @@ def blocks(rng, tests, inputs, each, pool):
 def least(share, seeds):
     """A share this far below the nominal one is no accident of so many seeds (one in a thousand)."""
     return share - 3.1 * math.sqrt(share * (1 - share) / seeds)
-
-
-# -- the trials ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("part", [False, True])
-@pytest.mark.parametrize("rows", [1, 3, 4096])
-def test_trials_taken_apart_together_are_those_of_each_test(monkeypatch, rows, part):
-    monkeypatch.setattr(region_means, "ROWS", rows)
-    rng = np.random.default_rng(rows)
-    outcomes = Outcomes(203)
-    for test in (0, 2, 3, 7):
-        places = np.sort(rng.permutation(203)[: 40 * test + 1])
-        outcomes.record(test, places, rng.random(len(places)) < 0.5)
-    among = np.packbits(rng.random(203) < 0.5) if part else None
-    ids = np.arange(9)  # some were never tried
-    found = region_means._single(outcomes, ids, among)
-    passes, trials = outcomes.counts(ids, among)
-    expected = outcomes.single(ids[trials > 0], among)
-    np.testing.assert_array_equal(found.test, expected.test)
-    np.testing.assert_array_equal(found.passed, expected.passed)
-    np.testing.assert_array_equal(found.place, np.unique(expected.place, return_inverse=True)[1])
-    assert found.inputs == expected.inputs
-    np.testing.assert_array_equal(np.bincount(found.test, found.passed), passes[trials > 0])
 
 
 def test_the_estimate_is_the_mean_of_raw_rates():

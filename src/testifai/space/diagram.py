@@ -91,8 +91,6 @@ class Diagram:
         self._asked = "" if query is None else printable(query.text, 200)
         self._layers, self._ends = self._build()
 
-    # -- from the condition to sums over the axes -----------------------------------------------------------------
-
     def _read(self, node: Condition, negated: bool) -> _Tree:
         start = len(self._sums)
         parts: list[_Tree | int] = []
@@ -139,8 +137,6 @@ class Diagram:
             for axis, levels in zip(self._names, self._levels, strict=True)
         )
 
-    # -- the layers ------------------------------------------------------------------------------------------------
-
     def _build(self) -> tuple[list[_Layer], Bools]:
         """The layers from the first axis on, and which nodes after the last are true."""
         states = np.zeros((1, len(self._sums)), np.int64)
@@ -178,8 +174,6 @@ class Diagram:
         states[value == TRUE, node.span] = _HELD
         states[value == FALSE, node.span] = _FAILED
         return np.asarray(value, np.int8)
-
-    # -- what it tells -----------------------------------------------------------------------------------------------
 
     @cached_property
     def counts(self) -> list[int]:

@@ -143,8 +143,6 @@ class Selection:
         found = {value: self.narrowed(f"{column} == {value}").count for value in values_of(self.space, column)}
         return {value: count for value, count in found.items() if count}
 
-    # -- the tests ----------------------------------------------------------------------------------------------------
-
     def ids(self, most: int = ENUMERABLE) -> Ints:
         """All selected tests, ascending; InputError where there are more than `most`."""
         if self.count > most:
@@ -168,8 +166,6 @@ class Selection:
         columns = self.space.columns_of(rows)
         found = np.array(True) if self.query is None else self.query.evaluate(columns)
         return np.broadcast_to(found, len(columns["order"]))
-
-    # -- ranks: tests counted by order ---------------------------------------------------------------------------------
 
     @property
     def _whole(self) -> type:

@@ -152,8 +152,6 @@ class Space:
         cap = f"; at most {self.max_order} at once" if self._max_order is not None else ""
         return f"Space({axes}{'; order-sensitive' if self._order_sensitive else ''}{cap})"
 
-    # --- one configuration ---
-
     def canonical(self, sigma: Sequence[int]) -> tuple[int, ...]:
         """Return the configuration in full, as Python integers; InputError if it is not one of this space."""
         values = [plain(value) for value in sigma] if isinstance(sigma, Iterable) else [sigma]
@@ -211,8 +209,6 @@ class Space:
         if not is_whole(id) or not 0 <= id < self.size:
             raise InputError(f"id: {plain(id)!r} is not a test of this space; accepted: 0 to {self.size - 1}")
         return tuple(self._unflat(np.array([int(id)], dtype=self._whole))[0].tolist())
-
-    # --- many configurations ---
 
     def matrix(self, ids: ArrayLike) -> Ints:
         """Return the configurations with these numbers, a row each: severities, then places where the order counts."""
@@ -345,8 +341,6 @@ class Space:
             makers[before(first, second)] = functools.partial(is_before, a, b)
         return Lazy(makers)
 
-    # --- writing down
-
     def words(self, sigma: tuple[int, ...]) -> str:
         """Return a configuration in words, in application order."""
         steps = [f"{self.axes[axis].name} {severity}" for axis, severity in self.steps(sigma)]
@@ -391,8 +385,6 @@ class Space:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"space description: {error!r}; accepted: what describe() makes") from None
-
-    # --- numbers to configurations and back ---
 
     @functools.cached_property
     def _sequence(self) -> Numbering:

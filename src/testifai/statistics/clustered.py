@@ -68,9 +68,6 @@ def interval_of_few(
     return max(low, passed), min(high, 1 - failed)
 
 
-# -- the variance -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class ClusteredTrials:
     """What the trials of some tests say about the spread of outcomes over inputs."""
@@ -165,9 +162,6 @@ class ClusteredTrials:
         if not self.overlap:
             return 0.0
         return min(self.shared / self.overlap, self.covariance, float(self.spread.mean()))
-
-
-# -- from the variance to an interval -----------------------------------------------------------------------------
 
 
 def _reaches(sample: ClusteredTrials, confidence: float, population: int | None) -> tuple[float, float]:

@@ -197,9 +197,6 @@ def _sentence(pair: Pair) -> str:
     )
 
 
-# -- the tests ------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Design:
     """The measured tests of two axes; `first`, `second` and `joint` are places in `rows`, one per joint test."""
@@ -305,9 +302,6 @@ def connected(count: int, links: Sequence[tuple[int, int]]) -> list[list[int]]:
     graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
     groups, group = connected_components(graph, directed=False)
     return [np.flatnonzero(group == each).tolist() for each in range(groups)]
-
-
-# -- inside ---------------------------------------------------------------------------------------------------------
 
 
 class _Table:

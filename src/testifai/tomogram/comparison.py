@@ -41,9 +41,6 @@ VERDICTS = ("better", "worse", "equal", "undecided")
 EXTREMES = 5  # number of best and of worst tests that are shown
 
 
-# -- results ------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Difference:
     """One test measured in both runs. The interval is for this test alone; `verdict` allows for all tests compared."""
@@ -197,9 +194,6 @@ def _signed(value: float) -> str:
     if 0 < abs(value) < 0.0005:
         return f"{value:+.0e}"
     return f"{value:+.3f}" if value else "0"
-
-
-# -- the comparison -----------------------------------------------------------------------------------------------
 
 
 def compare(
@@ -387,9 +381,6 @@ def _solve(runs: _Runs, ids: Ids, counts: Array, *, paired: bool) -> Solved:
     return solve_separate_means(scores_a, scores_b, runs.population, stopped=runs.stopped)
 
 
-# -- regions ------------------------------------------------------------------------------------------------------
-
-
 def _region(runs: _Runs, table: _Table, query: str, chosen: Bools, tests: int) -> RegionDifference:
     at = np.flatnonzero(chosen)
     if not len(at):
@@ -446,9 +437,6 @@ def _half_width(moved: Floats, reach: Floats) -> float:
     variance = float(np.square(moved).sum())
     size = float((np.abs(moved) ** 3).sum()) / variance if variance > 0 else float(reach.max())
     return (z2 * size + float(np.sqrt((z2 * size) ** 2 + 4 * z2 * variance))) / 2
-
-
-# -- what may be compared -----------------------------------------------------------------------------------------
 
 
 def _difference(a: Tomogram, b: Tomogram) -> str | None:

@@ -72,64 +72,6 @@ class EstimatorSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedSurrogates:
-    """The surrogates of one run, fitted when first needed."""
-
-    space: Space
-    outcomes: Outcomes
-    tests: Ids  # that have trials
-    settings: EstimatorSettings
-    kept: RecordLike | None = None  # result of `learned` for a run that may be this one
-    _fitted: dict[bytes | None, Surrogate | None] = field(default_factory=dict, init=False, repr=False)
-
-    def on(self, among: Bits | None = None) -> Surrogate | None:
-        """Return the surrogate of all inputs, or of those whose bits are set; None without one or without trials."""
-        if not len(self.tests):
-            return None
-        key = None if among is None else among.tobytes()
-        if key not in self._fitted:
-            levels = [axis.severities for axis in self.space.axes]
-            settings = self.settings
-            unfitted = resolve(settings.surrogate, settings.seed, levels, finite=settings.finite)
-            self._fitted[key] = None if unfitted is None else self._fit(unfitted, among)
-        return self._fitted[key]
-
-    def learned(self) -> Record | None:
-        """Return the slow results of the fit on all inputs, with a digest of its data; None if there are none."""
-        surrogate = self.on()
-        if not isinstance(surrogate, PoolingSurrogate) or not isinstance(self.settings.surrogate, str):
-            return None
-        return {"of": self._digest(self._evidence(surrogate, None)), "learned": surrogate.learned()}
-
-    def _digest(self, seen: Evidence) -> str:
-        """Hash of everything that a fit depends on."""
-        levels = [list(map(int, axis.severities)) for axis in self.space.axes]
-        settings = self.settings
-        known = json.dumps([VERSION, METHOD, settings.surrogate, settings.seed, settings.finite, levels])
-        return hashlib.sha256(f"{known} {seen.digest()}".encode()).hexdigest()
-
-    def _fit(self, surrogate: Surrogate, among: Bits | None) -> Surrogate | None:
-        seen = self._evidence(surrogate, among)
-        if not len(seen):
-            return None
-        if not isinstance(surrogate, PoolingSurrogate):
-            return seen.fit(surrogate)
-        if among is None and self.kept is not None and self.kept["of"] == self._digest(seen):
-            surrogate.recall(self.kept["learned"])
-        whole = None if among is None else self.on(None)
-        if among is None or not isinstance(whole, PoolingSurrogate):
-            return seen.fit(surrogate)
-        # A part of the inputs is like the others, as far as its own trials do not show otherwise.
-        others = self._evidence(surrogate, ~among & pack(np.ones(self.outcomes.inputs, bool)))
-        deviates = len(others) and self.space.size <= DEVIATION_TESTS
-        return seen.deviate(others.update(copy(whole))) if deviates else seen.update(copy(whole))
-
-    def _evidence(self, surrogate: Surrogate, among: Bits | None) -> Evidence:
-        features = self.space.matrix(self.tests)
-        return evidence(surrogate, self.outcomes, self.tests, features, among=among)
-
-
-@dataclass(frozen=True, eq=False)
 class Estimator:
     """Estimates and bounds of tests, each from its own trials or predicted by a surrogate.
 
@@ -146,8 +88,8 @@ class Estimator:
     outcomes: Outcomes
     settings: EstimatorSettings = field(default_factory=EstimatorSettings)
     fit: RecordLike | None = None
-
-    # -- outcomes -----------------------------------------------------------------------------------------------
+    # Fitted surrogates by the inputs that they saw.
+    _fitted: dict[bytes | None, Surrogate | None] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def measured_ids(self) -> Ids:
@@ -180,8 +122,6 @@ class Estimator:
         """Number of tests whose estimates are based on their own trials alone."""
         _, trials = self.outcomes.counts(self.measured_ids)
         return int(np.count_nonzero(self.alone(self.measured_ids, trials, self.outcomes.inputs)))
-
-    # -- estimates ----------------------------------------------------------------------------------------------
 
     @cached_property
     def whole(self) -> RateTable:
@@ -286,19 +226,27 @@ class Estimator:
             "predict(configurations) gives the estimates of chosen tests, query(expression) the mean over a region"
         )
 
-    # -- surrogates ---------------------------------------------------------------------------------------------
-
     def fitted(self, among: Bits | None = None) -> Surrogate | None:
         """Return the surrogate fitted on all inputs or a part of them; None without one or without trials."""
-        return self._surrogates.on(among)
+        if not len(self.measured_ids):
+            return None
+        key = None if among is None else among.tobytes()
+        if key not in self._fitted:
+            levels, settings = [axis.severities for axis in self.space.axes], self.settings
+            unfitted = resolve(settings.surrogate, settings.seed, levels, finite=settings.finite)
+            self._fitted[key] = None if unfitted is None else self._fit(unfitted, among)
+        return self._fitted[key]
 
     def predicts(self, among: Bits | None = None) -> bool:
         """Return True if tests without trials have an estimate."""
         return self.fitted(among) is not None
 
     def learned(self) -> Record | None:
-        """Return what a run file keeps of the fit to save the next fit's time; None if there is nothing to keep."""
-        return self._surrogates.learned()
+        """Return the slow results of the fit on all inputs, with a digest of its data; None if there are none."""
+        surrogate = self.fitted()
+        if not isinstance(surrogate, PoolingSurrogate) or not isinstance(self.settings.surrogate, str):
+            return None
+        return {"of": self._digest(self._evidence(surrogate, None)), "learned": surrogate.learned()}
 
     def pooling(self, among: Bits | None = None) -> Surrogate | None:
         """Return the fitted surrogate if it estimates every test from all trials and is needed."""
@@ -311,14 +259,34 @@ class Estimator:
         resolved = resolve(self.settings.surrogate)
         return resolved is not None and resolved.pools and len(self.measured_ids) > 0 and not known
 
-    # -- inside -------------------------------------------------------------------------------------------------
+    def _fit(self, surrogate: Surrogate, among: Bits | None) -> Surrogate | None:
+        seen = self._evidence(surrogate, among)
+        if not len(seen):
+            return None
+        if not isinstance(surrogate, PoolingSurrogate):
+            return seen.fit(surrogate)
+        if among is None and self.fit is not None and self.fit["of"] == self._digest(seen):
+            surrogate.recall(self.fit["learned"])
+        whole = None if among is None else self.fitted()
+        if among is None or not isinstance(whole, PoolingSurrogate):
+            return seen.fit(surrogate)
+        # A part of the inputs is assumed to be like the others unless its own trials differ.
+        others = self._evidence(surrogate, ~among & pack(np.ones(self.outcomes.inputs, bool)))
+        deviates = len(others) and self.space.size <= DEVIATION_TESTS
+        return seen.deviate(others.update(copy(whole))) if deviates else seen.update(copy(whole))
 
-    @cached_property
-    def _surrogates(self) -> FittedSurrogates:
-        return FittedSurrogates(self.space, self.outcomes, self.measured_ids, self.settings, self.fit)
+    def _evidence(self, surrogate: Surrogate, among: Bits | None) -> Evidence:
+        features = self.space.matrix(self.measured_ids)
+        return evidence(surrogate, self.outcomes, self.measured_ids, features, among=among)
+
+    def _digest(self, seen: Evidence) -> str:
+        """Hash of everything that a fit depends on."""
+        levels = [list(map(int, axis.severities)) for axis in self.space.axes]
+        settings = self.settings
+        known = json.dumps([VERSION, METHOD, settings.surrogate, settings.seed, settings.finite, levels])
+        return hashlib.sha256(f"{known} {seen.digest()}".encode()).hexdigest()
 
     def _counted(self, among: Bits | None) -> tuple[Array, Ids]:
-        """Passes and trials of every test of the space."""
         known, size = self.measured_ids, self.space.size
         if not self.space.listed:
             raise self.not_listed("estimate")

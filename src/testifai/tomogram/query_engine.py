@@ -52,8 +52,6 @@ class QueryEngine:
     def _regions(self) -> RegionEstimator:
         return RegionEstimator(self.estimator)
 
-    # -- answers ------------------------------------------------------------------------------------------------
-
     def answer(self, expression: str, inputs: str | None = None, confidence: float = 0.95) -> Answer:
         """Return the mean over the tests that an expression selects; see `Tomogram.query`."""
         sample, part = self.sample(expression), self.input_bits(inputs)
@@ -106,8 +104,6 @@ class QueryEngine:
                 self._keep(name, within, {value: next(answers) for value in one})
         return AnswersByAxis({name: self.by(name, within) for name in space.names})
 
-    # -- what a query selects -----------------------------------------------------------------------------------
-
     def select(self, expression: str) -> Bools:
         """Return which tests an expression selects, flat by configuration id; selecting none is an error."""
         if not self.estimator.space.listed:
@@ -152,8 +148,6 @@ class QueryEngine:
         if len(unknown := np.setdiff1d(compiled.equated("label"), classes)):
             raise InputError(f"inputs: there is no label {listing(unknown)} (labels are {listing(classes)})")
         return self._bits(selected)
-
-    # -- inside -------------------------------------------------------------------------------------------------
 
     def _some_of(self, selection: Selection, most: int) -> TestSample:
         """A sample of a region; empty if nothing is predicted, since then only measured tests count."""

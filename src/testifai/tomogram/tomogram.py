@@ -104,8 +104,6 @@ class Tomogram:
         """
         return QueryEngine(self.estimator, self.order, self.labels, self.classes, self.quality)
 
-    # -- tests --------------------------------------------------------------------------------------------------
-
     @cached_property
     def inferences(self) -> int:
         """Number of inputs passed to the model, for outcomes and for quality.
@@ -185,8 +183,6 @@ class Tomogram:
         found = self.estimator.rates(ids)
         return found.estimate, found.low, found.high
 
-    # -- regions ------------------------------------------------------------------------------------------------
-
     def query(
         self, expression: str, inputs: str | None = None, *, confidence: float = 0.95, score: str | None = None
     ) -> Answer:
@@ -261,8 +257,6 @@ class Tomogram:
         """
         return expected(self, profile, given)
 
-    # -- measures -----------------------------------------------------------------------------------------------
-
     @property
     def scores(self) -> tuple[str, ...]:
         """Names of the scores that the run's oracle gave every trial, in addition to whether it passed.
@@ -329,8 +323,6 @@ class Tomogram:
         >>> suite_run.benchmark("imagenet_c")  # doctest: +SKIP
         """
         return benchmark(self, suite, baseline)
-
-    # -- views --------------------------------------------------------------------------------------------------
 
     def plot(
         self,
