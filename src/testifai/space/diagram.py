@@ -1,11 +1,11 @@
-"""A condition as a decision diagram over the axes: how many tests it selects, and any of them by its rank.
+"""A condition as a decision diagram over the axes: the number of tests it selects, and each of them by its rank.
 
-Axes are fixed one after the other. What is left of the condition then is a state: of every comparison, the sum so far
-or whether it holds. States that are equal are one node, so a layer has few of them however many tests lead there. After
-the last axis every state is true or false.
+Axes are fixed one after the other. The rest of the condition is then a state: for every comparison, the sum so far or
+whether it holds. Equal states are one node, so a layer has few nodes for any number of tests. After the last axis every
+state is true or false.
 
-Every comparison of the language is one of a sum over the axes, since an axis, `order`, `severity` and the difference of
-any two of them are: each axis adds something, depending on its level alone.
+Every comparison of the language is a comparison of a sum over the axes, since an axis, `order`, `severity` and the
+difference of any two of them are such sums: each axis adds a number that depends on its level alone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from testifai.space.query import (
 )
 from testifai.support.types import Bools
 
-LARGEST = 20_000_000  # numbers in the states of a layer before equal ones are joined: a second or two
+LARGEST = 20_000_000  # numbers in the states of a layer before equal ones are joined: 1 to 2 seconds
 TRUE, OPEN, FALSE = 1, 0, -1  # a conjunction is the least of its parts, a disjunction the greatest
 _HELD, _FAILED = 2**30, -(2**30)  # in a state, in place of a sum
 
@@ -48,11 +48,11 @@ class _Sum:
     """A comparison of a sum over the axes, tabulated over all values that the sum can have."""
 
     adds: tuple[Ints, ...]  # for each axis, what each of its levels adds
-    held: Ints  # how many of the values from `least` up to each, the first being none, make the comparison hold
+    held: Ints  # cumulative number of values, starting at `least`, for which the comparison holds
     least: int
 
     def decide(self, sums: Ints, depth: int) -> Ints:
-        """The sums after so many axes, or that the comparison holds or fails whatever the other axes are."""
+        """Return the sums after `depth` axes, or that the comparison holds or fails for any levels of the others."""
         rest = self.adds[depth:]
         first = sums - self.least + sum(int(one.min()) for one in rest)
         last = sums - self.least + sum(int(one.max()) for one in rest)
@@ -69,14 +69,11 @@ class _Tree:
     span: slice  # the comparisons below
 
 
-@dataclass(frozen=True)
-class _Layer:
-    axis: int
-    after: NDArray[np.intp]  # for each node and level of the axis, the node of the next layer
+_Layer = tuple[int, NDArray[np.intp]]  # an axis; for each node and level of it, the node of the next layer
 
 
 class Diagram:
-    """Which tests a query selects, of all products of levels; None selects all."""
+    """The tests that a query selects, of all products of levels; None selects all."""
 
     def __init__(self, query: Query | None, names: Sequence[str], levels: Sequence[Sequence[int]]) -> None:
         nodes = [] if query is None else [one for one in comparisons(query.tree) if isinstance(one, Inequality)]
@@ -109,7 +106,7 @@ class Diagram:
         return _Tree(np.minimum if conjunction else np.maximum, tuple(parts), slice(start, len(self._sums)))
 
     def _sum(self, left: Any, sign: str, right: Any, negated: bool) -> _Sum:
-        """One comparison as one of a sum over the axes."""
+        """A comparison as one of a sum over the axes."""
         given = [one for one in (left, right) if isinstance(one, ColumnName)]
         adds = self._adds(given[0].name)
         if len(given) == 2:
@@ -138,7 +135,7 @@ class Diagram:
         )
 
     def _build(self) -> tuple[list[_Layer], Bools]:
-        """The layers from the first axis on, and which nodes after the last are true."""
+        """The layers, beginning at the first axis, and which nodes after the last are true."""
         states = np.zeros((1, len(self._sums)), np.int64)
         self._settle(states, 0)
         layers = []
@@ -153,11 +150,11 @@ class Diagram:
             reached = reached.reshape(len(states) * len(levels), len(self._sums))
             self._settle(reached, depth + 1)
             states, node = _distinct(reached)
-            layers.append(_Layer(self._order[depth], node.reshape(-1, len(levels))))
+            layers.append((self._order[depth], node.reshape(-1, len(levels))))
         return layers, np.asarray(self._value(self._tree, states) == TRUE)
 
     def _settle(self, states: States, depth: int) -> None:
-        """Decide what can be after so many axes, and make states equal that leave the same to ask."""
+        """Decide comparisons after `depth` axes, and make states equal whose rest of the condition is the same."""
         for column, one in enumerate(self._sums):
             sums = states[:, column]
             is_open = ~_decided(sums)
@@ -165,7 +162,7 @@ class Diagram:
         self._value(self._tree, states)
 
     def _value(self, node: _Tree | int, states: States) -> NDArray[np.int8]:
-        """What each state says of a part of the condition; once that is decided, its comparisons do not matter."""
+        """The value of a part of the condition in each state; once it is decided, its comparisons do not matter."""
         if isinstance(node, int):
             held, failed = ((states[:, node] == decided).astype(np.int8) for decided in (_HELD, _FAILED))
             return np.asarray(held - failed)
@@ -177,39 +174,39 @@ class Diagram:
 
     @cached_property
     def counts(self) -> list[int]:
-        """How many products of levels are selected, by how many of their levels are not 0."""
+        """Number of selected products of levels, by how many of their levels are not 0."""
         return [int(count) for count in self._ways[0][0, :-1]]
 
     @cached_property
     def _ways(self) -> list[Whole]:
-        """Of every layer and beyond the last: the ways to go on to true from each node, by levels other than 0.
+        """For each layer and after the last: number of ways from each node to true, by levels other than 0.
 
-        The last column is 0: the ways with one level fewer than none.
+        The last column is 0: the ways with a negative number of levels.
         """
         total = int(np.prod([len(levels) for levels in self._levels], dtype=object))
         whole = np.int64 if total <= np.iinfo(np.int64).max else object
         ways: list[Whole] = [np.zeros((len(self._ends), len(self._levels) + 2), whole)]
         ways[0][self._ends, 0] = 1
-        for layer in reversed(self._layers):
-            found = ways[0][layer.after[:, 0]]
-            for level in range(1, layer.after.shape[1]):
-                found[:, 1:-1] += ways[0][layer.after[:, level], :-2]
+        for _, after in reversed(self._layers):
+            found = ways[0][after[:, 0]]
+            for level in range(1, after.shape[1]):
+                found[:, 1:-1] += ways[0][after[:, level], :-2]
             ways.insert(0, found)
         return ways
 
     def unrank(self, orders: Ints, ranks: Whole) -> Ints:
-        """Positions (axis, rank) of selected products: of those with so many levels other than 0, the one so ranked."""
+        """Return positions (axis, rank) of selected products by their number of levels other than 0 and their rank."""
         positions = np.zeros((len(self._levels), len(ranks)), np.int64)
         node, every = np.zeros(len(ranks), np.intp), np.arange(len(ranks))
-        for layer, ways in zip(self._layers, self._ways[1:], strict=True):
-            after = layer.after[node]
+        for (axis, layer), ways in zip(self._layers, self._ways[1:], strict=True):
+            after = layer[node]
             on = np.arange(after.shape[1]) > 0
             upto = np.cumsum(ways[after, orders[:, None] - on], axis=1)
             level = np.count_nonzero(upto <= ranks[:, None], axis=1)
             ranks = ranks - np.where(level > 0, upto[every, level - 1], 0)
             orders = orders - (level > 0)
             node = after[every, level]
-            positions[layer.axis] = level
+            positions[axis] = level
         return positions
 
 
@@ -222,7 +219,7 @@ def _decided(sums: Ints) -> Bools:
 
 
 def _distinct(states: States) -> tuple[States, NDArray[np.intp]]:
-    """The different states, and which of them each is."""
+    """The different states, and the index of each among them."""
     factors = np.random.default_rng(0).integers(1, 2**63, states.shape[1], np.int64)
     with np.errstate(over="ignore"):
         keys = (states * factors).sum(axis=1)  # which wraps around

@@ -1,7 +1,8 @@
-"""Queries: text to a predicate over named columns, by way of a small tree; nothing is evaluated as code."""
+"""Queries: text is parsed into a small tree that is evaluated over named columns; no code is run."""
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -94,7 +95,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Choice:
-    """What may stand after `in`."""
+    """The set after `in`."""
 
     members: tuple[Constant, ...]
 
@@ -153,12 +154,12 @@ Condition = Inequality | Before | Not | And | Or
 
 
 def before(first: str, second: str) -> str:
-    """The name of the column that says where one axis is applied before another."""
+    """Return the name of the column that is true if one axis is applied before another."""
     return f"before({first}, {second})"
 
 
 def comparisons(node: Condition) -> Iterator[Inequality | Before]:
-    """The comparisons that a condition combines, from left to right."""
+    """Yield the comparisons that a condition combines, from left to right."""
     if isinstance(node, Inequality | Before):
         yield node
     else:
@@ -168,28 +169,19 @@ def comparisons(node: Condition) -> Iterator[Inequality | Before]:
 
 def _evaluate(node: Condition, columns: Columns) -> Bools:
     if isinstance(node, Inequality):
-        return _compare(node, columns)
+        values = [_values(operand, columns) for operand in node.operands]
+        pairs = zip(node.operators, values, values[1:], strict=False)
+        return functools.reduce(np.logical_and, (holds(*pair) for pair in pairs), np.array(True))
     if isinstance(node, Before):
         return np.asarray(columns[str(node)], bool)
     if isinstance(node, Not):
         return ~_evaluate(node.part, columns)
     combine = np.logical_and if isinstance(node, And) else np.logical_or
-    result = _evaluate(node.parts[0], columns)
-    for part in node.parts[1:]:
-        result = combine(result, _evaluate(part, columns))
-    return result
-
-
-def _compare(node: Inequality, columns: Columns) -> Bools:
-    values = [_values(operand, columns) for operand in node.operands]
-    result = np.array(True)
-    for sign, left, right in zip(node.operators, values, values[1:], strict=False):
-        result = np.logical_and(result, holds(sign, left, right))
-    return result
+    return functools.reduce(combine, (_evaluate(part, columns) for part in node.parts))
 
 
 def holds(sign: str, left: Any, right: Any) -> Any:
-    """Where one comparison holds; what stands after `in` and `not in` is a list."""
+    """Return where a comparison holds; the right side of `in` and `not in` is a list."""
     return _COMPARE[sign](left, right) if sign in _COMPARE else np.isin(left, right, invert=sign == "not in")
 
 
@@ -202,7 +194,7 @@ def _values(operand: ColumnName | Constant | Choice, columns: Columns) -> Any:
 
 
 def _without(node: Condition, name: str) -> Condition | None:
-    """The tree with comparisons that name a column taken as true; None: true altogether."""
+    """The tree with comparisons that name a column treated as true; None: always true."""
     if isinstance(node, Inequality):
         return None if ColumnName(name) in node.operands else node
     if isinstance(node, Before):
@@ -225,7 +217,7 @@ class _Token:
 
 
 def printable(text: str, longest: int = 60) -> str:
-    """The text on one line: cut short, and anything unprintable escaped."""
+    """Return the text on one line, shortened, with unprintable characters escaped."""
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
@@ -391,7 +383,7 @@ class _Parser:
         return members
 
     def resolve(self, tokens: list[_Token], signs: list[str], members: list[_Token]) -> Inequality:
-        """Give every name its meaning: a column, or a level of the column beside it."""
+        """Resolve every name as a column, or as a level of the column next to it."""
         columns = [t.text if t.kind == "name" and t.text in self.names else None for t in tokens]
         operands: list[ColumnName | Constant | Choice] = []
         for i, (token, column) in enumerate(zip(tokens, columns, strict=True)):
@@ -451,11 +443,11 @@ class Query:
         return str(self.tree)
 
     def evaluate(self, columns: Columns) -> Bools:
-        """Where the query holds: a Boolean array, the broadcast of the columns it uses."""
+        """Return where the query holds: a Boolean array, the broadcast of the columns it uses."""
         return _evaluate(self.tree, columns)
 
     def without(self, name: str) -> Query | None:
-        """The query with every comparison that names a column taken as true; None where nothing is left to ask.
+        """Return the query with every comparison that names a column treated as true; None if that is always true.
 
         >>> str(compile("zoom > 2 and quality <= 0.06", ["zoom", "quality"]).without("quality"))
         'zoom > 2'
@@ -464,7 +456,7 @@ class Query:
         return None if tree is None else Query(str(tree), tree, self.names - {name})
 
     def equated(self, name: str) -> list[float]:
-        """The values that a column is asked to be, or not to be.
+        """Return the values that the query compares a column with by ==, != or in.
 
         >>> compile("label in {3, 5} or label != 7 or label > 8", ["label"]).equated("label")
         [3, 5, 7]

@@ -1,12 +1,10 @@
-"""What a query selects of a space that need not be listed: how many tests, some of them, and whether one is there."""
+"""Tests that a query selects in a space too large to list: their number, random samples, and membership."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -35,20 +33,15 @@ from testifai.support.types import Bools
 MOST_AXES = 5  # named by `before`: 326 cases
 
 
-@dataclass(frozen=True)
-class PrecedenceCase:
-    """Axes that are on and applied in this order, whatever is applied in between, and what is asked of severities."""
+def cases(query: Query | None) -> Iterator[tuple[tuple[str, ...], Query | None]]:
+    """Yield cases of axes that are on and applied in a sequence, each with what the query asks of severities then.
 
-    sequence: tuple[str, ...]
-    query: Query | None
-
-
-def cases(query: Query | None) -> Iterator[PrecedenceCase]:
-    """The cases of a query; one without `before` is the only one."""
+    A query without `before` is the only case, with an empty sequence.
+    """
     nodes = [] if query is None else [one for one in comparisons(query.tree) if isinstance(one, Before)]
     named = list(dict.fromkeys(name for one in nodes for name in (one.first, one.second)))
     if query is None or not named:
-        yield PrecedenceCase((), query)
+        yield (), query
         return
     if len(named) > MOST_AXES:
         raise InputError(
@@ -57,38 +50,28 @@ def cases(query: Query | None) -> Iterator[PrecedenceCase]:
         )
     for count in range(len(named) + 1):
         for sequence in itertools.permutations(named, count):
-            place = {name: at for at, name in enumerate(sequence)}
-            left = _assigned(query.tree, functools.partial(_holds, place))
+            left = _assigned(query.tree, {*itertools.combinations(sequence, 2)})
             if left is not False:
-                on = [_compared(name, ">" if name in place else "==") for name in named]
+                signs = {name: ">" if name in sequence else "==" for name in named}
+                on = [Inequality((ColumnName(name), Constant(0)), (sign,)) for name, sign in signs.items()]
                 tree = And((*on, *(() if left is True else (left,))))
-                yield PrecedenceCase(sequence, Query(query.text, tree, query.names))
+                yield sequence, Query(query.text, tree, query.names)
 
 
-def _holds(place: Mapping[str, int], one: Before) -> bool:
-    """Whether both axes have a place, the first the earlier one."""
-    return one.first in place and one.second in place and place[one.first] < place[one.second]
-
-
-def _compared(name: str, sign: str) -> Inequality:
-    """That an axis is on, or off."""
-    return Inequality((ColumnName(name), Constant(0)), (sign,))
-
-
-def _assigned(node: Condition, holds: Callable[[Before], bool]) -> Condition | bool:
-    """What is left to ask once it is known which precedences hold."""
+def _assigned(node: Condition, precedences: set[tuple[str, str]]) -> Condition | bool:
+    """The rest of a condition once it is known which axes are applied before which."""
     if isinstance(node, Inequality):
         return node
     if isinstance(node, Before):
-        return holds(node)
+        return (node.first, node.second) in precedences
     if isinstance(node, Not):
-        part = _assigned(node.part, holds)
+        part = _assigned(node.part, precedences)
         return not part if isinstance(part, bool) else Not(part)
     decisive = isinstance(node, Or)  # one such part decides
-    parts = [_assigned(part, holds) for part in node.parts]
+    parts = [_assigned(part, precedences) for part in node.parts]
+    left = tuple(part for part in parts if not isinstance(part, bool))
     if any(part is decisive for part in parts):
         return decisive
-    left = tuple(part for part in parts if not isinstance(part, bool))
     if not left:
         return not decisive
     return left[0] if len(left) == 1 else type(node)(left)
@@ -110,7 +93,7 @@ class Selection:
     def __init__(self, space: Space, query: str | Query | None = None) -> None:
         self.space = space
         self.query = self._compiled(query) if isinstance(query, str) else query
-        self._parts = [_Part(space, case) for case in cases(self.query)]
+        self._parts = [_Part(space, *case) for case in cases(self.query)]
 
     def __repr__(self) -> str:
         return f"<Selection of {self.count:,} of {self.space.size:,} tests: {self.query or 'all'}>"
@@ -126,7 +109,7 @@ class Selection:
         return sum(self.counts)
 
     def narrowed(self, text: str) -> Selection:
-        """What another query selects of these tests."""
+        """Return the tests of these that another query selects too."""
         other = self._compiled(text)
         if self.query is None:
             return Selection(self.space, other)
@@ -137,32 +120,32 @@ class Selection:
         return queries.compile(text, self.space.column_names, self.space.levels, self.space.sequenced)
 
     def by(self, column: str) -> dict[int, int]:
-        """The number of selected tests for each value of an axis, of `order` or of `severity`, where there are any."""
+        """Return the number of selected tests, if any, for each value of an axis, of `order` or of `severity`."""
         if column == "order":
             return {order: count for order, count in enumerate(self.counts) if count}
         found = {value: self.narrowed(f"{column} == {value}").count for value in values_of(self.space, column)}
         return {value: count for value, count in found.items() if count}
 
-    def ids(self, most: int = ENUMERABLE) -> Ints:
-        """All selected tests, ascending; InputError where there are more than `most`."""
-        if self.count > most:
-            raise InputError(f"query: {self.count:,} tests are too many to list (at most {most:,}); use sample")
+    def ids(self) -> Ints:
+        """Return all selected tests, ascending; InputError if they are too many to list."""
+        if self.count > ENUMERABLE:
+            raise InputError(f"query: {self.count:,} tests are too many to list (at most {ENUMERABLE:,}); use sample")
         return np.sort(self.space.ids(self._unrank(np.arange(self.count, dtype=self._whole))))
 
     def sample(self, n: int, generator: np.random.Generator) -> Ints:
-        """So many different tests, each as likely as any other, ascending; all where there are no more."""
+        """Return n different tests, all equally likely, ascending; all tests if there are no more."""
         return np.sort(self.space.ids(self.rows(n, generator)))
 
     def rows(self, n: int, generator: np.random.Generator) -> Ints:
-        """What `sample` draws as rows of `Space.matrix`, also where ids would not fit 64 bits; in no order."""
+        """Return a sample as unordered rows of `Space.matrix`, even if ids do not fit in 64 bits."""
         return self._unrank(_different(self.count, n, generator, self._whole))
 
     def contains(self, ids: ArrayLike) -> Bools:
-        """Which of these tests are selected."""
+        """Return which of these tests are selected."""
         return self.holds(self.space.matrix(ids))
 
     def holds(self, rows: ArrayLike) -> Bools:
-        """Which of these rows of `Space.matrix` are selected."""
+        """Return which of these rows of `Space.matrix` are selected."""
         columns = self.space.columns_of(rows)
         found = np.array(True) if self.query is None else self.query.evaluate(columns)
         return np.broadcast_to(found, len(columns["order"]))
@@ -183,12 +166,12 @@ class Selection:
 
 
 class _Part:
-    """The tests of one case: all of a diagram where the order of application says nothing."""
+    """The tests of one case: some axes applied in a fixed sequence, and a diagram of the severities."""
 
-    def __init__(self, space: Space, case: PrecedenceCase) -> None:
+    def __init__(self, space: Space, sequence: tuple[str, ...], query: Query | None) -> None:
         self._space = space
-        self._fixed = [space.names.index(name) for name in case.sequence]
-        self._diagram = Diagram(case.query, space.names, [axis.severities for axis in space.axes])
+        self._fixed = [space.names.index(name) for name in sequence]
+        self._diagram = Diagram(query, space.names, [axis.severities for axis in space.axes])
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
@@ -201,7 +184,7 @@ class _Part:
         return sum(self.counts)
 
     def _sequences(self, order: int) -> int:
-        """In how many sequences so many perturbations can be applied, those of the case in its own."""
+        """Number of sequences in which a number of perturbations can be applied, those of the case in its own."""
         if not self._space.order_sensitive:
             return 1
         return math.factorial(order) // math.factorial(min(len(self._fixed), order))
@@ -210,7 +193,7 @@ class _Part:
         """The tests with these ranks, from 0 to the count, as rows of severities (and places)."""
         starts = first_ranks(list(self.counts), whole)
         orders = np.searchsorted(np.cumsum(np.array(self.counts, whole)), ranks, side="right")
-        # Of orders that no test has, none: theirs may be beyond 64 bits.
+        # None for orders without tests: their number may be beyond 64 bits.
         sequences: Whole = np.array([self._sequences(t) if n else 0 for t, n in enumerate(self.counts)], whole)
         within, each = ranks - starts[orders], sequences[orders]
         positions = self._diagram.unrank(orders, within // each)
@@ -220,11 +203,11 @@ class _Part:
         return np.stack(rows, axis=1)
 
     def _places(self, ranks: Whole, active: Bools) -> Ints:
-        """Where each axis is applied in the sequences with these ranks."""
+        """The place of each axis in the sequences with these ranks."""
         most = int(active.sum(axis=0).max())
         whole = np.int64 if math.factorial(most) <= np.iinfo(np.int64).max else object
         factorials: Whole = np.array([math.factorial(t) for t in range(most + 1)], whole)
-        # Those of the case stand last: the ranks that leave them in their own order are multiples.
+        # The axes of the case come last: the ranks that keep their order are multiples.
         last = [axis for axis in range(len(active)) if axis not in self._fixed] + self._fixed
         places = np.empty(active.shape, np.int64)
         places[last] = unrank_places(ranks.astype(whole) * factorials[len(self._fixed)], active[last], factorials)
@@ -232,7 +215,7 @@ class _Part:
 
 
 def values_of(space: Space, column: str) -> tuple[int, ...]:
-    """The values that an axis, `order` or `severity` can have in a space, ascending."""
+    """Return the values that an axis, `order` or `severity` can have in a space, ascending."""
     levels = {axis.name: axis.severities for axis in space.axes}
     if column in levels:
         return levels[column]
@@ -247,7 +230,7 @@ def values_of(space: Space, column: str) -> tuple[int, ...]:
 
 
 def _different(count: int, n: int, generator: np.random.Generator, whole: type) -> Whole:
-    """So many different whole numbers below `count`, all sets of them equally likely."""
+    """A set of n different integers below `count`, all sets equally likely."""
     if n >= count:
         return np.arange(count, dtype=whole)
     if count <= 4 * n:
@@ -260,7 +243,7 @@ def _different(count: int, n: int, generator: np.random.Generator, whole: type) 
 
 
 def _below(count: int, n: int, generator: np.random.Generator, whole: type) -> Whole:
-    """Whole numbers below `count`, each as likely as any other, drawn one by one."""
+    """Independent uniform integers below `count`."""
     if whole is not object:
         return generator.integers(count, size=n)
     size, excess = (count.bit_length() + 7) // 8, -count.bit_length() % 8
