@@ -188,9 +188,8 @@ def spread(values, sets):
         tried = np.zeros(values.shape, bool)
         for test, places in enumerate(sets):
             tried[test, [order[place] for place in places]] = True
-        runs = comparison._Runs.of(tomogram(values < 0, tried), tomogram(values > 0, tried), None)
-        table = comparison._Table.of(runs)
-        moved, _ = comparison._influence(runs, table, np.arange(len(sets)))
+        table = comparison._SharedTests(tomogram(values < 0, tried), tomogram(values > 0, tried), None)
+        moved, _ = table.influence(np.arange(len(sets)))
         means.append(table.difference.mean())
         estimates.append(np.square(moved).sum())
     return np.var(means), np.mean(estimates)

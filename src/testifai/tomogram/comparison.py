@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.runs.outcomes import Ids
 from testifai.space import Space
 from testifai.statistics.differences import (
     CONFIDENCE,
@@ -222,57 +221,56 @@ def compare(
     names = str(a.provenance.get("path", "A")), str(b.provenance.get("path", "B"))
     if problem := _difference(a, b):
         raise InputError(f"compare: {names[0]} and {names[1]} cannot be compared: {problem}")
-    runs = _Runs.of(a, b, inputs)
     asked = [queries] if isinstance(queries, str) else list(queries)
     wanted = [(query, a.query_engine.sample(query)) for query in asked]
-    table = _Table.of(runs)
+    table = _SharedTests(a, b, inputs)
     if not len(table.ids):
         part = "" if inputs is None else f' on the inputs "{inputs}"'
         raise InputError(f"compare: no test was measured in both {names[0]} and {names[1]}{part}")
-    everything = np.ones(len(table.ids), bool)
-    overall = _region(runs, table, "all tests", everything, a.space.size)
-    regions = [_region(runs, table, query, chosen.contains(table.ids), chosen.tests) for query, chosen in wanted]
     return Comparison(
         space=a.space,
         names=names,
-        inputs=runs.inputs,
-        population="future" if runs.population is None else "data",
-        tests=table.differences(a.space),
-        overall=overall,
-        regions=tuple(regions),
-        notes=tuple(_notes(a, b, table, same=runs.same)),
+        inputs=int(np.count_nonzero(table.chosen)),
+        population="future" if table.population is None else "data",
+        tests=table.differences(),
+        overall=table.region("all tests", np.ones(len(table.ids), bool), a.space.size),
+        regions=tuple(table.region(query, chosen.contains(table.ids), chosen.tests) for query, chosen in wanted),
+        notes=tuple(_notes(table)),
     )
 
 
-@dataclass(frozen=True)
-class _Runs:
-    """The outcomes of both runs by input, regardless of the order of visits."""
+class _SharedTests:
+    """All tests measured in both runs: outcomes by input, counts, differences, intervals, p-values.
 
-    a: Tomogram
-    b: Tomogram
-    chosen: Bools
-    population: int | None
-    stopped: bool
-    same: bool  # the same model, under the same random draws
+    The columns of `counts` are trials and passes of A, of B, then passes of A alone and of B alone on common inputs.
+    """
 
-    @classmethod
-    def of(cls, a: Tomogram, b: Tomogram, inputs: str | None) -> _Runs:
-        chosen = np.ones(a.outcomes.inputs, bool)
+    def __init__(self, a: Tomogram, b: Tomogram, inputs: str | None) -> None:
+        self.a, self.b, self.scored = a, b, a.settings.score is not None
+        self.chosen = np.ones(a.outcomes.inputs, bool)
         part = a.query_engine.input_bits(inputs)
         if part is not None:
-            chosen[a.order] = unpack(part, len(chosen))
+            self.chosen[a.order] = unpack(part, len(self.chosen))
         both_data = a.settings.population == b.settings.population == "data"
-        population = int(np.count_nonzero(chosen)) if both_data else None
+        self.population = int(np.count_nonzero(self.chosen)) if both_data else None
+        self.stopped = a.settings.stopped_early or b.settings.stopped_early
+        tests = np.intersect1d(a.estimator.measured_ids, b.estimator.measured_ids)
+        counted = [_count(*self.outcomes(test), stopped=self.stopped) for test in tests.tolist()]
+        counts: Array = np.array([row for row, _ in counted], np.float64 if self.scored else np.int64).reshape(-1, 6)
+        tried = (counts[:, 0] > 0) & (counts[:, 2] > 0)  # a part of the inputs may contain no trial of a test
+        self.ids, self.counts = tests[tried], counts[tried]
+        self.paired = np.array([paired for _, paired in counted], bool)[tried]
         one, two = (run.provenance.get("identity", {}) for run in (a, b))
-        same = "model" in one and all(one.get(key) == two.get(key) for key in ("model", "preprocessing", "seed"))
-        return cls(a, b, chosen, population, a.settings.stopped_early or b.settings.stopped_early, same)
-
-    @property
-    def inputs(self) -> int:
-        return int(np.count_nonzero(self.chosen))
+        # The same model, with the same random numbers.
+        self.same = "model" in one and all(one.get(key) == two.get(key) for key in ("model", "preprocessing", "seed"))
+        self.equal = self.same and not self.counts[:, 4:].any()
+        self.low, self.high, self.p = np.zeros(len(self.ids)), np.zeros(len(self.ids)), np.ones(len(self.ids))
+        for at, paired in ((self.paired, True), (~self.paired, False)):
+            if at.any() and not self.equal:
+                self.low[at], self.high[at], self.p[at] = self._solve(at, paired=paired)
 
     def outcomes(self, test: int) -> tuple[Bools, Array, Bools, Array]:
-        """Return tried and passed (or scores) of A, then of B, each by input."""
+        """Return tried and passed (or scores) of A, then of B, each by input, whatever the order of visits."""
         return (*self._read(self.a, test), *self._read(self.b, test))
 
     def _read(self, run: Tomogram, test: int) -> tuple[Bools, Array]:
@@ -283,36 +281,16 @@ class _Runs:
         values[~tried] = 0
         return tried, values
 
-
-@dataclass(frozen=True)
-class _Table:
-    """All tests measured in both runs: counts on the inputs used, differences, intervals, p-values."""
-
-    ids: Ids
-    counts: Array  # per test: trials and passes of A, of B; of common inputs: only A passed, only B passed
-    paired: Bools
-    low: Floats
-    high: Floats
-    p: Floats
-    stopped: bool
-    equal: bool  # known without counting: runs of the same model that do not contradict each other
-
-    @classmethod
-    def of(cls, runs: _Runs) -> _Table:
-        tests = np.intersect1d(runs.a.estimator.measured_ids, runs.b.estimator.measured_ids)
-        made = [_count(*runs.outcomes(test), stopped=runs.stopped) for test in tests.tolist()]
-        dtype = np.int64 if runs.a.settings.score is None else np.float64
-        rows = np.array([row for row, _ in made], dtype).reshape(-1, 6)
-        tried = (rows[:, 0] > 0) & (rows[:, 2] > 0)  # of a part of the inputs, some tests may have seen none
-        ids, counts, paired = tests[tried], rows[tried], np.array([pairs for _, pairs in made], bool)[tried]
-        if runs.same and not counts[:, 4:].any():
-            zero = np.zeros(len(ids))
-            return cls(ids, counts, paired, zero, zero, zero + 1, runs.stopped, equal=True)
-        low, high, p = (np.full(len(ids), np.nan) for _ in range(3))
-        for at, pairs in ((paired, True), (~paired, False)):
-            if at.any():
-                low[at], high[at], p[at] = _solve(runs, ids[at], counts[at], paired=pairs)
-        return cls(ids, counts, paired, low, high, p, runs.stopped, equal=False)
+    def _solve(self, at: Bools, *, paired: bool) -> Solved:
+        """Bounds and p-values of the differences of tests that are all paired, or none."""
+        if not self.scored:
+            solve = solve_paired if paired else solve_stopped if self.stopped else solve_apart
+            return solve(self.counts[at], self.population)
+        read = [self.outcomes(test) for test in self.ids[at].tolist()]
+        if paired:
+            return solve_paired_means([two[a & b] - one[a & b] for a, one, b, two in read], self.population)
+        scores_a, scores_b = [one[a] for a, one, _, _ in read], [two[b] for _, _, b, two in read]
+        return solve_separate_means(scores_a, scores_b, self.population, stopped=self.stopped)
 
     @property
     def rates(self) -> tuple[Floats, Floats]:
@@ -327,7 +305,7 @@ class _Table:
         # Paired, whole numbers are subtracted: equal outcomes make exactly 0.
         return np.where(self.paired, (self.counts[:, 5] - self.counts[:, 4]) / self.counts[:, 0], rate_b - rate_a)
 
-    def differences(self, space: Space) -> tuple[Difference, ...]:
+    def differences(self) -> tuple[Difference, ...]:
         """Return a record of each test, with verdicts that are valid together."""
         adjusted, difference = holm(self.p), self.difference
         significant = adjusted <= 1 - CONFIDENCE
@@ -342,9 +320,52 @@ class _Table:
             *(methods, self.p, adjusted, verdicts),
         )
         rows = zip(*(column.tolist() for column in columns), strict=True)
-        return tuple(
-            Difference(space.configuration(test), *row) for test, row in zip(self.ids.tolist(), rows, strict=True)
-        )
+        names = map(self.a.space.configuration, self.ids.tolist())
+        return tuple(Difference(name, *row) for name, row in zip(names, rows, strict=True))
+
+    def region(self, query: str, chosen: Bools, tests: int) -> RegionDifference:
+        """Return the mean difference over the chosen ones of these tests, in a region of `tests` tests."""
+        at = np.flatnonzero(chosen)
+        if not len(at):
+            return RegionDifference(query, float("nan"), float("nan"), float("nan"), tests, 0)
+        difference = float(self.difference[at].mean())
+        if len(at) == 1 or self.stopped or self.equal:
+            # The mean of bounds is valid for any dependence between tests, and conservative.
+            low, high = float(self.low[at].mean()), float(self.high[at].mean())
+        else:
+            half = _half_width(*self.influence(at))
+            low, high = max(-1.0, difference - half), min(1.0, difference + half)
+        return RegionDifference(query, difference, low, high, tests, len(at))
+
+    def influence(self, at: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """Influence of each input on the mean difference, and the largest influence it could have.
+
+        A test's deviations from its own mean, over its number of inputs and the number of tests, add up input by
+        input, so that tests which share inputs may depend on each other in any way; squares of the sums add up to the
+        variance (Cochran, Sampling Techniques, 3rd ed. 1977, section 9A). The correction 1 − n/N for a finite
+        population is exact for tests on the same inputs and conservative for others.
+        """
+        moved, reach = np.zeros(len(self.chosen)), np.zeros(len(self.chosen))
+        rate_a, rate_b = (rates[at].mean() for rates in self.rates)
+
+        def add(tried: Bools, values: Array, sign: int, centre: float, share: float) -> None:
+            n = len(values)
+            own = (values - values.mean()) * np.sqrt(n / (n - 1)) if n > 1 else values - centre
+            scale = np.sqrt(share) / (n * len(at))
+            moved[tried] += sign * scale * own
+            reach[tried] += scale
+
+        for place in at:
+            tried_a, passed_a, tried_b, passed_b = self.outcomes(int(self.ids[place]))
+            if self.paired[place]:
+                common = tried_a & tried_b
+                values = passed_b[common] * 1 - passed_a[common]
+                left = 1.0 if self.population is None else 1 - len(values) / self.population
+                add(common, values, 1, rate_b - rate_a, left)
+            else:
+                add(tried_a, passed_a[tried_a] * 1, -1, rate_a, 1.0)
+                add(tried_b, passed_b[tried_b] * 1, 1, rate_b, 1.0)
+        return moved, reach
 
 
 def _count(
@@ -367,63 +388,6 @@ def _count(
     both = np.minimum(passed_a, passed_b)[common].sum()
     lost, gained = (passed[common].sum() - both for passed in (passed_a, passed_b))
     return [n_a, s_a, n_b, s_b, lost, gained], paired
-
-
-def _solve(runs: _Runs, ids: Ids, counts: Array, *, paired: bool) -> Solved:
-    """Bounds and p-values of the differences of tests that are all paired, or none."""
-    if runs.a.settings.score is None:
-        solve = solve_paired if paired else solve_stopped if runs.stopped else solve_apart
-        return solve(counts, runs.population)
-    read = [runs.outcomes(test) for test in ids.tolist()]
-    if paired:
-        return solve_paired_means([two[a & b] - one[a & b] for a, one, b, two in read], runs.population)
-    scores_a, scores_b = [one[a] for a, one, _, _ in read], [two[b] for _, _, b, two in read]
-    return solve_separate_means(scores_a, scores_b, runs.population, stopped=runs.stopped)
-
-
-def _region(runs: _Runs, table: _Table, query: str, chosen: Bools, tests: int) -> RegionDifference:
-    at = np.flatnonzero(chosen)
-    if not len(at):
-        return RegionDifference(query, float("nan"), float("nan"), float("nan"), tests, 0)
-    difference = float(table.difference[at].mean())
-    if len(at) == 1 or runs.stopped or table.equal:
-        # The mean of bounds is valid for any dependence between tests, and conservative.
-        low, high = float(table.low[at].mean()), float(table.high[at].mean())
-    else:
-        half = _half_width(*_influence(runs, table, at))
-        low, high = max(-1.0, difference - half), min(1.0, difference + half)
-    return RegionDifference(query, difference, low, high, tests, len(at))
-
-
-def _influence(runs: _Runs, table: _Table, at: NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """Influence of each input on the mean difference, and the largest influence it could have.
-
-    A test's deviations from its own mean, over its number of inputs and the number of tests, add up input by input, so
-    that tests which share inputs may depend on each other in any way; squares of the sums add up to the variance
-    (Cochran, Sampling Techniques, 3rd ed. 1977, section 9A). The correction 1 − n/N for a finite population is exact
-    for tests on the same inputs and conservative for others.
-    """
-    moved, reach = np.zeros(len(runs.chosen)), np.zeros(len(runs.chosen))
-    rate_a, rate_b = (rates[at].mean() for rates in table.rates)
-
-    def add(tried: Bools, values: Array, sign: int, centre: float, share: float) -> None:
-        n = len(values)
-        own = (values - values.mean()) * np.sqrt(n / (n - 1)) if n > 1 else values - centre
-        scale = np.sqrt(share) / (n * len(at))
-        moved[tried] += sign * scale * own
-        reach[tried] += scale
-
-    for place in at:
-        tried_a, passed_a, tried_b, passed_b = runs.outcomes(int(table.ids[place]))
-        if table.paired[place]:
-            common = tried_a & tried_b
-            values = passed_b[common] * 1 - passed_a[common]
-            left = 1.0 if runs.population is None else 1 - len(values) / runs.population
-            add(common, values, 1, rate_b - rate_a, left)
-        else:
-            add(tried_a, passed_a[tried_a] * 1, -1, rate_a, 1.0)
-            add(tried_b, passed_b[tried_b] * 1, 1, rate_b, 1.0)
-    return moved, reach
 
 
 def _half_width(moved: Floats, reach: Floats) -> float:
@@ -472,14 +436,15 @@ def _short(value: Any, most: int = 40) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _notes(a: Tomogram, b: Tomogram, table: _Table, *, same: bool) -> Iterable[str]:
+def _notes(table: _SharedTests) -> Iterable[str]:
+    a, b = table.a, table.b
     apart = int(np.count_nonzero(~table.paired))
     if a.settings.score is not None:
         yield f"differences are those of the {a.settings.quantity}, not of pass rates"
     if table.equal:
         yield "both runs are of the same model with the same seed, so nothing can differ"
         return
-    if same:
+    if table.same:
         yield (
             f"both runs are of the same model with the same seed, but {int(table.counts[:, 4:].sum()):,} outcomes "
             "contradict each other; is the model deterministic?"
