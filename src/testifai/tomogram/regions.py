@@ -1,15 +1,15 @@
-"""Parts of a space worth asking about: the standard queries, and the worst regions found by a search."""
+"""Regions of a space: the standard queries, and the worst regions found by a search."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from testifai.runs.outcomes import Ids
 from testifai.space import Axis, Selection, Space
 from testifai.space import query as queries
 from testifai.statistics.multiplicity import confidence_each
@@ -19,11 +19,14 @@ from testifai.support.types import Array, Bools, Floats, Record
 from testifai.tomogram.answers import Answer
 from testifai.tomogram.tomogram import Tomogram
 
-MOST_AXES = 3  # with a condition in a region that is searched for
-MOST_AXES_SAMPLED = 2  # where it is searched for in a sample of more tests than are listed
+MOST_AXES = 3  # axes with a condition in a region, at most
+MOST_AXES_SAMPLED = 2  # the same if the tests are sampled, being too many to list
 MOST_OCTANTS = 32
 MOST_LEVELS = 12  # of an axis, up to which all its ranges are tried and not only those from an end
-OVERLAP = 1 / 3  # the most that two regions of the list may share, as a part of their union
+OVERLAP = 1 / 3  # largest part of their union that two regions of the list may share
+
+Chosen = tuple[int, ...]  # axes
+Ranges = tuple[tuple[int, int], ...]  # first and last position
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class RegionAnswer:
 
 @dataclass(frozen=True)
 class RegionSearch:
-    """The regions a search came up with, among how many it chose, and on how many axes these had conditions."""
+    """Regions that a search found, the number of regions searched, and the most axes with a condition."""
 
     regions: tuple[RegionAnswer, ...]
     searched: int
@@ -54,15 +57,15 @@ class RegionSearch:
 
     @property
     def axes(self) -> str:
-        """How many axes, in words."""
+        """The most axes with a condition, in words."""
         return {1: "one axis", 2: "two axes"}.get(self.most_axes, "three axes")
 
 
 def standard_queries(space: Space) -> dict[str, str]:
-    """Octants, then cubes that grow from the mildest severities: the twelve of TestifAI's Table 2 for three axes.
+    """Return octants, then cubes that grow from the mildest severities: for three axes, those of TestifAI's Table 2.
 
-    An octant takes the lower or the upper half of the severities of every axis. Where there would be too many of them,
-    the upper half of each axis by itself.
+    An octant is the lower or the upper half of the severities of every axis. If there would be too many of them, the
+    upper half of each axis is used alone.
 
     >>> from testifai.perturb import Perturbation
     >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2, 3, 4, 5))
@@ -85,22 +88,22 @@ def standard_queries(space: Space) -> dict[str, str]:
     for most in range(1, max(len(axis.severities) for axis in axes)):
         cube = " and ".join(_range_text(axis, 0, min(most, len(axis.severities) - 1)) for axis in axes)
         alike = len({axis.severities for axis in axes}) == 1
-        # With one axis on at a time, the sum of severities says the same of fifteen axes as of one.
+        # If only single perturbations are allowed, the sum of severities describes the cube.
         listed.append(f"severity <= {axes[0].severities[most]}" if alike and space.max_order == 1 else cube)
     some = [one for one in dict.fromkeys(listed) if space.max_order == len(axes) or Selection(space, one).count]
     return {f"Q{number}": query for number, query in enumerate(some, start=1)}
 
 
 def worst_regions(tomogram: Tomogram, count: int = 5) -> RegionSearch:
-    """Search all regions with ranges of severities on up to three axes for those where robustness is lowest.
+    """Search all regions with ranges of severities on up to three axes for the lowest robustness.
 
-    Of a space with more tests than are listed, regions on up to two axes are searched for in a sample of the tests;
-    what was found is then answered from a sample of its own.
+    In a space with more tests than are listed, regions on up to two axes are searched in a sample of the tests; a
+    region that is found is then answered from a separate sample.
 
-    Large regions far below the mean come first: a region of n of N tests is worth √(n/N) times how far its mean lies
-    below that of all tests (the quality of Klösgen, "Explora", 1996, with exponent 1/2). Regions that mostly repeat
-    one already found are left out. Intervals hold for all regions that were looked at, at once (Bonferroni): choosing
-    the lowest among them cannot make them wrong, though the estimate itself will tend to be a little too low.
+    Large regions far below the mean come first: the quality of a region of n of N tests is √(n/N) times the difference
+    between the mean of all tests and its own (Klösgen, "Explora", 1996, with exponent 1/2). Regions that mostly repeat
+    another one are omitted. Intervals are valid for all regions together (Bonferroni), so choosing the lowest cannot
+    invalidate them, though the estimate tends to be slightly too low.
 
     >>> from testifai.runs.outcomes import Outcomes
     >>> from testifai.perturb import Perturbation
@@ -115,24 +118,25 @@ def worst_regions(tomogram: Tomogram, count: int = 5) -> RegionSearch:
     space = tomogram.space
     note("searching for the worst regions")
     ids, seen = tomogram.estimator.sample
-    rows, estimate = space.matrix(ids), seen.estimate
-    known = ~np.isnan(estimate)
+    rows, known = space.matrix(ids), ~np.isnan(seen.estimate)
     if not known.any():
         return RegionSearch((), 0)
-    mean = float(estimate[known].mean())
+    values = np.stack([np.ones(len(known)), known, np.where(known, seen.estimate, 0)])
+    positions = [np.searchsorted(axis.severities, rows[:, number]) for number, axis in enumerate(space.axes)]
+    ranges = [_ranges(len(axis.severities)) for axis in space.axes]
     most = min(MOST_AXES if space.listed else MOST_AXES_SAMPLED, space.max_order)
-    boxes: list[_Boxes] = [
-        _boxes(space, chosen, rows, estimate, known, mean)
+    qualities = {
+        chosen: _quality(space, chosen, positions, ranges, values)
         for size in range(1, most + 1)
         for chosen in itertools.combinations(range(len(space.axes)), size)
-    ]
-    searched = sum(one.quality.size for one in boxes)
+    }
+    searched = sum(quality.size for quality in qualities.values())
     found: list[RegionAnswer] = []
     masks: list[Bools] = []
     columns = space.columns_of(rows)
-    for query in _best_first(space, boxes):
+    for query in _best_first(space, ranges, qualities):
         mask = queries.compile(query, space.column_names).evaluate(columns)
-        if all(_shared(mask, other) <= OVERLAP for other in masks):
+        if all(np.count_nonzero(mask & other) <= OVERLAP * np.count_nonzero(mask | other) for other in masks):
             masks.append(mask)
             found.append(RegionAnswer(query, tomogram.query(query, confidence=confidence_each(searched))))
         if len(found) == count:
@@ -140,54 +144,29 @@ def worst_regions(tomogram: Tomogram, count: int = 5) -> RegionSearch:
     return RegionSearch(tuple(found), searched, most)
 
 
-@dataclass(frozen=True)
-class _Boxes:
-    """All products of ranges over some axes, with what each is worth."""
+def _quality(
+    space: Space, chosen: Chosen, positions: Sequence[Ids], ranges: Sequence[Ranges], values: Floats
+) -> Floats:
+    """Quality of all products of ranges over the chosen axes; -inf if one of its tests has no estimate.
 
-    axes: tuple[int, ...]
-    ranges: tuple[tuple[tuple[int, int], ...], ...]  # per axis: first and last position
-    quality: Floats
-
-
-def _boxes(
-    space: Space,
-    chosen: tuple[int, ...],
-    rows: NDArray[np.int64],
-    estimate: Floats,
-    known: Bools,
-    mean: float,
-) -> _Boxes:
-    axes = [space.axes[number] for number in chosen]
-    shape = tuple(len(axis.severities) for axis in axes)
-    places = [np.searchsorted(axis.severities, rows[:, number]) for number, axis in zip(chosen, axes, strict=True)]
-    cell = np.ravel_multi_index(places, shape)
-
-    def table(values: Array) -> Floats:
-        total = np.bincount(cell, values.astype(np.float64), math.prod(shape)).astype(np.float64)
-        return total.reshape(shape)
-
-    ranges = tuple(_ranges(levels) for levels in shape)
-    inside = [
-        np.array([[first <= place <= last for place in range(levels)] for first, last in listed], np.float64)
-        for listed, levels in zip(ranges, shape, strict=True)
-    ]
-
-    def sums(values: Array) -> Floats:
-        total = table(values)
-        for axis, rows in enumerate(inside):
-            total = np.moveaxis(np.tensordot(rows, total, (1, axis)), 0, axis)
-        return total
-
-    tests, seen = sums(np.ones(len(known))), sums(known)
+    The rows of `values` are 1, whether the estimate is known, and the estimate, for each test.
+    """
+    shape = tuple(len(space.axes[number].severities) for number in chosen)
+    cell = np.ravel_multi_index([positions[number] for number in chosen], shape)
+    sums: Array = np.stack([np.bincount(cell, row, math.prod(shape)) for row in values]).reshape(-1, *shape)
+    for axis, number in enumerate(chosen, start=1):
+        places = np.arange(shape[axis - 1])
+        inside = np.array([(first <= places) & (places <= last) for first, last in ranges[number]], np.float64)
+        sums = np.moveaxis(np.tensordot(inside, sums, (1, axis)), 0, axis)
+    tests, known, total = sums
+    mean = values[2].sum() / values[1].sum()
     with np.errstate(invalid="ignore", divide="ignore"):
-        below = mean - sums(np.where(known, estimate, 0)) / seen
-    quality = np.sqrt(tests / len(known)) * below
-    # A region with a test of which nothing is known has no mean.
-    return _Boxes(chosen, ranges, np.where(seen == tests, quality, -np.inf))
+        quality = np.sqrt(tests / values.shape[1]) * (mean - total / known)
+    return np.where(known == tests, quality, -np.inf)
 
 
-def _ranges(levels: int) -> tuple[tuple[int, int], ...]:
-    """First and last position of every range but the whole; of a long axis, those that begin or end at an end."""
+def _ranges(levels: int) -> Ranges:
+    """All ranges but the whole axis; of a long axis, only those that contain an end."""
     listed = itertools.combinations_with_replacement(range(levels), 2)
     return tuple(
         (first, last)
@@ -196,19 +175,20 @@ def _ranges(levels: int) -> tuple[tuple[int, int], ...]:
     )
 
 
-def _best_first(space: Space, boxes: Sequence[_Boxes]) -> Iterator[str]:
-    """The queries of regions below the mean, those worth most first; of equals, those with fewer conditions."""
-    quality = np.concatenate([one.quality.reshape(-1) for one in boxes])
-    starts = np.cumsum([0, *(one.quality.size for one in boxes)])
+def _best_first(space: Space, ranges: Sequence[Ranges], qualities: Mapping[Chosen, Floats]) -> Iterator[str]:
+    """The queries of regions below the mean, the best first; of equals, those with fewer conditions."""
+    quality = np.concatenate([one.reshape(-1) for one in qualities.values()])
+    starts = np.cumsum([0, *(one.size for one in qualities.values())])
+    boxes = list(qualities.items())
     for place in np.argsort(-quality.round(12), kind="stable"):
         if quality[place] <= 1e-12:
             return
         which = int(np.searchsorted(starts, place, side="right")) - 1
-        one = boxes[which]
-        at = np.unravel_index(int(place - starts[which]), one.quality.shape)
+        chosen, own = boxes[which]
+        at = np.unravel_index(int(place - starts[which]), own.shape)
         yield " and ".join(
-            _range_text(space.axes[number], *listed[int(position)])
-            for number, listed, position in zip(one.axes, one.ranges, at, strict=True)
+            _range_text(space.axes[number], *ranges[number][int(position)])
+            for number, position in zip(chosen, at, strict=True)
         )
 
 
@@ -220,7 +200,3 @@ def _range_text(axis: Axis, first: int, last: int) -> str:
     if first == 0:
         return f"{name} <= {levels[last]}"
     return f"{name} >= {levels[first]}" if last == len(levels) - 1 else f"{levels[first]} <= {name} <= {levels[last]}"
-
-
-def _shared(one: Bools, other: Bools) -> float:
-    return float(np.count_nonzero(one & other) / np.count_nonzero(one | other))
