@@ -468,6 +468,7 @@ class TestBefore:
         query = parse("before(zoom, blur) and quality < 1", [*NAMES, "quality"], LEVELS, ["zoom", "blur"])
         assert str(query.without("quality")) == "before(zoom, blur)"
         assert query.equated("quality") == []
+        assert parse("label in {3, 5} or label != 7 or label > 8", ["label"]).equated("label") == [3, 5, 7]
 
     def test_an_axis_may_have_its_name(self):
         assert parse("before > 2", ["before"]).evaluate({"before": np.array([1, 3])}).tolist() == [False, True]

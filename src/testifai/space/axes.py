@@ -1,4 +1,4 @@
-"""One axis of a space from what the user wrote for it, and back from its description."""
+"""Axes of a space, read from user input or from a description."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Axis:
 
 
 def is_whole(value: object) -> bool:
-    """Whether this is a whole number, of Python's or NumPy's."""
+    """Return True for an integer of Python or NumPy."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def read_axis(name: object, given: object, names: Iterable[object]) -> Axis:
-    """One axis from what the user wrote for it."""
+    """Return an axis from user input."""
     field_name = f"space: axis {name!r}"
     taken = isinstance(name, str) and (name in RESERVED or keyword.iskeyword(name) or name.lower() in LOGICAL)
     if not isinstance(name, str) or not name.isidentifier() or taken:
@@ -80,7 +80,7 @@ def _severities(field_name: str, chosen: object, table: int) -> tuple[int, ...]:
 
 
 def _levels(field_name: str, chosen: Mapping[Any, Any], names: Iterable[object]) -> dict[str, int]:
-    """The user's names for severities; `off`, which every axis has, is left out."""
+    """The user's names for severities, without `off`, which every axis has."""
     taken = {*names, *RESERVED}
     levels = {}
     for name, severity in chosen.items():
@@ -95,18 +95,18 @@ def _levels(field_name: str, chosen: Mapping[Any, Any], names: Iterable[object])
 
 
 def reserved() -> str:
-    """The words that are no names, for a message."""
+    """Return the words that cannot be names, for a message."""
     return ", ".join(sorted(RESERVED | LOGICAL)) + " or a Python keyword"
 
 
 def parameters_of(perturbation: Perturbation, severities: Sequence[int]) -> list[Any]:
-    """What a perturbation's function gets at some severities, as plain data."""
+    """Return the parameters of a perturbation's function at some severities, as plain data."""
     table = describe(perturbation)["severities"]
     return [table[severity] for severity in severities]
 
 
 def described(name: str, severities: list[int], parameters: list[Any]) -> Perturbation:
-    """The registered perturbation if it is the one described, else a stand-in with the same table."""
+    """Return the registered perturbation if it matches the description, else a placeholder with the same table."""
     try:
         perturbation = resolve(name)
         if max(severities) < len(perturbation.severities) and parameters_of(perturbation, severities) == parameters:

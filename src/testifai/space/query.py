@@ -456,11 +456,7 @@ class Query:
         return None if tree is None else Query(str(tree), tree, self.names - {name})
 
     def equated(self, name: str) -> list[float]:
-        """Return the values that the query compares a column with by ==, != or in.
-
-        >>> compile("label in {3, 5} or label != 7 or label > 8", ["label"]).equated("label")
-        [3, 5, 7]
-        """
+        """Return the values that the query compares a column with by ==, != or in."""
         found: list[float] = []
         for node in comparisons(self.tree):
             if isinstance(node, Before):

@@ -1,4 +1,4 @@
-"""The space of configurations: axes, orders, ids, and enumeration that never builds the whole product."""
+"""The space of configurations: axes, orders, ids, and enumeration that never lists the whole product."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Space:
 
     Args:
         axes: by name: a perturbation (its name or itself), (perturbation, severities) or a table with 'use'
-        order_sensitive: whether every order of application is a test of its own
-        max_order: most perturbations at once; None: as many as there are axes
+        order_sensitive: whether every order of application is a separate test
+        max_order: largest number of combined perturbations; None: the number of axes
 
     >>> from testifai.perturb import Perturbation
     >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch * parameter, (1.0, 0.8, 0.6))
@@ -61,13 +61,13 @@ class Space:
     def suite(
         cls, name: str, *, max_order: int | None = 1, extra: bool = False, order_sensitive: bool = False
     ) -> Space:
-        """All perturbations of a suite, an axis each under its own name: single ones, or up to so many at once.
+        """Return the space of all perturbations of a suite, an axis each, with up to `max_order` combined.
 
         Args:
             name: of a suite, such as "imagenet_c"
-            max_order: most perturbations at once; None: as many as there are axes
-            extra: also those that the suite's paper holds back for tuning
-            order_sensitive: whether every order of application is a test of its own
+            max_order: largest number of combined perturbations; None: the number of axes
+            extra: also those that the suite's paper reserves for tuning
+            order_sensitive: whether every order of application is a separate test
 
         >>> space = Space.suite("imagenet_c")
         >>> len(space.axes), space.size, Space.suite("imagenet_c", extra=True).size
@@ -91,37 +91,37 @@ class Space:
 
     @property
     def max_order(self) -> int:
-        """The most axes that are on at once."""
+        """Largest number of perturbations that are combined."""
         return len(self._axes) if self._max_order is None else self._max_order
 
     @property
     def ranked(self) -> bool:
-        """Whether tests are numbered by order, not as places of a grid: only some of its places are tests."""
+        """Whether tests are numbered by order because they are not a full grid."""
         return self._order_sensitive or self._max_order is not None
 
     @property
     def levels(self) -> dict[str, dict[str, int]]:
-        """Per axis the names of its levels, `off` among them: what a query needs."""
+        """Names of the levels of each axis, including `off`, for queries."""
         return {axis.name: {"off": 0, **axis.levels} for axis in self._axes}
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of arrays over the space: levels per axis, or flat where the tests are no full grid."""
+        """Shape of arrays over the space: levels per axis, or flat if the tests are not a full grid."""
         return (self.size,) if self.ranked else tuple(len(axis.severities) for axis in self._axes)
 
     @property
     def width(self) -> int:
-        """The number of entries of a configuration."""
+        """Number of entries of a configuration."""
         return len(self._axes) * (2 if self._order_sensitive else 1)
 
     @functools.cached_property
     def size(self) -> int:
-        """The number of tests, exact however large."""
+        """Number of tests, exact for any size."""
         return sum(self._counts)
 
     @property
     def listed(self) -> bool:
-        """Whether there are few enough tests for an array over all of them; else they are asked for by `Selection`."""
+        """Whether there are few enough tests for an array over all of them; else use `Selection`."""
         return self.size <= LISTED
 
     def __len__(self) -> int:
@@ -131,7 +131,7 @@ class Space:
         return True  # len() of a very large space overflows
 
     def __getitem__(self, name: str) -> Axis:
-        """An axis by its name."""
+        """Return an axis by its name."""
         if name not in self.names:
             raise InputError(f"axis: {name!r} is not an axis of this space; {suggest(name, self.names)}")
         return self._axes[self.names.index(name)]
@@ -214,7 +214,7 @@ class Space:
         """Return the configurations with these numbers, a row each: severities, then places where the order counts."""
         numbers = np.asarray(ids)
         if numbers.dtype.kind == "f" and not isinstance(ids, np.ndarray):
-            # NumPy makes floats of whole numbers if one fits 64 bits only without a sign and another only with one.
+            # NumPy converts integers to floats if one fits 64 bits only unsigned and another only signed.
             numbers = np.asarray(ids, dtype=object)
         numbers = numbers.reshape(-1)
         if numbers.size == 0:
@@ -253,7 +253,7 @@ class Space:
         """Return all configurations by order, then by axes, severities and application order, one at a time.
 
         Args:
-            max_order: most perturbations at once; None: as many as there are axes
+            max_order: largest number of combined perturbations; None: the number of axes
         """
         total = sum(self._counts[t] for t in self._orders(max_order))
 
@@ -285,14 +285,7 @@ class Space:
         return self._counts[order] if order == self._orders(order)[-1] else 0
 
     def columns(self) -> Mapping[str, Array]:
-        """Return what a query may name, as arrays that broadcast to `shape`; sums are computed when first needed.
-
-        >>> from testifai.perturb import Perturbation
-        >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch * parameter, (1.0, 0.8, 0.6))
-        >>> columns = Space({"a": fade, "b": fade}).columns()
-        >>> columns["b"].shape, columns["severity"].tolist()
-        ((1, 3), [[0, 1, 2], [1, 2, 3], [2, 3, 4]])
-        """
+        """Return what a query may name, as arrays that broadcast to `shape`; sums are computed when first needed."""
         _require_enumerable(self.size)
         largest = max(sum(axis.severities[-1] for axis in self._axes), len(self._axes))
         dtype = np.min_scalar_type(-largest)  # the smallest signed type that holds the severity sum
@@ -314,14 +307,7 @@ class Space:
         return self.names if self._order_sensitive else ()
 
     def columns_of(self, matrix: ArrayLike) -> Mapping[str, Array]:
-        """Return what a query may name, of the configurations in the rows of a matrix: an array for each column.
-
-        >>> from testifai.perturb import Perturbation
-        >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch * parameter, (1.0, 0.8, 0.6))
-        >>> columns = Space({"a": fade, "b": fade}).columns_of([[0, 2], [1, 2]])
-        >>> columns["b"].tolist(), columns["order"].tolist()
-        ([2, 2], [1, 2])
-        """
+        """Return what a query may name, of the configurations in the rows of a matrix: an array for each column."""
         full = np.asarray(matrix).reshape(-1, np.shape(matrix)[-1])
         return self._by_name(list(full[:, : len(self._axes)].T), np.dtype(np.int64), lambda: full)
 
@@ -417,8 +403,7 @@ class Space:
         orders, factorials = np.count_nonzero(positions, axis=0), self._factorials
         within = ranks - first_ranks(self._sequence.counts, self._whole)[orders]
         starts = first_ranks(self._counts, self._whole)
-        ids: Whole = starts[orders] + within * factorials[orders] + rank_places(rows.T[k:], factorials)
-        return ids
+        return np.asarray(starts[orders] + within * factorials[orders] + rank_places(rows.T[k:], factorials))
 
     def _unflat(self, ids: Whole) -> Ints:
         """Rows of severities (and places) of valid ids."""

@@ -7,7 +7,6 @@ better than a few trials of one input could tell.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,12 +49,12 @@ class Difficulties:
         return found
 
 
-def spread_of(rates: Floats, tried: Tried, inputs: int, among: Sequence[float] = SPREADS) -> float:
+def spread_of(rates: Floats, tried: Tried, inputs: int) -> float:
     """Return the most likely standard deviation of difficulties, given the failure rates of the tests.
 
     The trials must not have been chosen by what was expected of their inputs.
     """
-    return max(among, key=lambda spread: _weighed(_severities(rates, spread), spread, tried, inputs)[0])
+    return max(SPREADS, key=lambda spread: _weighed(_severities(rates, spread), spread, tried, inputs)[0])
 
 
 def difficulties(rates: Floats, spread: float, tried: Tried, inputs: int) -> Difficulties:

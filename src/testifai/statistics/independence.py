@@ -218,7 +218,10 @@ def find_designs(features: NDArray[np.int64]) -> Iterator[Design]:
     active = features > 0
     orders = active.sum(axis=1)
     clean = np.flatnonzero(orders == 0)[:1].tolist()
-    alone = _first_order_rows(features)
+    # Row of the test in which an axis alone is active, at a severity.
+    tests, axes = np.nonzero(features * (orders == 1)[:, None])
+    levels = features[tests, axes].tolist()
+    alone = {(axis, level): test for test, axis, level in zip(tests.tolist(), axes.tolist(), levels, strict=True)}
     for i, j in itertools.combinations(range(features.shape[1]), 2):
         both = np.flatnonzero((orders == 2) & active[:, i] & active[:, j]).tolist()
         joint = [row for row in both if clean and all((axis, int(features[row, axis])) in alone for axis in (i, j))]
@@ -235,12 +238,6 @@ def find_designs(features: NDArray[np.int64]) -> Iterator[Design]:
             joint=np.arange(len(rows) - len(joint), len(rows)),
             severities=severities,
         )
-
-
-def _first_order_rows(features: NDArray[np.int64]) -> dict[tuple[int, int], int]:
-    """The row of the test in which this axis alone is active, at this severity."""
-    tests, axes = np.nonzero(features * ((features > 0).sum(axis=1) == 1)[:, None])
-    return {(axis, int(features[test, axis])): test for test, axis in zip(tests.tolist(), axes.tolist(), strict=True)}
 
 
 def examine(
@@ -290,11 +287,7 @@ def examine_counts(
 
 
 def connected(count: int, links: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Return the connected components of 0, 1, … count - 1.
-
-    >>> connected(4, [(0, 2), (2, 3)])
-    [[0, 2, 3], [1]]
-    """
+    """Return the connected components of 0, 1, … count - 1."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

@@ -1,9 +1,10 @@
-"""Intervals for an accuracy that is looked at after each of a few sample sizes fixed beforehand.
+"""Corrections for many tests, and intervals for an accuracy at a few sample sizes fixed beforehand.
 
-The error probability is divided evenly over the looks, so that all intervals of a level hold at once, whichever look is
-the last. Each is the set of accuracies that an exact test does not reject: Clopper and Pearson's for new inputs like
-the data; for the accuracy on exactly these inputs the same with the hypergeometric distribution, and a point once all
-were tried. For a dozen looks this needs a quarter fewer inputs than an interval that allows a look after every input.
+The error probability is divided evenly over the looks, so that all intervals of a level are valid together, whichever
+look is the last. Each is the set of accuracies that an exact test does not reject: Clopper and Pearson's for new inputs
+like the data; for the accuracy on exactly these inputs the same with the hypergeometric distribution, and a point once
+all were tried. For a dozen looks this needs a quarter fewer inputs than an interval that allows a look after every
+input.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from testifai.support.types import Floats
 
 
 def holm(p_values: ArrayLike) -> Floats:
-    """p-values that may each be compared with the risk of any wrong rejection among all (Holm, 1979).
+    """Return p-values adjusted for the risk of any wrong rejection among all (Holm, 1979).
 
-    What is NaN was not asked: it stays NaN and does not count.
+    NaN marks a test that was not made: it stays NaN and does not count.
 
     >>> holm([0.01, 0.04, 0.03, np.nan]).round(3).tolist()
     [0.03, 0.06, 0.06, nan]
@@ -34,13 +35,13 @@ def holm(p_values: ArrayLike) -> Floats:
     return adjusted
 
 
-def confidence_each(intervals: int, error: float = 0.05) -> float:
-    """The confidence of each of several intervals that together are all right but for the error (Bonferroni).
+def confidence_each(intervals: int) -> float:
+    """Return the confidence of each of several intervals that are valid together at 95 % (Bonferroni).
 
     >>> confidence_each(1), confidence_each(5)
     (0.95, 0.99)
     """
-    return 1 - error / intervals
+    return 1 - 0.05 / intervals
 
 
 FIRST_SAMPLE = 64
@@ -49,7 +50,7 @@ GROWTH = 1.5
 
 @lru_cache(maxsize=64)
 def sizes(inputs: int) -> tuple[int, ...]:
-    """The sizes of a sample at which it is looked at.
+    """Return the sizes of a sample at which its interval is computed.
 
     >>> sizes(200)
     (64, 96, 144, 200)
@@ -62,7 +63,7 @@ def sizes(inputs: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=65536)
 def interval(passes: int, trials: int, inputs: int, population: str, error: float) -> tuple[float, float]:
-    """Limits that all looks at a growing sample of `inputs` keep with probability 1 − error.
+    """Return limits that are valid at all looks at a growing sample of `inputs` with probability 1 − error.
 
     >>> [round(limit, 3) for limit in interval(90, 96, 1000, "future", 0.05)]
     [0.838, 0.985]

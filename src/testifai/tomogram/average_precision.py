@@ -13,7 +13,7 @@ from testifai.runs.encoding import DETECTIONS, EXPECTED
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.support.formatting import estimate_text
 from testifai.support.serialization import plain
-from testifai.support.types import Floats, Record
+from testifai.support.types import Record
 from testifai.support.validation import number
 
 RESAMPLES = 200
@@ -55,7 +55,9 @@ def average_precision(
     """Return COCO's mean average precision of these configurations, out of the given number of tests."""
     check_kept(outcomes, "average precision")
     number("confidence", confidence, above=0, below=1)
-    threshold = None if iou is None else _threshold(iou)
+    if iou is not None and not np.isclose(THRESHOLDS, number("iou", iou, above=0, most=1)).any():
+        accepted = ", ".join(f"{one:g}" for one in THRESHOLDS)
+        raise InputError(f"iou: {iou:g} is not accepted; one of {accepted} is, or none for the mean over all")
     # The same images for all tests, which keeps their correlation.
     times = np.random.default_rng(seed).multinomial(
         outcomes.inputs, np.full(outcomes.inputs, 1 / outcomes.inputs), size=RESAMPLES
@@ -65,7 +67,7 @@ def average_precision(
         places, _ = outcomes.trials(configuration)
         found, expected = (outcomes.boxes(name, configuration, places) for name in (DETECTIONS, EXPECTED))
         matched = matches(found, expected)
-        matched = matched if threshold is None else matched.at(threshold)
+        matched = matched if iou is None else matched.at(iou)
         estimates.append(mean_average_precision(matched))
         spreads.append(weighted(matched, times[:, places]))
         used[places] = True
@@ -73,17 +75,13 @@ def average_precision(
     if not known.any():
         return AveragePrecision(np.nan, np.nan, np.nan, 0, tests, int(used.sum()))
     estimate = float(np.mean(np.array(estimates)[known]))
-    reach = float(ndtri((1 + confidence) / 2)) * _spread(np.array(spreads)[known])
+    # The mean of each resample is over the tests that have a precision in it.
+    counts = np.isfinite(spreads)[known].sum(axis=0)
+    means = np.nansum(np.array(spreads)[known], axis=0)[counts > 0] / counts[counts > 0]
+    deviation = float(np.std(means, ddof=1)) if len(means) > 1 else float("nan")
+    reach = float(ndtri((1 + confidence) / 2)) * deviation
     low, high = max(0.0, estimate - reach), min(1.0, estimate + reach)
     return AveragePrecision(estimate, low, high, int(known.sum()), tests - int(known.sum()), int(used.sum()))
-
-
-def _spread(of_tests: Floats) -> float:
-    """Standard deviation over resamples of the mean over the tests that have a precision in them."""
-    known = np.isfinite(of_tests)
-    total, count = np.where(known, of_tests, 0).sum(axis=0), known.sum(axis=0)
-    means = total[count > 0] / count[count > 0]
-    return float(np.std(means, ddof=1)) if len(means) > 1 else float("nan")
 
 
 def check_kept(outcomes: Outcomes, what: str) -> None:
@@ -93,11 +91,3 @@ def check_kept(outcomes: Outcomes, what: str) -> None:
             f"{what}: this run kept no detections; "
             'add keep = ["detections"] to [scan] with the oracle detection, and run it anew'
         )
-
-
-def _threshold(iou: float) -> float:
-    asked = number("iou", iou, above=0, most=1)
-    if not np.isclose(THRESHOLDS, asked).any():
-        accepted = ", ".join(f"{one:g}" for one in THRESHOLDS)
-        raise InputError(f"iou: {asked:g} is not accepted; one of {accepted} is, or none for the mean over all")
-    return asked

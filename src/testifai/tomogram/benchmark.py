@@ -245,7 +245,9 @@ def _baseline(given: object, suite: str, wanted: Sequence[str]) -> Baseline | No
     if given is None:
         return PUBLISHED.get(suite)
     if isinstance(given, Estimated):
-        given = _measured(given, suite)
+        table, ids = given.estimator.table, _Singles(given.estimator, suite).ids
+        errors = {name: 1 - float(table(own).estimate.mean()) for name, own in ids.items()}
+        given = Baseline("the other run's model", errors, 1 - given.estimator.clean.estimate)
     elif isinstance(given, Mapping):
         errors = {name: error for name, error in given.items() if name != "clean"}
         given = Baseline("the errors given", errors, given.get("clean"))
@@ -260,10 +262,3 @@ def _baseline(given: object, suite: str, wanted: Sequence[str]) -> Baseline | No
             what = "0, by which nothing can be divided" if error == 0 else "that on clean inputs: it does not grow"
             raise InputError(f"baseline: the error for {name} is {what}")
     return given
-
-
-def _measured(other: Estimated, suite: str) -> Baseline:
-    """The errors of another run's model."""
-    singles = _Singles(other.estimator, suite)
-    errors = {name: 1 - float(other.estimator.table(ids).estimate.mean()) for name, ids in singles.ids.items()}
-    return Baseline("the other run's model", errors, 1 - other.estimator.clean.estimate)

@@ -24,7 +24,7 @@ from testifai.statistics.differences import (
     solve_separate_means,
     solve_stopped,
 )
-from testifai.statistics.intervals import half_widths
+from testifai.statistics.intervals import half_widths, skewed_reaches
 from testifai.statistics.multiplicity import holm
 from testifai.support.bits import unpack
 from testifai.support.serialization import plain
@@ -397,10 +397,9 @@ def _half_width(moved: Floats, reach: Floats) -> float:
     and were sampled too seldom, has h·m more variance than observed. For single passes this is Wilson's bound for rare
     events; without any observed difference it is one input's largest possible influence.
     """
-    z2 = half_widths(CONFIDENCE) ** 2
     variance = float(np.square(moved).sum())
     size = float((np.abs(moved) ** 3).sum()) / variance if variance > 0 else float(reach.max())
-    return (z2 * size + float(np.sqrt((z2 * size) ** 2 + 4 * z2 * variance))) / 2
+    return skewed_reaches(variance, size, half_widths(CONFIDENCE))[1]
 
 
 def _difference(a: Tomogram, b: Tomogram) -> str | None:

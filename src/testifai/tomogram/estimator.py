@@ -255,9 +255,12 @@ class Estimator:
     @cached_property
     def pooled(self) -> bool:
         """Whether estimates are made from the trials of all tests."""
-        known = self.settings.finite and self._complete
         resolved = resolve(self.settings.surrogate)
-        return resolved is not None and resolved.pools and len(self.measured_ids) > 0 and not known
+        if resolved is None or not resolved.pools or not len(self.measured_ids):
+            return False
+        _, trials = self.outcomes.counts(self.measured_ids)
+        complete = len(trials) == self.space.size and bool((trials == self.outcomes.inputs).all())
+        return not (complete and self.settings.finite)
 
     def _fit(self, surrogate: Surrogate, among: Bits | None) -> Surrogate | None:
         seen = self._evidence(surrogate, among)
@@ -300,12 +303,6 @@ class Estimator:
         """Whether the clean test has the trials that strategies give it, so that its own trials suffice."""
         total, inputs = self.outcomes.total(), self.outcomes.inputs
         return total > 0 and int(self.outcomes.counts([0])[1][0]) >= clean_trials(total, inputs, self.space.size)
-
-    @cached_property
-    def _complete(self) -> bool:
-        """Whether every test of the space was tried on every input."""
-        _, trials = self.outcomes.counts(self.measured_ids)
-        return len(trials) == self.space.size and bool((trials == self.outcomes.inputs).all())
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Which perturbations of a run act independently, pair by pair, and the same in words."""
+"""Independence of the perturbations of a run, pair by pair, and the result in words; effects of their order."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.space.query import before
-from testifai.statistics.independence import (  # fmt: skip
+from testifai.statistics import independence
+from testifai.statistics.independence import (
     DRAWS,
-    FEWEST_DRAWS,
-    FEWEST_SHARED,
     FEWEST_TRIALS,
     Pair,
     PairTests,
@@ -24,6 +23,7 @@ from testifai.statistics.independence import (  # fmt: skip
 )
 from testifai.statistics.multiplicity import confidence_each
 from testifai.support.bits import unpack
+from testifai.support.serialization import plain
 from testifai.support.types import Bools, Record
 from testifai.tomogram.answers import Answer
 from testifai.tomogram.tomogram import Tomogram
@@ -31,24 +31,10 @@ from testifai.tomogram.tomogram import Tomogram
 __all__ = ["Pair", "PairTests", "analyse", "lines", "warnings"]
 
 
-def analyse(
-    tomogram: Tomogram, seed: int = 0, draws: int = DRAWS, *, alpha: float = 0.05, plain: bool = False
-) -> PairTests:
-    """Test every pair of axes of a run for independence, on the inputs that all tests of the pair tried.
-
-    >>> from testifai import Perturbation, Space
-    >>> from testifai.runs.outcomes import Outcomes
-    >>> from testifai.tomogram import Tomogram
-    >>> keep = Perturbation("keep", lambda batch, parameter, rng: batch, (0, 1))
-    >>> outcomes, place = Outcomes(400), np.arange(400)
-    >>> for test, passed in enumerate([place >= 0, place >= 100, place % 4 > 0, place >= 300]):
-    ...     outcomes.record(test, place, passed)
-    >>> result = analyse(Tomogram(Space({"fade": keep, "blur": keep}), outcomes, place))
-    >>> print(warnings(result)[0])  # doctest: +ELLIPSIS
-    Products will mislead about fade × blur: off by 0.312 on average, optimistic by 0.312 at fade 1 with blur 1 (...
-    """
-    if not draws >= FEWEST_DRAWS:
-        raise InputError(f"draws: {draws!r}; accepted: at least {FEWEST_DRAWS}")
+def analyse(tomogram: Tomogram, seed: int = 0, draws: int = DRAWS) -> PairTests:
+    """Test every pair of axes of a run for independence, on the inputs that all tests of the pair tried."""
+    if not draws >= independence.FEWEST_DRAWS:
+        raise InputError(f"draws: {draws!r}; accepted: at least {independence.FEWEST_DRAWS}")
     space, outcomes = tomogram.space, tomogram.outcomes
     if space.order_sensitive:
         raise InputError("independence: this space knows application orders; accepted: spaces without order_sensitive")
@@ -71,11 +57,11 @@ def analyse(
             f"independence: {clean} on at least {FEWEST_TRIALS} inputs; accepted: runs with the clean test and "
             "first- and second-order tests, such as strategy 'ordered' or 'full'"
         )
-    return examine(designs, space.names, fetch, outcomes.inputs, seed=seed, draws=draws, alpha=alpha, plain=plain)
+    return examine(designs, space.names, fetch, outcomes.inputs, seed=seed, draws=draws)
 
 
 def lines(result: PairTests) -> list[str]:
-    """The result for people: the matrix, a line per pair, and in plain words whether products will mislead."""
+    """Return the result as text: the matrix, a line per pair, and whether products will mislead."""
     return [*_matrix_lines(result), "", *_pair_lines(result), "", *_explanation(result), *warnings(result)]
 
 
@@ -123,7 +109,9 @@ def _explanation(result: PairTests) -> list[str]:
     if short:
         shown.append(f"{short} of {total} tests fall short of the chi-square's condition on N and are not in it.")
     if not all(pair.shared for pair in tested):
-        shown.append(f"Fewer than {FEWEST_SHARED} inputs were tried by all tests of some pair; it counts all inputs.")
+        shown.append(
+            f"Fewer than {independence.FEWEST_SHARED} inputs were tried by all tests of some pair; it counts all inputs."
+        )
     return shown
 
 
@@ -131,12 +119,12 @@ def _shown(value: float, style: str) -> str:
     return "–" if math.isnan(value) else format(value, style)
 
 
-MOST_PAIRS = 15  # of axes, each asked about twice
+MOST_PAIRS = 15  # pairs of axes, with two queries each
 
 
 @dataclass(frozen=True)
 class Precedence:
-    """Two perturbations over all tests that have both: the rate is higher with the first applied before the second."""
+    """Two perturbations whose rate over all tests with both is higher if the first one is applied first."""
 
     first: str
     second: str
@@ -148,17 +136,16 @@ class Precedence:
         return self.before.robustness - self.after.robustness
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
-        answers = {"before": self.before.as_dict(), "after": self.after.as_dict()}
-        return {"first": self.first, "second": self.second, **answers}
+        """Return plain data for JSON."""
+        return {name: plain(value) for name, value in vars(self).items()}
 
 
 def precedences(tomogram: Tomogram) -> list[Precedence] | None:
-    """The pairs whose order makes a difference beyond the noise, the largest first; None where that was not asked.
+    """Return the pairs whose order makes a difference beyond the noise, the largest first; None if it is not tested.
 
-    It is not in a plain space, in one too large to list, where there are many pairs, and where answers have no
-    interval. At most 5 % of the runs in which no order matters have any: the intervals hold together, and the errors of
-    the two answers, of which a part is the same, count as if they were independent.
+    It is tested in order-sensitive spaces that are listed and have few pairs, if answers have intervals. At most 5 % of
+    the runs in which no order matters have any such pair: the intervals are valid together, and the errors of the two
+    answers, although partly the same, count as independent.
     """
     pairs = list(itertools.combinations(tomogram.space.sequenced, 2))
     if not tomogram.space.listed or not 0 < len(pairs) <= MOST_PAIRS:

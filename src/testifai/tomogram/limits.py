@@ -45,10 +45,10 @@ def scores_of(tomogram: Tomogram) -> Scores:
     return tomogram.quality
 
 
-def usual_values(scores: Scores, count: int = VALUES) -> list[float]:
+def usual_values(scores: Scores) -> list[float]:
     """Return round numbers, evenly between the best quality of a test and the worst."""
     ends = np.nanmin(scores.estimate), np.nanmax(scores.estimate)
-    wanted = np.linspace(*(ends[::-1] if scores.higher_is_better else ends), count + 2)[1:-1]
+    wanted = np.linspace(*(ends[::-1] if scores.higher_is_better else ends), VALUES + 2)[1:-1]
     return list(dict.fromkeys(float(f"{value:.2g}") for value in wanted))
 
 

@@ -80,7 +80,7 @@ class QueryEngine:
             measured = TestSample.all_of(self.estimator.measured_ids)
             for label in np.unique(self.labels):
                 name = self.classes[int(label)] if self.classes else str(label)
-                part = self._bits(self.labels == label)
+                part = pack((self.labels == label)[self.order])
                 # Fitting a surrogate for each class would take long.
                 answers[name] = regions.raw_answer(part) if pooled else regions.answer(measured, part)
         return Answers(answers, "class", self.estimator.settings.quantity)
@@ -147,7 +147,7 @@ class QueryEngine:
         classes = np.union1d(self.labels, np.arange(len(self.classes or ())))
         if len(unknown := np.setdiff1d(compiled.equated("label"), classes)):
             raise InputError(f"inputs: there is no label {listing(unknown)} (labels are {listing(classes)})")
-        return self._bits(selected)
+        return pack(selected[self.order])
 
     def _some_of(self, selection: Selection, most: int) -> TestSample:
         """A sample of a region; empty if nothing is predicted, since then only measured tests count."""
@@ -235,12 +235,7 @@ class QueryEngine:
         matches = np.array(True) if applied is None else applied.evaluate(columns)
         return np.broadcast_to(matches, self.estimator.space.shape).reshape(-1)
 
-    def _bits(self, selected: Bools) -> Bits:
-        """Inputs as bits in visiting order."""
-        return pack(selected[self.order])
 
-
-def listing(values: Sequence[object] | Array, most: int = 12) -> str:
-    """Return the first values, separated by commas, with an ellipsis if there are more."""
-    shown = ", ".join(map(str, values[:most]))
-    return shown + (", …" if len(values) > most else "")
+def listing(values: Sequence[object] | Array) -> str:
+    """Return the first 12 values, separated by commas, with an ellipsis if there are more."""
+    return ", ".join(map(str, values[:12])) + (", …" if len(values) > 12 else "")

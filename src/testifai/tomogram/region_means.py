@@ -37,13 +37,6 @@ def region(
 
     With `finite` the interval is for the rate on the inputs at hand and closes once every test was tried on all of
     them; otherwise it is for new inputs like them.
-
-    >>> outcomes = Outcomes(100)
-    >>> for test in range(20):
-    ...     outcomes.record(test, np.arange(40), np.arange(40) >= test)
-    >>> found = region(outcomes, range(20))
-    >>> round(found.estimate, 4), round(found.low, 3), round(found.high, 3), found.tests, found.inputs
-    (0.7625, 0.674, 0.833, 20, 40)
     """
     number("confidence", confidence, above=0, below=1)
     asked = np.unique(np.fromiter(ids, np.int64))

@@ -66,12 +66,6 @@ def standard_queries(space: Space) -> dict[str, str]:
 
     An octant is the lower or the upper half of the severities of every axis. If there would be too many of them, the
     upper half of each axis is used alone.
-
-    >>> from testifai.perturb import Perturbation
-    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2, 3, 4, 5))
-    >>> queries = standard_queries(Space({"a": fade, "b": fade, "c": fade}))
-    >>> len(queries), queries["Q2"], queries["Q9"]
-    (12, 'a <= 2 and b <= 2 and c >= 3', 'a <= 1 and b <= 1 and c <= 1')
     """
     axes = space.axes
     halves = [(len(axis.severities) + 1) // 2 for axis in axes]

@@ -155,22 +155,7 @@ TOLERANCE = 0.05  # largest mean error of predictions of high orders that counts
 
 
 def assess(tomogram: Tomogram, seed: int = 0) -> Trust:
-    """Refit the tomogram's surrogate without some measurements, and compare its predictions with them.
-
-    >>> from testifai.runs.outcomes import Outcomes
-    >>> from testifai.perturb import Perturbation
-    >>> from testifai.space import Space
-    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2, 3, 4, 5))
-    >>> space, outcomes = Space({"a": fade, "b": fade, "c": fade}), Outcomes(100)
-    >>> for i, severities in zip(space.ids_up_to(2), space.matrix(space.ids_up_to(2))):
-    ...     outcomes.record(int(i), np.arange(100), np.arange(100) < 100 - 5 * severities.sum())
-    >>> trust = assess(Tomogram(space, outcomes, np.arange(100)))
-    >>> trust.left_out.tests, trust.left_out.error < 0.05
-    (90, True)
-    >>> print(trust.lines()[-1])
-    no test of order > 2 was tried, so nothing can be said about them; find out with strategy = { use = 'ordered', \
-extra = 50 }
-    """
+    """Refit the tomogram's surrogate without some measurements, and compare its predictions with them."""
     note("comparing predictions with outcomes kept from them")
     refit = _Refit(tomogram)
     if refit.surrogate is None or len(refit.ids) < FEWEST:
