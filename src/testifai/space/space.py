@@ -442,24 +442,23 @@ class Space:
 
     def require_numbers(self) -> None:
         """Raise InputError if some ids need more than 64 bits."""
-        if self.size > np.iinfo(np.int64).max:
-            raise self._too_large()
+        self._require_int64(self.size)
 
     def _require_small(self, order: int) -> None:
         """Raise InputError for ids beyond 64 bits before any is computed: of hundreds of axes, that takes minutes."""
         if self.ranked or self._whole is np.int64:
             return
         shape = self.shape
-        largest = sum((shape[j] - 1) * math.prod(shape[j + 1 :]) for j in range(order))
-        if largest > np.iinfo(np.int64).max:
-            raise self._too_large()
+        self._require_int64(sum((shape[j] - 1) * math.prod(shape[j + 1 :]) for j in range(order)))
 
-    def _too_large(self) -> InputError:
-        return InputError(f"space: {_written(self.size)} tests are too many for 64-bit ids; accepted: up to 2^63")
+    def _require_int64(self, largest: int) -> None:
+        if largest > np.iinfo(np.int64).max:
+            tests = _written(self.size)
+            raise InputError(f"space: {tests} tests are too many for 64-bit ids; accepted: up to 2^63")
 
     def _as_int64(self, ids: Whole) -> Ints:
-        if ids.dtype == object and max(ids, default=0) > np.iinfo(np.int64).max:
-            raise self._too_large()
+        if ids.dtype == object:
+            self._require_int64(max(ids, default=0))
         return ids.astype(np.int64)
 
     def _orders(self, max_order: int | None) -> range:

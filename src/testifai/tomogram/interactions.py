@@ -71,29 +71,29 @@ def _matrix_lines(result: PairTests) -> list[str]:
     shown = ["Mean departure of measured from product, * where dependent:"]
     shown.append(" ".join([" " * width, *(f"{name:>{width}}" for name in result.axes)]))
     for i, name in enumerate(result.axes):
-        cells = [
-            "·"
-            if i == j
-            else "–"
-            if math.isnan(effects[i, j])
-            else f"{effects[i, j]:.3f}" + ("*" if dependent[i, j] else " ")
-            for j in range(len(result.axes))
-        ]
+        marks = ["*" if dependent[i, j] else " " * (not math.isnan(effects[i, j])) for j in range(len(result.axes))]
+        cells = [_shown(effect, ".3f") + mark for effect, mark in zip(effects[i].tolist(), marks, strict=True)]
+        cells[i] = "·"
         shown.append(" ".join([f"{name:<{width}}", *(f"{cell:>{width}}" for cell in cells)]).rstrip())
     return shown
+
+
+# Title, width, field of `Pair` and format of each column.
+COLUMNS = (
+    *(("tests", 5, "tests", ""), ("inputs", 7, "inputs", ","), ("statistic", 9, "statistic", ".1f")),
+    *(("p", 6, "p_adjusted", ".4f"), ("mean", 6, "mean_effect", ".3f"), ("largest", 7, "largest_effect", "+.3f")),
+    *(("chi-square", 10, "chi2", ".1f"), ("expected", 8, "chi2_expected", ".1f"), ("valid", 5, "valid", "")),
+    ("p (Holm)", 8, "p_published_holm", ".4f"),
+)
 
 
 def _pair_lines(result: PairTests) -> list[str]:
     labels = [" × ".join(pair.axes) for pair in result.pairs]
     width = max(4, *map(len, labels))
-    shown = [f"{'pair':<{width}} {'tests':>5} {'inputs':>7} {'statistic':>9} {'p':>6} {'mean':>6} {'largest':>7}"
-             f" {'chi-square':>10} {'expected':>8} {'valid':>5} {'p (Holm)':>8}"]  # fmt: skip
+    shown = [" ".join([f"{'pair':<{width}}", *(f"{title:>{size}}" for title, size, _, _ in COLUMNS)])]
     for label, pair in zip(labels, result.pairs, strict=True):
-        decided = f"{_shown(pair.statistic, '.1f'):>9} {_shown(pair.p_adjusted, '.4f'):>6}"
-        effects = f"{_shown(pair.mean_effect, '.3f'):>6} {_shown(pair.largest_effect, '+.3f'):>7}"
-        published = f"{_shown(pair.chi2, '.1f'):>10} {_shown(pair.chi2_expected, '.1f'):>8} {pair.valid:>5}"
-        holm_p = f"{_shown(pair.p_published_holm, '.4f'):>8}"
-        shown.append(f"{label:<{width}} {pair.tests:>5} {pair.inputs:>7,} {decided} {effects} {published} {holm_p}")
+        cells = (f"{_shown(getattr(pair, field), style):>{size}}" for _, size, field, style in COLUMNS)
+        shown.append(" ".join([f"{label:<{width}}", *cells]))
     return shown
 
 
@@ -109,9 +109,8 @@ def _explanation(result: PairTests) -> list[str]:
     if short:
         shown.append(f"{short} of {total} tests fall short of the chi-square's condition on N and are not in it.")
     if not all(pair.shared for pair in tested):
-        shown.append(
-            f"Fewer than {independence.FEWEST_SHARED} inputs were tried by all tests of some pair; it counts all inputs."
-        )
+        few = independence.FEWEST_SHARED
+        shown.append(f"Fewer than {few} inputs were tried by all tests of some pair; it counts all inputs.")
     return shown
 
 

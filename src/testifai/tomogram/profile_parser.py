@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -108,14 +109,17 @@ class Stated:
 
     def order(self) -> list[str]:
         """Return the names such that parents come before children."""
+        sorter, names = TopologicalSorter(self.parents), list(self.parents)
+        try:
+            sorter.prepare()
+        except CycleError as error:
+            cycle = " -> ".join(error.args[1])
+            raise InputError(f"profile: {cycle} depend on each other in a circle; accepted: no circle") from None
         done: list[str] = []
-        left = dict(self.parents)
-        while left:
-            ready = [name for name, parents in left.items() if not set(parents) & left.keys()]
-            if not ready:
-                raise InputError(f"profile: {_cycle(left)} depend on each other in a circle; accepted: no circle")
+        while sorter.is_active():
+            ready = sorted(sorter.get_ready(), key=names.index)
             done += ready
-            left = {name: parents for name, parents in left.items() if name not in ready}
+            sorter.done(*ready)
         return done
 
     def variable(self, name: str) -> Variable:
@@ -201,15 +205,6 @@ def _probabilities(what: str, row: Mapping[Any, Any], domain: Domain) -> Floats:
     if abs(total - 1) > TOLERANCE:
         raise InputError(f"profile: the probabilities of {what} add up to {total:g}; accepted: 1")
     return np.asarray(np.nan_to_num(values) / total)
-
-
-def _cycle(left: Mapping[str, tuple[str, ...]]) -> str:
-    """Names that depend on each other in a circle, in that sequence."""
-    name, seen = next(iter(left)), []
-    while name not in seen:
-        seen.append(name)
-        name = next(parent for parent in left[name] if parent in left)
-    return " -> ".join(reversed([*seen[seen.index(name) :], name]))
 
 
 MOST_TURNS = 100  # attempts to draw states with the given evidence

@@ -77,12 +77,15 @@ class QueryEngine:
         answers: dict[str, Answer] = {}
         if self.labels is not None and self.labels.ndim == 1 and self.labels.dtype.kind != "f":
             regions, pooled = self._regions, self.estimator.pooled
-            measured = TestSample.all_of(self.estimator.measured_ids)
+            measured = self.estimator.measured_ids
             for label in np.unique(self.labels):
                 name = self.classes[int(label)] if self.classes else str(label)
                 part = pack((self.labels == label)[self.order])
                 # Fitting a surrogate for each class would take long.
-                answers[name] = regions.raw_answer(part) if pooled else regions.answer(measured, part)
+                if pooled:
+                    answers[name] = regions.raw_answer(measured, part)
+                else:
+                    answers[name] = regions.answer(TestSample.all_of(measured), part)
         return Answers(answers, "class", self.estimator.settings.quantity)
 
     def by(self, column: str, within: str | None = None) -> Answers[int]:

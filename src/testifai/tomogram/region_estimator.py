@@ -76,7 +76,7 @@ class RegionEstimator:
         if not estimator.space.listed and not (len(sample.ids) and estimator.predicts(among)):
             tried = estimator.measured_ids[sample.contains(estimator.measured_ids)]
             worst = self._worst(tried, estimator.rates(tried, among, level))
-            return replace(self._raw_answer(tried, among, level), tests=sample.tests, worst=worst)
+            return replace(self.raw_answer(tried, among, level), tests=sample.tests, worst=worst)
         view, clean = self._rates(sample, among, confidence, anytime=anytime)
         low, high = self._bounds(sample, view, clean, among, level)
         if sample.drawn_from is None:
@@ -115,10 +115,11 @@ class RegionEstimator:
             answers[n] = self.answer(TestSample.some_of(parts[n], DRAWN_EACH, seed))
         return [answers[n] for n in members]
 
-    def raw_answer(self, among: Bits) -> Answer:
-        """Return the mean over the measured tests, on a part of the inputs, from their own trials alone."""
-        answer = self._raw_answer(self.estimator.measured_ids, among, 0.95)
-        return replace(answer, tests=answer.measured)
+    def raw_answer(self, ids: Ids, among: Bits | None, confidence: float = 0.95) -> Answer:
+        """Return the mean over some measured tests from their own trials alone."""
+        free = self._raw_mean(ids, among, confidence)
+        drop = free.estimate - self._raw_mean(self.estimator.measured_ids[:1], among).estimate
+        return Answer(free.estimate, free.low, free.high, drop, free.tests, free.tests, 0, ())
 
     def checked(self, sample: TestSample, among: Bits | None, confidence: float, *, anytime: bool = False) -> Answer:
         """Return the mean over a region, checked against the tests' own trials if all of its tests have some.
@@ -158,11 +159,6 @@ class RegionEstimator:
             ids, view = np.concatenate([ids, others[0]]), view.and_(others[1])
         worst, inferred = self._worst(ids, view), sample.tests - measured
         return Answer(robustness, *bounds, robustness - base, sample.tests, measured, inferred, worst)
-
-    def _raw_answer(self, ids: Ids, among: Bits | None, confidence: float) -> Answer:
-        free = self._raw_mean(ids, among, confidence)
-        drop = free.estimate - self._raw_mean(self.estimator.measured_ids[:1], among).estimate
-        return Answer(free.estimate, free.low, free.high, drop, free.tests, free.tests, 0, ())
 
     def _raw_mean(self, ids: Ids, among: Bits | None, confidence: float = 0.95) -> RawMean:
         finite = self.estimator.settings.finite
