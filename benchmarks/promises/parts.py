@@ -78,7 +78,8 @@ class Covered:
             yield answer.low, answer.high, truth[chosen].mean()
 
     def tests(self, tomogram: Tomogram, truth: Floats) -> Iterable[tuple[float, float, float]]:
-        view = tomogram.estimator.rates(None, pack((tomogram.labels == self.label)[tomogram.order]))
+        everything = np.arange(tomogram.space.size)
+        view = tomogram.estimator.rates(everything, pack((tomogram.labels == self.label)[tomogram.order]))
         return zip(view.low, view.high, truth, strict=True)
 
     def by_class(self, tomogram: Tomogram, truth: Floats) -> Iterator[tuple[float, float, float]]:

@@ -522,7 +522,7 @@ def test_a_class_with_its_own_surface_is_fitted_as_one():
         passed = luck < stats.norm.ppf(np.where(labels == 0, odd[:, None], rates[:, None]))
         grid = Grid(("a", "b"), 800, np.packbits(passed, axis=-1).reshape(4, 4, -1))
         tomogram = replace(replay(grid, "adaptive", budget=1_500, seed=seed), labels=labels)
-        view = tomogram.estimator.rates(None, pack((labels == 0)[tomogram.order]))
+        view = tomogram.estimator.rates(np.arange(tomogram.space.size), pack((labels == 0)[tomogram.order]))
         truth = passed[:, labels == 0].mean(axis=1)
         covered.append(np.mean((view.low <= truth) & (truth <= view.high)))
     assert np.mean(covered) > 0.88  # with the surface's own smoothness alone, 0.72 in the same runs

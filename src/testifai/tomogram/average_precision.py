@@ -44,13 +44,7 @@ class AveragePrecision:
 
 
 def average_precision(
-    outcomes: Outcomes,
-    ids: Ids,
-    tests: int,
-    *,
-    iou: float | None = None,
-    confidence: float = 0.95,
-    seed: int = 0,
+    outcomes: Outcomes, ids: Ids, tests: int, *, iou: float | None = None, confidence: float = 0.95, seed: int = 0
 ) -> AveragePrecision:
     """Return COCO's mean average precision of these configurations, out of the given number of tests."""
     check_kept(outcomes, "average precision")

@@ -99,7 +99,9 @@ class Estimator:
     @cached_property
     def counts(self) -> tuple[Array, Ids]:
         """Passes and trials of every test of the space."""
-        return self._counted(None)
+        if not self.space.listed:
+            raise self.not_listed("estimate")
+        return self._counted(np.arange(self.space.size))
 
     @cached_property
     def clean(self) -> CleanAccuracy:
@@ -126,7 +128,9 @@ class Estimator:
     @cached_property
     def whole(self) -> RateTable:
         """Estimates of all tests of a listed space."""
-        return self.rates(None)
+        if not self.space.listed:
+            raise self.not_listed("estimate")
+        return self.rates(np.arange(self.space.size))
 
     @property
     def estimated(self) -> bool:
@@ -152,27 +156,13 @@ class Estimator:
         return ids, self.rates(ids)
 
     def rates(
-        self,
-        ids: Ids | None,
-        among: Bits | None = None,
-        confidence: float = 0.95,
-        *,
-        anytime: bool = False,
-        chosen: Bools | None = None,
+        self, ids: Ids, among: Bits | None = None, confidence: float = 0.95, *, anytime: bool = False
     ) -> RateTable:
-        """Return the estimates of the tests with some ids, or of all, at a confidence.
-
-        With `anytime` bounds stay valid however often one looks. Of the tests without trials, only the `chosen` ones
-        are predicted, if given.
-        """
-        if ids is None:
-            passes, trials = self.counts if among is None else self._counted(among)
-        else:
-            passes, trials = self.outcomes.counts(ids, among)
-        numbers = np.arange(self.space.size) if ids is None else ids
+        """Return the estimates of some tests; with `anytime` bounds stay valid however often one looks."""
+        passes, trials = self._counted(ids, among)
         inputs = self.outcomes.inputs if among is None else int(count_set(among))
         population = inputs if self.settings.finite else None
-        alone = self.alone(numbers, trials, inputs)
+        alone = self.alone(ids, trials, inputs)
         done = np.flatnonzero(alone)
         if anytime or (self.settings.stopped_early and not self.settings.ended_by_width):
             interval = confidence_sequence
@@ -181,20 +171,19 @@ class Estimator:
 
         def limits(at: Ids, method: Callable[..., tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
             counts = passes[at], trials[at]
-            return self.outcomes.limits(method, numbers[at], counts, population, confidence, among)
+            return self.outcomes.limits(method, ids[at], counts, population, confidence, among)
 
-        estimate, low, high = (np.full(len(numbers), np.nan) for _ in range(3))
+        estimate, low, high = (np.full(len(ids), np.nan) for _ in range(3))
         estimate[done] = passes[done] / trials[done]
         low[done], high[done] = limits(done, interval)
         if interval is wilson:
             # Clean rates are near 1, where Wilson's interval covers too seldom.
-            clean = np.flatnonzero(alone & (numbers == 0))
+            clean = np.flatnonzero(alone & (ids == 0))
             low[clean], high[clean] = limits(clean, exact)
-        unknown = np.isnan(estimate)
-        missing = np.flatnonzero(unknown if chosen is None else unknown & chosen)
+        missing = np.flatnonzero(~alone)
         surrogate = self.fitted(among) if len(missing) else None
         if surrogate is not None:
-            features = self.space.matrix(numbers[missing])
+            features = self.space.matrix(ids[missing])
             looked = self.anytime_confidence(confidence) if anytime and self.pooled else confidence
             estimate[missing] = surrogate.predict(features)[0]
             low[missing], high[missing] = surrogate.bounds(features, looked)
@@ -289,12 +278,11 @@ class Estimator:
         known = json.dumps([VERSION, METHOD, settings.surrogate, settings.seed, settings.finite, levels])
         return hashlib.sha256(f"{known} {seen.digest()}".encode()).hexdigest()
 
-    def _counted(self, among: Bits | None) -> tuple[Array, Ids]:
-        known, size = self.measured_ids, self.space.size
-        if not self.space.listed:
-            raise self.not_listed("estimate")
-        won, tried = self.outcomes.counts(known, among)
-        passes, trials = np.zeros(size, won.dtype), np.zeros(size, np.int64)
+    def _counted(self, ids: Ids, among: Bits | None = None) -> tuple[Array, Ids]:
+        """Passes and trials of some tests; only those with outcomes are looked up."""
+        known = np.isin(ids, self.measured_ids)
+        won, tried = self.outcomes.counts(ids[known], among)
+        passes, trials = np.zeros(len(ids), won.dtype), np.zeros(len(ids), np.int64)
         passes[known], trials[known] = won, tried
         return passes, trials
 

@@ -91,9 +91,7 @@ class Expected:
 
 
 def expected(
-    tomogram: Estimated,
-    profile: Profile | RecordLike | Sequence[RecordLike] | Array,
-    given: RecordLike | None = None,
+    tomogram: Estimated, profile: Profile | RecordLike | Sequence[RecordLike] | Array, given: RecordLike | None = None
 ) -> Expected:
     """Return the mean pass rate of a tomogram's tests, each weighted by its probability under an operational profile.
 

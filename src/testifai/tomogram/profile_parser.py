@@ -329,10 +329,7 @@ class Known:
         return np.flatnonzero(self.joint([name]))
 
     def joint(
-        self,
-        names: Sequence[str],
-        given: RecordLike | None = None,
-        among: Mapping[str, NDArray[np.intp]] | None = None,
+        self, names: Sequence[str], given: RecordLike | None = None, among: Mapping[str, NDArray[np.intp]] | None = None
     ) -> Floats:
         """Return the joint probability of each combination of these variables' states and the evidence `given`.
 

@@ -178,19 +178,14 @@ class RegionEstimator:
         self, sample: TestSample, among: Bits | None, confidence: float, *, anytime: bool
     ) -> tuple[RateTable, RateTable]:
         """Estimates of the sampled tests, and of the clean test, from which the drop is measured."""
-        estimator, space = self.estimator, self.estimator.space
-        if not space.listed:
-            found = estimator.rates(np.concatenate([[0], sample.ids]), among, confidence, anytime=anytime)
-            return found.at(slice(1, None)), found.at(slice(1))
-        usual = among is None and confidence == 0.95 and not anytime
+        estimator, ids = self.estimator, np.concatenate([[0], sample.ids])
+        usual = estimator.space.listed and among is None and confidence == 0.95 and not anytime
         # A pooling surrogate keeps what it predicts: of a large space, only what is needed is predicted.
         if usual and (estimator.pooling(among) is None or estimator.estimated):
-            whole = estimator.whole
+            found = estimator.whole.at(ids)
         else:
-            wanted = np.zeros(space.size, bool)
-            wanted[0] = wanted[sample.ids] = True
-            whole = estimator.rates(None, among, confidence, anytime=anytime, chosen=wanted)
-        return whole.at(sample.ids), whole.at(slice(1))
+            found = estimator.rates(ids, among, confidence, anytime=anytime)
+        return found.at(slice(1, None)), found.at(slice(1))
 
     def _bounds(
         self, sample: TestSample, view: RateTable, clean: RateTable, among: Bits | None, confidence: float

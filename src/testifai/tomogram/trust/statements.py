@@ -161,17 +161,9 @@ class Trust:
     @classmethod
     def from_dict(cls, facts: RecordLike) -> Self:
         """Return the record that `as_dict` wrote."""
-        left_out, held_back, high = (facts[name] for name in ("left_out", "held_back", "high_orders"))
-        if high is not None:
-            by_order = {int(order): bias for order, bias in high["by_order"].items()}
-            high = {**high, "orders": tuple(high["orders"]), "by_order": by_order}
-        return cls(
-            None if left_out is None else LeftOut(**left_out),
-            None if held_back is None else HeldBack(**held_back),
-            None if high is None else HighOrders(**high),
-            facts["unknown"],
-            tuple(OffSurface(**one) for one in facts["off_surface"]),
-        )
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(cls).validate_python(facts)
 
     def lines(self) -> tuple[str, ...]:
         """Return the findings in words."""
