@@ -23,13 +23,7 @@ ROUNDING = 1e-12  # an influence this small is none, but for rounding
 
 
 def interval(sample: ClusteredTrials, population: int | None = None, confidence: float = 0.95) -> tuple[float, float]:
-    """Limits for the mean rate on `population` inputs, or on new inputs like those seen.
-
-    >>> test, place = np.repeat(np.arange(20), 40), np.tile(np.arange(40), 20)
-    >>> low, high = interval(ClusteredTrials.of(test, place, place >= test), population=100)
-    >>> round(low, 3), round(high, 3)
-    (0.674, 0.833)
-    """
+    """Return limits for the mean rate on `population` inputs, or on new inputs like those seen."""
     below, above = _reaches(sample, confidence, population)
     return max(0.0, sample.estimate - below), min(1.0, sample.estimate + above)
 
@@ -37,16 +31,11 @@ def interval(sample: ClusteredTrials, population: int | None = None, confidence:
 def interval_of_few(
     sample: ClusteredTrials, tests: int, population: int | None = None, confidence: float = 0.95
 ) -> tuple[float, float]:
-    """Limits for the mean rate of `tests` tests, some of which may not have been tried, where few inputs were used.
+    """Return limits for the mean rate of `tests` tests, some of them possibly untried, if few inputs were used.
 
-    The limits of Clopper and Pearson for as many independent trials as would vary as much as these, fewer by (z/t)²
-    since that rests on few inputs, and never more than there were (Korn and Graubard, Survey Methodology 24 (1998)
-    193-201). Tests that were not tried vary like those that were. What was tried of the population is certain.
-
-    >>> test, place = np.repeat(np.arange(4), 5), np.tile(np.arange(5), 4)
-    >>> low, high = interval_of_few(ClusteredTrials.of(test, place, place > 0), 4, population=10)
-    >>> round(low, 3), round(high, 3)
-    (0.4, 0.9)
+    The limits of Clopper and Pearson for the number of independent trials with the same variance, reduced by (z/t)²
+    since that is based on few inputs, and never more than there were (Korn and Graubard, Survey Methodology 24 (1998)
+    193-201). Untried tests are assumed to vary like the others. The tried part of the population is certain.
     """
     from scipy.special import stdtrit
 

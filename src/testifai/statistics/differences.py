@@ -1,7 +1,7 @@
-"""Intervals and tests for the difference of two pass rates, measured on the same inputs or apart.
+"""Intervals and tests for the difference of two pass rates, measured on the same or on separate inputs.
 
-Counts are a row per test: trials and passes of A, of B, and of their common inputs those that only A and only B passed.
-`population` is the number of inputs the trials were drawn from without replacement, or None for new inputs like them.
+Counts are a row per test: trials and passes of A, of B, and the common inputs that only A and that only B passed.
+`population` is the number of inputs the trials were sampled from without replacement, or None for new inputs like them.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ Counts = NDArray[np.int64]
 Solved = tuple[Floats, Floats, Floats]  # low, high, p
 
 CONFIDENCE = 0.95
-LEAST_P = 1e-12  # of runs that were stopped early: far below any share of 5 % that Holm's procedure asks for
+LEAST_P = 1e-12  # lowest p-value of stopped runs: far below any share of 5 % in Holm's procedure
 
 
 def solve_paired(counts: Counts, population: int | None) -> Solved:
-    """Bounds and p-values of tests whose inputs both runs tried."""
+    """Return bounds and p-values of tests whose inputs both runs tried."""
     low, high = paired_interval(counts[:, 5], counts[:, 4], counts[:, 0], population)
     return low, high, _paired_p(counts[:, 5], counts[:, 4], counts[:, 0], population)
 
 
 def solve_apart(counts: Counts, population: int | None) -> Solved:
-    """Bounds and p-values of tests that each run tried on inputs of its own."""
+    """Return bounds and p-values of tests that the runs tried on separate inputs."""
     n_a, s_a, n_b, s_b = counts[:, :4].T
     low, high = independent_interval(s_a, n_a, s_b, n_b)
     return low, high, _independent_p(n_a, s_a, n_b, s_b)
 
 
 def solve_stopped(counts: Counts, population: int | None) -> Solved:
-    """Bounds and p-values of tests that a stopping rule may have ended."""
+    """Return bounds and p-values of tests that a stopping rule may have ended."""
     return *_stopped_interval(counts, population, CONFIDENCE), _stopped_p(counts, population)
 
 
@@ -118,7 +118,7 @@ def _stopped_interval(counts: Counts, population: int | None, confidence: Any) -
 
 
 def _stopped_p(counts: Counts, population: int | None) -> Floats:
-    """The smallest risk at which the interval leaves out 0."""
+    """The smallest risk at which the interval excludes 0."""
     least, most = np.full(len(counts), np.log(LEAST_P)), np.zeros(len(counts))
     for _ in range(30):
         middle = (least + most) / 2
@@ -156,12 +156,7 @@ def _independent_p(trials_a: Counts, passes_a: Counts, trials_b: Counts, passes_
 
 
 def solve_paired_means(pairs: Sequence[Array], population: int | None) -> Solved:
-    """Of tests whose inputs both runs tried, from the difference of scores on each input: a mean of −1 to 1.
-
-    >>> low, high, p = solve_paired_means([np.linspace(-0.1, 0.3, 41)], None)
-    >>> bool(0 < low[0] < 0.1 < high[0]), bool(p[0] < 0.05)
-    (True, True)
-    """
+    """Return limits and p-values of tests whose inputs both runs tried, from the differences of scores."""
     halved = _of_each([(1 + np.asarray(one, np.float64)) / 2 for one in pairs])
 
     def limits(confidence: float) -> Limits:
@@ -174,9 +169,9 @@ def solve_paired_means(pairs: Sequence[Array], population: int | None) -> Solved
 def solve_separate_means(
     a: Sequence[Array], b: Sequence[Array], population: int | None, *, stopped: bool = False
 ) -> Solved:
-    """Of tests that each run tried on inputs of its own: from both means' limits (Zou and Donner 2008).
+    """Return limits and p-values of tests on separate inputs, from both means' limits (Zou and Donner 2008).
 
-    Of runs that a rule stopped, both sequences of limits at half the risk each.
+    For runs that a rule stopped, both sequences of limits are used, at half the risk each.
     """
     one, two = _of_each(a), _of_each(b)
 
@@ -195,7 +190,7 @@ def _of_each(samples: Sequence[Array]) -> Moments:
 
 
 def _solved(limits: Callable[[float], Limits], tests: int) -> Solved:
-    """Limits at 95 %, and the smallest risk at which they leave out 0."""
+    """Limits at 95 %, and the smallest risk at which they exclude 0."""
     low, high = limits(CONFIDENCE)
     p = np.ones(tests)
     for risk in np.geomspace(1, LEAST_P, 120)[1:]:

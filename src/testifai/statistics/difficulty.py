@@ -1,8 +1,8 @@
-"""How hard single inputs are, from a few trials of each.
+"""Difficulty of single inputs, from a few trials of each.
 
 logit P(failure) = severity of the test + difficulty of the input: G. Rasch's model of persons and items (1960), with
-difficulties drawn from a normal distribution. The severity of a test follows from its failure rate, which is known
-better than a few trials of one input could tell.
+normally distributed difficulties. The severity of a test follows from its failure rate, which is known more precisely
+than the difficulty of an input.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from testifai.support.types import Bools, Floats
 
 Numbers = NDArray[np.intp]
 
-SPREADS = (0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0)  # of difficulties, of which the likeliest is taken
-# Difficulties looked at, in standard deviations, and how likely each is.
+SPREADS = (0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0)  # of difficulties; the most likely one is used
+# Grid of difficulties, in standard deviations, and their prior probabilities.
 NODES = np.linspace(-3.5, 3.5, 29)
 PRIOR = np.exp(-(NODES**2) / 2) / np.exp(-(NODES**2) / 2).sum()
-# A logistic curve smeared by a normal distribution is nearly one that is flatter by √(1 + (spread / 1.7)²).
+# A logistic curve convolved with a normal distribution is nearly one that is flatter by √(1 + (spread / 1.7)²).
 FLATTER = (16 * np.sqrt(3) / (15 * np.pi)) ** 2
 LEAST_RATE = 1e-4
 
@@ -37,14 +37,14 @@ class Tried:
 
 @dataclass(frozen=True, eq=False)
 class Difficulties:
-    """What trials say of each input's difficulty, as weights of a few values of it."""
+    """Posterior distribution of each input's difficulty, as weights of the grid."""
 
     severities: Floats  # (tests,)
     spread: float
     weights: Floats  # (inputs, nodes)
 
     def failing(self, tests: Numbers) -> Floats:
-        """(tests × inputs): the probability that each input fails each of some tests."""
+        """Return the probability that each input fails each of some tests (tests × inputs)."""
         found: Floats = expit(self.severities[tests, None] + self.spread * NODES) @ self.weights.T
         return found
 
@@ -58,25 +58,19 @@ def spread_of(rates: Floats, tried: Tried, inputs: int) -> float:
 
 
 def difficulties(rates: Floats, spread: float, tried: Tried, inputs: int) -> Difficulties:
-    """The difficulty of each of so many inputs, of those never tried what is known of all.
-
-    >>> rates, never = np.array([0.1, 0.5]), np.empty(0, np.intp)
-    >>> found = difficulties(rates, 2.0, Tried(never, never, never.astype(bool)), 3)
-    >>> found.failing(np.array([0, 1])).round(2)[:, 0].tolist()
-    [0.1, 0.5]
-    """
+    """Return the difficulty of each input; for untried inputs, its prior distribution."""
     severities = _severities(rates, spread)
     return Difficulties(severities, spread, _weighed(severities, spread, tried, inputs)[1])
 
 
 def _severities(rates: Floats, spread: float) -> Floats:
-    """Such that over all inputs each test fails at its rate."""
+    """Severities of tests such that each fails at its rate over all inputs."""
     kept = np.clip(rates, LEAST_RATE, 1 - LEAST_RATE)
     return np.asarray(logit(kept) * np.sqrt(1 + FLATTER * spread**2))
 
 
 def _weighed(severities: Floats, spread: float, tried: Tried, inputs: int) -> tuple[float, Floats]:
-    """The log-likelihood of all trials, and how likely each difficulty of each input is."""
+    """The log-likelihood of all trials, and the posterior weights of each input's difficulties."""
     values = severities[:, None] + spread * NODES
     either = np.stack([log_expit(-values), log_expit(values)])  # passed, failed
     likelihood = np.zeros((inputs, len(NODES)))

@@ -154,18 +154,10 @@ class PairTests:
 
     def as_dict(self) -> Record:
         """Plain data for JSON, None for what does not exist."""
-        return {
-            "axes": list(self.axes),
-            "pairs": plain_data(
-                [{**asdict(pair), "few": pair.few, "misleading": pair.misleading} for pair in self.pairs]
-            ),
-            "matrix": plain_data(self.matrix()),
-            "groups": plain_data(self.groups),
-            "warnings": warnings(self),
-            "draws": self.draws,
-            "alpha": self.alpha,
-            "plain": self.plain,
-        }
+        pairs = [{**asdict(pair), "few": pair.few, "misleading": pair.misleading} for pair in self.pairs]
+        found: Record = {"axes": self.axes, "pairs": pairs, "matrix": self.matrix(), "groups": self.groups}
+        found |= {"warnings": warnings(self), "draws": self.draws, "alpha": self.alpha, "plain": self.plain}
+        return {name: plain_data(value) for name, value in found.items()}
 
 
 def warnings(result: PairTests) -> list[str]:

@@ -1,12 +1,12 @@
 """Intervals for the mean of values in 0..1, such as F1 or IoU; all vectorised over tests.
 
 The bound of Gaffke (2005, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
-variable"; Learned-Miller and Thomas 2019, arXiv 1905.06208): beside the values seen stands one more that is as bad as
-can be, 0 for the lower limit and 1 for the upper, and weights are drawn evenly from all that add up to 1. The quantile
-of the weighted mean is the limit. Of passes and failures that is exactly the interval of Clopper and Pearson; of equal
-values it leaves the room of a value that a few trials need not have shown; of many it is that of their own spread,
-which may be far less than that of outcomes. Weighted means have nearly the distribution of a beta variable between
-the ends of the values, with their mean and variance: exactly, where there are two different values.
+variable"; Learned-Miller and Thomas 2019, arXiv 1905.06208): the worst possible value, 0 for the lower limit and 1 for
+the upper, is added to the values, and weights are uniform among all that add up to 1. The quantile of the weighted mean
+is the limit. For passes and failures it is exactly the interval of Clopper and Pearson; for equal values it allows for
+a value that a few trials need not have shown; for many values it follows their own spread, which may be far less than
+that of outcomes. Weighted means have nearly the distribution of a beta variable between the ends of the values, with
+their mean and variance: exactly, if there are two different values.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TINY = 1e-9  # values up to which all are 0
 
 @dataclass(frozen=True)
 class Moments:
-    """What an interval wants to know of the values of each test: none of them are kept."""
+    """Statistics of the values of each test that its interval depends on."""
 
     trials: Floats
     total: Floats
@@ -37,11 +37,7 @@ class Moments:
 
     @classmethod
     def of(cls, values: Array) -> Moments:
-        """Of values along the last axis.
-
-        >>> Moments.of(np.array([[0.5, 1.0], [0.25, 0.25]])).total.tolist()
-        [1.5, 0.5]
-        """
+        """Return the moments of values along the last axis."""
         known = np.asarray(values, np.float64)
         trials = np.full(known.shape[:-1], float(known.shape[-1]))
         if not known.shape[-1]:
@@ -50,16 +46,12 @@ class Moments:
 
     @classmethod
     def joined(cls, rows: Sequence[Moments]) -> Moments:
-        """Those of several tests, one after the other."""
+        """Return the moments of several tests, one after the other."""
         return cls(*(np.array([getattr(row, one.name) for row in rows], np.float64) for one in fields(cls)))
 
     @property
     def dispersion(self) -> float:
-        """The variance of values about the mean of their test, relative to that of passes and failures, over all tests.
-
-        >>> Moments.of(np.array([[0, 1, 1, 0], [1, 1, 0, 1]])).dispersion, Moments.of(np.full((2, 4), 0.5)).dispersion
-        (1.0, 0.0)
-        """
+        """Variance of values about the mean of their test, relative to that of passes and failures, over all tests."""
         n = np.maximum(self.trials, 1)
         own = np.maximum(self.squares - self.total**2 / n, 0)[self.trials > 1]
         bits = (self.total - self.total**2 / n)[self.trials > 1]
@@ -67,13 +59,13 @@ class Moments:
 
     @property
     def mirrored(self) -> Moments:
-        """Those of one less each value."""
+        """Moments of one minus each value."""
         n = self.trials
         return Moments(n, n - self.total, n - 2 * self.total + self.squares, 1 - self.most, 1 - self.least)
 
 
 def mean_interval(moments: Moments, population: int | None = None, confidence: float = 0.95) -> Limits:
-    """Limits of the mean for a number of trials fixed before looking; exact once the whole population was tried.
+    """Return limits of the mean for a number of trials fixed beforehand; exact once the whole population was tried.
 
     >>> limits = [mean_interval(Moments.of(np.array(one))) for one in ([1, 0, 1, 1, 0, 1], [0.9] * 6)]
     >>> [(round(float(low), 3), round(float(high), 3)) for low, high in limits]
@@ -87,12 +79,12 @@ def mean_interval(moments: Moments, population: int | None = None, confidence: f
 
 
 def mean_of_width(moments: Moments, population: int | None = None, confidence: float = 0.95) -> Limits:
-    """The same for trials that went on until it was narrow enough, as `intervals.fixed_width`."""
+    """Return limits for trials that continued until they were narrow enough, as `intervals.fixed_width`."""
     return mean_interval(moments, population, 1 - LEFT * (1 - confidence))
 
 
 def mean_sequence(moments: Moments, population: int | None = None, confidence: float = 0.95) -> Limits:
-    """Limits that stay valid however often one looks: those of as many passes in as many trials.
+    """Return limits that stay valid however often one looks: those of the same number of passes and trials.
 
     With v a pass only in part, the ratio (q/p)^v ((1-q)/(1-p))^(1-v) of `intervals.confidence_sequence` is convex in v,
     so that its mean under p is at most 1: wide where values spread little, and never too narrow.
@@ -115,11 +107,10 @@ OF_MEANS: dict[Callable[..., Limits], Callable[[Moments, int | None, float], Lim
 
 
 def _low(seen: Moments, population: int | None, error: float) -> Floats:
-    """The quantile of the weighted mean of the values seen and a 0; of a population, of those that were not tried too.
+    """The quantile of the weighted mean of the values and a 0; with a population, including the untried inputs.
 
-    Those are drawn from an urn of the values seen and the 0, each put back with another like it, so that the weights
-    spread more by what few draws add. Their number is whole: half of one is left as room, as far as values are at the
-    ends of their range, where the sum goes in steps.
+    Their values are drawn from a Pólya urn of the values and the 0, which adds variance to the weights. Their sum
+    moves in steps if values are at the ends of their range, so half a step is subtracted.
     """
     from scipy.special import betaincinv
 
@@ -141,7 +132,7 @@ def _low(seen: Moments, population: int | None, error: float) -> Floats:
 
 
 def _known(moments: Moments, low: Floats, high: Floats) -> Limits:
-    """No trials, no interval; and rounding must not leave the mean itself outside."""
+    """NaN without trials; otherwise limits that contain the mean despite rounding."""
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(moments.trials > 0, moments.total / moments.trials, np.nan)
     return np.clip(np.minimum(low, mean), 0, 1), np.clip(np.maximum(high, mean), 0, 1)
