@@ -23,15 +23,15 @@ from testifai.space.numbering import Ints, Whole
 from testifai.space.query import (
     And,
     Before,
-    Choice,
     ColumnName,
     Condition,
-    Constant,
     Inequality,
     Not,
+    Operand,
     Query,
     comparisons,
     holds,
+    operand_values,
     printable,
 )
 from testifai.support.types import Bools
@@ -93,8 +93,7 @@ class Diagram:
         parts: list[_Tree | int] = []
         if isinstance(node, Not):
             return self._read(node.part, not negated)
-        if isinstance(node, Before):
-            raise InputError(f"query: {node} is no sum over the axes; accepted here: axes, order and severity")
+        assert not isinstance(node, Before), "a selection replaces precedences by its cases"
         if isinstance(node, Inequality):
             conjunction = not negated
             for sign, left, right in zip(node.operators, node.operands, node.operands[1:], strict=False):
@@ -105,20 +104,15 @@ class Diagram:
             parts += [self._read(part, negated) for part in node.parts]
         return _Tree(np.minimum if conjunction else np.maximum, tuple(parts), slice(start, len(self._sums)))
 
-    def _sum(self, left: Any, sign: str, right: Any, negated: bool) -> _Sum:
+    def _sum(self, left: Operand, sign: str, right: Operand, negated: bool) -> _Sum:
         """A comparison as one of a sum over the axes."""
-        given = [one for one in (left, right) if isinstance(one, ColumnName)]
-        adds = self._adds(given[0].name)
-        if len(given) == 2:
-            adds = tuple(a - b for a, b in zip(adds, self._adds(given[1].name), strict=True))
+        columns = [one.name for one in (left, right) if isinstance(one, ColumnName)]
+        adds = self._adds(columns[0])
+        if len(columns) == 2:
+            adds = tuple(a - b for a, b in zip(adds, self._adds(columns[1]), strict=True))
         least, most = sum(int(one.min()) for one in adds), sum(int(one.max()) for one in adds)
-        values = np.arange(least, most + 1)
-        if len(given) == 2:
-            found = holds(sign, values, 0)
-        elif isinstance(left, ColumnName):
-            found = holds(sign, values, _constant(right))
-        else:
-            found = holds(sign, _constant(left), values)
+        known = {columns[-1]: np.array(0), columns[0]: np.arange(least, most + 1)}
+        found = holds(sign, operand_values(left, known), operand_values(right, known))
         return _Sum(adds, np.concatenate([[0], np.cumsum(np.asarray(found) != negated)]), least)
 
     def _adds(self, name: str) -> tuple[Ints, ...]:
@@ -208,10 +202,6 @@ class Diagram:
             node = after[every, level]
             positions[axis] = level
         return positions
-
-
-def _constant(operand: Constant | Choice) -> Any:
-    return operand.value if isinstance(operand, Constant) else [member.value for member in operand.members]
 
 
 def _decided(sums: Ints) -> Bools:

@@ -103,11 +103,14 @@ class Choice:
         return "{" + ", ".join(map(str, self.members)) + "}"
 
 
+Operand = ColumnName | Constant | Choice
+
+
 @dataclass(frozen=True)
 class Inequality:
     """A chain `a < b <= c`, true where each neighbouring pair is; only its last operand may be a Choice."""
 
-    operands: tuple[ColumnName | Constant | Choice, ...]
+    operands: tuple[Operand, ...]
     operators: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -169,7 +172,7 @@ def comparisons(node: Condition) -> Iterator[Inequality | Before]:
 
 def _evaluate(node: Condition, columns: Columns) -> Bools:
     if isinstance(node, Inequality):
-        values = [_values(operand, columns) for operand in node.operands]
+        values = [operand_values(operand, columns) for operand in node.operands]
         pairs = zip(node.operators, values, values[1:], strict=False)
         return functools.reduce(np.logical_and, (holds(*pair) for pair in pairs), np.array(True))
     if isinstance(node, Before):
@@ -185,7 +188,8 @@ def holds(sign: str, left: Any, right: Any) -> Any:
     return _COMPARE[sign](left, right) if sign in _COMPARE else np.isin(left, right, invert=sign == "not in")
 
 
-def _values(operand: ColumnName | Constant | Choice, columns: Columns) -> Any:
+def operand_values(operand: Operand, columns: Columns) -> Any:
+    """Return the values of an operand; of a set, the list of its members' values."""
     if isinstance(operand, ColumnName):
         return np.asarray(columns[operand.name])
     if isinstance(operand, Choice):
@@ -385,7 +389,7 @@ class _Parser:
     def resolve(self, tokens: list[_Token], signs: list[str], members: list[_Token]) -> Inequality:
         """Resolve every name as a column, or as a level of the column next to it."""
         columns = [t.text if t.kind == "name" and t.text in self.names else None for t in tokens]
-        operands: list[ColumnName | Constant | Choice] = []
+        operands: list[Operand] = []
         for i, (token, column) in enumerate(zip(tokens, columns, strict=True)):
             beside = [c for c in columns[max(i - 1, 0) : i + 2] if c is not None]
             operands.append(ColumnName(column) if column is not None else self.constant(token, beside))

@@ -212,11 +212,8 @@ class Space:
 
     def matrix(self, ids: ArrayLike) -> Ints:
         """Return the configurations with these numbers, a row each: severities, then places where the order counts."""
-        numbers = np.asarray(ids)
-        if numbers.dtype.kind == "f" and not isinstance(ids, np.ndarray):
-            # NumPy converts integers to floats if one fits 64 bits only unsigned and another only signed.
-            numbers = np.asarray(ids, dtype=object)
-        numbers = numbers.reshape(-1)
+        # Of Python integers, NumPy makes floats if one fits 64 bits only unsigned and another only signed.
+        numbers = np.asarray(ids, None if isinstance(ids, np.ndarray) else object).reshape(-1)
         if numbers.size == 0:
             return np.empty((0, self.width), dtype=np.int64)
         whole = numbers.dtype.kind in "iu" or (numbers.dtype == object and all(map(is_whole, numbers)))

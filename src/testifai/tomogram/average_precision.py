@@ -15,32 +15,26 @@ from testifai.support.formatting import estimate_text
 from testifai.support.serialization import plain
 from testifai.support.types import Record
 from testifai.support.validation import number
+from testifai.tomogram.region_means import RawMean
 
 RESAMPLES = 200
 
 
 @dataclass(frozen=True)
-class AveragePrecision:
+class AveragePrecision(RawMean):
     """The mean of the tests' mean average precision; NaN if no test has one.
 
     The interval is for images like these, from a bootstrap over images, the same for all tests. Tests on few images
-    have high precisions by chance, and no model corrects them.
+    have high precisions by chance, and no model corrects them. Only tests with boxes count.
     """
-
-    estimate: float
-    low: float
-    high: float
-    tests: int  # tests with boxes, which the estimate is for
-    left_out: int  # tests without boxes
-    inputs: int  # different images used
 
     def __repr__(self) -> str:
         found = estimate_text(self.estimate, self.low, self.high)
         return f"<AveragePrecision {found}, over {self.tests:,} tests, {self.inputs:,} images>"
 
     def as_dict(self) -> Record:
-        """Plain data for JSON, None for what does not exist."""
-        return {field: plain(value) for field, value in vars(self).items()}
+        """Return plain data for JSON, None for what does not exist."""
+        return {name: plain(value) for name, value in vars(self).items()}
 
 
 def average_precision(
