@@ -8,7 +8,7 @@ from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.space import Space
 from testifai.spec.parsing import Gate
 from testifai.statistics.intervals import confidence_sequence
-from testifai.tomogram import EstimatorSettings, Tomogram, region_means
+from testifai.tomogram import EstimatorSettings, Tomogram, region_estimator
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2])
 SPACE = Space({"zoom": KEEP, "blur": KEEP})
@@ -125,7 +125,9 @@ def test_where_own_trials_contradict_the_surface_bounds_are_those_of_both(monkey
     run = spread_out((3, 40, 41))
     _, low, high = run.estimator.pooling().region(run.space.matrix(range(16)), run.estimator.anytime_confidence(0.95))
     assert (run.query_engine.bound("zoom >= 0").low, run.query_engine.bound("zoom >= 0").high) == (low, high)
-    monkeypatch.setattr(region_means, "region", lambda *_, **__: region_means.RawMean(0.8, 0.75, 0.85, 16, 0, 104))
+    monkeypatch.setattr(
+        region_estimator, "raw_mean", lambda *_, **__: region_estimator.RawMean(0.8, 0.75, 0.85, 16, 0, 104)
+    )
     (verdict,) = judge([Gate(query="zoom >= 0", at_least=0.8)], run)
     assert (verdict.answer.low, verdict.answer.high, verdict.status) == (0.75, high, "undecided")
     assert "by the surface and by the tests' own trials, which contradict it" in verdict.reason

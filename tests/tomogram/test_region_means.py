@@ -13,7 +13,7 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Outcomes
 from testifai.statistics.intervals import wilson
 from testifai.support.serialization import plain
-from testifai.tomogram.region_means import region
+from testifai.tomogram.region_estimator import raw_mean
 
 GRID = Path(os.environ.get("TESTIFAI_DATA", "../shared")) / "reference" / "tomography" / "cifar10_resnet56.npz"
 
@@ -50,7 +50,7 @@ def test_the_estimate_is_the_mean_of_raw_rates():
     rng = np.random.default_rng(0)
     passed = rng.random((4, 30)) < 0.6
     places = [rng.permutation(30)[:n] for n in (3, 7, 20, 1)]
-    found = region(record(passed, places), [3, 0, 1, 2, 9])
+    found = raw_mean(record(passed, places), [3, 0, 1, 2, 9])
     assert found.estimate == pytest.approx(np.mean([passed[t, p].mean() for t, p in enumerate(places)]))
     assert (found.tests, found.left_out, found.inputs) == (4, 1, len(set(np.concatenate(places).tolist())))
     assert found.low < found.estimate < found.high
@@ -59,7 +59,7 @@ def test_the_estimate_is_the_mean_of_raw_rates():
 @pytest.mark.parametrize("fails", [60, 200, 500])
 def test_one_test_with_many_trials_has_wilsons_interval(fails):
     passed = np.arange(1000)[None] >= fails
-    found = region(record(passed, [np.arange(1000)]), [0], finite=False)
+    found = raw_mean(record(passed, [np.arange(1000)]), [0], finite=False)
     low, high = map(float, wilson(1000 - fails, 1000))
     assert [found.low, found.high] == pytest.approx([low, high], abs=0.02 * (high - low))
 
@@ -70,27 +70,27 @@ def test_one_test_with_many_trials_has_wilsons_interval(fails):
 def test_full_data_leave_no_width():
     passed = population(np.random.default_rng(2), 6, 40, 0.5, 0.7)
     outcomes = record(passed, [np.arange(40)] * 6)
-    found = region(outcomes, range(6))
+    found = raw_mean(outcomes, range(6))
     assert found.low == found.estimate == found.high == pytest.approx(passed.mean())
-    future = region(outcomes, range(6), finite=False)
+    future = raw_mean(outcomes, range(6), finite=False)
     assert future.low < future.estimate < future.high
 
 
 @pytest.mark.parametrize("passes", [True, False])
 def test_no_width_collapses_because_no_difference_was_seen(passes):
     rng = np.random.default_rng(3)
-    found = region(record(np.full((20, 500), passes), blocks(rng, 20, 500, 10, 100)), range(20))
+    found = raw_mean(record(np.full((20, 500), passes), blocks(rng, 20, 500, 10, 100)), range(20))
     assert found.estimate == passes
     assert (found.high == 1 and 0.9 < found.low < 0.99) if passes else (found.low == 0 and 0.01 < found.high < 0.1)
 
 
 def test_one_trial_says_next_to_nothing():
-    found = region(record(np.ones((1, 100), bool), [[4]]), [0])
+    found = raw_mean(record(np.ones((1, 100), bool), [[4]]), [0])
     assert (found.estimate, found.low, found.high, found.inputs) == (1.0, 0.01, 1.0, 1)  # one of a hundred did pass
 
 
 def test_nothing_tried_is_no_estimate():
-    found = region(Outcomes(10), [1, 2])
+    found = raw_mean(Outcomes(10), [1, 2])
     assert math.isnan(found.estimate)
     assert plain(found) == {"estimate": None, "low": None, "high": None, "tests": 0, "left_out": 2, "inputs": 0}
 
@@ -100,21 +100,23 @@ def test_part_of_the_inputs_is_a_run_of_its_own():
     passed = population(rng, 8, 80, 0.5, 0.7)
     places = blocks(rng, 8, 80, 20, 80)
     part = np.arange(80) < 48
-    found = region(record(passed, places), range(8), np.packbits(part))
+    found = raw_mean(record(passed, places), range(8), np.packbits(part))
     alone = record(passed[:, part], [p[p < 48] for p in places])
-    assert found == region(alone, range(8))
+    assert found == raw_mean(alone, range(8))
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 95])
 def test_a_confidence_that_is_none_is_refused(confidence):
     with pytest.raises(InputError, match=f"confidence: must be a number, above 0 and below 1, got {confidence}"):
-        region(Outcomes(10), [0], confidence=confidence)
+        raw_mean(Outcomes(10), [0], confidence=confidence)
 
 
 def test_more_confidence_is_more_width():
     rng = np.random.default_rng(5)
     outcomes = record(population(rng, 8, 80, 0.5, 0.7), blocks(rng, 8, 80, 10, 40))
-    widths = [found.high - found.low for found in (region(outcomes, range(8), confidence=c) for c in (0.8, 0.95, 0.99))]
+    widths = [
+        found.high - found.low for found in (raw_mean(outcomes, range(8), confidence=c) for c in (0.8, 0.95, 0.99))
+    ]
     assert widths == sorted(widths)
 
 
@@ -131,7 +133,7 @@ def test_intervals_cover_in_balanced_designs(correlation, pool, finite, seeds):
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         passed = population(rng, tests, 400, correlation, rate)
-        found = region(record(passed, blocks(rng, tests, 400, 10, pool)), range(tests), finite=finite)
+        found = raw_mean(record(passed, blocks(rng, tests, 400, 10, pool)), range(tests), finite=finite)
         covered += found.low <= (passed.mean() if finite else expected) <= found.high
     assert covered / seeds >= least(0.95, seeds)
 
@@ -142,7 +144,7 @@ def test_the_finite_correction_is_not_wasteful():
     for seed in range(300):
         rng = np.random.default_rng(seed)
         passed = population(rng, 30, 50, 0.9, 0.7)
-        found = region(record(passed, blocks(rng, 30, 50, 10, 50)), range(30))
+        found = raw_mean(record(passed, blocks(rng, 30, 50, 10, 50)), range(30))
         widths.append(found.high - found.low)
         errors.append(found.estimate - passed.mean())
     assert 0.9 < np.mean(widths) / (2 * 1.96 * np.std(errors)) < 1.25
@@ -159,7 +161,7 @@ def test_regions_of_a_recorded_grid_are_covered():
     for seed in range(20):
         outcomes = record(passed, blocks(np.random.default_rng(seed), 1296, 10_000, 10, 2160))
         for tests, rate in zip(regions, truth, strict=True):
-            found = region(outcomes, tests)
+            found = raw_mean(outcomes, tests)
             covered.append(found.low <= rate <= found.high)
             widths.append(found.high - found.low)
     assert np.mean(covered) >= least(0.95, len(covered))

@@ -12,7 +12,8 @@ from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, ScoredOutcomes
 from testifai.space import Space
 from testifai.surrogates import Forest
-from testifai.tomogram import EstimatorSettings, Tomogram, region_means
+from testifai.tomogram import EstimatorSettings, Tomogram
+from testifai.tomogram.region_estimator import raw_mean
 from testifai.tomogram.regions import standard_queries
 from testifai.tomogram.trust import assess
 
@@ -98,7 +99,7 @@ def test_own_trials_of_scores_are_their_means_with_inputs_kept_together():
         places = np.arange(60)
         values = made.values(test, places)
         outcomes.record(test, places, values > 0.5, {"value": values})
-    found = region_means.region(ScoredOutcomes.of(outcomes), range(20))
+    found = raw_mean(ScoredOutcomes.of(outcomes), range(20))
     seen = made.scores.reshape(-1, INPUTS)[:20, :60]
     assert found.estimate == pytest.approx(seen.mean(), abs=1e-6)
     # All tests were tried on the same inputs: the mean of each input's scores is what was drawn.

@@ -17,8 +17,9 @@ from testifai.present.figures.heatmaps import project
 from testifai.present.theme import DARK, LIGHT, NEUTRAL, SCALE
 from testifai.support.bits import pack
 from testifai.support.types import Floats, Record
-from testifai.tomogram import Tomogram, region_means
+from testifai.tomogram import Tomogram
 from testifai.tomogram.lowest_tests import Mask
+from testifai.tomogram.region_estimator import raw_mean
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -40,7 +41,7 @@ def heatmap(tomogram: Tomogram) -> Figure | None:
     names = [tomogram.classes[int(one)] if tomogram.classes else str(one) for one in classes.tolist()]
     by_class = [pack(labels[tomogram.order] == one) for one in classes]
     alone = _alone(tomogram)
-    cells = [[region_means.region(tomogram.outcomes, ids, among) for ids in alone] for among in by_class]
+    cells = [[raw_mean(tomogram.outcomes, ids, among) for ids in alone] for among in by_class]
     words = [[theme.estimate_text(cell.estimate, cell.low, cell.high) for cell in row] for row in cells]
     axes = tomogram.space.names
     trace = {

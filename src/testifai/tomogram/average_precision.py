@@ -15,7 +15,7 @@ from testifai.support.formatting import estimate_text
 from testifai.support.serialization import plain
 from testifai.support.types import Record
 from testifai.support.validation import number
-from testifai.tomogram.region_means import RawMean
+from testifai.tomogram.region_estimator import RawMean
 
 RESAMPLES = 200
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.runs.outcomes import Ids
+from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import Selection
+from testifai.statistics.clustered import ClusteredTrials, interval, interval_of_few
 from testifai.statistics.intervals import disagree, half_widths
 from testifai.strategies.clean import region_of
 from testifai.support.bits import Bits, count_set
 from testifai.support.types import Bools, Floats
+from testifai.support.validation import number
 from testifai.surrogates.base import drawn_from, sampling_variance
-from testifai.tomogram import region_means
 from testifai.tomogram.answers import Answer, RateTable, Worst
 from testifai.tomogram.estimator import Estimator
-from testifai.tomogram.region_means import RawMean
 
 DRAWN = 2_000  # first sample size, and the largest, of a region with more tests than are listed
 MOST_DRAWN = 6_000
@@ -29,6 +29,47 @@ FEWEST_SHARED = 100  # tests of the sample of the whole space that suffice for a
 WORST = 5
 SMALL = 1 / 3  # largest part of the rest of an interval that sampling may add to it
 CANDIDATES = 200  # tests with the lowest pass rates that may be the worst of a sampled region
+FEW = 30  # inputs up to which a variance alone is uncertain
+
+
+@dataclass(frozen=True)
+class RawMean:
+    """The mean rate over the measured tests of a region; NaN without any."""
+
+    estimate: float
+    low: float
+    high: float
+    tests: int  # tests with trials, which the estimate is for
+    left_out: int  # tests without trials
+    inputs: int  # different inputs used
+
+
+def raw_mean(
+    outcomes: Outcomes, ids: Iterable[int], among: Bits | None = None, confidence: float = 0.95, finite: bool = True
+) -> RawMean:
+    """Return the mean raw pass rate of these configurations, on all inputs or on those whose bit is set in `among`.
+
+    Nothing is assumed about the surface or the dependence of tests: the interval (`statistics.clustered`) is wider than
+    a surrogate's, and valid whatever the surrogate predicts.
+
+    With `finite` the interval is for the rate on the inputs at hand and closes once every test was tried on all of
+    them; otherwise it is for new inputs like them.
+    """
+    number("confidence", confidence, above=0, below=1)
+    asked = np.unique(np.fromiter(ids, np.int64))
+    tried = asked[outcomes.counts(asked, among)[1] > 0] if len(asked) else asked
+    if not len(tried):
+        return RawMean(float("nan"), float("nan"), float("nan"), 0, len(asked), 0)
+    single = outcomes.single(tried, among)
+    used = np.zeros(single.inputs, bool)
+    used[single.place] = True
+    sample = ClusteredTrials.of(single.test, (np.cumsum(used) - 1)[single.place], single.passed)
+    population = single.inputs if finite else None
+    if sample.used <= FEW:
+        low, high = interval_of_few(sample, len(asked), population, confidence)
+    else:
+        low, high = interval(sample, population, confidence)
+    return RawMean(sample.estimate, low, high, sample.tests, len(asked) - sample.tests, sample.used)
 
 
 @dataclass(frozen=True)
@@ -162,7 +203,7 @@ class RegionEstimator:
 
     def _raw_mean(self, ids: Ids, among: Bits | None, confidence: float = 0.95) -> RawMean:
         finite = self.estimator.settings.finite
-        return region_means.region(self.estimator.outcomes, ids, among, confidence, finite=finite)
+        return raw_mean(self.estimator.outcomes, ids, among, confidence, finite=finite)
 
     def _tried(self, sample: TestSample, among: Bits | None) -> tuple[Ids, int]:
         """Tests outside a sample that may be the worst of its region, and how many of the region are measured."""
