@@ -227,7 +227,7 @@ def printable(text: str, longest: int = 60) -> str:
 
 
 class _Parser:
-    """Recursive descent with binding strengths: or 1, and 2, not 3, comparisons 4."""
+    """Recursive descent: comparisons bind most tightly, then not, and, or."""
 
     def __init__(self, text: str, names: Iterable[str], levels: Levels, sequenced: Sequence[str]) -> None:
         self.text = text
@@ -267,29 +267,26 @@ class _Parser:
         return token
 
     def parse(self) -> Condition:
-        tree = self.condition(self.expression(0))
+        tree = self.condition(self.joined("or"))
         if self.token.kind != "end":
             raise self.unexpected(self.token, "expected and, or, or the end")
         return tree
 
-    def expression(self, binding: int) -> Condition | _Token:
-        """Read what binds more tightly than `binding`; an operand alone comes back as its token."""
+    def joined(self, kind: str) -> Condition | _Token:
+        """Read parts joined by `or`, or those joined by `and`; an operand alone comes back as its token."""
+        read = self.compared if kind == "and" else functools.partial(self.joined, "and")
+        left = read()
+        if self.token.kind != kind:
+            return left
+        parts = [self.condition(left)]
+        while self.token.kind == kind:
+            self.advance()
+            parts.append(self.condition(read()))
+        return And(tuple(parts)) if kind == "and" else Or(tuple(parts))
+
+    def compared(self) -> Condition | _Token:
         left = self.prefix()
-        while True:
-            kind = self.token.kind
-            strength = {"or": 1, "and": 2}.get(kind, 4)
-            if strength <= binding:
-                return left
-            if strength < 4:
-                parts = [self.condition(left)]
-                while self.token.kind == kind:
-                    self.advance()
-                    parts.append(self.condition(self.expression(strength)))
-                left = And(tuple(parts)) if kind == "and" else Or(tuple(parts))
-            elif kind in _RELATIONS:
-                left = self.comparison(self.operand(left, self.token))
-            else:
-                return left
+        return self.comparison(self.operand(left, self.token)) if self.token.kind in _RELATIONS else left
 
     def prefix(self) -> Condition | _Token:
         token = self.advance()
@@ -308,9 +305,9 @@ class _Parser:
             raise self.error("too deep a nesting", token, f"accepted: up to {DEEPEST_NESTING} levels")
         inner: Condition | _Token
         if token.kind == "not":
-            inner = Not(self.condition(self.expression(3)))
+            inner = Not(self.condition(self.compared()))
         else:
-            inner = self.expression(0)
+            inner = self.joined("or")
             if self.token.kind != ")":
                 raise self.unexpected(self.token, f"expected ')' for the '(' at column {token.start + 1}")
             self.advance()
@@ -359,7 +356,7 @@ class _Parser:
                 raise self.unexpected(sign, "a set cannot be compared; expected and, or, or the end")
             if sign.kind in _COMPARE:
                 signs.append(sign.kind)
-                tokens.append(self.operand(self.expression(4), sign))
+                tokens.append(self.operand(self.prefix(), sign))
                 continue
             if sign.kind == "not" and self.advance().kind != "in":
                 raise self.unexpected(sign, "expected a comparison, in, not in, and, or")
