@@ -66,7 +66,7 @@ def paired_interval(
 
     ends = np.stack([np.full_like(estimate, -1), np.ones_like(estimate)])
     borders = bisect(inside, ends, np.stack([estimate, estimate]), steps=32)  # to 10⁻⁹
-    low, high = np.where(complete, estimate, np.where(inside(ends), ends, borders))
+    low, high = np.where(complete, estimate, borders)
     return low, high
 
 

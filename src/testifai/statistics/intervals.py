@@ -227,10 +227,7 @@ def _solve_binomial(s: Floats, n: Floats, bar: Floats) -> tuple[Floats, Floats]:
 
     with np.errstate(divide="ignore", invalid="ignore"):
         centre = np.where(n > 0, s / n, 0.5)
-    zero, one = np.zeros_like(centre), np.ones_like(centre)
-    low = np.where(inside(zero), 0.0, bisect(inside, zero, centre))
-    high = np.where(inside(one), 1.0, bisect(inside, one, centre))
-    return low, high
+    return bisect(inside, np.zeros_like(centre), centre), bisect(inside, np.ones_like(centre), centre)
 
 
 def _solve_hypergeometric(s: Floats, n: Floats, population: int, bar: Floats) -> tuple[Floats, Floats]:
@@ -243,9 +240,8 @@ def _solve_hypergeometric(s: Floats, n: Floats, population: int, bar: Floats) ->
     least, most = s, population - (n - s)
     with np.errstate(divide="ignore", invalid="ignore"):
         peak = np.clip(np.floor(np.where(n > 0, s * (population + 1) / n, least)), least, most)
-    low = np.where(inside(least), least, bisect(inside, least, peak, whole=True))
-    high = np.where(inside(most), most, bisect(inside, most, peak, whole=True))
-    return low / population, high / population
+    low, high = (bisect(inside, edge, peak, whole=True) / population for edge in (least, most))
+    return low, high
 
 
 def _least_exact(s: Floats, n: Floats, population: int, tail: float) -> Floats:
@@ -257,7 +253,7 @@ def _least_exact(s: Floats, n: Floats, population: int, tail: float) -> Floats:
 
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = np.clip(np.ceil(np.where(n > 0, s * population / n, s)), s, population - (n - s))
-    return np.where(enough(s), s, bisect(enough, s, expected, whole=True))
+    return bisect(enough, s, expected, whole=True)
 
 
 def _hypergeometric_tail(s: Floats, n: Floats, k: Floats, population: int) -> Floats:
@@ -281,8 +277,11 @@ def _hypergeometric_tail(s: Floats, n: Floats, k: Floats, population: int) -> Fl
 
 
 def bisect(inside: Inside, outer: Floats, inner: Floats, *, whole: bool = False, steps: int = 60) -> Floats:
-    """Return the border of a set between a point outside and one inside; for integers, the last one inside."""
-    outer, inner = outer.astype(np.float64), inner.astype(np.float64)
+    """Return the border of a set towards `outer`, from a point inside; `outer` itself if it is inside.
+
+    For integers (`whole`), the border is the last one inside.
+    """
+    edge, outer, inner = outer, outer.astype(np.float64), inner.astype(np.float64)
     for _ in range(steps):
         middle = (outer + inner) / 2
         if whole:
@@ -291,4 +290,4 @@ def bisect(inside: Inside, outer: Floats, inner: Floats, *, whole: bool = False,
                 break
         hit = inside(middle)
         inner, outer = np.where(hit, middle, inner), np.where(hit, outer, middle)
-    return inner
+    return np.where(inside(edge), edge, inner)
