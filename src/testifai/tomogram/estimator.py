@@ -38,22 +38,14 @@ class EstimatorSettings:
     Bounds are at 95 % and for the rate on the inputs at hand (population "data": they close once all inputs were
     tried) or on new inputs like them ("future"). Tests ended by a stopping rule have bounds that stay valid under it:
     under any rule, or, if the rule considers widths alone, narrower ones that allow for that.
-
-    Attributes:
-        surrogate: what estimates every test: a name, an object, or None for raw rates
-        seed: of the run
-        population: whether answers are about exactly these inputs, "data", or about new inputs like them, "future"
-        stopped_early: whether a stopping rule ended tests
-        ended_by_width: whether that rule considers nothing but the width of bounds
-        score: name of the score whose means are estimated; None: pass rates
     """
 
-    surrogate: str | Surrogate | None = "forest"
+    surrogate: str | Surrogate | None = "forest"  # a name, an object, or None for raw rates
     seed: int = 0
-    population: str = "data"
-    stopped_early: bool = False
-    ended_by_width: bool = False
-    score: str | None = None
+    population: str = "data"  # "data": exactly these inputs; "future": new inputs like them
+    stopped_early: bool = False  # whether a stopping rule ended tests
+    ended_by_width: bool = False  # whether that rule considers nothing but the width of bounds
+    score: str | None = None  # name of the score whose means are estimated; None: pass rates
 
     @property
     def finite(self) -> bool:
@@ -75,19 +67,13 @@ class EstimatorSettings:
 class Estimator:
     """Estimates and bounds of tests, each from its own trials or predicted by a surrogate.
 
-    Attributes:
-        space: the tests
-        outcomes: what was tried, and what passed
-        settings: how estimates are made
-        fit: what a run file keeps of an earlier fit; it is used only if it was fitted on the same outcomes
-
     In its methods, `among` are the inputs to use, as bits in visiting order; None: all.
     """
 
     space: Space
     outcomes: Outcomes
     settings: EstimatorSettings = field(default_factory=EstimatorSettings)
-    fit: RecordLike | None = None
+    fit: RecordLike | None = None  # an earlier fit from a run file, used if it was fitted on the same outcomes
     # Fitted surrogates by the inputs that they saw.
     _fitted: dict[bytes | None, Surrogate | None] = field(default_factory=dict, init=False, repr=False)
 

@@ -31,20 +31,13 @@ class QueryEngine:
 
     An `expression` is a query over the axes, `order`, `severity` and `quality`, such as "zoom > 2 and blur <= 1";
     `inputs` is a query over `label`, such as "label in {3, 5}"; None: all inputs.
-
-    Attributes:
-        estimator: gives the estimates of tests
-        order: in which the inputs were visited
-        labels: of the inputs; None: there are none
-        classes: names of the labels
-        quality: how plausible the inputs of each test are; None: not measured
     """
 
     estimator: Estimator
-    order: NDArray[np.intp]
-    labels: Array | None = None
-    classes: tuple[str, ...] | None = None
-    quality: Scores | None = None
+    order: NDArray[np.intp]  # in which the inputs were visited
+    labels: Array | None = None  # of the inputs
+    classes: tuple[str, ...] | None = None  # names of the labels
+    quality: Scores | None = None  # how plausible the inputs of each test are
     # Tables of answers that were requested before, by column and query.
     _tables: dict[tuple[str, str | None], Answers[int]] = field(default_factory=dict, init=False, repr=False)
 
