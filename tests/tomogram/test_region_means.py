@@ -12,7 +12,6 @@ from scipy import stats
 from testifai.errors import InputError
 from testifai.runs.outcomes import Outcomes
 from testifai.statistics.intervals import wilson
-from testifai.support.serialization import plain
 from testifai.tomogram.region_estimator import raw_mean
 
 GRID = Path(os.environ.get("TESTIFAI_DATA", "../shared")) / "reference" / "tomography" / "cifar10_resnet56.npz"
@@ -92,7 +91,7 @@ def test_one_trial_says_next_to_nothing():
 def test_nothing_tried_is_no_estimate():
     found = raw_mean(Outcomes(10), [1, 2])
     assert math.isnan(found.estimate)
-    assert plain(found) == {"estimate": None, "low": None, "high": None, "tests": 0, "left_out": 2, "inputs": 0}
+    assert found.as_dict() == {"estimate": None, "low": None, "high": None, "tests": 0, "left_out": 2, "inputs": 0}
 
 
 def test_part_of_the_inputs_is_a_run_of_its_own():

@@ -66,8 +66,16 @@ Sigma = tuple[int, ...]
 Worst = tuple[Sigma, float, float, float]  # a test with its estimate and bounds
 
 
+class PlainRecord:
+    """A record whose fields can be written as plain data."""
+
+    def as_dict(self) -> Record:
+        """Return plain data for JSON, None for what does not exist."""
+        return {name: plain(value) for name, value in vars(self).items()}
+
+
 @dataclass(frozen=True)
-class Excluded:
+class Excluded(PlainRecord):
     """The tests that a query's limit on quality excludes: how many, and the robustness on them; NaN without any.
 
     `doubtful` counts the tests, selected or excluded, whose quality is too uncertain to decide on which side of the

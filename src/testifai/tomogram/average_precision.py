@@ -12,8 +12,6 @@ from testifai.oracles.average_precision import THRESHOLDS, matches, mean_average
 from testifai.runs.encoding import DETECTIONS, EXPECTED
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.support.formatting import estimate_text
-from testifai.support.serialization import plain
-from testifai.support.types import Record
 from testifai.support.validation import number
 from testifai.tomogram.region_estimator import RawMean
 
@@ -31,10 +29,6 @@ class AveragePrecision(RawMean):
     def __repr__(self) -> str:
         found = estimate_text(self.estimate, self.low, self.high)
         return f"<AveragePrecision {found}, over {self.tests:,} tests, {self.inputs:,} images>"
-
-    def as_dict(self) -> Record:
-        """Return plain data for JSON, None for what does not exist."""
-        return {name: plain(value) for name, value in vars(self).items()}
 
 
 def average_precision(

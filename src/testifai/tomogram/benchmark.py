@@ -22,6 +22,7 @@ from testifai.support.formatting import estimate_text
 from testifai.support.serialization import plain
 from testifai.support.types import Record
 from testifai.support.views import view
+from testifai.tomogram.answers import PlainRecord
 from testifai.tomogram.estimator import Estimated, Estimator
 from testifai.tomogram.profile import weighted_sum
 
@@ -55,7 +56,7 @@ PUBLISHED = {"imagenet_c": ALEXNET}
 
 
 @dataclass(frozen=True)
-class BenchmarkScore:
+class BenchmarkScore(PlainRecord):
     """A score with its bounds; NaN if a test has no estimate."""
 
     value: float
@@ -117,8 +118,8 @@ class Benchmark:
 
     def as_dict(self) -> Record:
         """Return plain data for JSON, None for what does not exist."""
-        name, score = self.worst
-        found = {**vars(self), "worst": {"perturbation": name, **vars(score)}}
+        perturbation, score = self.worst
+        found = {**vars(self), "worst": {"perturbation": perturbation, **vars(score)}}
         return {name: plain(value) for name, value in found.items()}
 
 

@@ -30,7 +30,7 @@ from testifai.support.bits import unpack
 from testifai.support.serialization import plain
 from testifai.support.types import Array, Bools, Floats, Record, RecordLike
 from testifai.support.views import view
-from testifai.tomogram.answers import Sigma
+from testifai.tomogram.answers import PlainRecord, Sigma
 from testifai.tomogram.tomogram import Tomogram
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ EXTREMES = 5  # number of best and of worst tests that are shown
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(PlainRecord):
     """One test measured in both runs. The interval is for this test alone; `verdict` allows for all tests compared."""
 
     configuration: Sigma

@@ -23,9 +23,8 @@ from testifai.statistics.independence import (
 )
 from testifai.statistics.multiplicity import confidence_each
 from testifai.support.bits import unpack
-from testifai.support.serialization import plain
-from testifai.support.types import Bools, Record
-from testifai.tomogram.answers import Answer
+from testifai.support.types import Bools
+from testifai.tomogram.answers import Answer, PlainRecord
 from testifai.tomogram.tomogram import Tomogram
 
 __all__ = ["Pair", "PairTests", "analyse", "lines", "warnings"]
@@ -122,7 +121,7 @@ MOST_PAIRS = 15  # pairs of axes, with two queries each
 
 
 @dataclass(frozen=True)
-class Precedence:
+class Precedence(PlainRecord):
     """Two perturbations whose rate over all tests with both is higher if the first one is applied first."""
 
     first: str
@@ -133,10 +132,6 @@ class Precedence:
     @property
     def difference(self) -> float:
         return self.before.robustness - self.after.robustness
-
-    def as_dict(self) -> Record:
-        """Return plain data for JSON."""
-        return {name: plain(value) for name, value in vars(self).items()}
 
 
 def precedences(tomogram: Tomogram) -> list[Precedence] | None:

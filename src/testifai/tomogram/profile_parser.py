@@ -64,7 +64,7 @@ class Stated:
 
     parents: dict[str, tuple[str, ...]]
     rows: dict[str, RecordLike]
-    beside: dict[str, RecordLike]
+    overall: dict[str, RecordLike]
     domains: dict[str, Domain]
 
     @classmethod
@@ -85,9 +85,9 @@ class Stated:
             self.parents[name], self.rows[name] = parents, row
         elif parents == self.parents[name] and row == self.rows[name]:
             return
-        elif bool(parents) != bool(self.parents[name]) and name not in self.beside:
+        elif bool(parents) != bool(self.parents[name]) and name not in self.overall:
             # Overall probabilities in addition to conditional ones: compared once the rest is known.
-            self.beside[name] = row if not parents else self.rows[name]
+            self.overall[name] = row if not parents else self.rows[name]
             if parents:
                 self.parents[name], self.rows[name] = parents, row
         else:
@@ -162,7 +162,7 @@ class Stated:
                     where = [f"{p} = {states[p][i]}" for p, i in zip(variable.parents, at, strict=True)]
                     raise InputError(f"profile: nothing is stated about {variable.name} given {', '.join(where)}")
                 variable.table[unstated] = 1 / len(variable.states)  # impossible: any numbers do
-        for name, row in self.beside.items():
+        for name, row in self.overall.items():
             stated, follows = _probabilities(name, row, self.domains[name]), joint([name])
             if np.abs(stated - follows).max() > TOLERANCE:
                 state = int(np.abs(stated - follows).argmax())

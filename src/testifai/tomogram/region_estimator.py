@@ -18,7 +18,7 @@ from testifai.support.bits import Bits, count_set
 from testifai.support.types import Bools, Floats
 from testifai.support.validation import number
 from testifai.surrogates.base import drawn_from, sampling_variance
-from testifai.tomogram.answers import Answer, RateTable, Worst
+from testifai.tomogram.answers import Answer, PlainRecord, RateTable, Worst
 from testifai.tomogram.estimator import Estimator
 
 DRAWN = 2_000  # first sample size, and the largest, of a region with more tests than are listed
@@ -33,7 +33,7 @@ FEW = 30  # inputs up to which a variance alone is uncertain
 
 
 @dataclass(frozen=True)
-class RawMean:
+class RawMean(PlainRecord):
     """The mean rate over the measured tests of a region; NaN without any."""
 
     estimate: float
