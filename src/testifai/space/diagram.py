@@ -105,7 +105,6 @@ class Diagram:
         return _Tree(np.minimum if conjunction else np.maximum, tuple(parts), slice(start, len(self._sums)))
 
     def _sum(self, left: Operand, sign: str, right: Operand, negated: bool) -> _Sum:
-        """A comparison as one of a sum over the axes."""
         columns = [one.name for one in (left, right) if isinstance(one, ColumnName)]
         adds = self._adds(columns[0])
         if len(columns) == 2:
@@ -116,7 +115,6 @@ class Diagram:
         return _Sum(adds, np.concatenate([[0], np.cumsum(np.asarray(found) != negated)]), least)
 
     def _adds(self, name: str) -> tuple[Ints, ...]:
-        """What each axis adds to a column."""
         if name == "severity":
             return tuple(self._levels)
         if name == "order":
@@ -209,7 +207,6 @@ def _decided(sums: Ints) -> Bools:
 
 
 def _distinct(states: States) -> tuple[States, NDArray[np.intp]]:
-    """The different states, and the index of each among them."""
     factors = np.random.default_rng(0).integers(1, 2**63, states.shape[1], np.int64)
     with np.errstate(over="ignore"):
         keys = (states * factors).sum(axis=1)  # which wraps around

@@ -388,7 +388,6 @@ class Space:
         return np.array([math.factorial(t) for t in range(self.max_order + 1)], dtype=self._whole)
 
     def _flat(self, rows: Ints) -> Whole:
-        """Ids of valid rows of severities (and places)."""
         k = len(self._axes)
         columns = zip(self._axes, rows.T, strict=False)
         positions = np.stack([np.searchsorted(axis.severities, column) for axis, column in columns])
@@ -403,7 +402,6 @@ class Space:
         return np.asarray(starts[orders] + within * factorials[orders] + rank_places(rows.T[k:], factorials))
 
     def _unflat(self, ids: Whole) -> Ints:
-        """Rows of severities (and places) of valid ids."""
         if not self.ranked:
             positions = np.empty((len(self._axes), len(ids)), dtype=np.int64)
             for j, levels in reversed(list(enumerate(self.shape))):
@@ -424,7 +422,6 @@ class Space:
         return np.stack([np.array(axis.severities)[row] for axis, row in rows])
 
     def _wrong(self, rows: Ints) -> Bools:
-        """Which rows are not configurations."""
         k = len(self._axes)
         wrong = np.zeros(len(rows), dtype=bool)
         for axis, column in zip(self._axes, rows.T, strict=False):

@@ -199,7 +199,6 @@ def _counts(passes: ArrayLike, trials: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _blank(n: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """No trials, no interval."""
     return np.where(n > 0, low, np.nan), np.where(n > 0, high, np.nan)
 
 

@@ -229,7 +229,6 @@ def _alone(space: Space, axis: Axis) -> Ids:
 
 
 def _suite(space: Space, asked: str | None) -> str:
-    """The requested suite, or the only one."""
     found = sorted({suite_of(axis.perturbation.name) for axis in space.axes} - {""})
     if asked is not None:
         if asked not in found:

@@ -14,7 +14,6 @@ from testifai.statistics import independence
 from testifai.statistics.independence import (
     DRAWS,
     FEWEST_TRIALS,
-    Pair,
     PairTests,
     Rows,
     examine,
@@ -26,8 +25,6 @@ from testifai.support.bits import unpack
 from testifai.support.types import Bools
 from testifai.tomogram.answers import Answer, PlainRecord
 from testifai.tomogram.tomogram import Tomogram
-
-__all__ = ["Pair", "PairTests", "analyse", "lines", "warnings"]
 
 
 def analyse(tomogram: Tomogram, seed: int = 0, draws: int = DRAWS) -> PairTests:

@@ -189,6 +189,5 @@ def _stated(
 
 
 def _ids(space: Space, positions: NDArray[np.intp]) -> Ids:
-    """Configurations from the positions of their severities, a row each."""
     columns = zip(space.axes, positions.T, strict=True)
     return space.ids(np.stack([np.array(axis.severities)[column] for axis, column in columns], axis=1))

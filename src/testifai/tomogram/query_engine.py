@@ -188,7 +188,6 @@ class QueryEngine:
         self._tables[column, within] = Answers(described, column, self.estimator.settings.quantity)
 
     def _parts(self, column: str, within: str | None) -> dict[int, Selection]:
-        """Tests by their value of a column."""
         space = self.estimator.space
         whole = Selection(space) if within is None else self.selection(within)
         parts = {value: whole.narrowed(f"{column} == {value}") for value in values_of(space, column)}

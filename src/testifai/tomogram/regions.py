@@ -187,7 +187,6 @@ def _best_first(space: Space, ranges: Sequence[Ranges], qualities: Mapping[Chose
 
 
 def _range_text(axis: Axis, first: int, last: int) -> str:
-    """A range of positions as a condition on severities."""
     levels, name = axis.severities, axis.name
     if first == last:
         return f"{name} == {levels[first]}"
