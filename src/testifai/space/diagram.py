@@ -19,21 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.space import query as queries
 from testifai.space.numbering import Ints, Whole
-from testifai.space.query import (
-    And,
-    Before,
-    ColumnName,
-    Condition,
-    Inequality,
-    Not,
-    Operand,
-    Query,
-    comparisons,
-    holds,
-    operand_values,
-    printable,
-)
+from testifai.space.query import And, Before, ColumnName, Condition, Inequality, Not, Operand, Query
 from testifai.support.types import Bools
 
 LARGEST = 20_000_000  # numbers in the states of a layer before equal ones are joined: 1 to 2 seconds
@@ -76,7 +64,7 @@ class Diagram:
     """The tests that a query selects, of all products of levels; None selects all."""
 
     def __init__(self, query: Query | None, names: Sequence[str], levels: Sequence[Sequence[int]]) -> None:
-        nodes = [] if query is None else [one for one in comparisons(query.tree) if isinstance(one, Inequality)]
+        nodes = [] if query is None else [one for one in queries.comparisons(query.tree) if isinstance(one, Inequality)]
         columns = [one.name for node in nodes for one in node.operands if isinstance(one, ColumnName)]
         # Axes that are compared with each other are next to each other.
         mentioned = [names.index(name) for name in columns if name in names]
@@ -85,7 +73,7 @@ class Diagram:
         self._levels = [np.array(levels[axis]) for axis in self._order]
         self._sums: list[_Sum] = []
         self._tree = _Tree(np.minimum, (), slice(0, 0)) if query is None else self._read(query.tree, False)
-        self._asked = "" if query is None else printable(query.text, 200)
+        self._asked = "" if query is None else queries.printable(query.text, 200)
         self._layers, self._ends = self._build()
 
     def _read(self, node: Condition, negated: bool) -> _Tree:
@@ -111,7 +99,7 @@ class Diagram:
             adds = tuple(a - b for a, b in zip(adds, self._adds(columns[1]), strict=True))
         least, most = sum(int(one.min()) for one in adds), sum(int(one.max()) for one in adds)
         known = {columns[-1]: np.array(0), columns[0]: np.arange(least, most + 1)}
-        found = holds(sign, operand_values(left, known), operand_values(right, known))
+        found = queries.holds(sign, queries.operand_values(left, known), queries.operand_values(right, known))
         return _Sum(adds, np.concatenate([[0], np.cumsum(np.asarray(found) != negated)]), least)
 
     def _adds(self, name: str) -> tuple[Ints, ...]:

@@ -14,19 +14,7 @@ from testifai.errors import InputError
 from testifai.space import query as queries
 from testifai.space.diagram import Diagram
 from testifai.space.numbering import Ints, Whole, first_ranks, unrank_places
-from testifai.space.query import (
-    And,
-    Before,
-    ColumnName,
-    Condition,
-    Constant,
-    Inequality,
-    Not,
-    Or,
-    Query,
-    comparisons,
-    printable,
-)
+from testifai.space.query import And, Before, Condition, Inequality, Not, Or, Query, comparisons, printable
 from testifai.space.space import ENUMERABLE, Space
 from testifai.support.types import Bools
 
@@ -53,7 +41,9 @@ def cases(query: Query | None) -> Iterator[tuple[tuple[str, ...], Query | None]]
             left = _assigned(query.tree, {*itertools.combinations(sequence, 2)})
             if left is not False:
                 signs = {name: ">" if name in sequence else "==" for name in named}
-                on = [Inequality((ColumnName(name), Constant(0)), (sign,)) for name, sign in signs.items()]
+                on = [
+                    Inequality((queries.ColumnName(name), queries.Constant(0)), (sign,)) for name, sign in signs.items()
+                ]
                 tree = And((*on, *(() if left is True else (left,))))
                 yield sequence, Query(query.text, tree, query.names)
 

@@ -15,15 +15,8 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.space import Space
-from testifai.statistics.differences import (
-    CONFIDENCE,
-    Solved,
-    solve_apart,
-    solve_paired,
-    solve_paired_means,
-    solve_separate_means,
-    solve_stopped,
-)
+from testifai.statistics import differences
+from testifai.statistics.differences import CONFIDENCE, Solved, solve_apart, solve_paired, solve_stopped
 from testifai.statistics.intervals import half_widths, skewed_reaches
 from testifai.statistics.multiplicity import holm
 from testifai.support.bits import unpack
@@ -288,9 +281,9 @@ class _SharedTests:
             return solve(self.counts[at], self.population)
         read = [self.outcomes(test) for test in self.ids[at].tolist()]
         if paired:
-            return solve_paired_means([two[a & b] - one[a & b] for a, one, b, two in read], self.population)
+            return differences.solve_paired_means([two[a & b] - one[a & b] for a, one, b, two in read], self.population)
         scores_a, scores_b = [one[a] for a, one, _, _ in read], [two[b] for _, _, b, two in read]
-        return solve_separate_means(scores_a, scores_b, self.population, stopped=self.stopped)
+        return differences.solve_separate_means(scores_a, scores_b, self.population, stopped=self.stopped)
 
     @property
     def rates(self) -> tuple[Floats, Floats]:

@@ -11,15 +11,7 @@ import numpy as np
 from testifai.errors import InputError
 from testifai.space.query import before
 from testifai.statistics import independence
-from testifai.statistics.independence import (
-    DRAWS,
-    FEWEST_TRIALS,
-    PairTests,
-    Rows,
-    examine,
-    find_designs,
-    warnings,
-)
+from testifai.statistics.independence import DRAWS, FEWEST_TRIALS, PairTests, Rows, examine, find_designs, warnings
 from testifai.statistics.multiplicity import confidence_each
 from testifai.support.bits import unpack
 from testifai.support.types import Bools
