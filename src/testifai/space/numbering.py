@@ -18,9 +18,8 @@ Whole = Array  # int64, or Python integers (dtype object) in a space too large f
 class Numbering:
     """Configurations without places numbered as `configurations` yields them: by order, axes, severities.
 
-    `choices[j][r]` counts the configurations of r of the axes j, j+1, … that use axis j: what a rank has to
-    step over when axis j is passed by. So no other choice of axes is ever enumerated. Those of more than `most` axes
-    have no number.
+    `choices[j][r]` counts the configurations of r of the axes j, j+1, … that use axis j: the ranks to skip if axis j is
+    not used. So no other choice of axes is ever enumerated. Configurations of more than `most` axes have no number.
     """
 
     def __init__(self, sizes: list[int], most: int | None = None) -> None:
