@@ -68,17 +68,15 @@ def standard_queries(space: Space) -> dict[str, str]:
     upper half of each axis is used alone.
     """
     axes = space.axes
-    halves = [(len(axis.severities) + 1) // 2 for axis in axes]
+    halves = [
+        (_range_text(axis, 0, half - 1), _range_text(axis, half, len(axis.severities) - 1))
+        for axis in axes
+        for half in [(len(axis.severities) + 1) // 2]
+    ]
     if 2 ** len(axes) <= MOST_OCTANTS:
-        listed = [
-            " and ".join(
-                _range_text(axis, half, len(axis.severities) - 1) if upper else _range_text(axis, 0, half - 1)
-                for axis, half, upper in zip(axes, halves, octant, strict=True)
-            )
-            for octant in itertools.product((False, True), repeat=len(axes))
-        ]
+        listed = [" and ".join(octant) for octant in itertools.product(*halves)]
     else:
-        listed = [_range_text(axis, half, len(axis.severities) - 1) for axis, half in zip(axes, halves, strict=True)]
+        listed = [upper for _, upper in halves]
     for most in range(1, max(len(axis.severities) for axis in axes)):
         cube = " and ".join(_range_text(axis, 0, min(most, len(axis.severities) - 1)) for axis in axes)
         alike = len({axis.severities for axis in axes}) == 1

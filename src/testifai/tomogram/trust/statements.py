@@ -168,18 +168,13 @@ class Trust:
     def lines(self) -> tuple[str, ...]:
         """Return the findings in words."""
         found = [part.line() for part in (self.left_out, self.held_back, self.high_orders) if part is not None]
-        return (*found, *([self.unknown] if self.unknown else ()), *self._off_surface())
-
-    def _off_surface(self) -> tuple[str, ...]:
-        if not self.off_surface:
-            return ()
-        named = "; ".join(one.words() for one in self.off_surface[:NAMED]) + ("; …" if self.off_surface[NAMED:] else "")
-        many = (
-            "1 test contradicts its"
-            if len(self.off_surface) == 1
-            else f"{len(self.off_surface)} tests contradict their"
-        )
-        return (f"{many} neighbours, so that only own trials count there: {named}",)
+        if self.unknown:
+            found.append(self.unknown)
+        if off := self.off_surface:
+            named = "; ".join(one.words() for one in off[:NAMED]) + ("; …" if off[NAMED:] else "")
+            many = "1 test contradicts its" if len(off) == 1 else f"{len(off)} tests contradict their"
+            found.append(f"{many} neighbours, so that only own trials count there: {named}")
+        return tuple(found)
 
 
 def strategy(extra: int) -> str:
