@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
-from testifai.locality.local import Arms, Local, Rates, class_arms, coull_arms, together
+from testifai.locality.local import Arms, Local, Rates, class_arms, clipped, coull_arms, joined, together
 from testifai.locality.system import SHARES, Combine, Expected, System, build
 from testifai.statistics.intervals import wilson
 from testifai.support.formatting import estimate_text
 from testifai.support.serialization import plain
-from testifai.support.types import Floats, Record
+from testifai.support.types import Array, Floats, Record
 from testifai.support.validation import choice
 from testifai.tomogram.profile_parser import MOST_CELLS
 
@@ -114,15 +114,45 @@ class Setting:
             return tuple(tuple(level[0] for level in one) for one in self.levels)
         return self.levels
 
-    def cells(self) -> list[tuple[int, int, NDArray[np.intp]]]:
-        """(condition, place of the severity, per part the place in a flat (property, severity) array)."""
+    @cached_property
+    def cells(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Condition (cell), index of the severity (cell), index of each part in flat local cells (cell, part)."""
         width, places = self.local.rate.shape[2], self.local.severities
         found = []
         for which, condition in enumerate(self.conditions):
             for place, level in enumerate(self.levels[which]):
                 own = zip(condition, level, strict=True)
-                found.append((which, place, np.array([part * width + places[part].index(one) for part, one in own])))
-        return found
+                found.append((which, place, [part * width + places[part].index(one) for part, one in own]))
+        conditions, levels, parts = (np.array(column) for column in zip(*found, strict=True))
+        return conditions, levels, parts
+
+    @property
+    def rows(self) -> Floats:
+        """(class, flat cell, output): the shares of the answers."""
+        return self.local.answers.reshape(len(self.local.classes), -1, len(self.local.outputs))
+
+    @property
+    def shares(self) -> Floats:
+        """(condition, cell): the weights of the cells in the mean over the severities of each condition."""
+        lengths = np.array([[len(one)] for one in self.severities])
+        return (self.cells[0] == np.arange(len(lengths))[:, None]) / lengths
+
+    @property
+    def tuple_names(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(self.local.classes[one] for one in classes) for classes in self.tuples)
+
+    @property
+    def condition_names(self) -> tuple[str, ...]:
+        """The property of each condition, or the properties of its parts joined by +."""
+        names = [[self.local.properties[part] for part in one] for one in self.conditions]
+        return tuple(one[0] if len(set(one)) == 1 else "+".join(one) for one in names)
+
+    def grid(self, values: Array, padding: float = np.nan) -> Array:
+        """Values of the cells as (tuple, condition, severity), or (condition, severity)."""
+        shape = (*values.shape[:-1], len(self.conditions), max(map(len, self.severities)))
+        array = np.full(shape, padding, np.result_type(values, type(padding)))
+        array[(..., *self.cells[:2])] = values
+        return array
 
 
 def compose(
@@ -195,26 +225,17 @@ def common_severities(severities: tuple[tuple[int, ...], ...], condition: tuple[
     return tuple(severity for severity in first if all(severity in other for other in others))
 
 
-def condition_name(properties: tuple[str, ...], condition: tuple[int, ...]) -> str:
-    """The property, or the parts' properties joined by +."""
-    names = [properties[place] for place in condition]
-    return names[0] if len(set(names)) == 1 else "+".join(names)
-
-
 def predict(setting: Setting, confidence: float = 0.95) -> Prediction:
     """Rates from the shares of answers, intervals from how much each class's answers weigh in them."""
-    local, severities = setting.local, setting.severities
-    which, level, parts = (np.array(column) for column in zip(*setting.cells(), strict=True))
-    count, cells = len(severities), len(which)
-    # The mean over the severities of each condition, as weights of the cells.
-    share = (which == np.arange(count)[:, None]) / np.array([[len(one)] for one in severities])
-    rows = local.answers.reshape(len(local.classes), -1, len(local.outputs))
+    local, share, rows = setting.local, setting.shares, setting.rows
+    parts = setting.cells[2]
+    cells = len(parts)
     sides = [_halfway(local, side, confidence).reshape(rows.shape) for side in (0, 1)]
     rates, arms = [], []
     totals: list[dict[int, Floats]] = [{}, {}]
     for classes in setting.tuples:
         right = setting.system.answers_right(classes)
-        rates.append(np.prod(_chances(rows, classes, parts, right), axis=0).sum(axis=1))
+        rates.append(np.prod(chances(rows, classes, parts, right), axis=0).sum(axis=1))
         gradients = [_gradients(nearby, classes, parts, right) for nearby in sides]
         arms.append(_arms(local, gradients, np.vstack([np.eye(cells), share]), confidence))
         for total, gradient in zip(totals, gradients, strict=True):
@@ -222,24 +243,18 @@ def predict(setting: Setting, confidence: float = 0.95) -> Prediction:
                 total[one] = total.get(one, 0) + part / len(setting.tuples)
     rate = np.array(rates)
     down, up = (np.array(side) for side in zip(*arms, strict=True))
-    single = _interval(rate, (down[:, :cells], up[:, :cells]))
-    mean = _interval(rate @ share.T, (down[:, cells:], up[:, cells:]))
+    single = clipped(rate, (down[:, :cells], up[:, :cells]))
+    mean = clipped(rate @ share.T, (down[:, cells:], up[:, cells:]))
     weights = np.vstack([share, share.mean(axis=0)])  # every condition, then all of them
-    summed = _interval(weights @ rate.mean(axis=0), _arms(local, totals, weights, confidence))
+    summed = clipped(weights @ rate.mean(axis=0), _arms(local, totals, weights, confidence))
     ends = (summed.rate, summed.low, summed.high)
-
-    def grid(values: Floats) -> Floats:
-        array = np.full((len(rate), count, max(map(len, severities))), np.nan)
-        array[:, which, level] = values
-        return array
-
     return Prediction(
-        tuple(tuple(local.classes[one] for one in classes) for classes in setting.tuples),
-        tuple(condition_name(local.properties, one) for one in setting.conditions),
-        severities,
-        grid(single.rate),
-        grid(single.low),
-        grid(single.high),
+        setting.tuple_names,
+        setting.condition_names,
+        setting.severities,
+        setting.grid(single.rate),
+        setting.grid(single.low),
+        setting.grid(single.high),
         mean,
         Rates(*(end[:-1] for end in ends)),
         Rates(*(float(end[-1]) for end in ends)),
@@ -247,9 +262,18 @@ def predict(setting: Setting, confidence: float = 0.95) -> Prediction:
     )
 
 
-def _chances(rows: Floats, classes: tuple[int, ...], parts: NDArray[np.intp], right: NDArray[np.intp]) -> list[Floats]:
+def chances(rows: Floats, classes: tuple[int, ...], parts: NDArray[np.intp], right: NDArray[np.intp]) -> list[Floats]:
     """Per part (cell, combination): the chance of its answer in every combination that makes the system right."""
     return [rows[one][parts[:, [part]], right[:, part]] for part, one in enumerate(classes)]
+
+
+def others_right(
+    rows: Floats, classes: tuple[int, ...], parts: NDArray[np.intp], right: NDArray[np.intp]
+) -> list[Floats]:
+    """Per part (cell, combination): the chance of the other parts' answers in every combination that is right."""
+    own = chances(rows, classes, parts, right)
+    products = [np.prod([one for other, one in enumerate(own) if other != part], axis=0) for part in range(len(own))]
+    return [np.broadcast_to(others, (len(parts), len(right))) for others in products]
 
 
 def _gradients(
@@ -257,11 +281,8 @@ def _gradients(
 ) -> dict[int, Floats]:
     """Per class (cell, flat cell of the table, output): how the rate changes with the share of an answer."""
     found = {one: np.zeros((len(parts), *rows.shape[1:])) for one in set(classes)}
-    chances = _chances(rows, classes, parts, right)
-    for part, one in enumerate(classes):
-        others = np.prod([chance for other, chance in enumerate(chances) if other != part], axis=0)
-        places = (np.arange(len(parts))[:, None], parts[:, [part]], right[:, part][None])
-        np.add.at(found[one], places, np.broadcast_to(others, (len(parts), len(right))))
+    for part, (one, others) in enumerate(zip(classes, others_right(rows, classes, parts, right), strict=True)):
+        np.add.at(found[one], (np.arange(len(parts))[:, None], parts[:, [part]], right[:, part][None]), others)
     return found
 
 
@@ -283,17 +304,7 @@ def _arms(local: Local, gradients: list[dict[int, Floats]], weights: Floats, con
 def _halfway(local: Local, side: int, confidence: float) -> Floats:
     """Shares of answers (class, property, severity, output) halfway to an end of the right one's interval.
 
-    A product bends: its slope on the way to the lower ends is not the one on the way to the upper ends, and where no
-    answer was right it is 0 at the estimate itself.
+    The slope of a product differs towards the lower and the upper ends, and is 0 at the estimate if no answer is right.
     """
-    answers = np.nan_to_num(local.answers)
-    own = np.eye(len(local.classes), len(local.outputs))[:, None, None, :]
     rate = (local.rate + wilson(local.passes, local.trials, None, confidence)[side]) / 2
-    wrong = answers * (1 - own)
-    total = wrong.sum(axis=-1, keepdims=True)
-    spread = np.where(total > 0, wrong / np.where(total > 0, total, 1), (1 - own) / max(1, len(local.outputs) - 1))
-    return np.asarray(own * rate[..., None] + spread * (1 - rate[..., None]))
-
-
-def _interval(rate: Any, arms: Arms) -> Rates:
-    return Rates(rate, np.clip(rate - arms[0], 0, 1), np.clip(rate + arms[1], 0, 1))
+    return joined(rate, np.nan_to_num(local.answers))

@@ -19,7 +19,7 @@ from testifai import data as datasets
 from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
 from testifai.locality import summary
-from testifai.locality.compose import Prediction, Setting, compose
+from testifai.locality.compose import Setting, chances, compose, others_right
 from testifai.locality.local import Local, Rates, Sampled, class_arms, coull_arms, together
 from testifai.locality.summary import Explanation, Rest, Trace, Trend
 from testifai.locality.system import Combine, Expected, values
@@ -31,17 +31,6 @@ from testifai.support.types import Array, Floats
 from testifai.support.validation import number
 
 
-def cell_weights(local: Local) -> Floats:
-    """(class, property, severity): what each rate counts for in `local.overall()`; adds up to 1."""
-    measured = local.measured
-    properties = np.any(measured, axis=2, keepdims=True)
-    classes = np.where(np.any(properties, axis=1, keepdims=True), local.weights[:, None, None], 0.0)
-    with np.errstate(invalid="ignore"):
-        shares = classes / classes.sum() * (properties / properties.sum(axis=1, keepdims=True))
-        cells = shares * (measured / measured.sum(axis=2, keepdims=True))
-    return np.asarray(np.nan_to_num(cells))
-
-
 def local_gain(local: Local, mask: Mask, confidence: float = 0.95) -> Rates:
     """How much `local.overall()` rises if these answers become right.
 
@@ -51,7 +40,7 @@ def local_gain(local: Local, mask: Mask, confidence: float = 0.95) -> Rates:
     >>> round(local_gain(table, mask).rate, 3)
     0.1
     """
-    gradient = cell_weights(local)[..., None] * mask
+    gradient = local.cell_weights[..., None] * mask
     gain = float((gradient * np.nan_to_num(local.answers)).sum())
     arms = [
         class_arms(local, place, gradient[place][None], confidence)
@@ -66,14 +55,13 @@ class Composition:
 
     setting: Setting
     rows: Floats  # (class, flat cell, output): the shares as measured
-    parts: NDArray[np.intp]  # (cell of the system, part): the flat cell of the table
     weights: Floats  # (cell of the system): what each counts for in the overall robustness, of one tuple
 
     @classmethod
     def of(cls, setting: Setting) -> Composition:
-        """Refused where a part was not tried under a condition that the system meets."""
+        """Raise InputError if a part was not tried under a condition that the system meets."""
         local = setting.local
-        which, _, parts = (np.array(column) for column in zip(*setting.cells(), strict=True))
+        which, _, parts = setting.cells
         tested, cells = np.unique(setting.tuples), np.unique(parts)
         for row, column in np.argwhere(~local.measured.reshape(len(local.classes), -1)[np.ix_(tested, cells)])[:1]:
             untried, level = divmod(int(cells[column]), local.rate.shape[2])
@@ -83,46 +71,44 @@ class Composition:
                 "(arity = 1 does not)"
             )
         lengths = np.array([len(one) for one in setting.severities])
-        rows = np.nan_to_num(local.answers).reshape(len(local.classes), -1, len(local.outputs))
-        return cls(setting, rows, parts, 1 / (lengths[which] * len(lengths) * len(setting.tuples)))
+        return cls(setting, np.nan_to_num(setting.rows), 1 / (lengths[which] * len(lengths) * len(setting.tuples)))
+
+    @property
+    def parts(self) -> NDArray[np.intp]:
+        """(cell of the system, part): the flat cell of the table."""
+        return self.setting.cells[2]
 
     def overall(self, rows: Floats, tuples: Sequence[tuple[int, ...]] | None = None) -> tuple[float, float]:
-        """How often the system is right, and how often it answers at all: less than 1 where answers are left out."""
+        """How often the system is right, and how often it answers at all: below 1 if answers are left out."""
         right = total = 0.0
         for classes in self.setting.tuples if tuples is None else tuples:
-            answers = self.setting.system.answers_right(classes)
-            chances = [rows[one][self.parts[:, [part]], answers[:, part]] for part, one in enumerate(classes)]
+            each = chances(rows, classes, self.parts, self.setting.system.answers_right(classes))
             sums = [rows[one].sum(axis=-1)[self.parts[:, part]] for part, one in enumerate(classes)]
-            right += float(self.weights @ np.prod(chances, axis=0).sum(axis=1))
+            right += float(self.weights @ np.prod(each, axis=0).sum(axis=1))
             total += float(self.weights @ np.prod(sums, axis=0))
         return right, total
 
     def slopes(self, rows: Floats, tuples: Sequence[tuple[int, ...]] | None = None) -> Floats:
-        """(part, class, flat cell, output): how the overall robustness changes with a share of an answer of a part.
+        """(part, class, flat cell, output): the slope of the overall robustness in a part's share of an answer.
 
         That is also the probability that the part meets the cell and the system is right if it gives this answer.
         """
         found = np.zeros((self.setting.system.arity, *rows.shape))
         for classes in self.setting.tuples if tuples is None else tuples:
             answers = self.setting.system.answers_right(classes)
-            chances = [rows[one][self.parts[:, [part]], answers[:, part]] for part, one in enumerate(classes)]
+            others = others_right(rows, classes, self.parts, answers)
             for part, one in enumerate(classes):
-                others = np.prod([chance for other, chance in enumerate(chances) if other != part], axis=0)
-                added = np.broadcast_to(self.weights[:, None] * others, (len(self.parts), len(answers)))
-                np.add.at(found[part, one], (self.parts[:, [part]], answers[:, part][None]), added)
-        return found
-
-    def met(self) -> Floats:
-        """(part, class, flat cell): the probability that a part meets the cell."""
-        found = np.zeros((self.setting.system.arity, *self.rows.shape[:2]))
-        for classes in self.setting.tuples:
-            for part, one in enumerate(classes):
-                np.add.at(found[part, one], self.parts[:, part], self.weights)
+                places = (self.parts[:, [part]], answers[:, part][None])
+                np.add.at(found[part, one], places, self.weights[:, None] * others[part])
         return found
 
     def involved(self) -> Floats:
         """(part, class, flat cell, output): the probability that a part gives this answer and the system is wrong."""
-        return np.asarray(self.rows * (self.met()[..., None] - self.slopes(self.rows)))
+        met = np.zeros((self.setting.system.arity, *self.rows.shape[:2]))  # the probability that a part meets the cell
+        for classes in self.setting.tuples:
+            for part, one in enumerate(classes):
+                np.add.at(met[part, one], self.parts[:, part], self.weights)
+        return np.asarray(self.rows * (met[..., None] - self.slopes(self.rows)))
 
     def share(self, mask: Mask) -> float:
         """The share of the system's failures in which at least one part gives one of these answers."""
@@ -208,7 +194,11 @@ def explain(
     """
     number("alpha", alpha, above=0, below=1)
     axes = matching_axes(local, properties)
-    composed = _composed(local, combine, arity, expected, conditions, tuples)
+    composed = None
+    if combine is not None or expected is not None or (arity != 1 and not isinstance(values(local.outputs)[0], str)):
+        composed = compose(local, combine, arity, expected, conditions=conditions, tuples=tuples)
+    elif conditions is not None or tuples is not None:
+        raise InputError("conditions, tuples: these are of a composed system; give combine, or leave them out")
     composition = None if composed is None else Composition.of(composed.setting)
     found = search(local, alpha)
     # Picking r of m: intervals at 1 - 0.05 r/m keep the share of false ones among those picked at 0.05.
@@ -227,16 +217,6 @@ def explain(
     )
 
 
-def _composed(local: Local, combine: Any, arity: int, expected: Any, conditions: Any, tuples: Any) -> Prediction | None:
-    """The system, or None where the model alone is looked at."""
-    alone = arity == 1 or isinstance(values(local.outputs)[0], str)
-    if combine is None and expected is None and alone:
-        if conditions is not None or tuples is not None:
-            raise InputError("conditions, tuples: these are of a composed system; give combine, or leave them out")
-        return None
-    return compose(local, combine, arity, expected, conditions=conditions, tuples=tuples)
-
-
 def _trend(
     local: Local, composition: Composition | None, pattern: Pattern, axes: dict[str, Axis], confidence: float
 ) -> Trend:
@@ -248,6 +228,7 @@ def _trend(
     cells = pattern.mask.any(axis=-1)
     by_class = {place: _whole(table[place].sum()) for place in pattern.classes}
     classes = sorted(by_class, key=lambda place: -by_class[place])
+    failing = local.cell_weights[..., None] * np.nan_to_num(local.answers) * wrong_answers(local)
     return Trend(
         pattern.kind,
         tuple(local.classes[place] for place in classes),
@@ -260,7 +241,9 @@ def _trend(
         _whole(local.trials[cells].sum()),
         float(_chance(local, pattern)[cells].sum()),
         pattern.p_value,
-        _local_share(local, pattern.mask) if composition is None else composition.share(pattern.mask),
+        float((failing * pattern.mask).sum() / failing.sum())
+        if composition is None
+        else composition.share(pattern.mask),
         local_gain(local, pattern.mask, confidence),
         None if composition is None else composition.gain(pattern.mask, confidence),
         summary.perturbation(axes[name], severities) if name in axes else "",
@@ -279,16 +262,11 @@ def _chance(local: Local, pattern: Pattern) -> Floats:
     return np.asarray(local.trials * others)
 
 
-def _local_share(local: Local, mask: Mask) -> float:
-    failing = cell_weights(local)[..., None] * np.nan_to_num(local.answers) * wrong_answers(local)
-    return float((failing * mask).sum() / failing.sum())
-
-
 def _traces(local: Local, composition: Composition | None) -> tuple[Trace, ...]:
     """Every single cause, those with a part in most failures first."""
     table, wrong = counts(local), wrong_answers(local)
     if composition is None:
-        involved = (cell_weights(local)[..., None] * np.nan_to_num(local.answers))[None]
+        involved = (local.cell_weights[..., None] * np.nan_to_num(local.answers))[None]
         alike, failing = True, float((involved * wrong).sum())
     else:
         setting = composition.setting
@@ -372,10 +350,17 @@ def export_failures(found: Explanation | Local, data: Any, properties: Any, path
         raise InputError("failures: this table has counts alone; only one that local() measured knows its inputs")
     space = properties if isinstance(properties, Space) else Space(properties)
     matching_axes(local, space)
-    subject = _inputs(datasets.wrap(data), space, local.sampled, local.seed)
-    ranks = _ranks(found)
+    data = datasets.wrap(data)
+    inputs = len(data.inputs)
+    if data.labels is None or int(local.sampled.ids.max(initial=0)) >= inputs:
+        raise InputError(f"data: {inputs} inputs do not fit the table; accepted: the data it was measured on, labelled")
+    plain = Space({axis.name: (axis.perturbation, axis.severities) for axis in space.axes})
+    shown = ShownInputs(data, plain, np.arange(inputs), local.seed)
+    ranks = np.zeros((*local.rate.shape, len(local.outputs)), np.int32)  # of the trend an answer belongs to
+    for rank, trend in enumerate(() if isinstance(found, Local) else found.trends, start=1):
+        ranks[trend.mask] = rank
     groups = [
-        _group(local, local.sampled, subject, ranks, which, level)
+        _group(local, local.sampled, shown, ranks, which, level)
         for which, levels in enumerate(local.severities)
         for level in range(len(levels))
     ]
@@ -385,24 +370,6 @@ def export_failures(found: Explanation | Local, data: Any, properties: Any, path
     arrays = {name: np.asarray(concat([group[name] for group in kept])) for name in kept[0]}
     write_npz(Path(path), arrays)
     return len(arrays["index"])
-
-
-def _inputs(data: datasets.Data, space: Space, sampled: Sampled, seed: int) -> ShownInputs:
-    """What turns an input's number into the input, clean or perturbed; no model is needed for that."""
-    inputs = len(data.inputs)
-    if data.labels is None or int(sampled.ids.max(initial=0)) >= inputs:
-        raise InputError(f"data: {inputs} inputs do not fit the table; accepted: the data it was measured on, labelled")
-    plain = Space({axis.name: (axis.perturbation, axis.severities) for axis in space.axes})
-    return ShownInputs(data, plain, np.arange(inputs), seed)
-
-
-def _ranks(found: Explanation | Local) -> Array:
-    """(class, property, severity, output): the rank of the trend an answer belongs to."""
-    local = found if isinstance(found, Local) else found.local
-    ranks = np.zeros((*local.rate.shape, len(local.outputs)), np.int32)
-    for rank, trend in enumerate(() if isinstance(found, Local) else found.trends, start=1):
-        ranks[trend.mask] = rank
-    return ranks
 
 
 def _group(

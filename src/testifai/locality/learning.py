@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
-from testifai.locality.local import Local
+from testifai.locality.local import Local, count_answers, joined
 from testifai.support.types import Array, Floats
 from testifai.support.validation import choice, number
 from testifai.tomogram import Tomogram
@@ -179,19 +179,15 @@ def _rights(alone: list[Floats]) -> list[Floats]:
 def _product(alone: list[Floats]) -> Floats:
     """A right answer survives every property; a wrong one is each property's in proportion to its failures.
 
-    With r_0 the clean rate: r = r_0 Π r_i / r_0, and in the shares of wrong answers what is wrong without any property
-    counts once.
+    With r_0 the clean rate: r = r_0 Π r_i / r_0; wrong answers of the clean model count once.
     """
     rights = _rights(alone)
-    classes, outputs = alone[0].shape[0], alone[0].shape[2]
-    own = np.eye(classes, outputs, dtype=np.bool_)
     off = rights[0][:, :1]
     # A class that is never right when nothing is on stays so.
     beyond = [rate / np.where(off > 0, off, 1) for rate in rights[1:]]
     right = np.clip(math.prod(beyond, start=rights[0]), 0, 1)
-    failures = [np.where(own[:, None, :], 0.0, table) for table in alone]
-    wrong = sum(_spread(table - table[:, :1], place, len(alone)) for place, table in enumerate(failures))
-    return joined(right, np.maximum(wrong + _spread(failures[0][:, :1], 0, len(alone)), 0))
+    wrong = sum(_spread(table - table[:, :1], place, len(alone)) for place, table in enumerate(alone))
+    return joined(right, np.maximum(wrong + _spread(alone[0][:, :1], 0, len(alone)), 0))
 
 
 def _worst(alone: list[Floats]) -> Floats:
@@ -311,37 +307,26 @@ def learn_single(local: Local, prior: float = 0.5) -> SingleTables:
 
 
 def resampled(local: Local, prior: float = 0.5, *, count: int, seed: int = 0) -> Iterator[SingleTables]:
-    """So many draws of the tables from what is known of them."""
+    """Draw the tables `count` times from what is known of them."""
     generator = np.random.Generator(np.random.Philox(seed))
-    pseudo = pseudo_counts(local, prior)
+    pseudo, sampled = pseudo_counts(local, prior), local.sampled
     for _ in range(count):
-        counted = _weighted(local, generator) if local.sampled is not None else _gamma_counts(local, generator)
+        if sampled is None:
+            counted = _gamma_counts(local, generator)
+        else:
+            weights = generator.gamma(1.0, size=len(sampled.classes))
+            counted = count_answers(sampled.predicted, sampled.classes, *local.confusion.shape[2:], weights)
         yield learn_single(replace(local, confusion=counted + generator.gamma(pseudo, size=counted.shape)), 0)
 
 
-def _weighted(local: Local, generator: np.random.Generator) -> Floats:
-    """The counts (property, severity, class, answer) with a weight for every input."""
-    assert local.sampled is not None
-    predicted, classes = local.sampled.predicted, local.sampled.classes
-    weights = generator.gamma(1.0, size=len(classes))
-    rows, columns = len(local.classes), len(local.outputs)
-    counts = np.zeros(local.confusion.shape)
-    for which, level in np.ndindex(predicted.shape[1:]):
-        said = predicted[:, which, level]
-        tried = said >= 0
-        sums = np.bincount(classes[tried] * columns + said[tried], weights[tried], minlength=rows * columns)
-        counts[which, level] = sums.reshape(rows, columns)
-    return counts
-
-
 def _gamma_counts(local: Local, generator: np.random.Generator) -> Floats:
-    """Counts alone do not tell which inputs are the same: the cautious way is that luck is shared by all rows."""
+    """Draw from counts alone, which do not identify inputs: cautiously, all rows share the same chance."""
     from scipy.special import gammaincinv
 
-    luck = np.broadcast_to(generator.random(local.confusion.shape[2:]), local.confusion.shape)
+    chance = np.broadcast_to(generator.random(local.confusion.shape[2:]), local.confusion.shape)
     counts = np.zeros(local.confusion.shape)
     some = local.confusion > 0
-    counts[some] = gammaincinv(local.confusion[some], luck[some])
+    counts[some] = gammaincinv(local.confusion[some], chance[some])
     return counts
 
 
@@ -403,7 +388,7 @@ class Scanned:
             return _mean(rows, counts, strength)
         right = rows[np.arange(len(rows)), np.arange(len(rows))]
         both = _mean(np.stack([1 - right, right], axis=1), counts, strength)
-        return joined(both[:, 1], np.where(np.eye(*rows.shape, dtype=np.bool_), 0.0, rows))
+        return joined(both[:, 1], rows)
 
     def _class_places(self) -> NDArray[np.intp]:
         """For every place of the run's order the number of its class, -1 for one that local robustness has not."""
@@ -427,19 +412,6 @@ class Scanned:
         else:
             known = {float(name): n for n, name in enumerate(outputs) if name.lstrip("-").isdigit()}
         return lambda kept: np.array([known.get(float(value), -1) for value in kept], np.intp)
-
-
-def joined(right: Floats, wrong: Floats) -> Floats:
-    """Rows with these rates of right answers, the rest shared out like `wrong`, evenly where that is all 0.
-
-    >>> joined(np.array([0.9, 0.8]), np.array([[0, 1, 3], [0, 0, 0]])).round(3).tolist()
-    [[0.9, 0.025, 0.075], [0.1, 0.8, 0.1]]
-    """
-    classes, outputs = wrong.shape[0], wrong.shape[-1]
-    own = np.eye(classes, outputs, dtype=np.bool_).reshape(classes, *[1] * (wrong.ndim - 2), outputs)
-    total = wrong.sum(axis=-1, keepdims=True)
-    share = np.where(total > 0, wrong / np.where(total > 0, total, 1), ~own / max(outputs - 1, 1))
-    return np.asarray(np.where(own, right[..., None], share * (1 - right)[..., None]))
 
 
 def _mean(rows: Floats, counts: Counts, strength: float) -> Floats:

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
-from testifai.locality.compose import Global, Prediction, Setting, condition_name, read_conditions
-from testifai.locality.local import Local, Rates, Sampled, bounded_arms, shared_variance
+from testifai.locality.compose import Global, Prediction, Setting, read_conditions
+from testifai.locality.local import Local, Rates, Sampled, bounded_arms, clipped, shared_variance
 from testifai.locality.measure import known_classes, local
 from testifai.locality.system import SHARES, Combine, Expected, build
 from testifai.space import Space
@@ -59,12 +59,9 @@ class Agreement:
 
     def as_dict(self) -> Record:
         """Plain data for JSON: means by condition and over all, and the statements."""
-        means = {
-            name: {"overall": plain(one.overall), "by_condition": plain(one.by_condition)}
-            for name, one in (("predicted", self.told), ("measured", self.seen))
-        }
         return {
-            **means,
+            "predicted": {"overall": plain(self.told.overall), "by_condition": plain(self.told.by_condition)},
+            "measured": {"overall": plain(self.seen.overall), "by_condition": plain(self.seen.by_condition)},
             "conditions": list(self.conditions),
             "tuples": len(self.tuples),
             "combinations": int(self.seen.trials.sum()),
@@ -78,20 +75,19 @@ class Agreement:
         if not self.disagrees.any():
             count = self.difference.size
             return [f"prediction and measurement agree in all {count} cases; no dependence between the parts is shown"]
-        places = np.argwhere(self.disagrees)
         order = np.argsort(-np.abs(self.difference[self.disagrees]), kind="stable")
-        return [self._statement(int(place), int(which)) for place, which in places[order]]
-
-    def _statement(self, place: int, which: int) -> str:
-        seen, told = (
-            f"{rates.rate[place, which]:.3f} ({rates.low[place, which]:.3f} to {rates.high[place, which]:.3f})"
-            for rates in (self.measured, self.predicted)
-        )
-        side = "lower" if self.difference[place, which] < 0 else "higher"
-        return (
-            f"{' and '.join(self.tuples[place])} under {self.conditions[which]}: measured {seen}, predicted {told}; "
-            f"{side} than parts that fail independently of each other give"
-        )
+        written = []
+        for place, which in np.argwhere(self.disagrees)[order].tolist():
+            seen, told = (
+                f"{rates.rate[place, which]:.3f} ({rates.low[place, which]:.3f} to {rates.high[place, which]:.3f})"
+                for rates in (self.measured, self.predicted)
+            )
+            side = "lower" if self.difference[place, which] < 0 else "higher"
+            written.append(
+                f"{' and '.join(self.tuples[place])} under {self.conditions[which]}: measured {seen}, "
+                f"predicted {told}; {side} than parts that fail independently of each other give"
+            )
+        return written
 
 
 def agreement(predicted: Prediction, measured: Measurement) -> Agreement:
@@ -283,12 +279,18 @@ def paired(
     same = all(len(set(one)) == 1 for one in chosen)
     wanted = system.tuples(tuples, interchangeable=same)
     number, given = read_pairs(pairs, arity)
-    usable, dropped = np.flatnonzero(_complete(fresh)), 0
+    # Inputs that were tried under every property and severity
+    tried = [fresh.sampled.predicted[:, which, : len(levels)] >= 0 for which, levels in enumerate(fresh.severities)]
+    usable, dropped = np.flatnonzero(np.concatenate(tried, axis=1).all(axis=1)), 0
     if given is None:
         groups = {classes: _draw(fresh.sampled, usable, classes, number, seed) for classes in wanted}
     else:
-        rows, dropped = _pair_rows(fresh.sampled, usable, given)
-        groups = _group(fresh.sampled, rows, wanted, swap=same and system.symmetric)
+        row_of = np.full(int(max(given.max(), fresh.sampled.ids.max())) + 1, -1, np.intp)
+        row_of[fresh.sampled.ids[usable]] = usable
+        rows = row_of[given]
+        known = (rows >= 0).all(axis=1)
+        dropped = int((~known).sum())
+        groups = _group(fresh.sampled, rows[known], wanted, swap=same and system.symmetric)
     groups = {classes: rows for classes, rows in groups.items() if len(rows)}
     if not groups:
         raise InputError("pairs: no combination is left in which every input was sampled; accepted: at least one")
@@ -296,43 +298,33 @@ def paired(
 
 
 def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measurement:
-    sampled, severities = setting.local.sampled, setting.severities
+    sampled, parts, share = setting.local.sampled, setting.cells[2], setting.shares
     assert sampled is not None
-    which, level, parts = (np.array(column) for column in zip(*setting.cells(), strict=True))
-    count, width = len(severities), max(map(len, severities))
-    share = (which == np.arange(count)[:, None]) / np.array([[len(one)] for one in severities])
     answers = sampled.predicted.reshape(len(sampled.ids), -1)
-    passes = np.zeros((len(groups), count, width), np.int64)
-    mean, variance = np.empty((len(groups), count)), np.empty((len(groups), count))
+    passed = np.zeros((len(groups), len(parts)), np.int64)
+    mean, variance = np.empty((len(groups), len(share))), np.empty((len(groups), len(share)))
     apart = []
     for place, (classes, rows) in enumerate(zip(setting.tuples, groups, strict=True)):
         given = tuple(answers[rows[:, [part]], parts[:, part]] for part in range(len(classes)))
         right = setting.system.codes[given] == setting.system.right[classes]  # (combination, cell)
-        passes[place, which, level] = right.sum(axis=0)
+        passed[place] = right.sum(axis=0)
         each = right @ share.T
         mean[place], variance[place] = each.mean(axis=0), each.var(axis=0)
         apart.append((each - mean[place]) / np.sqrt(len(rows) * max(len(rows) - 1, 1)) / len(groups))
     trials = np.array([len(rows) for rows in groups])
-    measured = np.zeros((count, width), bool)
-    measured[which, level] = True
-    tried = np.where(measured, trials[:, None, None], 0)
+    passes, tried = setting.grid(passed, 0), setting.grid(np.broadcast_to(trials[:, None], passed.shape), 0)
     with np.errstate(invalid="ignore"):
         rate = passes / tried
-    low, high = wilson(passes, tried)
-    by_condition = _over_tuples(mean.mean(axis=0), np.concatenate(groups), np.concatenate(apart))
-    overall = _over_tuples(
-        mean.mean(keepdims=True)[0], np.concatenate(groups), np.concatenate(apart).mean(axis=1, keepdims=True)
-    )
-    names = setting.local.classes
+    inputs, moved = np.concatenate(groups), np.concatenate(apart)
+    overall = _over_tuples(mean.mean(keepdims=True)[0], inputs, moved.mean(axis=1, keepdims=True))
     return Measurement(
-        tuple(tuple(names[one] for one in classes) for classes in setting.tuples),
-        tuple(condition_name(setting.local.properties, one) for one in setting.conditions),
-        severities,
+        setting.tuple_names,
+        setting.condition_names,
+        setting.severities,
         rate,
-        low,
-        high,
+        *wilson(passes, tried),
         _means(mean, variance, trials, 0.95),
-        by_condition,
+        _over_tuples(mean.mean(axis=0), inputs, moved),
         Rates(*(float(end[0]) for end in (overall.rate, overall.low, overall.high))),
         passes,
         trials,
@@ -342,22 +334,14 @@ def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measurement:
 
 
 def _means(mean: Floats, variance: Floats, trials: NDArray[np.int64], confidence: float) -> Rates:
-    down, up = bounded_arms(mean, variance, np.broadcast_to(trials[:, None].astype(float), mean.shape), confidence)
-    return Rates(mean, np.clip(mean - down, 0, 1), np.clip(mean + up, 0, 1))
+    counts = np.broadcast_to(trials[:, None].astype(float), mean.shape)
+    return clipped(mean, bounded_arms(mean, variance, counts, confidence))
 
 
 def _over_tuples(mean: Floats, rows: Rows, apart: Floats) -> Rates:
     """Means (estimate) over all tuples; `apart` is how far each combination moves them, and `rows` its inputs."""
     independent = np.full(len(mean), len(np.unique(rows)) / rows.shape[1])
-    down, up = bounded_arms(mean, shared_variance(rows, apart) * independent, independent)
-    return Rates(mean, np.clip(mean - down, 0, 1), np.clip(mean + up, 0, 1))
-
-
-def _complete(fresh: Local) -> Bools:
-    """Which of the sampled inputs were tried under every property and severity."""
-    assert fresh.sampled is not None
-    tried = [fresh.sampled.predicted[:, which, : len(levels)] >= 0 for which, levels in enumerate(fresh.severities)]
-    return np.asarray(np.concatenate(tried, axis=1).all(axis=1))
+    return clipped(mean, bounded_arms(mean, shared_variance(rows, apart) * independent, independent))
 
 
 def _draw(sampled: Sampled, usable: NDArray[np.intp], classes: tuple[int, ...], most: int | None, seed: int) -> Rows:
@@ -371,15 +355,6 @@ def _draw(sampled: Sampled, usable: NDArray[np.intp], classes: tuple[int, ...], 
             columns[seat] = rows
     count = min(len(rows) for rows in columns)
     return np.stack([rows[: count if most is None else min(count, most)] for rows in columns], axis=1)
-
-
-def _pair_rows(sampled: Sampled, usable: NDArray[np.intp], given: Rows) -> tuple[Rows, int]:
-    """Given combinations as rows of the sampled inputs, and how many held another input."""
-    row_of = np.full(int(max(given.max(), sampled.ids.max())) + 1, -1, np.intp)
-    row_of[sampled.ids[usable]] = usable
-    rows = row_of[given]
-    known = (rows >= 0).all(axis=1)
-    return rows[known], int((~known).sum())
 
 
 def _group(sampled: Sampled, rows: Rows, wanted: list[tuple[int, ...]], *, swap: bool) -> dict[tuple[int, ...], Rows]:
