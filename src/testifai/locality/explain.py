@@ -23,7 +23,7 @@ from testifai.locality.compose import Setting, chances, compose, others_right
 from testifai.locality.local import Local, Rates, Sampled, class_arms, coull_arms, together
 from testifai.locality.summary import Explanation, Rest, Trace, Trend
 from testifai.locality.system import Combine, Expected, values
-from testifai.locality.trends import Mask, Pattern, TrendSearch, counts, search, wrong_answers
+from testifai.locality.trends import Mask, Pattern, counts, search, union, wrong_answers
 from testifai.space import Axis, Space
 from testifai.support.batches import concat
 from testifai.support.files import write_npz
@@ -173,15 +173,11 @@ def explain(
 
     Args:
         local: the table
-        combine: the system: a function of the parts' labels, whole numbers where all class names are such, else
-            names; None: their sum
+        combine: the system, as for `compose`
         arity: how many parts the system has
-        expected: what is right: a function of the true labels, or a mapping from tuples of them; None: what
-            `combine` makes of them
-        conditions: the property of every part, or one for each, such as ('noise', 'rotation'); None: every
-            property, on all parts
-        tuples: the combinations of classes; None: all, those that differ in order alone as one where it changes
-            nothing
+        expected: what is right, as for `compose`
+        conditions: the properties of the parts, as for `compose`
+        tuples: the combinations of classes, as for `compose`
         properties: as given to `local`: lets the advice name perturbations and their parameters
         alpha: bounds the chance of any false trend at all
 
@@ -206,15 +202,11 @@ def explain(
     trends = [_trend(local, composition, one, axes, confidence) for one in found.patterns]
     shown = [one for one in trends if one.share > 0]
     shown.sort(key=lambda one: (-one.gain.rate, -one.failures))
-    return Explanation(
-        local,
-        composed,
-        tuple(shown),
-        _traces(local, composition),
-        _rest(local, found),
-        found.tests,
-        alpha,
-    )
+    failing = counts(local) * wrong_answers(local)
+    left = failing * ~union(local, found.patterns)
+    by_property = zip(local.properties, failing.sum(axis=(0, 2, 3)), left.sum(axis=(0, 2, 3)), strict=True)
+    rest = tuple(Rest(name, _whole(some), float(some / all_)) for name, all_, some in by_property if all_ > 0)
+    return Explanation(local, composed, tuple(shown), _traces(local, composition), rest, found.tests, alpha)
 
 
 def _trend(
@@ -228,7 +220,11 @@ def _trend(
     cells = pattern.mask.any(axis=-1)
     by_class = {place: _whole(table[place].sum()) for place in pattern.classes}
     classes = sorted(by_class, key=lambda place: -by_class[place])
-    failing = local.cell_weights[..., None] * np.nan_to_num(local.answers) * wrong_answers(local)
+    if composition is None:
+        failing = local.cell_weights[..., None] * np.nan_to_num(local.answers) * wrong_answers(local)
+        share = float((failing * pattern.mask).sum() / failing.sum())
+    else:
+        share = composition.share(pattern.mask)
     return Trend(
         pattern.kind,
         tuple(local.classes[place] for place in classes),
@@ -241,9 +237,7 @@ def _trend(
         _whole(local.trials[cells].sum()),
         float(_chance(local, pattern)[cells].sum()),
         pattern.p_value,
-        float((failing * pattern.mask).sum() / failing.sum())
-        if composition is None
-        else composition.share(pattern.mask),
+        share,
         local_gain(local, pattern.mask, confidence),
         None if composition is None else composition.gain(pattern.mask, confidence),
         summary.perturbation(axes[name], severities) if name in axes else "",
@@ -275,27 +269,19 @@ def _traces(local: Local, composition: Composition | None) -> tuple[Trace, ...]:
         failing = 1 - composition.overall(composition.rows)[0]
     if alike:
         involved = involved.sum(axis=0, keepdims=True)
-    found = []
-    for part, place, which, level, answer in np.argwhere((involved > 0) & wrong).tolist():
-        found.append(
-            Trace(
-                None if alike else part + 1,
-                local.classes[place],
-                local.properties[which],
-                local.severities[which][level],
-                local.outputs[answer],
-                _whole(table[place, which, level, answer]),
-                float(involved[part, place, which, level, answer] / failing),
-            )
+    found = [
+        Trace(
+            None if alike else part + 1,
+            local.classes[place],
+            local.properties[which],
+            local.severities[which][level],
+            local.outputs[answer],
+            _whole(table[place, which, level, answer]),
+            float(involved[part, place, which, level, answer] / failing),
         )
+        for part, place, which, level, answer in np.argwhere((involved > 0) & wrong).tolist()
+    ]
     return tuple(sorted(found, key=lambda one: -one.share))
-
-
-def _rest(local: Local, found: TrendSearch) -> tuple[Rest, ...]:
-    failing = counts(local) * wrong_answers(local)
-    left = failing * ~np.any([np.zeros(failing.shape, bool), *(one.mask for one in found.patterns)], axis=0)
-    rows = zip(local.properties, failing.sum(axis=(0, 2, 3)), left.sum(axis=(0, 2, 3)), strict=True)
-    return tuple(Rest(name, _whole(some), float(some / all_)) for name, all_, some in rows if all_ > 0)
 
 
 def matching_axes(local: Local, properties: Any) -> dict[str, Axis]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +24,11 @@ from testifai.oracles import Label, Outcome, confidence
 from testifai.runs import keys
 from testifai.runs.outcomes import Ids, Outcomes, Places, visiting_order
 from testifai.session.assembly import session_of
-from testifai.session.session import Session
 from testifai.session.stored_runs import open_run, reading
 from testifai.space import Space
 from testifai.strategies.base import Progress, Strategy
 from testifai.support.bits import pack
-from testifai.support.progress import Step
+from testifai.support.progress import Step, bar
 from testifai.support.types import Array, Bools, Floats, Record, RecordLike
 from testifai.support.validation import choice, number, whole
 from testifai.tomogram import Tomogram
@@ -168,9 +168,9 @@ def candidate_mask(inputs: int, exclude: Any = None, only: Any = None) -> Bools 
             continue
         numbers = np.asarray(given).reshape(-1)
         if numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= inputs):
-            raise InputError(
-                f"{field}: input numbers from 0 to {inputs - 1} are accepted, got {_first(numbers, inputs)}"
-            )
+            outside = numbers[(numbers < 0) | (numbers >= inputs)] if numbers.dtype.kind in "iu" else numbers
+            wrong = repr(outside[0].item())
+            raise InputError(f"{field}: input numbers from 0 to {inputs - 1} are accepted, got {wrong}")
         mask[numbers.astype(np.intp)] = value
     return mask
 
@@ -184,12 +184,6 @@ def single_ids(space: Space) -> Ids:
         for severity in axis.severities[1:]
     ]
     return space.ids(np.array(rows))
-
-
-def _first(numbers: Array, inputs: int) -> Any:
-    if numbers.dtype.kind not in "iu":
-        return repr(numbers[0].item())
-    return numbers[(numbers < 0) | (numbers >= inputs)][0]
 
 
 def local(
@@ -260,7 +254,8 @@ def local(
         # Of inputs the model gets right, the outcomes say how many there are.
         "available": sorted(sampling.sample(session.outcomes, seed)[1].items()) if among == "all" else None,
     }
-    _run(session, store, progress, {keys.LOCALITY: notes})
+    with bar() if progress is True else nullcontext(progress or None) as show:
+        session.run(store, show, {keys.LOCALITY: notes})
     places, _ = sampling.sample(session.outcomes, seed)
     return SampleRecord(space, session.outcomes, session.subject.order, labels, seed, notes).table(places)
 
@@ -417,13 +412,3 @@ def known_classes(model: models.Model, data: datasets.Data) -> tuple[NDArray[np.
     names = list(data.classes or ())
     most = max(int(labels.max()) + 1, model.classes or 0)
     return labels, names + [str(one) for one in range(len(names), most)]
-
-
-def _run(session: Session, store: Any, progress: bool | Callable[[Step], None], extra: Record) -> None:
-    if progress is True:
-        from testifai.support.progress import bar
-
-        with bar() as show:
-            session.run(store, show, extra)
-    else:
-        session.run(store, progress or None, extra)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,9 +40,8 @@ class Pattern:
     p_value: float  # of its clearest cell, corrected for all tests
 
 
-@dataclass(frozen=True, eq=False)
-class TrendSearch:
-    """The patterns of a table: no failure is in two of them. `tests` is how many tests the correction is for."""
+class TrendSearch(NamedTuple):
+    """The patterns of a table, no failure in two of them, and the number of tests that the correction is for."""
 
     patterns: tuple[Pattern, ...]
     tests: int
@@ -56,12 +56,13 @@ def search(local: Local, alpha: float = 0.05) -> TrendSearch:
     [('confusion', (1,), 2)]
     """
     confused, failing = confusion_tests(local), class_tests(local, _failures(local))
-    confusions = list(_confusions(local, _holm_both(confused, failing)[0], alpha))
-    named = _union(local, confusions)
+    confusions = _patterns(local, "confusion", _holm_both(confused, failing)[0], alpha)
+    named = union(local, confusions)
     # What is named already is taken from the class, but not from what chance gives it: p-values can only rise.
     failing = class_tests(local, _failures(local), _failures(local, ~named))
-    classes = _classes(local, _holm_both(confused, failing)[1], named, alpha)
-    return TrendSearch((*_merged(local, confusions), *classes), _count(confused) + _count(failing))
+    classes = _patterns(local, "class", _holm_both(confused, failing)[1], alpha, ~named)
+    tests = int((~np.isnan(confused)).sum() + (~np.isnan(failing)).sum())
+    return TrendSearch((*_merged(local, confusions), *classes), tests)
 
 
 def wrong_answers(local: Local) -> Mask:
@@ -119,15 +120,23 @@ def _failures(local: Local, within: Mask | None = None) -> Floats:
     return np.asarray((counts(local) * wrong).sum(axis=-1))
 
 
-def _confusions(local: Local, adjusted: Floats, alpha: float) -> Iterable[Pattern]:
-    """One class read as one other, from the first severity at which that is clear to the last."""
-    clear = adjusted <= alpha
-    for place, which, answer in np.argwhere(clear.any(axis=2)).tolist():
-        levels = _range(clear[place, which, :, answer])
-        mask = np.zeros(adjusted.shape, bool)
-        mask[place, which, levels[0] : levels[-1] + 1, answer] = True
-        smallest = float(np.nanmin(adjusted[place, which, :, answer]))
-        yield Pattern("confusion", (place,), which, levels, answer, mask & wrong_answers(local), smallest)
+def _patterns(local: Local, kind: str, adjusted: Floats, alpha: float, free: Mask | None = None) -> list[Pattern]:
+    """A pattern for every class (and answer) with clear cells, from the first clear severity to the last.
+
+    `adjusted` has the axes (class, property, severity) or (class, property, severity, output); only wrong answers,
+    and of these the `free` ones, belong to a pattern.
+    """
+    clear, allowed = adjusted <= alpha, wrong_answers(local) if free is None else wrong_answers(local) & free
+    found = []
+    for place, which, *answer in np.argwhere(clear.any(axis=2)).tolist():
+        cells = (place, which, slice(None), *answer)
+        places = np.flatnonzero(clear[cells])
+        levels = tuple(range(int(places[0]), int(places[-1]) + 1))
+        mask = np.zeros(allowed.shape, bool)
+        mask[(place, which, slice(levels[0], levels[-1] + 1), *answer)] = True
+        smallest = float(np.nanmin(adjusted[cells]))
+        found.append(Pattern(kind, (place,), which, levels, answer[0] if answer else None, mask & allowed, smallest))
+    return found
 
 
 def _merged(local: Local, confusions: list[Pattern]) -> list[Pattern]:
@@ -141,34 +150,14 @@ def _merged(local: Local, confusions: list[Pattern]) -> list[Pattern]:
         if len(group) < max(SINK, others / 2):
             found += group
             continue
-        levels = sorted(level for one in group for level in one.levels)
-        mask = np.any([one.mask for one in group], axis=0)
-        smallest = min(one.p_value for one in group)
         places = tuple(one.classes[0] for one in group)
-        found.append(Pattern("sink", places, which, tuple(range(levels[0], levels[-1] + 1)), answer, mask, smallest))
+        levels = tuple(range(min(one.levels[0] for one in group), max(one.levels[-1] for one in group) + 1))
+        smallest = min(one.p_value for one in group)
+        found.append(Pattern("sink", places, which, levels, answer, union(local, group), smallest))
     return found
 
 
-def _classes(local: Local, adjusted: Floats, named: Mask, alpha: float) -> Iterable[Pattern]:
-    """Classes that fail more than others even without what is named already."""
-    clear = adjusted <= alpha
-    for place, which in np.argwhere(clear.any(axis=2)).tolist():
-        levels = _range(clear[place, which])
-        mask = np.zeros(named.shape, bool)
-        mask[place, which, levels[0] : levels[-1] + 1] = True
-        smallest = float(np.nanmin(adjusted[place, which]))
-        yield Pattern("class", (place,), which, levels, None, mask & wrong_answers(local) & ~named, smallest)
-
-
-def _range(clear: Mask) -> tuple[int, ...]:
-    places = np.flatnonzero(clear)
-    return tuple(range(int(places[0]), int(places[-1]) + 1))
-
-
-def _union(local: Local, patterns: list[Pattern]) -> Mask:
+def union(local: Local, patterns: Iterable[Pattern]) -> Mask:
+    """All answers that belong to any of the patterns."""
     empty = np.zeros((*local.rate.shape, len(local.outputs)), bool)
     return np.asarray(np.any([empty, *(one.mask for one in patterns)], axis=0))
-
-
-def _count(p_values: Floats) -> int:
-    return int((~np.isnan(p_values)).sum())
