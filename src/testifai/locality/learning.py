@@ -113,23 +113,44 @@ def learn(local: Local, scan: Tomogram | None = None, *, prior: float = 0.5, tog
     clean = np.eye(shape[0], shape[-1])
     if scanned is not None and local.among == "all":
         clean = scanned.posterior(clean, scanned.counts(0), 2 * prior)
-    alone = _alone(local, clean, prior)
+    alone = [np.concatenate([clean[:, None, :], rows], axis=1) for rows in row_means(local, prior)]
     answers = _product(alone) if together == "product" else _worst(alone)
-    trials = _single_trials(local)
+    trials = np.zeros(shape[:-1], local.trials.dtype)
+    for place, severities in enumerate(local.severities):
+        one = tuple(slice(1, None) if other == place else 0 for other in range(len(local.severities)))
+        trials[(slice(None), *one)] = local.trials[:, place, : len(severities)]
     if scanned is not None:
-        _update(scanned, 2 * prior, answers, trials)
-    notes = _clean_note(local, scanned), _joint_note(trials, together), _empty_note(trials)
-    said = tuple(note for note in notes if note)
-    return Tables(local.classes, local.outputs, local.properties, levels, answers, trials, said, local.weights)
+        for at, counts in scanned.combinations():
+            here: Any = (slice(None), *at)
+            answers[here] = scanned.posterior(answers[here], counts, 2 * prior)
+            trials[here] += counts.sum(axis=1)
+    notes = tuple(_assumptions(local, scanned, trials, together))
+    return Tables(local.classes, local.outputs, local.properties, levels, answers, trials, notes, local.weights)
 
 
-# -- from one property at a time ------------------------------------------------------------------------------------
+def _assumptions(local: Local, scanned: Scanned | None, trials: Array, together: str) -> Iterator[str]:
+    if local.among == "correct":
+        yield "with everything off every answer is right: only inputs that the model gets right were sampled"
+    elif scanned is None:
+        yield "with everything off every answer is taken to be right: it was not measured"
+    orders = np.count_nonzero(np.indices(trials.shape[1:]), axis=0)  # how many properties are on
+    joint = trials[:, orders >= 2]
+    if joint.size:
+        how = "the product of single properties" if together == "product" else "the most harmful property alone"
+        assumed = int((joint == 0).sum())
+        rest = f", {assumed:,} are assumed: {how}" if assumed else ""
+        yield f"of {joint.size:,} rows with several properties on {joint.size - assumed:,} were measured{rest}"
+    yield from _without_trials(int((trials[:, orders == 1] == 0).sum()))
+
+
+def _without_trials(rows: int) -> tuple[str, ...]:
+    return (f"{rows} rows of a class under one property have no trials: they are the prior's",) if rows else ()
 
 
 def row_means(local: Local, prior: float) -> list[Floats]:
-    """For each property (class, severity, answer): the mean of the Dirichlet posterior, P(answer | class, severity)."""
+    """Per property (class, severity, answer): the mean of the Dirichlet posterior of P(answer | class, severity)."""
     pseudo = pseudo_counts(local, prior)
-    made = []
+    means = []
     for place, severities in enumerate(local.severities):
         counts = np.moveaxis(local.confusion[place, : len(severities)], 1, 0) + pseudo[:, None, :]
         total = counts.sum(axis=-1, keepdims=True)
@@ -139,28 +160,14 @@ def row_means(local: Local, prior: float) -> list[Floats]:
                 f"prior: 0, but {local.classes[at[0]]} has no trials under {local.properties[place]} at severity "
                 f"{severities[at[1]]}; accepted: a prior above 0"
             )
-        made.append(counts / total)
-    return made
+        means.append(counts / total)
+    return means
 
 
 def pseudo_counts(local: Local, prior: float) -> Floats:
-    """(class, answer): what the prior counts for: `prior` trials right, and as many wrong, spread over the others."""
+    """(class, answer): `prior` trials that are right, and as many that are wrong, spread over the other answers."""
     own = np.eye(len(local.classes), len(local.outputs), dtype=bool)
     return np.where(own, prior, prior / max(len(local.outputs) - 1, 1))
-
-
-def _alone(local: Local, clean: Floats, prior: float) -> list[Floats]:
-    """For each property (class, severity with 0 first, answer)."""
-    return [np.concatenate([clean[:, None, :], rows], axis=1) for rows in row_means(local, prior)]
-
-
-def _single_trials(local: Local) -> Array:
-    """(class, severities): what was tried under one property at a time."""
-    trials = np.zeros((len(local.classes), *(1 + len(one) for one in local.severities)), local.trials.dtype)
-    for place, severities in enumerate(local.severities):
-        at = tuple(slice(1, None) if j == place else 0 for j in range(len(local.severities)))
-        trials[(slice(None), *at)] = local.trials[:, place, : len(severities)]
-    return trials
 
 
 def _spread(table: Floats, place: int, count: int) -> Floats:
@@ -171,7 +178,7 @@ def _spread(table: Floats, place: int, count: int) -> Floats:
 
 
 def _rights(alone: list[Floats]) -> list[Floats]:
-    """Each property's rates of right answers, to spread over the grid."""
+    """Each property's rates of right answers, shaped to spread over the grid."""
     rates = [np.diagonal(table[:, :, : len(table)], axis1=0, axis2=2).T.copy() for table in alone]
     return [_spread(rate, place, len(alone)) for place, rate in enumerate(rates)]
 
@@ -204,50 +211,9 @@ def _worst(alone: list[Floats]) -> Floats:
     return answers
 
 
-def _update(scanned: Scanned, strength: float, answers: Floats, trials: Array) -> None:
-    """Take the scan's outcomes into the rows with two or more properties on, in place."""
-    for at, counts in scanned.combinations():
-        here: Any = (slice(None), *at)
-        answers[here] = scanned.posterior(answers[here], counts, strength)
-        trials[here] += counts.sum(axis=1)
-
-
-# -- what was assumed -----------------------------------------------------------------------------------------------
-
-
 def check_learning(prior: float, together: str) -> None:
-    """Refuse what is no prior, or no way to combine properties."""
     number("prior", prior, least=0)
     choice("together", together, TOGETHER)
-
-
-def _orders(trials: Array) -> NDArray[np.intp]:
-    """How many properties are on, shaped as the grid of severities."""
-    return np.asarray(np.count_nonzero(np.indices(trials.shape[1:]), axis=0))
-
-
-def _clean_note(local: Local, scanned: Scanned | None) -> str:
-    if local.among == "correct":
-        return "with everything off every answer is right: only inputs that the model gets right were sampled"
-    if scanned is not None:
-        return ""
-    return "with everything off every answer is taken to be right: it was not measured"
-
-
-def _joint_note(trials: Array, together: str) -> str:
-    joint = trials[:, _orders(trials) >= 2]
-    if not joint.size:
-        return ""
-    how = "the product of single properties" if together == "product" else "the most harmful property alone"
-    assumed = int((joint == 0).sum())
-    return f"of {joint.size:,} rows with several properties on {joint.size - assumed:,} were measured" + (
-        f", {assumed:,} are assumed: {how}" if assumed else ""
-    )
-
-
-def _empty_note(trials: Array) -> str:
-    empty = int((trials[:, _orders(trials) == 1] == 0).sum())
-    return f"{empty} rows of a class under one property have no trials: they are the prior's" if empty else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +268,7 @@ def learn_single(local: Local, prior: float = 0.5) -> SingleTables:
     empty = sum(
         int((local.trials[:, place, : len(levels)] == 0).sum()) for place, levels in enumerate(local.severities)
     )
-    notes = (f"{empty} rows of a class under one property have no trials: they are the prior's",) if empty else ()
+    notes = _without_trials(empty)
     return SingleTables(local.classes, local.outputs, local.properties, severities, answers, met, local.weights, notes)
 
 
@@ -334,9 +300,9 @@ Counts = Array
 
 
 class Scanned:
-    """A scan's outcomes on the same kind of inputs as local robustness was measured on, axes it does not know off.
+    """A scan's outcomes on the kind of inputs that local robustness was measured on, with all other axes off.
 
-    Counts are (class, answer) where the scan kept what was predicted, else (class, wrong or right).
+    Counts are (class, answer) if the scan kept what was predicted, else (class, wrong or right).
     """
 
     def __init__(self, local: Local, levels: tuple[tuple[int, ...], ...], scan: Tomogram) -> None:
@@ -355,7 +321,7 @@ class Scanned:
         self._predicted = self._output_places() if "predicted" in scan.outcomes.kept_names() else None
 
     def combinations(self) -> Iterator[tuple[tuple[int, ...], Counts]]:
-        """Of every measured configuration with two or more of the properties on: its place in the grid, and counts."""
+        """Yield the index in the grid and the counts of every measured configuration of two or more properties."""
         ids = self.scan.estimator.measured_ids
         rows = self.scan.space.matrix(ids)[:, : len(self.scan.space.axes)]
         usable = (np.count_nonzero(rows[:, self._axes], axis=1) >= 2) & ~np.delete(rows, self._axes, axis=1).any(axis=1)
@@ -366,7 +332,6 @@ class Scanned:
             yield at, self.counts(configuration)
 
     def counts(self, configuration: int) -> Counts:
-        """The answers under one configuration."""
         outcomes, classes = self.scan.outcomes, self._classes
         tried = np.flatnonzero((classes >= 0) & outcomes.attempted(configuration, np.arange(outcomes.inputs)))
         if self._predicted is None:
@@ -380,18 +345,18 @@ class Scanned:
         return counts
 
     def posterior(self, rows: Floats, counts: Counts, strength: float) -> Floats:
-        """Rows (class, answer) after these counts: the mean of a Dirichlet posterior, `rows` weighing so many trials.
+        """Rows (class, answer) after these counts: the mean of a Dirichlet posterior, `rows` weigh `strength` trials.
 
-        Where only right and wrong are known, wrong answers are shared out as before.
+        If only right and wrong are known, wrong answers are shared out as before.
         """
-        if counts.shape == rows.shape and self._predicted is not None:
-            return _mean(rows, counts, strength)
-        right = rows[np.arange(len(rows)), np.arange(len(rows))]
-        both = _mean(np.stack([1 - right, right], axis=1), counts, strength)
-        return joined(both[:, 1], rows)
+        known = self._predicted is not None
+        before = rows if known else np.stack([1 - np.diagonal(rows), np.diagonal(rows)], axis=1)
+        total = counts.sum(axis=-1, keepdims=True) + strength
+        mean = np.where(total > 0, (counts + strength * before) / np.where(total > 0, total, 1), before)
+        return mean if known else joined(mean[:, 1], rows)
 
     def _class_places(self) -> NDArray[np.intp]:
-        """For every place of the run's order the number of its class, -1 for one that local robustness has not."""
+        """The class of every input in the run's order, -1 if local robustness does not have it."""
         labels, known = self.scan.labels, self.local.classes
         if labels is None or labels.ndim != 1:
             raise InputError("scan: has no labels to tell classes by; accepted: a run with one label for each input")
@@ -405,15 +370,10 @@ class Scanned:
         return places[inverse][self.scan.order]
 
     def _output_places(self) -> Callable[[Array], NDArray[np.intp]]:
-        """From kept numbers of answers to places among the outputs, -1 for those that are none."""
+        """The function from kept numbers of answers to indices of outputs, -1 for other answers."""
         outputs, names = self.local.outputs, self.scan.classes
         if names:
             known = {float(n): outputs.index(name) for n, name in enumerate(names) if name in outputs}
         else:
             known = {float(name): n for n, name in enumerate(outputs) if name.lstrip("-").isdigit()}
         return lambda kept: np.array([known.get(float(value), -1) for value in kept], np.intp)
-
-
-def _mean(rows: Floats, counts: Counts, strength: float) -> Floats:
-    total = counts.sum(axis=-1, keepdims=True) + strength
-    return np.asarray(np.where(total > 0, (counts + strength * rows) / np.where(total > 0, total, 1), rows))

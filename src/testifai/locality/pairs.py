@@ -196,19 +196,14 @@ def composed(
         model: what `ta.scan` takes: a function, a path, an estimator, a module
         data: what `ta.scan` takes: (inputs, labels), a path, a data set, a frame
         properties: written as the axes of a space
-        combine: the system: a function of the parts' labels, whole numbers where all class names are such, else
-            names; None: their sum
+        combine: the system, as for `compose`
         arity: how many parts the system has
-        expected: what is right: a function of the true labels, or a mapping from tuples of them; None: what
-            `combine` makes of them
+        expected: what is right, as for `compose`
         pairs: how many combinations each tuple of classes gets, drawn at random, no input twice in a tuple; None:
             as many as there are; or the combinations, rows of `arity` input numbers
-        conditions: the property of every part, or one for each, such as ('noise', 'rotation'); None: every
-            property, on all parts
-        tuples: the combinations of classes; None: all, those that differ in order alone as one where it changes
-            nothing
-        share: what the parts have in common: 'severities' (property and severity), 'context' (the property) or
-            'nothing'
+        conditions: the properties of the parts, as for `compose`
+        tuples: the combinations of classes, as for `compose`
+        share: what the parts have in common, as for `compose`
         among: inputs that the model gets right, "correct", or "all"
         exclude: numbers of inputs never to draw, such as those behind a prediction (`local.sampled.ids`)
         seed: of all that is drawn
@@ -258,18 +253,13 @@ def paired(
 
     Args:
         fresh: the table with the single answers
-        combine: the system: a function of the parts' labels, whole numbers where all class names are such, else
-            names; None: their sum
+        combine: the system, as for `compose`
         arity: how many parts the system has
-        expected: what is right: a function of the true labels, or a mapping from tuples of them; None: what
-            `combine` makes of them
+        expected: what is right, as for `compose`
         pairs: as for `composed`
-        conditions: the property of every part, or one for each, such as ('noise', 'rotation'); None: every
-            property, on all parts
-        tuples: the combinations of classes; None: all, those that differ in order alone as one where it changes
-            nothing
-        share: what the parts have in common: 'severities' (property and severity), 'context' (the property) or
-            'nothing'
+        conditions: the properties of the parts, as for `compose`
+        tuples: the combinations of classes, as for `compose`
+        share: what the parts have in common, as for `compose`
         seed: of all that is drawn
     """
     if fresh.sampled is None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from testifai.locality.compose import Prediction
 from testifai.locality.local import Confidences, Local, Rates, confidences
@@ -45,8 +45,8 @@ def severity_range(severities: Sequence[int], all_severities: Sequence[int]) -> 
 
 def perturbation(axis: Axis, severities: Sequence[int]) -> str:
     """A property's perturbation and its parameters at these severities."""
-    table = axis.perturbation.severities
-    first, last = (_parameter(table[severity]) for severity in (severities[0], severities[-1]))
+    ends = (axis.perturbation.severities[severity] for severity in (severities[0], severities[-1]))
+    first, last = (f"{end:g}" if isinstance(end, int | float) else str(end) for end in ends)
     return f"{axis.perturbation.name}, parameter {first}" + (f" to {last}" if len(severities) > 1 else "")
 
 
@@ -80,10 +80,6 @@ def p_text(p_value: float) -> str:
 def count(number: float) -> str:
     """A number of inputs; expected ones may be fractions."""
     return f"{number:,}" if isinstance(number, int) else f"{number:,.1f}"
-
-
-def _parameter(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
 MOST_TRACES = 50  # listed as plain data
@@ -228,18 +224,13 @@ class Explanation:
             written.append(no_trend(self))
         for rank, trend in enumerate(self.trends, start=1):
             written += [f"{rank}. {trend.text}", f"   if fixed: {gains(trend)}", f"   try: {trend.advice}"]
-        return [*written, *rest(self), *self._mean_confidences()]
-
-    def _mean_confidences(self) -> list[str]:
-        """Mean confidence of right and of wrong answers, by property."""
-        known, found = self.confidences, list[str]()
-        if known is None:
-            return found
-        for place, name in enumerate(known.properties):
-            each = {kind: known.by_property[kind].at(place) for kind in ("right", "wrong")}
-            means = [f"{_rates(one)} where {kind}" for kind, one in each.items() if not math.isnan(one.rate)]
-            found.append(f"{name}: mean confidence {', '.join(means)}")
-        return found
+        written += rest(self)
+        if (sure := self.confidences) is not None:
+            for place, name in enumerate(sure.properties):
+                each = {kind: sure.by_property[kind].at(place) for kind in ("right", "wrong")}
+                means = [f"{_rates(one)} where {kind}" for kind, one in each.items() if not math.isnan(one.rate)]
+                written.append(f"{name}: mean confidence {', '.join(means)}")
+        return written
 
     def as_dict(self) -> Record:
         """Plain data for JSON; of the single causes only the first."""

@@ -138,7 +138,8 @@ def _table(
             answer = function[combination] if isinstance(function, Mapping) else function(*combination)
         except Exception as error:
             # A key error's text is only the key.
-            reason = "no entry" if isinstance(function, Mapping) else f"raised {type(error).__name__}: {_line(error)}"
+            line = (str(error).strip().splitlines() or ["no message"])[0][:200]
+            reason = "no entry" if isinstance(function, Mapping) else f"raised {type(error).__name__}: {line}"
             raise InputError(f"{field}: {reason} for the labels {combination}; an answer for each is needed") from error
         try:
             codes.append(number(answer))
@@ -148,8 +149,3 @@ def _table(
                 "a number, text or tuple is accepted"
             ) from None
     return np.array(codes, np.int32).reshape((len(labels),) * arity)
-
-
-def _line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else "no message"
