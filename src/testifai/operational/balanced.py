@@ -60,12 +60,11 @@ def curves(*, trusting: bool) -> Curves:
     """The candidates: logit p = a - b x or a - 2.2 b x^2, with x the square root of the rank's share.
 
     On the published tables one of the two is within 4 % of the deviance of the best monotone curve, for confidence
-    and for surprise alike. They go from failures everywhere to none and from a useless risk (b = 0), even a misleading
-    one (b < 0), to a sharp one. One who trusts the risk expects rates around 3 in 4 at the riskiest end (give or
-    take two units of logit) and finds b the likelier the larger, by a factor of e per ten units, and hardly ever below
-    0. That is for choosing what to label, where being wrong costs labels and never the truth of the estimate. For
-    intervals all rates are equally likely, b from 0 is so on a logarithmic scale, 1 / (1 + b), for a risk may be
-    worth anything from nothing to everything, and b below 0 is only a little less likely than 0.
+    and for surprise. They range from failures everywhere to none and from a useless (b = 0) or misleading risk (b < 0)
+    to a sharp one. `trusting`, used to choose what to label, where an error costs labels and never the truth of the
+    estimate, expects rates around 3 in 4 at the riskiest end (± two units of logit) and a larger b by a factor of e
+    per ten units, hardly ever below 0. For intervals all rates are equally likely, b is so on a logarithmic scale,
+    1 / (1 + b), and b below 0 is only a little less likely.
 
     With a probability of 4 % (for intervals 8 %) some examples, 0.3 to 10 %, fail for reasons unknown to the risk.
     """
@@ -157,10 +156,10 @@ SHIFTS = np.linspace(-8, 8, 161)
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Of each label its cell, its weight and whether it failed; and how far all are from weighing what they stand for.
+    """Cells, weights and outcomes of the labels.
 
-    `imbalance` is the sum over the folds of (what the weights make of the curve's rates, less what these add up to)²:
-    the variance that the estimate has because the weights do not always add up alike.
+    `imbalance` is the sum over the folds of (weighted sum of the curve's rates - their sum)², the variance of the
+    estimate that comes from the varying sums of weights.
     """
 
     cells: Indices
@@ -263,11 +262,11 @@ class BalancedSampling:
         }
 
     def _second_chances(self, deal: LabelAllocation, opening: Indices, failed: Flags) -> Floats:
-        """The chance of every rank in the second round, if the first round leaves it out."""
+        """The chance of every rank in the second round, if it was not drawn in the first."""
         closing = int(deal.closing.sum())
+        chances = np.zeros(deal.size)
         if not closing:
-            return np.zeros(deal.size)
-        chances = np.empty(deal.size)
+            return chances
         # What the folds' labels say: a row per fold, then for each fold the sum of the others.
         counts = np.array([deal.count(opening, failed, opening % deal.folds == fold) for fold in range(deal.folds)])
         others = counts.sum(axis=0) - counts
@@ -289,13 +288,20 @@ class BalancedSampling:
         ranks = np.empty(frame.size, np.int64)
         ranks[_by_risk(needed(frame, self.name))] = np.arange(frame.size)
         drawn = ranks[sample.selected]
-        weights = _weights(sample, deal)
+        # The chances in a round that is not finished are those of the part that is.
+        facts = sample.facts
+        parts = np.bincount(facts["round"], minlength=2) / np.maximum([deal.opening.sum(), deal.closing.sum()], 1)
+        first, second = facts["first"] * parts[0], facts["second"] * parts[1]
+        weights = np.asarray(facts["correction"] / (first + (1 - first) * second), np.float64)
         failed, labelled = deal.count(drawn, sample.failed, np.ones(len(drawn), bool))
         rate = curves(trusting=False).given(failed[None], labelled[None])[0][0]
         failing = imbalance = 0.0
         for fold in range(deal.folds):
             here = drawn % deal.folds == fold
-            usual = _mostly_failing(sample, ~here)
+            # 1 if more than half of the examples seem to fail, by the first round's labels of the other folds
+            early = ~here & (facts["round"] == 0)
+            inverse = 1 / facts["first"][early]
+            usual = float(inverse @ sample.failed[early] > inverse.sum() / 2)
             failing += usual * len(range(fold, deal.size, deal.folds))
             failing += float(weights[here] @ (sample.failed[here] - usual))
             unusual = rate[deal.cells] - usual
@@ -346,7 +352,11 @@ def deal_out(size: int, tests: int) -> LabelAllocation:
     """Divide so many examples and labels."""
     folds = FOLDS if tests >= FEWEST else 1
     first_round = round(FIRST_ROUND * tests) if folds > 1 else tests
-    opening = _shares(first_round, folds)
+    # Labels dealt one by one to the folds
+    opening, whole = (
+        np.array([len(range(fold, labels, folds)) for fold in range(folds)], np.int64)
+        for labels in (first_round, tests)
+    )
     cells = cells_of(size)
     members = np.bincount(cells, minlength=CELLS).astype(np.float64)
     # Twice as likely at a quarter of the rank.
@@ -354,29 +364,9 @@ def deal_out(size: int, tests: int) -> LabelAllocation:
     first = least[cells]
     for fold, labels in enumerate(opening):
         first[fold::folds] = scale(first[fold::folds], int(labels))
-    return LabelAllocation(size, tests, folds, cells, members, least, first, opening, _shares(tests, folds) - opening)
-
-
-def _shares(whole: int, folds: int) -> Indices:
-    """How many of a number of things each fold gets when they are dealt one by one."""
-    return np.array([len(range(fold, whole, folds)) for fold in range(folds)], np.int64)
+    return LabelAllocation(size, tests, folds, cells, members, least, first, opening, whole - opening)
 
 
 def _by_risk(risk: Floats) -> Indices:
     """The examples, the riskiest first."""
     return np.argsort(-risk, kind="stable")
-
-
-def _weights(sample: Sample, deal: LabelAllocation) -> Floats:
-    """What each label counts for; a round that is not finished had its chances cut to the part that is."""
-    facts = sample.facts
-    parts = np.bincount(facts["round"], minlength=2) / np.maximum([deal.opening.sum(), deal.closing.sum()], 1)
-    first, second = facts["first"] * parts[0], facts["second"] * parts[1]
-    return np.asarray(facts["correction"] / (first + (1 - first) * second), np.float64)
-
-
-def _mostly_failing(sample: Sample, used: Flags) -> float:
-    """1 if more than half of the examples seem to fail, by the first round's labels that are used; else 0."""
-    early = used & (sample.facts["round"] == 0)
-    weights = 1 / sample.facts["first"][early]
-    return float(weights @ sample.failed[early] > weights.sum() / 2)

@@ -17,7 +17,7 @@ Part = tuple[float, float, float]
 CONFIDENCE = 0.95
 
 
-# Whoever repeats an experiment asks for the same few limits again and again.
+# Repeated experiments need the same few limits again and again.
 @lru_cache(maxsize=4096)
 def hypergeometric(failures: int, tests: int, population: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Exact limits for the failures in a population of which some were drawn at random without replacement.

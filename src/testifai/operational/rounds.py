@@ -7,6 +7,7 @@ before it asks for more gets `to_label.2.csv` and so on. Nothing that exists is 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -165,13 +166,14 @@ def collect(paths: Sequence[Path], selection_file: Path | None = None) -> Collec
     place = selection_file or _find_selection(paths[0])
     selection = read(place)
     out = place.with_name(place.name.removesuffix(SUFFIX) + ".csv")
-    files = [_read(path, selection, place) for path in paths]
-    for path in _rounds_beside(out):
-        if path.resolve() in {given.resolve() for given in paths}:
-            continue
-        found = _read(path, selection, place)
-        # The original of a round whose copy was handed over is passed over.
-        if not found.examples & {example for one in files for example in one.examples}:
+    files: list[Filled] = []
+    given = {path.resolve() for path in paths}
+    beside = itertools.takewhile(Path.is_file, (round_path(out, number) for number in itertools.count(1)))
+    for path in [*paths, *(one for one in beside if one.resolve() not in given)]:
+        _check_tag(path, selection, place)
+        found = read_filled(path, selection.classes)
+        # The original of a round is passed over if a copy was given.
+        if path in paths or not any(found.examples & one.examples for one in files):
             files.append(found)
     labels: dict[int, int] = {}
     where: dict[int, str] = {}
@@ -184,35 +186,25 @@ def collect(paths: Sequence[Path], selection_file: Path | None = None) -> Collec
         labels |= one.labels
         where |= one.where
     collected = Collected(selection, labels, frozenset(holder), where, holder)
-    _check_examples(collected, files)
+    asked = {int(example) for batch in collected.standing.batches for example in batch}
+    for one in files:
+        strange = sorted(one.examples - asked)
+        if strange:  # its label would be lost without a word
+            raise InputError(
+                f"{one.path.name}: id {strange[0]} ({len(strange)} in all) is not among the examples of the selection; "
+                "leave the ids as they are"
+            )
     return collected
 
 
-def _read(path: Path, selection: LabelSelection, place: Path) -> Filled:
-    _check_tag(path, selection, place)
-    return read_filled(path, selection.classes)
-
-
 def _check_tag(path: Path, selection: LabelSelection, place: Path) -> None:
-    """Refuse a file that says it is of another selection."""
+    """Raise InputError if a file belongs to another selection."""
     tag = selection_of(path)
     if tag is not None and tag != selection.tag:
         raise InputError(
             f"{path.name}: belongs to selection {tag!r}, but {place.name} is {selection.tag!r}; "
             "name its own with --selection"
         )
-
-
-def _check_examples(collected: Collected, files: Sequence[Filled]) -> None:
-    """Refuse rows that were never asked for: their labels would be lost without a word."""
-    asked = {int(example) for batch in collected.standing.batches for example in batch}
-    for one in files:
-        strange = sorted(one.examples - asked)
-        if strange:
-            raise InputError(
-                f"{one.path.name}: id {strange[0]} ({len(strange)} in all) is not among the examples of the selection; "
-                "leave the ids as they are"
-            )
 
 
 def selection_for(path: Path, place: Path | None = None) -> LabelSelection:
@@ -235,13 +227,6 @@ def _find_selection(path: Path) -> Path:
             return place
     wanted = f"selection {tag!r}" if tag is not None else named[0].name
     raise InputError(f"{path.name}: its {wanted} is not beside it; name the file that select wrote with --selection")
-
-
-def _rounds_beside(out: Path) -> list[Path]:
-    found: list[Path] = []
-    while (path := round_path(out, len(found) + 1)).is_file():
-        found.append(path)
-    return found
 
 
 def _write_sheet(selection: LabelSelection, data: Data, path: Path, examples: list[int]) -> Path | None:

@@ -49,19 +49,16 @@ SUFFIX = ".selection.npz"
 
 @dataclass(frozen=True, eq=False)
 class LabelSelection:
-    """What was known when the examples were chosen, and how they were chosen.
+    """What was known when the examples were chosen, and how they were chosen."""
 
-    `described` is the technique's name under `use` with its options; `model` and `data` are fingerprints.
-    """
-
-    described: RecordLike
+    described: RecordLike  # the technique's name under `use`, with its options
     tests: int
     seed: int
     frame: Frame
     classes: Classes
     confidence: Floats | None = None
-    model: str = ""
-    data: str = ""
+    model: str = ""  # fingerprint
+    data: str = ""  # fingerprint
     first: Indices | None = None  # what was asked first, to notice when a plan can no longer be repeated
 
     def __repr__(self) -> str:
