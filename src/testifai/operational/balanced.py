@@ -352,11 +352,8 @@ def deal_out(size: int, tests: int) -> LabelAllocation:
     """Divide so many examples and labels."""
     folds = FOLDS if tests >= FEWEST else 1
     first_round = round(FIRST_ROUND * tests) if folds > 1 else tests
-    # Labels dealt one by one to the folds
-    opening, whole = (
-        np.array([len(range(fold, labels, folds)) for fold in range(folds)], np.int64)
-        for labels in (first_round, tests)
-    )
+    # How many labels each fold gets if they are dealt one by one
+    opening, whole = (np.bincount(np.arange(labels) % folds, minlength=folds) for labels in (first_round, tests))
     cells = cells_of(size)
     members = np.bincount(cells, minlength=CELLS).astype(np.float64)
     # Twice as likely at a quarter of the rank.

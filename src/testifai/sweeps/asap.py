@@ -81,7 +81,7 @@ def local_curvature(levels: Floats, accuracies: Floats | Look, noise: Noise | No
     """
     widths, span = np.diff(levels), float(levels[-1] - levels[0])
     places = levels.tolist()
-    look = accuracies if callable(accuracies) else _reader(accuracies)
+    look = accuracies if callable(accuracies) else lambda three: accuracies[list(three)].tolist()
     before, after = _scale_neighbours(levels, widths)
     own, squares = np.zeros(len(widths)), np.zeros(len(widths))
     for i, (first, last) in enumerate(zip(before, after, strict=True)):
@@ -107,11 +107,6 @@ def _around(levels: Floats, widths: Floats, squares: Floats) -> Floats:
     # A second difference is the change of slope times the width. Less its noise, a square may be below zero.
     mean = (near * (squares * widths**2)).sum(axis=1) / near.sum(axis=1)
     return np.asarray(np.sqrt(np.maximum(0.0, mean)))
-
-
-def _reader(accuracies: Floats) -> Look:
-    listed = accuracies.tolist()
-    return lambda three: [listed[place] for place in three]
 
 
 def _scale_neighbours(levels: Floats, widths: Floats) -> tuple[list[int], list[int]]:
@@ -166,11 +161,6 @@ class LevelGrid:
         chosen = pairs & self.wide(levels)
         middles = (levels[:-1][chosen] + levels[1:][chosen]) / 2
         return [float(level) for level in (np.floor(middles) if self.integer else middles)]
-
-
-def curvatures(levels: Floats, accuracies: Floats, curvature: float | str) -> Floats | float:
-    """The leading coefficient of the parabolas over each pair of neighbouring levels."""
-    return local_curvature(levels, accuracies) if isinstance(curvature, str) else float(curvature)
 
 
 def may_cross(levels: Floats, lows: Floats, highs: Floats, curvature: Floats | float, threshold: float) -> Mask:
@@ -240,9 +230,3 @@ def crossings(levels: Floats, accuracies: Floats, threshold: float) -> tuple[flo
         share = (threshold - accuracies[i]) / (accuracies[i + 1] - accuracies[i])
         found.append(float(levels[i] + share * (levels[i + 1] - levels[i])))
     return tuple(found)
-
-
-def arrays(known: dict[float, float]) -> tuple[Floats, Floats]:
-    """Levels in ascending order and their accuracies."""
-    levels = sorted(known)
-    return np.array(levels, float), np.array([known[level] for level in levels], float)

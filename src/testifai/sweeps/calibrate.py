@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
@@ -130,41 +130,29 @@ def calibrate(
     )  # fmt: skip
     with closing(task.probe):
         accuracy = task.accuracy(task.scale.ends[0])
-        setting = task.setting(
-            tuple(max(0.0, accuracy - drop) for drop in wanted),
-            "asap",
-            curvature,
-            points,
-            narrowest,
-            confidence,
-            target,
-        )
-        sweeps = task.run(setting)
-    found = {drop: _first_below(sweep) for drop, sweep in zip(wanted, sweeps, strict=True)}
-    reached = {drop: place for drop, place in found.items() if place is not None}
+        thresholds = [max(0.0, accuracy - drop) for drop in wanted]
+        sweeps = task.run(task.setting(thresholds, "asap", curvature, points, narrowest, confidence, target))
+    reached, brackets = dict[float, float](), list[tuple[float, float]]()
+    for drop, sweep in zip(wanted, sweeps, strict=True):
+        below = sweep.accuracies < sweep.threshold
+        if below.any():
+            reached[drop], after = sweep.crossings[0], int(below.argmax())
+            brackets.append((float(sweep.levels[after - 1]), float(sweep.levels[after])))
     if not reached:
         raise InputError(
             f"drops: accuracy never falls by {min(wanted):g} between the levels {task.scale.ends[0]:g} and "
             f"{task.scale.ends[1]:g} of {chosen.name}; give smaller drops or a wider span of levels"
         )
-    severities = [task.scale.ends[0], *(place.level for place in reached.values())]
-    table = replace(chosen, severities=severities, growing=True)
+    table = replace(chosen, severities=[task.scale.ends[0], *reached.values()], growing=True)
     return Calibrated(
         **{field.name: getattr(table, field.name) for field in fields(Perturbation)},
         accuracy=accuracy,
         drops=tuple(reached),
-        brackets=tuple(place.bracket for place in reached.values()),
-        unreached=tuple(drop for drop, place in found.items() if place is None),
+        brackets=tuple(brackets),
+        unreached=tuple(drop for drop in wanted if drop not in reached),
         sweeps=sweeps,
         inferences=sweeps[0].inferences,
     )
-
-
-class _Place(NamedTuple):
-    """A level and the measured levels around it."""
-
-    level: float
-    bracket: tuple[float, float]
 
 
 def _drops(given: Any) -> tuple[float, ...]:
@@ -174,12 +162,3 @@ def _drops(given: Any) -> tuple[float, ...]:
     if not found or found[0] <= 0 or found[-1] >= 1:
         raise InputError(f"drops: give amounts of accuracy between 0 and 1, such as [0.05, 0.2], got {given!r}")
     return tuple(found)
-
-
-def _first_below(sweep: Sweep) -> _Place | None:
-    """Where accuracy first falls below the threshold, None where it never does."""
-    below = sweep.accuracies < sweep.threshold
-    if not below.any():
-        return None
-    after = int(below.argmax())
-    return _Place(sweep.crossings[0], (float(sweep.levels[after - 1]), float(sweep.levels[after])))

@@ -18,59 +18,35 @@ METHODS = ("asap", "uniform", "quad", "random")
 Accuracy = Callable[[float], float]
 
 
-def check_thresholds(given: Any) -> tuple[float, ...]:
-    """One threshold or several, each in 0..1."""
-    listed = list(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else [given]
-    if not listed:
+def checked_setting(
+    scale: Scale,
+    threshold: Any,
+    method: Any,
+    curvature: Any,
+    points: Any,
+    narrowest: Any,
+    unit: float = 1.0,
+    **others: Any,
+) -> SweepSetting:
+    """The options of a sweep, checked; the curvature is per square of a `unit` of levels."""
+    bend = curvature
+    if not (isinstance(curvature, str) and curvature == "auto"):
+        curvature = number('curvature, unless "auto"', curvature, above=0)
+        bend = curvature / unit**2
+    several = isinstance(threshold, Sequence | np.ndarray) and not isinstance(threshold, str)
+    thresholds = tuple(number("threshold", one, least=0, most=1) for one in (threshold if several else [threshold]))
+    if not thresholds:
         raise InputError("threshold: the list is empty; give an accuracy between 0 and 1, or several")
-    return tuple(number("threshold", one, least=0, most=1) for one in listed)
-
-
-def check_span(low: Any, high: Any, *, integer: bool = False) -> tuple[float, float]:
-    """Both ends of the levels, the first below the second."""
-    ends = number("low", low), number("high", high)
-    if ends[0] >= ends[1]:
-        raise InputError(f"low, high: low must be below high, got {low!r} and {high!r}")
-    if integer and not all(end.is_integer() for end in ends):
-        raise InputError(f"low, high: must be whole numbers when integer is set, got {low!r} and {high!r}")
-    return ends
-
-
-def check_curvature(given: Any) -> float | str:
-    """A positive number or "auto"."""
-    if isinstance(given, str) and given == "auto":
-        return "auto"
-    return number('curvature, unless "auto"', given, above=0)
-
-
-def check_narrowest(given: Any, curvature: float | str) -> float:
-    """The narrowest dip to be found, as a share of the span; None: the usual one."""
-    if given is None:
-        return NARROWEST
-    if not isinstance(curvature, str):
+    if method not in METHODS:
+        raise InputError(f"method: {method!r} is not known; {suggest(method, METHODS)}")
+    points = whole("points", points, least=2)
+    if narrowest is not None and curvature != "auto":
         raise InputError(
-            f"narrowest: {given!r} with curvature {curvature:g}, which alone decides where to look; "
+            f"narrowest: {narrowest!r} with curvature {curvature:g}, which alone decides where to look; "
             'leave it out, or set curvature="auto"'
         )
-    return number("narrowest", given, above=0, most=1)
-
-
-def check_method(given: Any) -> str:
-    """The name of a method."""
-    if given not in METHODS:
-        raise InputError(f"method: {given!r} is not known; {suggest(given, METHODS)}")
-    return str(given)
-
-
-def check_accuracy(value: Any, level: float) -> float:
-    """What the curve returned at a level, as a finite number."""
-    try:
-        found = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"accuracy: at level {level:g} it is {value!r}; a number is accepted") from None
-    if not math.isfinite(found):
-        raise InputError(f"accuracy: at level {level:g} it is {found}; a finite number is accepted")
-    return found
+    width = NARROWEST if narrowest is None else number("narrowest", narrowest, above=0, most=1)
+    return SweepSetting(scale, thresholds, method, curvature, bend, points, width, **others)
 
 
 def sweep(
@@ -114,25 +90,26 @@ def sweep(
     """
     if not callable(accuracy):
         raise InputError(f"accuracy: {accuracy!r} cannot be called; f(level) -> accuracy is accepted")
-    ends = check_span(low, high, integer=integer)
-    bend = check_curvature(curvature)
-    setting = SweepSetting(
-        scale=Scale(ends, ends),
-        thresholds=check_thresholds(threshold),
-        method=check_method(method),
-        curvature=bend,
-        bend=bend,
-        points=whole("points", points, least=2),
-        narrowest=check_narrowest(narrowest, bend),
-        name=name,
-    )
+    ends = number("low", low), number("high", high)
+    if ends[0] >= ends[1]:
+        raise InputError(f"low, high: low must be below high, got {low!r} and {high!r}")
+    if integer and not all(end.is_integer() for end in ends):
+        raise InputError(f"low, high: must be whole numbers when integer is set, got {low!r} and {high!r}")
+    setting = checked_setting(Scale(ends, ends), threshold, method, curvature, points, narrowest, name=name)
     grid = LevelGrid(*ends, setting.points, integer, setting.narrowest)
     repetitions = whole("repetitions", repetitions, least=1)
     known: dict[float, float] = {}
 
     def evaluate(level: float) -> float:
         if level not in known:
-            known[level] = check_accuracy(accuracy(level), level)
+            value = accuracy(level)
+            try:
+                found = float(value)
+            except (TypeError, ValueError):
+                raise InputError(f"accuracy: at level {level:g} it is {value!r}; a number is accepted") from None
+            if not math.isfinite(found):
+                raise InputError(f"accuracy: at level {level:g} it is {found}; a finite number is accepted")
+            known[level] = found
         return known[level]
 
     try:
@@ -151,8 +128,8 @@ def run(
     *,
     seed: int,
     repetitions: int,
-) -> Compared | None:
-    """Evaluate what the method asks for; return what a comparator found, None for asap."""
+) -> list[Compared] | None:
+    """Evaluate the levels that the method needs; return a comparator's result per threshold, None for asap."""
     if setting.method == "asap":
         level_selection.explore(evaluate, known, grid, setting.thresholds, setting.bend)
         return None
@@ -180,17 +157,16 @@ def unfinished(error: Exception, setting: SweepSetting, points: Points) -> Input
 QUAD_RULE = 21
 
 
-def uniform(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) -> Compared:
+def uniform(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) -> list[Compared]:
     """Definition 3: the share of equally spaced levels, both ends among them, at or above the threshold."""
     levels = np.linspace(grid.low, grid.high, grid.points)
     if grid.integer:
         levels = np.unique(np.rint(levels))
     accuracies = np.array([evaluate(float(level)) for level in levels])
-    shares = tuple(float(np.mean(accuracies >= threshold)) for threshold in thresholds)
-    return Compared(shares, (np.nan,) * len(shares), (False,) * len(shares))
+    return [Compared(float(np.mean(accuracies >= threshold))) for threshold in thresholds]
 
 
-def quad(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) -> Compared:
+def quad(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) -> list[Compared]:
     """Definition 2 by scipy's adaptive quadrature of the step function, with at most `points` evaluations.
 
     Where these do not suffice the method has timed out; its last estimate is returned all the same.
@@ -200,21 +176,21 @@ def quad(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) -> 
     if grid.points < QUAD_RULE:
         raise InputError(f"points: quad needs at least {QUAD_RULE} evaluations, got {grid.points}")
     halvings = (grid.points - QUAD_RULE) // (2 * QUAD_RULE)
-    found, gave_up = [], []
+    found = []
     for threshold in thresholds:
 
         def step(level: float, threshold: float = threshold) -> float:
             return float(evaluate(float(np.rint(level)) if grid.integer else float(level)) >= threshold)
 
         result = integrate.quad(step, grid.low, grid.high, limit=halvings + 1, full_output=1)
-        found.append(float(result[0] / (grid.high - grid.low)))
-        gave_up.append(len(result) > 3)  # a fourth part is the reason why it did not converge
-    return Compared(tuple(found), (np.nan,) * len(found), tuple(gave_up))
+        timeout = len(result) > 3  # a fourth part is the reason why it did not converge
+        found.append(Compared(float(result[0] / (grid.high - grid.low)), timeout=timeout))
+    return found
 
 
 def random(
     evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...], *, seed: int = 0, repetitions: int = 1
-) -> Compared:
+) -> list[Compared]:
     """The share of random levels at or above the threshold: the mean over repetitions of `points` levels each."""
     rng, shape = np.random.default_rng(seed), (repetitions, grid.points)
     if grid.integer:
@@ -223,5 +199,4 @@ def random(
         draws = rng.uniform(grid.low, grid.high, shape)
     accuracies = np.array([[evaluate(float(level)) for level in row] for row in draws])
     shares = [(accuracies >= threshold).mean(axis=1) for threshold in thresholds]
-    spread = tuple(float(share.std(ddof=1)) if repetitions > 1 else np.nan for share in shares)
-    return Compared(tuple(float(share.mean()) for share in shares), spread, (False,) * len(shares))
+    return [Compared(float(share.mean()), float(share.std(ddof=1)) if repetitions > 1 else np.nan) for share in shares]

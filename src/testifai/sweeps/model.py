@@ -90,7 +90,7 @@ def sweep_model(
         model, data, perturbation, levels=levels, integer=integer, oracle=oracle, batch_size=batch_size, seed=seed,
         workers=workers, executor=executor, population=population, recorded=recorded, on_batch=on_batch,
     )  # fmt: skip
-    setting = task.setting(curve.check_thresholds(threshold), method, curvature, points, narrowest, confidence, target)
+    setting = task.setting(threshold, method, curvature, points, narrowest, confidence, target)
     with closing(task.probe):
         found = task.run(setting, repetitions=whole("repetitions", repetitions, least=1))
     return found[0] if np.ndim(threshold) == 0 else found
@@ -129,25 +129,24 @@ class SweepTask:
 
     def setting(
         self,
-        thresholds: tuple[float, ...],
-        method: str,
-        curvature: float | str,
-        points: int,
-        narrowest: float | None,
+        threshold: Any,
+        method: Any,
+        curvature: Any,
+        points: Any,
+        narrowest: Any,
         confidence: float | None,
         target: float,
     ) -> SweepSetting:
         """The checked options of a sweep; a curvature is for levels from 0 to 1, in any unit of the perturbation."""
-        bend = curve.check_curvature(curvature)
         checked = None if confidence is None else number("confidence", confidence, above=0, below=1)
-        return SweepSetting(
-            scale=self.scale,
-            thresholds=thresholds,
-            method=curve.check_method(method),
-            curvature=bend,
-            bend=bend if isinstance(bend, str) else bend / self.scale.work[1] ** 2,
-            points=whole("points", points, least=2),
-            narrowest=curve.check_narrowest(narrowest, bend),
+        return curve.checked_setting(
+            self.scale,
+            threshold,
+            method,
+            curvature,
+            points,
+            narrowest,
+            unit=self.scale.work[1],
             confidence=checked if method == "asap" else None,
             population=self.population,
             target=number("target", target, least=0, below=1),
@@ -168,6 +167,9 @@ class SweepTask:
         samples = sampled.Samples(self._measure, inputs, setting.confidence or 0.5, population, grid)
         known: dict[float, float] = {}
 
+        def points() -> Points:
+            return replace(samples.points(setting.bend), inferences=self.probe.inferences)
+
         def evaluate(place: float) -> float:
             if place not in known:
                 samples.grow({place: inputs})
@@ -181,11 +183,8 @@ class SweepTask:
             else:
                 compared = curve.run(evaluate, known, grid, setting, seed=self.seed, repetitions=repetitions)
         except Exception as error:
-            raise curve.unfinished(error, setting, self._points(samples, setting)) from error
-        return results(setting, self._points(samples, setting), compared)
-
-    def _points(self, samples: sampled.Samples, setting: SweepSetting) -> Points:
-        return replace(samples.points(setting.bend), inferences=self.probe.inferences)
+            raise curve.unfinished(error, setting, points()) from error
+        return results(setting, points(), compared)
 
     def _measure(self, asks: list[sampled.Ask]) -> Iterable[tuple[float, sampled.Bits]]:
         """Asks in the units of the work as asks at the perturbation's levels, and back."""
@@ -195,7 +194,6 @@ class SweepTask:
 
 
 def _ends(perturbation: Perturbation, levels: Any, integer: bool) -> tuple[float, float]:
-    """The first and the last level of the sweep."""
     given = perturbation.levels if levels is None else levels
     if given is None:
         raise InputError(

@@ -17,7 +17,6 @@ from testifai.models.base import Model
 from testifai.perturb import Perturbation
 from testifai.session.session import Session
 from testifai.statistics import multiplicity
-from testifai.support.batches import Batch
 from testifai.support.types import Array, Bools, Floats
 from testifai.sweeps import asap, level_selection
 from testifai.sweeps.asap import local_curvature
@@ -63,7 +62,11 @@ class _AtLevels:
     def __call__(self, job: _Job) -> tuple[SweepBatch, float]:
         """Return the outcomes of a batch, and how many seconds the model took."""
         subject, places = self.subject, np.arange(job.start, job.stop)
-        batch = self._at(subject.batch(places), job.level, subject.order[places])
+        batch, data = subject.batch(places), subject.data
+        if job.level is not None and job.level != self.off:
+            batch = self.perturbation.apply_level(
+                batch, job.level, seed=subject.seed, indices=subject.order[places], side=data.side, table=data.table
+            )
         begin = time.perf_counter()
         outputs = subject.ask(batch, "clean inputs" if job.level is None else f"level {job.level:g}")
         seconds = time.perf_counter() - begin
@@ -75,12 +78,6 @@ class _AtLevels:
             None if rows is None else subject.shifted(rows, steps, places) for rows in (expected, job.clean)
         )
         return SweepBatch(job.level, job.start, subject.judge(outputs, expected, clean).passed), seconds
-
-    def _at(self, batch: Batch, level: float | None, indices: NDArray[np.intp]) -> Batch:
-        if level is None or level == self.off:
-            return batch
-        data, seed = self.subject.data, self.subject.seed
-        return self.perturbation.apply_level(batch, level, seed=seed, indices=indices, side=data.side, table=data.table)
 
 
 class Probe:
@@ -298,37 +295,32 @@ def explore(samples: Samples, thresholds: tuple[float, ...], curvature: float | 
     samples.open(samples.grid.first(curvature))
     while True:
         points = samples.points(curvature)
-        plan = _plan(points, thresholds, target, samples)
-        if plan.grow.any():
-            levels = points.levels[plan.grow].tolist()
-            samples.grow({level: samples.next_size(level) for level in levels})
-        elif plan.divide:
-            samples.open(sorted(plan.divide))
+        grow, new = _plan(points, thresholds, target, samples)
+        if grow.any():
+            samples.grow({level: samples.next_size(level) for level in points.levels[grow].tolist()})
+        elif new:
+            samples.open(sorted(new))
         else:
             return
 
 
-class _Plan(NamedTuple):
-    """The levels whose samples should grow, and new levels."""
-
-    grow: Mask
-    divide: set[float]
-
-
-def _plan(points: Points, thresholds: tuple[float, ...], target: float, samples: Samples) -> _Plan:
-    """What to do next about the widest intervals that are not settled and can be."""
+def _plan(points: Points, thresholds: tuple[float, ...], target: float, samples: Samples) -> tuple[Mask, set[float]]:
+    """The levels whose samples should grow, and new levels, for the widest unsettled intervals that can be settled."""
     assert points.trials is not None
     widths, trials = np.diff(points.levels), points.trials
     growable = trials < samples.inputs
     wide = samples.grid.wide(points.levels)
-    plan = _Plan(np.zeros(len(trials), bool), set())
+    grow, new = np.zeros(len(trials), bool), set[float]()
+    # Intervals that reach farther than their parabolas: more inputs help more than another level.
+    half = np.maximum(points.accuracies - points.lows, points.highs - points.accuracies)
+    noise_prevails = np.maximum(half[:-1], half[1:]) > points.curvature * widths**2 / 4
     for threshold in thresholds:
         unsettled = asap.may_cross(points.levels, points.lows, points.highs, points.curvature, threshold)
         if widths[unsettled].sum() <= target * widths.sum():
             continue
         straddles = (points.lows < threshold) & (points.highs >= threshold)
         by_estimate = asap.may_cross(points.levels, points.accuracies, points.accuracies, points.curvature, threshold)
-        noisy = ~by_estimate & _noise_prevails(points)
+        noisy = ~by_estimate & noise_prevails
         # The smaller sample of the two has the wider interval.
         left = growable[:-1] & (straddles[:-1] | (noisy & ((trials[:-1] <= trials[1:]) | ~growable[1:])))
         right = growable[1:] & (straddles[1:] | (noisy & ((trials[1:] <= trials[:-1]) | ~growable[:-1])))
@@ -338,14 +330,8 @@ def _plan(points: Points, thresholds: tuple[float, ...], target: float, samples:
         if not open_to.any():
             continue
         chosen = open_to & (widths >= widths[open_to].max() / 2)
-        plan.grow[:-1] |= chosen & left
-        plan.grow[1:] |= chosen & right
+        grow[:-1] |= chosen & left
+        grow[1:] |= chosen & right
         for pair in np.flatnonzero(chosen & divide & ~left & ~right):
-            plan.divide.update(level_selection.within(points, int(pair), threshold, target, samples.grid))
-    return plan
-
-
-def _noise_prevails(points: Points) -> Mask:
-    """The pairs whose intervals reach farther than their parabolas: more inputs help more than another level."""
-    width = np.maximum(points.accuracies - points.lows, points.highs - points.accuracies)
-    return np.asarray(np.maximum(width[:-1], width[1:]) > points.curvature * np.diff(points.levels) ** 2 / 4)
+            new.update(level_selection.within(points, int(pair), threshold, target, samples.grid))
+    return grow, new

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -73,7 +72,10 @@ class SweepRecord:
     def _save(self) -> None:
         waiting, self._waiting = self._waiting, []
         self._store.put_blocks(
-            (self._key(CLEAN if one.level is None else repr(one.level)), one.start, _array(one)) for one in waiting
+            (self._key(CLEAN), one.start, one.reference)
+            if one.level is None
+            else (self._key(repr(one.level)), one.start, one.passed.astype(np.uint8))
+            for one in waiting
         )
         self._saved = time.monotonic()
 
@@ -104,7 +106,3 @@ def sweeps_in(store: Store) -> dict[str, StoredSweep]:
         name: StoredSweep(store.get(keys.sweep(name, "identity")) or {}, store.get(keys.sweep(name, "found")) or [])
         for name in names
     }
-
-
-def _array(measured: SweepBatch) -> Any:
-    return measured.passed.astype(np.uint8) if measured.level is not None else measured.reference
