@@ -135,7 +135,7 @@ class Setting:
     def shares(self) -> Floats:
         """(condition, cell): the weights of the cells in the mean over the severities of each condition."""
         lengths = np.array([[len(one)] for one in self.severities])
-        return (self.cells[0] == np.arange(len(lengths))[:, None]) / lengths
+        return np.asarray((self.cells[0] == np.arange(len(lengths))[:, None]) / lengths)
 
     @property
     def tuple_names(self) -> tuple[tuple[str, ...], ...]:

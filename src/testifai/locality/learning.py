@@ -275,13 +275,13 @@ def learn_single(local: Local, prior: float = 0.5) -> SingleTables:
 def resampled(local: Local, prior: float = 0.5, *, count: int, seed: int = 0) -> Iterator[SingleTables]:
     """Draw the tables `count` times from what is known of them."""
     generator = np.random.Generator(np.random.Philox(seed))
-    pseudo, sampled = pseudo_counts(local, prior), local.sampled
+    pseudo, sampled, shape = pseudo_counts(local, prior), local.sampled, (len(local.classes), len(local.outputs))
     for _ in range(count):
         if sampled is None:
             counted = _gamma_counts(local, generator)
         else:
             weights = generator.gamma(1.0, size=len(sampled.classes))
-            counted = count_answers(sampled.predicted, sampled.classes, *local.confusion.shape[2:], weights)
+            counted = count_answers(sampled.predicted, sampled.classes, *shape, weights)
         yield learn_single(replace(local, confusion=counted + generator.gamma(pseudo, size=counted.shape)), 0)
 
 

@@ -56,11 +56,12 @@ def search(local: Local, alpha: float = 0.05) -> TrendSearch:
     [('confusion', (1,), 2)]
     """
     confused, failing = confusion_tests(local), class_tests(local, _failures(local))
-    confusions = _patterns(local, "confusion", _holm_both(confused, failing)[0], alpha)
+    wrong = wrong_answers(local)
+    confusions = _patterns(local, "confusion", _holm_both(confused, failing)[0], alpha, wrong)
     named = union(local, confusions)
     # What is named already is taken from the class, but not from what chance gives it: p-values can only rise.
     failing = class_tests(local, _failures(local), _failures(local, ~named))
-    classes = _patterns(local, "class", _holm_both(confused, failing)[1], alpha, ~named)
+    classes = _patterns(local, "class", _holm_both(confused, failing)[1][..., None], alpha, wrong & ~named)
     tests = int((~np.isnan(confused)).sum() + (~np.isnan(failing)).sum())
     return TrendSearch((*_merged(local, confusions), *classes), tests)
 
@@ -120,22 +121,22 @@ def _failures(local: Local, within: Mask | None = None) -> Floats:
     return np.asarray((counts(local) * wrong).sum(axis=-1))
 
 
-def _patterns(local: Local, kind: str, adjusted: Floats, alpha: float, free: Mask | None = None) -> list[Pattern]:
-    """A pattern for every class (and answer) with clear cells, from the first clear severity to the last.
+def _patterns(local: Local, kind: str, adjusted: Floats, alpha: float, allowed: Mask) -> list[Pattern]:
+    """A pattern for every class and answer with clear cells, from the first clear severity to the last.
 
-    `adjusted` has the axes (class, property, severity) or (class, property, severity, output); only wrong answers,
-    and of these the `free` ones, belong to a pattern.
+    `adjusted` has the axes (class, property, severity, output), the last of length 1 for a "class" with any answer.
+    Only `allowed` answers belong to a pattern.
     """
-    clear, allowed = adjusted <= alpha, wrong_answers(local) if free is None else wrong_answers(local) & free
+    clear = adjusted <= alpha
     found = []
-    for place, which, *answer in np.argwhere(clear.any(axis=2)).tolist():
-        cells = (place, which, slice(None), *answer)
-        places = np.flatnonzero(clear[cells])
+    for place, which, answer in np.argwhere(clear.any(axis=2)).tolist():
+        places = np.flatnonzero(clear[place, which, :, answer])
         levels = tuple(range(int(places[0]), int(places[-1]) + 1))
         mask = np.zeros(allowed.shape, bool)
-        mask[(place, which, slice(levels[0], levels[-1] + 1), *answer)] = True
-        smallest = float(np.nanmin(adjusted[cells]))
-        found.append(Pattern(kind, (place,), which, levels, answer[0] if answer else None, mask & allowed, smallest))
+        mask[place, which, levels[0] : levels[-1] + 1, slice(None) if kind == "class" else answer] = True
+        smallest = float(np.nanmin(adjusted[place, which, :, answer]))
+        read_as = None if kind == "class" else answer
+        found.append(Pattern(kind, (place,), which, levels, read_as, mask & allowed, smallest))
     return found
 
 

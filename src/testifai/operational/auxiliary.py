@@ -149,9 +149,14 @@ def observe(
             parts.append(part)
             if progress is not None:
                 progress(sum(len(one.predicted) for one in parts))
-    columns = zip(*((one.predicted, one.confidence, one.traces) for one in parts), strict=True)
-    joined = [None if column[0] is None else np.concatenate(column) for column in columns]
-    return Observed(*joined, parts[0].classes)
+    confidences = [one.confidence for one in parts if one.confidence is not None]
+    rows = [one.traces for one in parts if one.traces is not None]
+    return Observed(
+        np.concatenate([one.predicted for one in parts]),
+        np.concatenate(confidences) if confidences else None,
+        np.concatenate(rows) if rows else None,
+        parts[0].classes,
+    )
 
 
 def risk_of(technique: Technique, observed: Observed, training: Observed | None = None) -> Floats | None:
@@ -166,6 +171,8 @@ def risk_of(technique: Technique, observed: Observed, training: Observed | None 
         return np.asarray(1 - _confidence(technique, observed))
     check_training(technique, training)
     assert training is not None
+    assert training.traces is not None
+    assert observed.traces is not None
     measure = surprise_measures.lsa if needs == LIKELIHOOD else surprise_measures.dsa
     surprise = measure(training.traces, training.predicted, observed.traces, observed.predicted)
     # Surprise without bound counts as the largest that has one: a risk is a number.

@@ -215,7 +215,7 @@ def results(setting: SweepSetting, points: Points, compared: Sequence[Compared] 
 
 
 class _Certainty(NamedTuple):
-    """The error bound of the robustness, its limits, the levels that make up the bound, and the width of unseen dips."""
+    """The error bound of the robustness, its limits, the uncertain levels, and the width of unseen dips."""
 
     bound: float = math.nan
     low: float = math.nan

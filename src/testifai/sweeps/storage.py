@@ -71,12 +71,12 @@ class SweepRecord:
 
     def _save(self) -> None:
         waiting, self._waiting = self._waiting, []
-        self._store.put_blocks(
-            (self._key(CLEAN), one.start, one.reference)
-            if one.level is None
-            else (self._key(repr(one.level)), one.start, one.passed.astype(np.uint8))
-            for one in waiting
-        )
+        blocks = []
+        for one in waiting:
+            rows = one.reference if one.level is None else one.passed.astype(np.uint8)
+            assert rows is not None
+            blocks.append((self._key(CLEAN if one.level is None else repr(one.level)), one.start, rows))
+        self._store.put_blocks(blocks)
         self._saved = time.monotonic()
 
     def _key(self, what: str) -> str:

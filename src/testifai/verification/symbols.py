@@ -85,10 +85,9 @@ class Symbol:
         if (self.scale != 1).any() or (shift != 0).any():
             made = drawing.mixed(made, np.diag(self.scale), shift)
         rest = self.bias - shift[:, None, None]
-        return drawing.write("Add", made, drawing.linear(self.coefficients, rest)) if self._linear(rest) else made
-
-    def _linear(self, rest: Floats) -> bool:
-        return bool(self.coefficients.any() or rest.any())
+        if not (self.coefficients.any() or rest.any()):
+            return made
+        return drawing.write("Add", made, drawing.linear(self.coefficients, rest))
 
 
 class GraphBuilder:
