@@ -32,14 +32,7 @@ from testifai.support.validation import number
 
 
 def local_gain(local: Local, mask: Mask, confidence: float = 0.95) -> Rates:
-    """How much `local.overall()` rises if these answers become right.
-
-    >>> table = Local.from_counts(["0", "1"], ["noise"], [[1]], [[[[90, 10], [20, 80]]]])
-    >>> mask = np.zeros((2, 1, 1, 2), bool)
-    >>> mask[1, 0, 0, 0] = True  # 1 read as 0: 20 of 100, in one of two classes
-    >>> round(local_gain(table, mask).rate, 3)
-    0.1
-    """
+    """How much `local.overall()` rises if these answers become right."""
     gradient = local.cell_weights[..., None] * mask
     gain = float((gradient * np.nan_to_num(local.answers)).sum())
     arms = [
@@ -257,7 +250,6 @@ def _chance(local: Local, pattern: Pattern) -> Floats:
 
 
 def _traces(local: Local, composition: Composition | None) -> tuple[Trace, ...]:
-    """Every single cause, those with a part in most failures first."""
     table, wrong = counts(local), wrong_answers(local)
     if composition is None:
         involved = (local.cell_weights[..., None] * np.nan_to_num(local.answers))[None]
@@ -300,7 +292,6 @@ def matching_axes(local: Local, properties: Any) -> dict[str, Axis]:
 
 
 def _whole(count: Any) -> float:
-    """Whole where it is whole."""
     return int(count) if count == int(count) else float(count)
 
 
@@ -361,7 +352,6 @@ def export_failures(found: Explanation | Local, data: Any, properties: Any, path
 def _group(
     local: Local, sampled: Sampled, shown: ShownInputs, ranks: Array, which: int, level: int
 ) -> dict[str, Array | list[str]]:
-    """The failures under one property at one severity."""
     answers = sampled.predicted[:, which, level]
     rows = np.flatnonzero((answers >= 0) & (answers != sampled.classes))
     ids, name, severity = sampled.ids[rows], local.properties[which], local.severities[which][level]

@@ -178,7 +178,6 @@ def _spread(table: Floats, place: int, count: int) -> Floats:
 
 
 def _rights(alone: list[Floats]) -> list[Floats]:
-    """Each property's rates of right answers, shaped to spread over the grid."""
     rates = [np.diagonal(table[:, :, : len(table)], axis1=0, axis2=2).T.copy() for table in alone]
     return [_spread(rate, place, len(alone)) for place, rate in enumerate(rates)]
 
@@ -253,12 +252,7 @@ class SingleTables:
 
 
 def learn_single(local: Local, prior: float = 0.5) -> SingleTables:
-    """The tables as the means of their Dirichlet posteriors, with the prior of `learn`.
-
-    >>> local = Local.from_counts(["cat", "dog"], ["fog"], [[1]], [[[[17, 3], [1, 19]]]])
-    >>> learn_single(local).answers[0, 0, 0].round(3).tolist()
-    [0.833, 0.167]
-    """
+    """The tables as the means of their Dirichlet posteriors, with the prior of `learn`."""
     severities = tuple(sorted({severity for levels in local.severities for severity in levels}))
     shape = (len(local.classes), len(local.properties), len(severities), len(local.outputs))
     answers, met = np.full(shape, 1 / shape[-1]), np.zeros(shape[1:3])

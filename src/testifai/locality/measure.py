@@ -57,7 +57,6 @@ class PerClass(Strategy):
 
     @property
     def classes(self) -> list[int]:
-        """The numbers of the classes to test, ascending."""
         if self.weights is not None:
             return sorted(self.weights)
         return [int(one) for one in np.unique(self.labels if self.candidates is None else self.labels[self.candidates])]
@@ -109,7 +108,6 @@ class PerClass(Strategy):
         return np.sort(np.concatenate([mine[: wanted[one]] for one, mine in own.items()])), available
 
     def _candidates(self, seed: int) -> Places:
-        """The places of the inputs that may be sampled and are of a class to test."""
         order = visiting_order(len(self.labels), seed)
         fit = np.isin(self.labels, self.classes)
         return np.flatnonzero((fit if self.candidates is None else fit & self.candidates)[order])
@@ -366,7 +364,6 @@ class SampleRecord:
         )
 
     def _available(self, places: NDArray[np.intp]) -> dict[int, int]:
-        """How many inputs each tested class could have given."""
         if self.notes["available"] is not None:
             return dict(self.notes["available"])
         numbers = self.labels[self.order]

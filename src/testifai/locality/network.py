@@ -239,7 +239,6 @@ class Network:
         return tuple(found)
 
     def _own(self, name: str, part: int) -> str:
-        """Name of a part's variable; shared ones have one name for all parts."""
         return f"{name}_{part}" if self.composed and name not in self._shared else name
 
     def __repr__(self) -> str:

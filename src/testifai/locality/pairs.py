@@ -348,7 +348,6 @@ def _draw(sampled: Sampled, usable: NDArray[np.intp], classes: tuple[int, ...], 
 
 
 def _group(sampled: Sampled, rows: Rows, wanted: list[tuple[int, ...]], *, swap: bool) -> dict[tuple[int, ...], Rows]:
-    """Combinations by their true classes."""
     classes = sampled.classes[rows]
     if swap:
         order = np.argsort(classes, axis=1, kind="stable")
@@ -357,7 +356,6 @@ def _group(sampled: Sampled, rows: Rows, wanted: list[tuple[int, ...]], *, swap:
 
 
 def read_pairs(pairs: Any, arity: int) -> tuple[int | None, Rows | None]:
-    """How many combinations of each tuple, or which ones."""
     if pairs is None:
         return None, None
     try:

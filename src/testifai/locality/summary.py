@@ -251,7 +251,6 @@ class Explanation:
 
 
 def no_trend(found: Explanation) -> str:
-    """That there is none, and what that means."""
     if not found.rest:
         return "no failure at all"
     return f"no trend: none of {found.tests:,} tests shows more than chance at {found.alpha:g} for all together"
@@ -277,7 +276,6 @@ def gains(trend: Trend) -> str:
 
 
 def read_as(trend: Trend) -> str:
-    """The answers in short."""
     named = ", ".join(trend.answers[:MOST_NAMED])
     return f"{named}, …" if len(trend.answers) > MOST_NAMED else named
 

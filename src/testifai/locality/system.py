@@ -54,7 +54,6 @@ class System:
 
     @property
     def arity(self) -> int:
-        """How many parts there are."""
         return self.codes.ndim
 
     @cached_property

@@ -142,7 +142,6 @@ def frame(
 
 
 def check_tests(tests: int, size: int) -> None:
-    """Raise InputError if there are fewer examples than tests."""
     validation.whole("tests", tests, least=1)
     if tests > size:
         raise InputError(f"tests: {tests} is more than the {size} examples there are; give at most {size}")

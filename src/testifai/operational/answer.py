@@ -46,11 +46,6 @@ def judge(
 
     Before all planned labels are there, bounds are wider by what O'Brien and Fleming (1979) ask of early looks, so
     that looking after every few labels does not turn a lucky start into a pass.
-
-    >>> judge(0.97, 0.955, 0.985, require=0.95, labelled=200, planned=200, size=10_000).status
-    'pass'
-    >>> judge(0.96, 0.94, 0.98, require=0.95, labelled=200, planned=200, size=10_000).status
-    'undecided'
     """
     check_require(require)
     if labelled == 0 or math.isnan(accuracy):
@@ -87,9 +82,6 @@ def more_labels(accuracy: float, low: float, high: float, *, require: float, lab
     labels: what the labels so far are worth, by the technique's own variance. Worth grows as variance shrinks without
     replacement, with 1/n - 1/N. What is needed is the textbook's number for a share p against a requirement r,
     ((z sqrt(r (1 - r)) + z' sqrt(p (1 - p))) / (p - r))^2 with z for the bound and z' for the chance.
-
-    >>> more_labels(0.97, 0.936, 0.986, require=0.95, labelled=200, size=10**9)
-    619
     """
     if accuracy < require:  # the same question about failures
         accuracy, low, require = 1 - accuracy, 1 - high, 1 - require
@@ -104,7 +96,6 @@ def more_labels(accuracy: float, low: float, high: float, *, require: float, lab
 
 
 def check_require(require: float) -> None:
-    """Refuse what is no accuracy."""
     number("require", require, above=0, most=1)
 
 
@@ -285,7 +276,6 @@ def _failing(collected: Collected) -> tuple[Failing, ...]:
 
 
 def _confusions(failing: tuple[Failing, ...]) -> tuple[tuple[str, str, int], ...]:
-    """(label, predicted, how often), most often first."""
     counts = Counter((one.label, one.predicted) for one in failing)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return tuple((label, predicted, count) for (label, predicted), count in ordered)

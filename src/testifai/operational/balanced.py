@@ -24,7 +24,6 @@ PRICES = np.concatenate([[0.0, 0.4, 0.7, 0.9, 1.0], 1 / np.linspace(0.96, 0.04, 
 
 
 def cells_of(size: int) -> Indices:
-    """The cell of every rank."""
     place = np.sqrt((np.arange(size) + 0.5) / size)
     return np.minimum((place * CELLS).astype(np.int64), CELLS - 1)
 
@@ -339,7 +338,6 @@ class LabelAllocation:
         return failures.astype(np.float64), np.bincount(cells, minlength=CELLS).astype(np.float64)
 
     def draw(self, chances: Floats, sizes: Indices, rng: np.random.Generator) -> Indices:
-        """Ranks drawn in each fold, in random order."""
         folds = [
             systematic(chances[fold :: self.folds], int(size), rng) * self.folds + fold
             for fold, size in enumerate(sizes)
@@ -349,7 +347,6 @@ class LabelAllocation:
 
 @lru_cache(maxsize=8)
 def deal_out(size: int, tests: int) -> LabelAllocation:
-    """Divide so many examples and labels."""
     folds = FOLDS if tests >= FEWEST else 1
     first_round = round(FIRST_ROUND * tests) if folds > 1 else tests
     # How many labels each fold gets if they are dealt one by one
@@ -365,5 +362,4 @@ def deal_out(size: int, tests: int) -> LabelAllocation:
 
 
 def _by_risk(risk: Floats) -> Indices:
-    """The examples, the riskiest first."""
     return np.argsort(-risk, kind="stable")

@@ -130,7 +130,6 @@ def warn_of_doubts(technique: Technique, frame: Frame) -> None:
 
 
 def needed(frame: Frame, technique: str) -> Floats:
-    """The risks, for a technique that cannot do without."""
     if frame.risk is None:
         raise InputError(f"risk: technique {technique!r} needs one value per example, higher where more suspicious")
     return frame.risk

@@ -47,12 +47,7 @@ CANDIDATES = np.round(np.arange(0, 0.951, 0.05), 2)
 
 
 def checked(share: Any) -> Share:
-    """A share as given, checked.
-
-    >>> checked("much")
-    Traceback (most recent call last):
-    testifai.errors.InputError: share: 'much' is not accepted; a number from 0 to below 1 is, or 'auto'
-    """
+    """A share as given, checked."""
     if isinstance(share, str):
         if share != AUTO:
             raise InputError(f"share: {share!r} is not accepted; a number from 0 to below 1 is, or {AUTO!r}")
@@ -139,11 +134,9 @@ class DeepEST(ABC):
         return {"chance": chance, "level": level[selected], "suspects": suspects, "share": made}
 
     def limit(self, risk: Floats) -> float:
-        """The risk above which an example is suspicious."""
         return self.rule(risk) if self.threshold is None else auxiliary.limit(self.threshold, risk)
 
     def doubts(self, frame: Frame) -> str | None:
-        """That hardly any example is suspicious, if so."""
         risk = needed(frame, self.name)
         return auxiliary.few_suspects(self.name, risk, self.limit(risk))
 

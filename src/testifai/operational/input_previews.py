@@ -37,7 +37,6 @@ Shown = Record
 
 
 def have_pictures(data: Data) -> bool:
-    """Whether the inputs can be drawn."""
     return are_images(data.inputs) or is_image(data.inputs)
 
 
@@ -84,7 +83,6 @@ def cells(data: Data, examples: list[int]) -> list[str]:
 
 
 def inputs_path(path: Path) -> Path:
-    """Where the inputs of a round are kept."""
     return path.with_name(path.stem + SUFFIX)
 
 
@@ -164,7 +162,6 @@ class Card:
 
 
 def page(title: str, file_name: str, cards: Sequence[Card], classes: Sequence[str] = ()) -> bytes:
-    """The sheet, its cards in the order of the rows of the file to fill in."""
     accepted = f"<p>Classes: {html.escape(', '.join(classes))}</p>" if classes else ""
     figures = "\n".join(_figure(row, card) for row, card in enumerate(cards, start=1))
     return f"""<!DOCTYPE html>
@@ -194,7 +191,6 @@ def is_image(inputs: Any) -> bool:
 
 
 def data_uri(image: Array) -> str:
-    """A thumbnail as text that can stand in an HTML file."""
     return image_io.data_uri(drawable(image), LARGEST_THUMBNAIL, _JPEG_ABOVE)
 
 

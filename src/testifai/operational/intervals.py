@@ -24,11 +24,6 @@ def hypergeometric(failures: int, tests: int, population: int, confidence: float
 
     Half the error rate is for either side. Where none (or all) failed, one limit cannot be wrong, and the other has
     the whole: the "rule of three", 3 / tests (Hanley and Lippman-Hand, JAMA 249, 1983).
-
-    >>> hypergeometric(0, 100, 1000)
-    (0.0, 28.0)
-    >>> hypergeometric(3, 10, 10)
-    (3.0, 3.0)
     """
     if tests == 0:
         return 0.0, float(population)
@@ -43,16 +38,12 @@ def share(passes: int, draws: int, population: int | None, confidence: float = C
 
     Half the error rate is for either side whatever was seen: the truth is outside at most as often as stated
     (Clopper and Pearson, Biometrika 26, 1934, and for draws without replacement the hypergeometric of the same).
-
-    >>> share(50, 50, 1000)
-    (0.931, 1.0)
     """
     low, high = statistics.exact(passes, draws, population, confidence)
     return float(low), float(high)
 
 
 def _errors(none: bool, all_failed: bool, confidence: float) -> tuple[float, float]:
-    """Error rates of the low and the high limit."""
     error = 1 - confidence
     return (error if all_failed else error / 2), (error if none else error / 2)
 
@@ -62,10 +53,6 @@ def beta(rate: float, effective: float, confidence: float = CONFIDENCE) -> tuple
 
     Korn and Graubard, "Confidence intervals for proportions with small expected number of positive counts estimated
     from survey data" (Survey Methodology 24, 1998).
-
-    >>> low, high = beta(0.1, 100)
-    >>> round(low, 3), round(high, 3)
-    (0.049, 0.176)
     """
     return statistics.clopper_pearson(rate * effective, effective, _errors(rate == 0, rate == 1, confidence))
 
@@ -75,9 +62,6 @@ def total(parts: Iterable[Part]) -> Part:
 
     The distances from estimate to limit add up as squares, each side for itself: Zou and Donner, "Construction of
     confidence limits about effect measures: a general approach" (Statistics in Medicine 27, 2008).
-
-    >>> total([(5.0, 2.0, 9.0), (1.0, 1.0, 4.0)])
-    (6.0, 3.0, 11.0)
     """
     table = np.array(list(parts), float)
     centre = table[:, 0].sum()

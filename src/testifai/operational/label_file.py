@@ -57,7 +57,6 @@ class CsvFile:
         return [as_written(row[place]).strip() if place < len(row) else "" for _, _, row in self.rows]
 
     def changed(self, row: int, column: int, cell: str) -> bytes:
-        """The file with another text in one cell."""
         if self.text.encode(self.encoding, _UNREADABLE) != self.content:
             raise InputError(f"{self.path.name}: has letters that cannot be read; save it as UTF-8 first")
         pattern = re.compile(rf'(?:"(?:[^"]+|"")*"?)?[^{self.delimiter}\r\n]*')
@@ -88,7 +87,6 @@ class CsvFile:
 
 
 def read(path: Path) -> CsvFile:
-    """A table from its file."""
     try:
         return parse(path, path.read_bytes())
     except FileNotFoundError:
@@ -98,7 +96,6 @@ def read(path: Path) -> CsvFile:
 
 
 def parse(path: Path, content: bytes) -> CsvFile:
-    """A table from what its file holds."""
     text, encoding = _decoded(path, content)
     begin = len(text) - len(text.removeprefix(MARK))
     stream = io.StringIO(text[begin:], newline="")
@@ -130,7 +127,6 @@ def parse(path: Path, content: bytes) -> CsvFile:
 
 
 def _decoded(path: Path, content: bytes) -> tuple[str, str]:
-    """The text and how it was written."""
     if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         raise InputError(f"{path.name}: is a workbook; save the sheet as CSV first")
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
@@ -158,7 +154,6 @@ class Classes:
     count: int | None = None
 
     def text(self, number: int) -> str:
-        """A class as people read it."""
         return self.names[number] if self.names is not None and 0 <= number < len(self.names) else str(number)
 
     def number(self, text: str) -> int:
@@ -207,7 +202,6 @@ class Filled:
 
     @property
     def examples(self) -> set[int]:
-        """All examples that have a row."""
         return {*self.labels, *self.empty}
 
 
@@ -246,12 +240,10 @@ def write_new(path: Path, content: bytes) -> None:
 
 
 def read_filled(path: Path, classes: Classes) -> Filled:
-    """The labels in a file."""
     return filled(read(path), classes)
 
 
 def filled(file: CsvFile, classes: Classes) -> Filled:
-    """The labels in a table."""
     path = file.path
     for name in (ID, LABEL):
         file.column(name)
@@ -341,7 +333,6 @@ class Filling:
         self._file, self.examples = file, found.rows
 
     def cell(self, row: int, column: str) -> str:
-        """What a row holds in some column; empty where there is no such column."""
         return self._file.cells(column)[row]
 
     def put(self, row: int, text: str) -> None:

@@ -67,7 +67,6 @@ class Collected:
 
     @cached_property
     def standing(self) -> LabellingProgress:
-        """How far the labels reach."""
         return self.selection.replay(self.failed())
 
     @property
@@ -79,7 +78,6 @@ class Collected:
 
 
 def selection_path(out: Path) -> Path:
-    """Where the selection of a file to fill in is kept."""
     return out.with_name(out.stem + SUFFIX)
 
 
@@ -89,12 +87,10 @@ def round_path(out: Path, number: int) -> Path:
 
 
 def sheet_path(path: Path) -> Path:
-    """Where the images of a round are shown."""
     return path.with_suffix(".html")
 
 
 def check_out(out: Path) -> None:
-    """Refuse a place where nothing can be written."""
     if out.suffix.lower() != ".csv":
         raise InputError(f"out: {out.name!r} is not accepted; a name that ends in .csv is")
     if not out.parent.is_dir():

@@ -151,7 +151,6 @@ class LabellingProgress:
 
 
 def make_technique(described: RecordLike) -> Technique:
-    """The technique of that name with its options."""
     options = {name: value for name, value in described.items() if name != "use"}
     return resolve(described["use"], **options)
 
@@ -212,7 +211,6 @@ def choose(
 
 
 def read(path: Path) -> LabelSelection:
-    """A selection from its file."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -246,7 +244,6 @@ def name_classes(model: models.Model, data: Data, seen: Observed, given: tuple[s
 
 
 def check_names(names: tuple[str, ...] | None, count: int | None, *, exactly: bool = True) -> None:
-    """Refuse names that do not fit the model's classes."""
     if names is None:
         return
     if len(set(names)) < len(names):

@@ -56,11 +56,6 @@ def first_levels(most: int, narrowest: float = NARROWEST) -> Floats:
     """Where to begin, in 0..1: both ends and unevenly spaced levels, none farther apart than `narrowest`.
 
     There are at most `most`, even if they are farther apart then.
-
-    >>> first_levels(4).round(3).tolist()
-    [0.0, 0.357, 0.614, 1.0]
-    >>> len(first_levels(1024)), float(np.diff(first_levels(1024)).max()) <= NARROWEST
-    (29, True)
     """
     count = max(2, min(1 + math.ceil(_WIDEST / narrowest), most))
     places = np.arange(1, count - 1)
@@ -74,10 +69,6 @@ def local_curvature(levels: Floats, accuracies: Floats | Look, noise: Noise | No
 
     `accuracies` are those of the levels, or a function that gives those of three levels from their numbers. Where they
     come from samples, `noise` is the variance that the change of slope over three levels has for that reason alone.
-
-    >>> levels = np.linspace(0, 1, 5)
-    >>> local_curvature(levels, 0.9 - 10 * levels**2).round(6).tolist()
-    [160.0, 160.0, 160.0, 160.0]
     """
     widths, span = np.diff(levels), float(levels[-1] - levels[0])
     places = levels.tolist()
@@ -123,7 +114,6 @@ def _scale_neighbours(levels: Floats, widths: Floats) -> tuple[list[int], list[i
 
 
 def _change_of_slope(levels: list[float], accuracies: list[float]) -> float:
-    """How much the slope changes from the first to the second of two intervals."""
     before = (accuracies[1] - accuracies[0]) / (levels[1] - levels[0])
     return abs((accuracies[2] - accuracies[1]) / (levels[2] - levels[1]) - before)
 
@@ -168,9 +158,6 @@ def may_cross(levels: Floats, lows: Floats, highs: Floats, curvature: Floats | f
 
     `parabIntsct` of Algorithm 1 for both parabolas. An accuracy of exactly the threshold counts as above, as in
     Definition 2: as printed, such an end would settle its interval whatever the parabolas do.
-
-    >>> may_cross(np.array([0.0, 0.5, 1.0]), *[np.array([0.9, 0.9, 0.7])] * 2, 1.0, 0.8)
-    array([False,  True])
     """
     above, below = lows >= threshold, highs < threshold
     both_above, both_below = above[:-1] & above[1:], below[:-1] & below[1:]
@@ -194,11 +181,7 @@ def _vertex(left: Floats, right: Floats, reach: Floats) -> Floats:
 
 
 def robustness(levels: Floats, accuracies: Floats, threshold: float) -> float:
-    """The share of the levels at or above the threshold, each standing for the way from the one before (section III).
-
-    >>> robustness(np.array([0.0, 0.25, 1.0]), np.array([0.9, 0.8, 0.1]), 0.8)
-    0.25
-    """
+    """The share of the levels at or above the threshold, each with the distance from the one before (section III)."""
     if len(levels) < 2:
         return math.nan
     return float(np.sum(np.diff(levels)[accuracies[1:] >= threshold]) / (levels[-1] - levels[0]))
@@ -208,9 +191,6 @@ def interpolated(levels: Floats, accuracies: Floats, threshold: float) -> float:
     """The share of the levels over which the straight lines between the accuracies are at or above the threshold.
 
     It is no farther from the truth than the bound either, and nearer where crossings lie in wide intervals.
-
-    >>> round(interpolated(np.array([0.0, 0.25, 1.0]), np.array([0.9, 0.8, 0.5]), 0.7), 3)
-    0.5
     """
     if len(levels) < 2:
         return math.nan

@@ -156,7 +156,6 @@ def calibrate(
 
 
 def _drops(given: Any) -> tuple[float, ...]:
-    """Amounts between 0 and 1 in ascending order, each once."""
     listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else []
     found = sorted({number("drops", one) for one in listed})
     if not found or found[0] <= 0 or found[-1] >= 1:

@@ -29,12 +29,7 @@ def depths(grid: LevelGrid) -> int:
 
 
 def share(level: float, grid: LevelGrid) -> float:
-    """The share of the error probability of a level that is not among the first; the shares add up to at most 1.
-
-    >>> grid = LevelGrid(0.0, 1.0, 4)
-    >>> depths(grid), share(0.5, grid), share(0.125, grid)
-    (5, 0.2, 0.05)
-    """
+    """The share of the error probability of a level that is not among the first; the shares add up to at most 1."""
     if grid.integer:
         return 1 / (grid.high - grid.low + 1)
     most = depths(grid)

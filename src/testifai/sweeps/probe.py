@@ -122,14 +122,12 @@ class Probe:
             yield made.level, made.passed
 
     def close(self) -> None:
-        """Let go of whoever asks the model."""
         self._executor.close()
 
     def _use(self, level: float, stop: int) -> None:
         self._used[level] = max(stop, self._used.get(level, 0))
 
     def _measure_clean(self, stop: int) -> None:
-        """Remember the clean outputs of the first inputs."""
         for made in self._run([_Job(None, self._clean_known(), stop)]):
             assert made.reference is not None
             self._clean = made.reference if self._clean is None else np.concatenate([self._clean, made.reference])
@@ -234,7 +232,6 @@ class Samples:
             self._passes[level] = np.concatenate([before, so_far + np.cumsum(passed)])
 
     def trials(self, level: float) -> int:
-        """The size of the sample at a level."""
         return len(self._passes.get(level, ()))
 
     def accuracy(self, level: float, trials: int | None = None) -> float:

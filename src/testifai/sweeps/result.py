@@ -173,7 +173,6 @@ class Points:
 
     @classmethod
     def exact(cls, known: dict[float, float], curvature: float | str) -> Points:
-        """Accuracies without any uncertainty."""
         levels = np.array(sorted(known), float)
         accuracies = np.array([known[level] for level in sorted(known)], float)
         bend: Floats | float = math.nan

@@ -66,7 +66,6 @@ class SweepRecord:
             self._save()
 
     def finish(self, found: list[Sweep]) -> None:
-        """Keep what was found, for reports."""
         self._store.put(**{self._key("found"): [sweep.as_dict() for sweep in found]})
 
     def _save(self) -> None:
@@ -95,12 +94,10 @@ class StoredSweep:
 
 
 def finished(sweeps: Mapping[str, StoredSweep]) -> dict[str, list[Record]]:
-    """What was found, of the sweeps that found something."""
     return {name: sweep.found for name, sweep in sweeps.items() if sweep.found}
 
 
 def sweeps_in(store: Store) -> dict[str, StoredSweep]:
-    """All sweeps of an open run file, by perturbation."""
     names = sorted({name.removeprefix(keys.SWEEPS).partition("/")[0] for name in store.array_names(keys.SWEEPS)})
     return {
         name: StoredSweep(store.get(keys.sweep(name, "identity")) or {}, store.get(keys.sweep(name, "found")) or [])

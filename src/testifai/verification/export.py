@@ -54,7 +54,6 @@ def handed(model: OnnxModel, batch: Array, region: Region, *, rounded: bool = Fa
 
 
 def _laid_out(drawing: GraphBuilder, images: Symbol, layout: str | None, given: tuple[int, ...]) -> str:
-    """The image in the model's layout, by its name."""
     channels, height, width = images.bias.shape
     if layout == "NCHW":
         return images.name
@@ -244,7 +243,6 @@ def hand_over(
 def of_session(
     session: Session, *, index: int, region: str | None = None, levels: Levels | None = None, rounded: bool = False
 ) -> Handover:
-    """The hand-over for what a session would test."""
     number = whole("input", index, least=0, most=len(session.data.inputs) - 1)
     chosen = region_of(session.space, region, levels)
     model = _scoring(session.model)
@@ -293,7 +291,6 @@ def _compared(model: OnnxModel, graph: bytes, batch: Array, region: Region, labe
 
 
 def _scoring(model: Any) -> OnnxModel:
-    """An ONNX file that scores classes from floats, one image at a time if need be."""
     if not isinstance(model, OnnxModel) or model.outputs != "scores" or model.classes is None:
         raise InputError(
             f"model: {model.name} is no ONNX file that scores classes, which is what verifiers take; export it as one"

@@ -103,7 +103,6 @@ class GraphBuilder:
     # -- what formulas ask for -----------------------------------------------------------------------------------------
 
     def image_shape(self, images: Symbol) -> tuple[int, int, int]:
-        """Height, width and number of channels."""
         channels, height, width = self._shape
         return height, width, channels
 
@@ -131,7 +130,6 @@ class GraphBuilder:
         return Symbol(self, bias, self._no_coefficients, None, np.zeros(self._shape[0]))
 
     def parameter(self, place: int) -> Symbol:
-        """One of the parameters, the same for every pixel."""
         coefficients = self._no_coefficients
         coefficients[place] = 1.0
         return Symbol(self, np.zeros(self._shape), coefficients, None, np.zeros(self._shape[0]))
@@ -146,7 +144,6 @@ class GraphBuilder:
         return self.made("Floor", cut) if rounded else self._of(cut)
 
     def made(self, operator: str, *inputs: str) -> Symbol:
-        """What a node makes of images."""
         return self._of(self.write(operator, *inputs))
 
     def _of(self, node: str) -> Symbol:
@@ -169,14 +166,12 @@ class GraphBuilder:
         return self.write("Conv", image, self.constant(weights[:, :, None, None]), self.constant(shift))
 
     def write(self, operator: str, *inputs: str, into: str | None = None, **attributes: Any) -> str:
-        """A node, by the name of what it makes."""
         made = into or f"{OWN}{operator.lower()}_{len(self.nodes)}"
         named = f"{OWN}node_{len(self.nodes)}"
         self.nodes.append(self._onnx.helper.make_node(operator, inputs, [made], name=named, **attributes))
         return made
 
     def constant(self, values: ArrayLike, dtype: type = np.float32) -> str:
-        """A constant, by its name."""
         name = f"{OWN}constant_{len(self.constants)}"
         self.constants.append(self._onnx.numpy_helper.from_array(np.ascontiguousarray(values, dtype), name))
         return name
