@@ -6,7 +6,7 @@ and property, the class it is confused with, systematic trend, proposed adjustme
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
 from testifai.locality import summary
 from testifai.locality.compose import Setting, chances, compose, others_right
-from testifai.locality.local import Local, Rates, Sampled, class_arms, coull_arms, together
+from testifai.locality.local import Arms, Local, Rates, bounded_arms, class_arms, coull_arms, together
 from testifai.locality.summary import Explanation, Rest, Trace, Trend
 from testifai.locality.system import Combine, Expected, values
 from testifai.locality.trends import Mask, Pattern, counts, search, union, wrong_answers
@@ -35,11 +35,7 @@ def local_gain(local: Local, mask: Mask, confidence: float = 0.95) -> Rates:
     """How much `local.overall()` rises if these answers become right."""
     gradient = local.cell_weights[..., None] * mask
     gain = float((gradient * np.nan_to_num(local.answers)).sum())
-    arms = [
-        class_arms(local, place, gradient[place][None], confidence)
-        for place in map(int, np.flatnonzero(gradient.any(axis=(1, 2, 3))))
-    ]
-    return _bounded(gain, arms)
+    return _bounded(local, gain, gradient, confidence, bounded_arms, least=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,16 +131,16 @@ class Composition:
         after = self.slopes(fixed, tuples).sum(axis=0)
         becomes = after[own, :, own][..., None]  # what a moved answer does once it is right
         slope = np.where(flat, becomes, after) - self.slopes(self.rows, tuples).sum(axis=0)
-        gradient = slope.reshape(mask.shape)
-        changed = map(int, np.flatnonzero(gradient.any(axis=(1, 2, 3))))
-        arms = [class_arms(local, place, gradient[place][None], confidence, coull_arms) for place in changed]
-        return _bounded(gain, arms, least=-1.0)
+        return _bounded(local, gain, slope.reshape(mask.shape), confidence, coull_arms, least=-1.0)
 
 
-def _bounded(gain: float, arms: list[tuple[Floats, Floats]], least: float = 0.0) -> Rates:
-    if not arms:
-        return Rates(gain, gain, gain)
-    down, up = together(arms)
+def _bounded(
+    local: Local, gain: float, gradient: Floats, confidence: float, arms: Callable[..., Arms], least: float
+) -> Rates:
+    """A gain with its interval; `gradient` is its slope in (class, property, severity, output)."""
+    classes = map(int, np.flatnonzero(gradient.any(axis=(1, 2, 3))))
+    each = [class_arms(local, place, gradient[place][None], confidence, arms) for place in classes]
+    down, up = together(each) if each else (np.zeros(1), np.zeros(1))
     return Rates(gain, max(least, gain - float(down[0])), min(1.0, gain + float(up[0])))
 
 
@@ -336,34 +332,27 @@ def export_failures(found: Explanation | Local, data: Any, properties: Any, path
     ranks = np.zeros((*local.rate.shape, len(local.outputs)), np.int32)  # of the trend an answer belongs to
     for rank, trend in enumerate(() if isinstance(found, Local) else found.trends, start=1):
         ranks[trend.mask] = rank
-    groups = [
-        _group(local, local.sampled, shown, ranks, which, level)
-        for which, levels in enumerate(local.severities)
-        for level in range(len(levels))
-    ]
-    kept = [group for group in groups if len(group["index"])]
-    if not kept:
+    groups: list[dict[str, Array]] = []
+    cells = ((which, level) for which, levels in enumerate(local.severities) for level in range(len(levels)))
+    for which, level in cells:
+        answers = local.sampled.predicted[:, which, level]
+        rows = np.flatnonzero((answers >= 0) & (answers != local.sampled.classes))
+        if not len(rows):
+            continue
+        ids, name, severity = local.sampled.ids[rows], local.properties[which], local.severities[which][level]
+        group = {
+            "x": shown.composite(tuple(severity if axis.name == name else 0 for axis in plain.axes), ids),
+            "clean": shown.batch(ids),
+            "y": data.labels[ids],
+            "predicted": np.array(local.outputs)[answers[rows]],
+            "index": ids,
+            "property": np.full(len(ids), name),
+            "severity": np.full(len(ids), severity),
+            "trend": ranks[local.sampled.classes[rows], which, level, answers[rows]],
+        }
+        groups.append(group)
+    if not groups:
         raise InputError("failures: no input failed; there is nothing to write")
-    arrays = {name: np.asarray(concat([group[name] for group in kept])) for name in kept[0]}
+    arrays = {name: np.asarray(concat([group[name] for group in groups])) for name in groups[0]}
     write_npz(Path(path), arrays)
     return len(arrays["index"])
-
-
-def _group(
-    local: Local, sampled: Sampled, shown: ShownInputs, ranks: Array, which: int, level: int
-) -> dict[str, Array | list[str]]:
-    answers = sampled.predicted[:, which, level]
-    rows = np.flatnonzero((answers >= 0) & (answers != sampled.classes))
-    ids, name, severity = sampled.ids[rows], local.properties[which], local.severities[which][level]
-    sigma = tuple(severity if axis.name == name else 0 for axis in shown.space.axes)
-    assert shown.data.labels is not None
-    return {
-        "x": shown.composite(sigma, ids) if len(ids) else [],
-        "clean": shown.batch(ids) if len(ids) else [],
-        "y": shown.data.labels[ids],
-        "predicted": np.array(local.outputs)[answers[rows]],
-        "index": ids,
-        "property": np.full(len(ids), name),
-        "severity": np.full(len(ids), severity),
-        "trend": ranks[sampled.classes[rows], which, level, answers[rows]],
-    }

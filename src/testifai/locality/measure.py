@@ -29,7 +29,7 @@ from testifai.space import Space
 from testifai.strategies.base import Progress, Strategy
 from testifai.support.bits import pack
 from testifai.support.progress import Step, bar
-from testifai.support.types import Array, Bools, Floats, Record, RecordLike
+from testifai.support.types import Array, Bools, Record, RecordLike
 from testifai.support.validation import choice, number, whole
 from testifai.tomogram import Tomogram
 
@@ -38,18 +38,14 @@ AMONG = ("correct", "all")
 
 @dataclass(frozen=True, eq=False)
 class PerClass(Strategy):
-    """The clean test on all candidates, then every single perturbation on a sample of each class.
+    """The clean test on all candidates, then every single perturbation on a sample of each class."""
 
-    `labels` are the classes of all inputs as the model numbers them, `weights` maps the class numbers to test to
-    their shares (None: the same number of inputs of each), `candidates` marks the inputs that may be sampled.
-    """
-
-    labels: NDArray[np.intp]
+    labels: NDArray[np.intp]  # of all inputs, as the model numbers the classes
     names: Mapping[int, str]
     per_class: int | None = 200
     among: str = "correct"
-    weights: Mapping[int, float] | None = None
-    candidates: Bools | None = None
+    weights: Mapping[int, float] | None = None  # class number to test -> share; None: equally many inputs of each
+    candidates: Bools | None = None  # the inputs that may be sampled
 
     name = "per_class"
     surrogate = None
@@ -81,13 +77,8 @@ class PerClass(Strategy):
     def describe(self) -> Record:
         weights = None if self.weights is None else [[one, self.weights[one]] for one in self.classes]
         chosen = None if self.candidates is None else hashlib.sha256(pack(self.candidates).tobytes()).hexdigest()
-        return {
-            "use": self.name,
-            "per_class": self.per_class,
-            "among": self.among,
-            "weights": weights,
-            "candidates": chosen,
-        }
+        told = {"per_class": self.per_class, "among": self.among, "weights": weights, "candidates": chosen}
+        return {"use": self.name, **told}
 
     def sample(self, outcomes: Outcomes, seed: int) -> tuple[Places, dict[int, int]]:
         """The places of the sampled inputs, ascending, and how many inputs each class could have given."""
@@ -135,7 +126,7 @@ def allocate(total: int, weights: list[float]) -> list[int]:
 
 
 def class_weights(given: Any, labels: NDArray[np.intp], names: Mapping[int, str]) -> dict[int, float] | None:
-    """The classes to test and their shares from what a user wrote: None, "data", or class name -> weight."""
+    """The classes to test and their shares, from None, "data", or a mapping from class name to weight."""
     if given is None:
         return None
     if isinstance(given, str) and given == "data":
@@ -279,8 +270,7 @@ def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
     numbers = labels.astype(np.intp)
     if notes is None:
         names = list(tomogram.classes or map(str, range(int(labels.max()) + 1)))
-        notes = {"names": names, "numbers": None, "weights": None, "per_class": None, "among": "correct"}
-        notes["available"] = None
+        notes = dict.fromkeys(("numbers", "weights", "per_class", "available")) | {"names": names, "among": "correct"}
     else:
         with reading(path, keys.LOCALITY):
             table = dict(notes["numbers"])
@@ -291,7 +281,14 @@ def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
     places = np.flatnonzero(tried & record.fit)
     if not len(places):
         raise InputError(f"run file: {path} has no input that was tried under a single perturbation and is right clean")
-    record.check_numbers(places, path)
+    for test in map(int, single_ids(tomogram.space)):
+        tried_here = outcomes.attempted(test, places)
+        right = outcomes.kept(test, "predicted")[places] == numbers[tomogram.order[places]]
+        if (right != outcomes.passed(test, places))[tried_here].any():
+            raise InputError(
+                f"run file: {path} was judged by another oracle than label, or labels and classes are numbered "
+                "differently; measure it with testifai.locality.local"
+            )
     with reading(path, keys.LOCALITY):
         return record.table(places)
 
@@ -321,23 +318,26 @@ class SampleRecord:
         everyone = np.arange(self.outcomes.inputs)
         return self.outcomes.passed(0, everyone) if self.notes["among"] == "correct" else everyone >= 0
 
-    def check_numbers(self, places: NDArray[np.intp], path: str) -> None:
-        """Refuse a run in which an outcome is not whether the predicted class is the label."""
-        labels = self.labels[self.order[places]]
-        for test in map(int, single_ids(self.space)):
-            tried = self.outcomes.attempted(test, places)
-            right = self.outcomes.kept(test, "predicted")[places] == labels
-            if (right != self.outcomes.passed(test, places))[tried].any():
-                raise InputError(
-                    f"run file: {path} was judged by another oracle than label, or labels and classes are numbered "
-                    "differently; measure it with testifai.locality.local"
-                )
-
     def table(self, places: NDArray[np.intp]) -> Local:
         """The outcomes of single perturbations on these inputs; classes in the order of their numbers."""
         severities = [axis.severities[1:] for axis in self.space.axes]
-        predicted, sure = self._answers(places, [len(levels) for levels in severities])
-        available = self._available(places)
+        tried_in = self.labels[self.order[places]]
+        if self.notes["available"] is not None:
+            available = dict(self.notes["available"])
+        else:
+            own = self.labels[self.order]
+            available = {int(one): int((self.fit & (own == one)).sum()) for one in np.unique(tried_in)}
+        # (input, property, severity); -1 and NaN where an input was not tried
+        shape = (len(places), len(severities), max(map(len, severities)))
+        predicted, sure = np.full(shape, -1, np.int32), np.full(shape, np.nan)
+        # The values that a scan keeps are margins.
+        measured = self.notes["numbers"] is not None and "value" in self.outcomes.kept_names()
+        cells = [(which, level) for which, levels in enumerate(severities) for level in range(len(levels))]
+        for test, cell in zip(single_ids(self.space).tolist(), cells, strict=True):
+            tried = self.outcomes.attempted(test, places)
+            predicted[tried, *cell] = self.outcomes.kept(test, "predicted")[places[tried]]
+            if measured:
+                sure[tried, *cell] = self.outcomes.kept(test, "value")[places[tried]]
         names = list(self.notes["names"])
         names += [str(one) for one in range(len(names), int(predicted.max()) + 1)]
         # Columns: the tested classes first, then the others.
@@ -346,7 +346,7 @@ class SampleRecord:
         columns = np.empty(len(names), np.int32)
         columns[sequence] = np.arange(len(names))
         predicted = np.where(predicted >= 0, columns[predicted], -1).astype(np.int32)
-        classes = columns[self.labels[self.order[places]]].astype(np.intp)
+        classes = columns[tried_in].astype(np.intp)
         weights = dict(self.notes["weights"] or {})
         return Local.from_counts(
             [names[one] for one in tested],
@@ -363,26 +363,6 @@ class SampleRecord:
             sampled=Sampled(self.order[places], classes, predicted, sure.astype(np.float32)),
         )
 
-    def _available(self, places: NDArray[np.intp]) -> dict[int, int]:
-        if self.notes["available"] is not None:
-            return dict(self.notes["available"])
-        numbers = self.labels[self.order]
-        return {int(one): int((self.fit & (numbers == one)).sum()) for one in np.unique(numbers[places])}
-
-    def _answers(self, places: NDArray[np.intp], levels: list[int]) -> tuple[NDArray[np.int32], Floats]:
-        """Predicted classes and confidences (input, property, severity); -1 and NaN where there are none."""
-        shape = (len(places), len(levels), max(levels))
-        predicted, sure = np.full(shape, -1, np.int32), np.full(shape, np.nan)
-        # The values that a scan keeps are margins.
-        measured = self.notes["numbers"] is not None and "value" in self.outcomes.kept_names()
-        cells = [(which, level) for which, most in enumerate(levels) for level in range(most)]
-        for test, cell in zip(single_ids(self.space).tolist(), cells, strict=True):
-            tried = self.outcomes.attempted(test, places)
-            predicted[tried, *cell] = self.outcomes.kept(test, "predicted")[places[tried]]
-            if measured:
-                sure[tried, *cell] = self.outcomes.kept(test, "value")[places[tried]]
-        return predicted, sure
-
 
 class Confident(Label):
     """Correct label; the value is how sure the model was of its answer, not the margin."""
@@ -397,7 +377,7 @@ class Confident(Label):
 
 
 def known_classes(model: models.Model, data: datasets.Data) -> tuple[NDArray[np.intp], list[str]]:
-    """The inputs' classes as the model numbers them, and what the numbers stand for, as far as is known beforehand."""
+    """The inputs' classes as the model numbers them, and the names of the classes."""
     Label().check(data.labels, None)
     assert data.labels is not None
     if data.labels.ndim != 1:
