@@ -16,8 +16,7 @@ from testifai.data.sample import demo_data, demo_model_path
 from testifai.errors import InputError
 from testifai.locality import Local, adder, compose, from_run, local
 from testifai.locality.compose import Setting
-from testifai.locality.explain import Composition, explain, export_failures, local_gain
-from testifai.locality.trends import wrong_answers
+from testifai.locality.explain import Composition, explain, export_failures, local_gain, wrong_answers
 from testifai.models.onnx import OnnxModel
 
 from .synthetic import Known, confusions, drawn_table, expected_table

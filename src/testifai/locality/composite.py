@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
+from testifai.locality.compose import Combine, Expected, System, build
 from testifai.locality.measure import known_classes
 from testifai.locality.pairs import read_pairs
-from testifai.locality.system import Combine, Expected, System, build
 from testifai.models.base import Model
 from testifai.oracles.classes import predicted
 from testifai.perturb import Perturbation

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
+from testifai.locality.compose import SHARES, Combine, Expected, adder, build, values
 from testifai.locality.learning import SingleTables, Tables, check_learning, learn, learn_single, resampled
 from testifai.locality.local import Local, Rates
-from testifai.locality.system import SHARES, Combine, Expected, adder, build, values
 from testifai.support.formatting import estimate_text
 from testifai.support.serialization import plain
 from testifai.support.types import Floats, Record, RecordLike

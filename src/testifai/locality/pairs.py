@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
-from testifai.locality.compose import Global, Prediction, Setting, read_conditions
+from testifai.locality.compose import SHARES, Combine, Expected, Global, Prediction, Setting, build, read_conditions
 from testifai.locality.local import Local, Rates, Sampled, bounded_arms, clipped, shared_variance
 from testifai.locality.measure import known_classes, local
-from testifai.locality.system import SHARES, Combine, Expected, build
 from testifai.space import Space
 from testifai.statistics.intervals import wilson
 from testifai.statistics.multiplicity import confidence_each

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from testifai.locality.compose import Prediction
 from testifai.locality.local import Confidences, Local, Rates, confidences
-from testifai.locality.trends import Mask
 from testifai.space import Axis
 from testifai.support.formatting import estimate_text
 from testifai.support.serialization import plain
-from testifai.support.types import Record
+from testifai.support.types import Bools, Record
 from testifai.support.views import view
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ class Trend:
     local_gain: Rates
     composed_gain: Rates | None
     perturbation: str  # what to augment with, as far as it is known
-    mask: Mask = field(repr=False)  # (class, property, severity, output)
+    mask: Bools = field(repr=False)  # (class, property, severity, output)
 
     @cached_property
     def gain(self) -> Rates:

@@ -10,9 +10,9 @@ import numpy as np
 
 from testifai.errors import InputError, suggest
 from testifai.support.validation import number, whole
-from testifai.sweeps import level_selection
-from testifai.sweeps.asap import NARROWEST, LevelGrid
-from testifai.sweeps.result import Compared, Points, Scale, SweepError, SweepSetting, results
+from testifai.sweeps import asap
+from testifai.sweeps.asap import NARROWEST, LevelGrid, Points
+from testifai.sweeps.result import Compared, Scale, SweepError, SweepSetting, results
 
 METHODS = ("asap", "uniform", "quad", "random")
 Accuracy = Callable[[float], float]
@@ -131,7 +131,7 @@ def run(
 ) -> list[Compared] | None:
     """Evaluate the levels that the method needs; return a comparator's result per threshold, None for asap."""
     if setting.method == "asap":
-        level_selection.explore(evaluate, known, grid, setting.thresholds, setting.bend)
+        asap.explore(evaluate, known, grid, setting.thresholds, setting.bend)
         return None
     if setting.method == "random":
         return random(evaluate, grid, setting.thresholds, seed=seed, repetitions=repetitions)

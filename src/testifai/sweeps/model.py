@@ -17,8 +17,9 @@ from testifai.space import Space
 from testifai.support.validation import number, whole
 from testifai.sweeps import asap, curve
 from testifai.sweeps import probe as sampled
+from testifai.sweeps.asap import Points
 from testifai.sweeps.probe import Probe, SweepBatch
-from testifai.sweeps.result import Points, Scale, Sweep, SweepSetting, results
+from testifai.sweeps.result import Scale, Sweep, SweepSetting, results
 
 Given = str | Perturbation
 

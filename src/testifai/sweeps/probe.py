@@ -18,9 +18,8 @@ from testifai.perturb import Perturbation
 from testifai.session.session import Session
 from testifai.statistics import multiplicity
 from testifai.support.types import Array, Bools, Floats
-from testifai.sweeps import asap, level_selection
-from testifai.sweeps.asap import local_curvature
-from testifai.sweeps.result import Points
+from testifai.sweeps import asap
+from testifai.sweeps.asap import Points, local_curvature
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +260,7 @@ class Samples:
 
     def _limits(self, level: float) -> tuple[float, float]:
         first = 1 / len(self._first) if level in self._first else 0.0
-        error = (1 - self.confidence) * max(first, level_selection.share(level, self.grid)) / 2
+        error = (1 - self.confidence) * max(first, asap.error_share(level, self.grid)) / 2
         passes = int(self._passes[level][-1])
         return multiplicity.interval(passes, self.trials(level), self.inputs, self.population, error)
 
@@ -330,5 +329,5 @@ def _plan(points: Points, thresholds: tuple[float, ...], target: float, samples:
         grow[:-1] |= chosen & left
         grow[1:] |= chosen & right
         for pair in np.flatnonzero(chosen & divide & ~left & ~right):
-            new.update(level_selection.within(points, int(pair), threshold, target, samples.grid))
+            new.update(asap.within(points, int(pair), threshold, target, samples.grid))
     return grow, new

@@ -16,6 +16,7 @@ from testifai.support.serialization import plain
 from testifai.support.types import Floats, Record
 from testifai.support.views import view
 from testifai.sweeps import asap
+from testifai.sweeps.asap import Points
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -157,28 +158,6 @@ class Compared(NamedTuple):
     robustness: float
     spread: float = math.nan
     timeout: bool = False
-
-
-@dataclass(frozen=True)
-class Points:
-    """Levels in ascending order with what is known of the accuracy at each."""
-
-    levels: Floats
-    accuracies: Floats
-    lows: Floats
-    highs: Floats
-    curvature: Floats | float
-    trials: NDArray[np.int64] | None = None
-    inferences: int = 0
-
-    @classmethod
-    def exact(cls, known: dict[float, float], curvature: float | str) -> Points:
-        levels = np.array(sorted(known), float)
-        accuracies = np.array([known[level] for level in sorted(known)], float)
-        bend: Floats | float = math.nan
-        if len(levels) > 1:
-            bend = asap.local_curvature(levels, accuracies) if isinstance(curvature, str) else float(curvature)
-        return cls(levels, accuracies, accuracies, accuracies, bend)
 
 
 def results(setting: SweepSetting, points: Points, compared: Sequence[Compared] | None = None) -> tuple[Sweep, ...]:
