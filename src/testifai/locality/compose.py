@@ -1,13 +1,12 @@
 """`compose`: the global robustness of a composed system, predicted from local robustness alone.
 
 Global robustness is the probability that the system's answer on perturbed inputs of given classes is the expected one
-(Bayesian-network framework, Eq. 4). If the parts fail independently of each other, given classes, properties and
-severity, it is a sum over all combinations of answers that make the system right, errors that cancel among them:
+(Bayesian-network framework, Eq. 4). If the parts fail independently, given classes, properties and severity:
 
-    GR = sum over combinations of product over parts of P(answer of part | its class, property, severity)
+    GR = sum over answers that make the system right of the product over parts of P(answer | class, property, severity)
 
-All parts meet the same severity of the same property unless `share` says otherwise: Eq. 4 has one property p for all
-inputs, as one camera in one weather gives, and the combinations that `composed` measures (Eq. 5) are made so.
+All parts meet the same severity of the same property unless `share` says otherwise, as in Eq. 4 and in the combinations
+that `composed` measures (Eq. 5).
 """
 
 from __future__ import annotations
@@ -61,8 +60,9 @@ def values(names: Sequence[str]) -> tuple[int | str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """`codes` holds a number for the system's answer to every combination of the parts' answers (one axis each);
-    `right` the number of the expected answer for every combination of true classes, -1 if it is never given."""
+    """`codes` numbers the system's answer to every combination of the parts' answers, one axis each; `right` is the
+    number of the expected answer to every combination of true classes, -1 if it is never given.
+    """
 
     classes: tuple[str, ...]
     codes: NDArray[np.int32]
@@ -212,9 +212,9 @@ class Prediction(Global):
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What is composed: a local table, the system, and the places of tuples and conditions looked at.
+    """A composed system: a local table, the system, and the indices of tuples and conditions.
 
-    A condition has for every part the place of its property; `share` says whether all parts meet one severity of it.
+    A condition has the index of its property for every part; `share` says whether all parts meet one severity of it.
     """
 
     local: Local

@@ -22,19 +22,15 @@ TOGETHER = ("product", "worst")
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """P(answer | class, severities): axes class, one per property (0 = off first), answer.
-
-    `trials` (class, severities) counts what each row was measured on: 0 where it is assumed. The first answers are the
-    classes, in their order. `notes` say in words what was assumed.
-    """
+    """P(answer | class, severities): axes class, one per property (0 = off first), answer; the classes are first."""
 
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
     properties: tuple[str, ...]
     severities: tuple[tuple[int, ...], ...]  # of each property, 0 first
     answers: Floats = field(repr=False)
-    trials: Array = field(repr=False)
-    notes: tuple[str, ...] = ()
+    trials: Array = field(repr=False)  # (class, severities): what each row was measured on, 0 if it is assumed
+    notes: tuple[str, ...] = ()  # what was assumed, in words
     weights: Floats | None = field(default=None, repr=False)  # of the classes; None: all alike
 
     def __repr__(self) -> str:
@@ -79,15 +75,15 @@ class Tables:
 
 
 def learn(local: Local, scan: Tomogram | None = None, *, prior: float = 0.5, together: str = "product") -> Tables:
-    """Tables from local robustness and, for several properties at once, from a scan that combined them.
+    """Tables from local robustness and, for several properties together, from a scan that combined them.
 
-    The Dirichlet prior has `prior` trials right and as many wrong, these spread over the other answers: with 0.5 the
-    rate of right answers has Jeffreys' prior, however many classes there are.
+    The Dirichlet prior has `prior` trials right and as many wrong, spread over the other answers: with 0.5 the rate of
+    right answers has Jeffreys' prior, for any number of classes.
 
-    Of combinations that were not measured, `together="product"` takes it that each property is survived for itself
-    (noisy-AND) and that a failure is the doing of each property in proportion to how often it fails alone;
-    `"worst"` that the most harmful alone decides, which is optimistic. Where a scan has trials, what is assumed counts
-    as much as the prior. A scan that keeps "predicted" also tells which wrong answers were given.
+    Combinations that were not measured are assumed, with the weight of the prior: `together="product"` assumes that
+    each property is survived independently (noisy-AND) and that failures are due to each property in proportion to its
+    failures alone; `"worst"` that the most harmful property alone decides, which is optimistic. A scan that keeps
+    "predicted" also tells which wrong answers were given.
 
     Args:
         local: the table

@@ -127,17 +127,12 @@ def clipped(mean: Any, arms: Arms) -> Rates:
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """The single inputs behind the counts.
+    """The single inputs behind the counts."""
 
-    `ids` are their numbers in the data, `classes` the places of their true classes, and `predicted` (input, property,
-    severity) the places of the answers among the outputs, -1 where an input was not tried. `confidence`, of the same
-    shape, is how sure the model was of each answer; None, or NaN, where it gives labels alone.
-    """
-
-    ids: NDArray[np.intp]
-    classes: NDArray[np.intp]
-    predicted: NDArray[np.int32]
-    confidence: NDArray[np.float32] | None = None
+    ids: NDArray[np.intp]  # numbers of the inputs in the data
+    classes: NDArray[np.intp]  # indices of the true classes
+    predicted: NDArray[np.int32]  # (input, property, severity): index of the output, -1 if the input was not tried
+    confidence: NDArray[np.float32] | None = None  # of each prediction, NaN if unknown
 
     def __repr__(self) -> str:
         return f"<Sampled: {len(self.ids):,} inputs of {len(np.unique(self.classes)):,} classes>"

@@ -58,18 +58,14 @@ class Belief:
 
 @dataclass(frozen=True)
 class Cause:
-    """A part's class under a property and severity, as the cause of something wrong.
-
-    `probability`: that this part was wrong, had this class and this severity, given what is known. `lift`: how many
-    times as probable class and severity are than without knowing any answer or outcome.
-    """
+    """A part's class under a property and severity, as the cause of a wrong outcome."""
 
     part: int  # from 1
     true_class: str
     property: str
     severity: int
-    probability: float
-    lift: float
+    probability: float  # of this class and severity with a wrong answer of the part, given what is known
+    lift: float  # how many times as probable class and severity are as without knowing any answer or outcome
 
 
 class Network:

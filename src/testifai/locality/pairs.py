@@ -26,22 +26,17 @@ from testifai.support.types import Bools, Floats, Record, RecordLike
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """Measured less predicted, for every (tuple, condition), the severities' mean.
-
-    `inside` is whether the measurement lies in the interval predicted at 95 % for a measurement of its size; one in
-    twenty does not by chance alone. `disagrees` is whether the parts are shown to depend on each other: `low` and
-    `high` bound all the differences together at 95 % (Bonferroni), and 0 is outside.
-    """
+    """Measured minus predicted, for every (tuple, condition), the severities' mean."""
 
     tuples: tuple[tuple[str, ...], ...]
     conditions: tuple[str, ...]
     predicted: Rates
     measured: Rates
     difference: Floats
-    low: Floats
+    low: Floats  # bounds all the differences together at 95 % (Bonferroni)
     high: Floats
-    inside: Bools
-    disagrees: Bools
+    inside: Bools  # the measurement is in the interval predicted at 95 % for a measurement of its size
+    disagrees: Bools  # 0 is not between low and high: the parts are shown to depend on each other
     told: Prediction = field(repr=False)
     seen: Measurement = field(repr=False)
 
@@ -154,15 +149,13 @@ Rows = NDArray[np.intp]  # (combination, part): rows of the sampled inputs
 class Measurement(Global):
     """Measured (Eq. 5 of the Bayesian-network framework), with Wilson intervals for new combinations of new inputs.
 
-    Those of means over tuples allow for tuples that share inputs. `trials` are combinations per tuple, `variance` that
-    of a combination's mean over the severities, `dropped` how many given combinations held an input that was not
-    sampled.
+    Intervals of means over tuples allow for tuples that share inputs.
     """
 
     passes: NDArray[np.int64]  # (tuple, condition, severity)
-    trials: NDArray[np.int64]  # (tuple)
-    variance: Floats  # (tuple, condition)
-    dropped: int = 0
+    trials: NDArray[np.int64]  # (tuple): combinations
+    variance: Floats  # (tuple, condition): of a combination's mean over the severities
+    dropped: int = 0  # given combinations that contain an input that was not sampled
 
     def mean_at(self, confidence: float) -> Rates:
         """The means over the severities with intervals of another confidence."""

@@ -44,8 +44,8 @@ def judge(
 ) -> Release:
     """Pass if the lower bound reaches what is required, fail if the upper bound does not.
 
-    Before all planned labels are there, bounds are wider by what O'Brien and Fleming (1979) ask of early looks, so
-    that looking after every few labels does not turn a lucky start into a pass.
+    Before all planned labels are there, bounds are wider (O'Brien and Fleming 1979), so that looking after every few
+    labels does not turn a lucky start into a pass.
     """
     check_require(require)
     if labelled == 0 or math.isnan(accuracy):
@@ -67,21 +67,20 @@ def judge(
 
 
 def _early() -> float:
-    """How much further an interval reaches that may be looked at early, at the time of the last look.
+    """Factor by which an interval inspected early is wider at the last look.
 
-    A Brownian motion stays within ±c up to time 1 with probability 0.95 where 4 (1 - Phi(c)) = 0.05 (reflection
-    principle): c is what each of two intervals takes that hold together.
+    A Brownian motion stays within ±c up to time 1 with probability 0.95 if 4 (1 - Phi(c)) = 0.05 (reflection
+    principle), which is the half-width of each of two simultaneous intervals.
     """
     return half_widths(confidence_each(2)) / half_widths()
 
 
 def more_labels(accuracy: float, low: float, high: float, *, require: float, labelled: int, size: int) -> int:
-    """How many more labels decide with a chance of four in five, if the accuracy is what it looks like now.
+    """Number of further labels that decide with a chance of 80 %, if the estimated accuracy is the true one.
 
-    The bound on the side of the requirement is as far away as Wilson's would be with some number of simple random
-    labels: what the labels so far are worth, by the technique's own variance. Worth grows as variance shrinks without
-    replacement, with 1/n - 1/N. What is needed is the textbook's number for a share p against a requirement r,
-    ((z sqrt(r (1 - r)) + z' sqrt(p (1 - p))) / (p - r))^2 with z for the bound and z' for the chance.
+    The labels so far are worth the number of simple random labels whose Wilson bound is as far away, and this worth
+    grows with 1/n - 1/N. The number needed for a share p against a requirement r is the textbook's ((z sqrt(r (1 - r))
+    + z' sqrt(p (1 - p))) / (p - r))^2 with z for the bound and z' for the chance.
     """
     if accuracy < require:  # the same question about failures
         accuracy, low, require = 1 - accuracy, 1 - high, 1 - require
@@ -114,12 +113,7 @@ class Failing:
 
 @dataclass(frozen=True)
 class Findings:
-    """An estimate from filled files.
-
-    `used` of the `labels` are without a gap in drawing order and carry the estimate; `planned` will be there in the
-    end, `waiting` are empty in the files, the first of them in `waiting_in`. Accuracy and bounds are NaN before the
-    first usable label. The interval `assumes` what the technique says.
-    """
+    """An estimate from filled files; accuracy and bounds are NaN before the first usable label."""
 
     technique: str
     accuracy: float
@@ -127,15 +121,15 @@ class Findings:
     high: float
     size: int
     labels: int
-    used: int
-    planned: int
-    waiting: tuple[int, ...]
+    used: int  # labels without a gap in drawing order, which the estimate is based on
+    planned: int  # labels in the end
+    waiting: tuple[int, ...]  # examples that are empty in the files
     failing: tuple[Failing, ...]
     confusions: tuple[tuple[str, str, int], ...]
     more_rounds: bool
     verdict: Release | None = None
     assumes: str = ""
-    waiting_in: Path | None = None
+    waiting_in: Path | None = None  # the file of the first of them
 
     def __repr__(self) -> str:
         found = estimate_text(self.accuracy, self.low, self.high)

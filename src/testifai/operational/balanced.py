@@ -1,10 +1,9 @@
-"""Two rounds of labels: a few tell how failures depend on the risk, the rest go where they are worth most.
+"""Two rounds of labels: a few measure how failures depend on the risk, the rest go where they are worth most.
 
-The first round spreads a fifth of the labels over all examples, thinner where the risk is low. From its outcomes
-comes a curve of failure rates over the ranks of the risks, and from that the best chances for the second round: all
-of the riskiest examples where that pays, few of the rest, as `balance` wants it. The estimate weights every label by
-its chance of being drawn and is unbiased however wrong the curve is: the examples are dealt into five folds, and the
-chances in one fold come from the first labels of the other four alone.
+The first round spreads a fifth of the labels over all examples, thinner where the risk is low. Its outcomes give a
+curve of failure rates over the ranks of the risks, and the curve the best chances for the second round, given
+`balance`. The estimate weights every label by its chance of being drawn and is unbiased however wrong the curve is: the
+examples are dealt into five folds, and the chances in one fold come from the first labels of the other four.
 """
 
 from __future__ import annotations
@@ -101,9 +100,8 @@ def best_design(rate: Floats, variance: Floats, least: Floats, members: Floats, 
     """Inclusion probability per cell: as many failures as the wanted accuracy allows.
 
     A design that minimises sum v / pi - price * sum p pi at a given sum of pi has pi = sqrt(v / (mu - price * p)).
-    Price 0 is Neyman's allocation with the least variance, V0. The wanted variance is V0 + odds * (V1 - V0), where
-    V1 is that of simple random sampling and the odds are balance / (1 - balance): 0 asks for the best estimate, 0.5
-    for one as good as simple random sampling's, 1 for failures only.
+    Price 0 is Neyman's allocation with the least variance, V0. The wanted variance is V0 + odds * (V1 - V0), with V1
+    that of simple random sampling and odds balance / (1 - balance).
     """
     designs = fill(np.sqrt(variance / np.maximum(1 - PRICES[:, None] * rate, 1e-6)), least, members, tests)
     spread = (1 / designs - 1) @ (variance * members)
@@ -172,12 +170,11 @@ def limits(
 ) -> tuple[float, float]:
     """Limits of the number of failures among all examples, from its estimate and from the labels.
 
-    Failure rates of the curve's shape, shifted on the logit scale, give every total between none and all. A total
-    belongs to the interval if the estimate lies between two quantiles of what such a population would give: a score
-    interval, whose variance is that of the total in question, and larger where the labels scatter more around the
-    curve than it says or do not weigh what they should. The quantiles are corrected for skewness (Cornish and Fisher
-    1937, first order), because few failures with unequal weights are skewed. `known` is how many failures there must be
-    and how many there can be.
+    Failure rates of the curve's shape, shifted on the logit scale, give every total between none and all. The interval
+    has the totals of populations for which the estimate lies between two quantiles: a score interval, whose variance is
+    that of the total in question, and larger if the labels scatter more around the curve. The quantiles are corrected
+    for skewness (Cornish and Fisher 1937, first order). `known` is how many failures there must be and how many there
+    can be.
     """
     from scipy.special import expit, logit
 
@@ -278,10 +275,10 @@ class BalancedSampling:
         return np.clip(chances, SPARE * closing / deal.size, 1.0)
 
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
-        """Failures (or passes, where the other folds found these rarer), each weighted by how rarely it is drawn.
+        """Failures (or passes, if the other folds found these rarer), each weighted by 1 / its chance in either round.
 
-        The weight is 1 / (chance of being drawn in either round), which averages an estimate from each round with
-        weights that nothing in the example's own fold had a say in. The first part of a round is a random part of it.
+        This averages an estimate from each round with weights that do not depend on the example's own fold. The first
+        part of a round is a random part of it.
         """
         deal = deal_out(frame.size, int(sample.facts["tests"][0]))
         ranks = np.empty(frame.size, np.int64)
@@ -314,22 +311,17 @@ class BalancedSampling:
 
 @dataclass(frozen=True, eq=False)
 class LabelAllocation:
-    """How examples and labels are divided. Examples go by rank (the riskiest is 0); a fold has every fifth.
-
-    `cells` has the cell of each rank and `members` the number of ranks in each cell; `first` is the chance of each
-    rank in the first round and `least` the same per cell; `opening` and `closing` count each fold's labels in the
-    first and in the second round.
-    """
+    """How examples and labels are divided. Examples go by rank (the riskiest is 0); a fold has every fifth."""
 
     size: int
     tests: int
     folds: int
-    cells: Indices
-    members: Floats
-    least: Floats
-    first: Floats
-    opening: Indices
-    closing: Indices
+    cells: Indices  # of each rank
+    members: Floats  # number of ranks in each cell
+    least: Floats  # chance in the first round, per cell
+    first: Floats  # chance in the first round, per rank
+    opening: Indices  # labels of each fold in the first round
+    closing: Indices  # and in the second
 
     def count(self, drawn: Indices, failed: Flags, used: Flags) -> tuple[Floats, Floats]:
         """How many failed and how many were labelled in each cell, of those draws that are used."""

@@ -1,8 +1,7 @@
 """What every technique of operational testing shares: what is known before any label, what was drawn, the answer.
 
 A technique says which examples to label and turns their outcomes into an accuracy with an interval. It never sees a
-label it did not ask for, so the same object serves a table of known outcomes, a person at a keyboard and a file that
-comes back half filled.
+label it did not ask for, so it works with known outcomes, a person at a keyboard and a half-filled file.
 """
 
 from __future__ import annotations

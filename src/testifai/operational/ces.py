@@ -105,8 +105,8 @@ def _groups(left: int, group: int, rng: np.random.Generator) -> Indices:
 def _gains(aim: Floats, counts: Indices, drawn: int, groups: NDArray[np.uint8]) -> Floats:
     """By how much each group would lower the cross-entropy between the sample and all examples, up to a constant.
 
-    Adding a member changes one bin per feature, from c to c + 1: the sum over bins of aim log count grows by
-    aim (log(c + 1) - log c), with the members of the group before it already counted in c.
+    A member changes one bin per feature from c to c + 1, so the sum over bins of aim log count grows by aim (log(c + 1)
+    - log c); c counts the members of the group before it.
     """
     size, features = groups.shape[1:]
     levels = np.log(np.maximum(counts[:, None] + np.arange(size + 1)[:, None], FLOOR * drawn))

@@ -1,11 +1,10 @@
 """DeepEST: adaptive sampling towards suspicious examples with an unbiased estimate.
 
 Guerriero, Pietrantuono and Russo, "Operation is the hardest teacher: estimating DNN accuracy looking for
-mispredictions" (ICSE 2021). Equation numbers are the paper's. As in its reference implementation, a link into an
-example weighs the example's risk if that exceeds a threshold and nothing otherwise. (In the paper's text it is the
-example where the link begins that must exceed it; the published tables are those of the implementation.) Every example
-drawn so far has the same link into a given one, so the weighted draw is simply proportional to risk among the
-suspicious examples not yet drawn: no matrix of weights is needed.
+mispredictions" (ICSE 2021). Equation numbers are the paper's. As in its reference implementation, which made the
+published tables, a link into an example weighs the example's risk if that exceeds a threshold, else nothing. (In the
+paper's text the example where the link begins must exceed it.) All examples drawn have the same link into a given one,
+so the weighted draw is proportional to risk among the suspicious examples not yet drawn.
 """
 
 from __future__ import annotations
@@ -89,14 +88,13 @@ def _spread(rates: Floats, weights: Floats, share: float) -> float:
 class DeepEST(ABC):
     """The sampling scheme and estimator that the four variants share; they differ in risk and threshold.
 
-    Facts per draw: `chance`, the probability q of Eq. 5 with which it was made; `suspects`, how many suspicious
-    examples were left before it; `level`, 0 for an unsuspected example, 1 for one of the milder half of the suspects, 2
-    for one of the other half; `share`, r when it was made. Any first part of the draws is such a sample too.
+    Facts per draw: `chance`, the probability q of Eq. 5; `suspects`, the number of suspicious examples left before it;
+    `level`, 0 for an unsuspected example, 1 for the milder half of the suspects, 2 for the other half; `share`, r when
+    it was made. Any first part of the draws is such a sample too.
 
     `share` is r of Eq. 5: that share of the draws goes to suspects, in proportion to their risk, the rest is uniform.
-    It is below 1, for an estimate without bias needs a chance for every example; "auto" chooses it from the first fifth
-    of the labels. `threshold` replaces the published rule by a number or by a quantile of the risks ("q0.9": the
-    riskiest tenth is suspicious).
+    It is below 1, for an unbiased estimate needs a chance for every example; "auto" chooses it from the first fifth of
+    the labels. `threshold` replaces the published rule by a number or by a quantile of the risks, such as "q0.9".
     """
 
     name: str

@@ -48,16 +48,13 @@ class Written:
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """What came back: the selection, its labels from all files, all examples that have a row, where they are.
-
-    `files` are those that hold their rows.
-    """
+    """What came back: the selection, the labels from all files, all examples that have a row."""
 
     selection: LabelSelection
     labels: dict[int, int]
     examples: frozenset[int]
     where: dict[int, str] = field(default_factory=dict)
-    files: Mapping[int, Path] = field(default_factory=dict)
+    files: Mapping[int, Path] = field(default_factory=dict)  # with the row of each example
 
     def failed(self) -> dict[int, bool]:
         """Whether the model was wrong, for every labelled example."""

@@ -130,15 +130,11 @@ class LabelSelection:
 
 @dataclass(frozen=True, eq=False)
 class LabellingProgress:
-    """How far the labelling is.
+    """How far the labelling is."""
 
-    `batches` are the examples that can be asked for by now (the last batch may be partly labelled), `sample` the
-    draws that are labelled without a gap, `draws` how many there will be in all.
-    """
-
-    batches: tuple[Indices, ...]
-    sample: Sample
-    draws: int
+    batches: tuple[Indices, ...]  # examples that can be asked for by now; the last batch may be partly labelled
+    sample: Sample  # draws that are labelled without a gap
+    draws: int  # in the end
 
     @property
     def complete(self) -> bool:
@@ -169,11 +165,11 @@ def choose(
     workers: int | str | None = None,
     executor: Any = None,
 ) -> LabelSelection:
-    """Run the model and choose; labels are neither needed nor looked at.
+    """Run the model and choose examples to label; existing labels are not used.
 
-    `classes` names the model's classes where neither the data nor the model do. `training` and `layer` are for the
-    techniques that measure surprise (layer also for ces); `progress` is told (inputs done, inputs in all).
-    `workers` and `executor` say who runs the model, as for a scan; what is chosen does not depend on it.
+    `classes` names the model's classes if neither the data nor the model do. `training` and `layer` are for the
+    techniques that measure surprise (layer also for ces); `progress` gets (inputs done, inputs in total). The choice
+    does not depend on `workers` and `executor`.
     """
     described = {"use": technique} if isinstance(technique, str) else dict(technique)
     made = make_technique(described)
