@@ -81,16 +81,9 @@ class System:
             for axis in range(self.arity - 1)
         )
 
-    @cached_property
-    def _sorted(self) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-        order = np.argsort(self.codes, axis=None, kind="stable")
-        return order, self.codes.reshape(-1)[order]
-
     def answers_right(self, classes: tuple[int, ...]) -> NDArray[np.intp]:
         """(combination, part): all combinations of answers for which the system is right on these true classes."""
-        order, codes = self._sorted
-        first, last = np.searchsorted(codes, [self.right[classes], self.right[classes] + 1])
-        return np.stack(np.unravel_index(order[first:last], self.codes.shape), axis=1)
+        return np.argwhere(self.codes == self.right[classes])
 
     def tuples(self, given: Sequence[Sequence[Any]] | None, *, interchangeable: bool) -> list[tuple[int, ...]]:
         """The combinations of classes to look at, as places: those given, or all, each once if parts can be swapped."""

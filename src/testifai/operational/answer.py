@@ -125,7 +125,6 @@ class Findings:
     planned: int  # labels in the end
     waiting: tuple[int, ...]  # examples that are empty in the files
     failing: tuple[Failing, ...]
-    confusions: tuple[tuple[str, str, int], ...]
     more_rounds: bool
     verdict: Release | None = None
     assumes: str = ""
@@ -136,6 +135,13 @@ class Findings:
         labels = f"{self.used:,} of {self.planned:,} labels, {len(self.failing):,} failures"
         verdict = "" if self.verdict is None else f", {self.verdict.status}"
         return f"<Findings {found} by {self.technique}: {labels}{verdict}>"
+
+    @property
+    def confusions(self) -> tuple[tuple[str, str, int], ...]:
+        """(label, predicted, how often), most often first."""
+        counts = Counter((one.label, one.predicted) for one in self.failing)
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return tuple((*pair, count) for pair, count in ordered)
 
     def as_dict(self) -> Record:
         """Plain data for JSON."""
@@ -219,57 +225,41 @@ def answer(collected: Collected, require: float | None = None) -> Findings:
     """What the labels that came back say."""
     if require is not None:
         check_require(require)
-    selection, standing = collected.selection, collected.standing
-    sample = standing.sample
-    used = len(sample.selected)
+    selection, standing, frame = collected.selection, collected.standing, collected.selection.frame
+    used = len(standing.sample.selected)
     accuracy = low = high = math.nan
     if used:
-        estimate = conclude(selection.technique, selection.frame, sample)
+        estimate = conclude(selection.technique, frame, standing.sample)
         accuracy, low, high = estimate.accuracy, estimate.low, estimate.high
-    failing = _failing(collected)
-    written = standing.batches[: collected.rounds]
-    asked = dict.fromkeys(int(example) for batch in written for example in batch)
+    assert frame.predicted is not None
+    failing = tuple(
+        Failing(
+            example,
+            collected.where.get(example, ""),
+            selection.classes.text(collected.labels[example]),
+            selection.classes.text(int(frame.predicted[example])),
+        )
+        for example, failed in sorted(collected.failed().items())
+        if failed
+    )
+    asked = dict.fromkeys(int(example) for batch in standing.batches[: collected.rounds] for example in batch)
     waiting = tuple(example for example in asked if example not in collected.labels)
     verdict = None
     if require is not None:
-        verdict = judge(
-            accuracy, low, high, require=require, labelled=used, planned=standing.draws, size=selection.frame.size
-        )
+        verdict = judge(accuracy, low, high, require=require, labelled=used, planned=standing.draws, size=frame.size)
     return Findings(
         technique=selection.technique.name,
         accuracy=accuracy,
         low=low,
         high=high,
-        size=selection.frame.size,
+        size=frame.size,
         labels=len(collected.labels),
         used=used,
         planned=standing.draws,
         waiting=waiting,
         waiting_in=collected.files.get(waiting[0]) if waiting else None,
         failing=failing,
-        confusions=_confusions(failing),
         more_rounds=not standing.complete and len(standing.batches) > collected.rounds,
         verdict=verdict,
         assumes=assumed_by(selection.technique),
     )
-
-
-def _failing(collected: Collected) -> tuple[Failing, ...]:
-    classes, predicted = collected.selection.classes, collected.selection.frame.predicted
-    assert predicted is not None
-    return tuple(
-        Failing(
-            example,
-            collected.where.get(example, ""),
-            classes.text(collected.labels[example]),
-            classes.text(int(predicted[example])),
-        )
-        for example, failed in sorted(collected.failed().items())
-        if failed
-    )
-
-
-def _confusions(failing: tuple[Failing, ...]) -> tuple[tuple[str, str, int], ...]:
-    counts = Counter((one.label, one.predicted) for one in failing)
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return tuple((label, predicted, count) for (label, predicted), count in ordered)

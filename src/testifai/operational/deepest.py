@@ -17,21 +17,10 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.operational import auxiliary, intervals
+from testifai.operational import auxiliary, base, intervals
 from testifai.operational.auxiliary import Threshold
 from testifai.operational.balanced import CELLS, cells_of, curves
-from testifai.operational.base import (
-    COMBINED,
-    CONFIDENCE,
-    DISTANCE,
-    LIKELIHOOD,
-    Flags,
-    Frame,
-    Indices,
-    Plan,
-    Sample,
-    needed,
-)
+from testifai.operational.base import Flags, Frame, Indices, Plan, Sample, needed
 from testifai.support.types import Floats
 from testifai.support.validation import number
 
@@ -98,7 +87,7 @@ class DeepEST(ABC):
     """
 
     name: str
-    needs = CONFIDENCE
+    needs = base.CONFIDENCE
     assumes = "that unsuspected examples fail no more often than the milder half of the suspects"
 
     def __init__(self, *, threshold: Threshold | None = None, share: Share = WEIGHTED) -> None:
@@ -184,14 +173,14 @@ class Combined(Confidence):
     """DeepEST_C: risk is 1 - confidence (1 - DSA / max DSA) (Eq. 4), suspicious above 0.3."""
 
     name = "combined"
-    needs = COMBINED
+    needs = base.COMBINED
 
 
 class DistanceSurprise(DeepEST):
     """DeepEST_DSA: risk is the distance-based surprise, suspicious above mean + 2 standard deviations."""
 
     name = "dsa"
-    needs = DISTANCE
+    needs = base.DISTANCE
 
     def rule(self, risk: Floats) -> float:
         return float(risk.mean() + 2 * risk.std())
@@ -205,7 +194,7 @@ class LikelihoodSurprise(DeepEST):
     """
 
     name = "lsa"
-    needs = LIKELIHOOD
+    needs = base.LIKELIHOOD
 
     def rule(self, risk: Floats) -> float:
         return float(risk.mean() + risk.var())

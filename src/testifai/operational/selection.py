@@ -23,21 +23,10 @@ from testifai import models
 from testifai.data import Data, LazyInputs
 from testifai.engine.backend import hire
 from testifai.errors import InputError
-from testifai.operational import check_tests, resolve
+from testifai.operational import base, check_tests, resolve
 from testifai.operational import frame as make_frame
 from testifai.operational.auxiliary import Observed, check_training, observe, risk_of
-from testifai.operational.base import (
-    FEATURES,
-    SURPRISE,
-    Flags,
-    Frame,
-    Indices,
-    Sample,
-    Technique,
-    draw,
-    needs_of,
-    warn_of_doubts,
-)
+from testifai.operational.base import FEATURES, SURPRISE, Flags, Frame, Indices, Sample, Technique, draw, needs_of
 from testifai.operational.label_file import Classes
 from testifai.spec.options import ScanOptions
 from testifai.support.fingerprints import fingerprint_data
@@ -201,7 +190,7 @@ def choose(
         name_classes(model, data, seen, classes), seen.confidence,
         model.fingerprint, data_fingerprint(data),
     )  # fmt: skip
-    warn_of_doubts(made, selection.frame)
+    base.warn_of_doubts(made, selection.frame)
     first = selection.replay({}).batches[0]
     return replace(selection, first=first)
 
