@@ -374,19 +374,11 @@ def predict(setting: Setting, confidence: float = 0.95) -> Prediction:
     mean = clipped(rate @ share.T, (down[:, cells:], up[:, cells:]))
     weights = np.vstack([share, share.mean(axis=0)])  # every condition, then all of them
     summed = clipped(weights @ rate.mean(axis=0), _arms(local, totals, weights, confidence))
-    ends = (summed.rate, summed.low, summed.high)
+    by_condition, overall = summed.at(slice(-1)), summed.at(-1).numbers()
     return Prediction(
-        setting.tuple_names,
-        setting.condition_names,
-        setting.severities,
-        setting.grid(single.rate),
-        setting.grid(single.low),
-        setting.grid(single.high),
-        mean,
-        Rates(*(end[:-1] for end in ends)),
-        Rates(*(float(end[-1]) for end in ends)),
-        setting,
-    )
+        setting.tuple_names, setting.condition_names, setting.severities, setting.grid(single.rate),
+        setting.grid(single.low), setting.grid(single.high), mean, by_condition, overall, setting,
+    )  # fmt: skip
 
 
 def chances(rows: Floats, classes: tuple[int, ...], parts: NDArray[np.intp], right: NDArray[np.intp]) -> list[Floats]:

@@ -274,6 +274,10 @@ class Rates:
         """Return the rates and intervals at some place of the arrays."""
         return Rates(self.rate[place], self.low[place], self.high[place])
 
+    def numbers(self) -> Rates:
+        """Return the rate and interval of arrays with a single element as numbers."""
+        return Rates(float(self.rate.item()), float(self.low.item()), float(self.high.item()))
+
 
 @dataclass(frozen=True, eq=False)
 class Local:
@@ -391,8 +395,7 @@ class Local:
 
     def overall(self) -> Rates:
         """The mean over classes, properties and severities: the grand mean, as numbers."""
-        found = self._means(self.cell_weights, ())
-        return Rates(float(found.rate), float(found.low), float(found.high))
+        return self._means(self.cell_weights, ()).numbers()
 
     @cached_property
     def cell_weights(self) -> Floats:

@@ -115,24 +115,15 @@ def agreement(predicted: Prediction, measured: Measurement) -> Agreement:
     if missing := [one for one in measured.tuples if one not in places]:
         raise InputError(f"tuples: {' and '.join(missing[0])} was measured but not predicted; predict it too")
     rows = np.array([places[one] for one in measured.tuples])
-    looks = measured.mean.rate.size
     told, seen = predicted.mean.at(rows), measured.mean
     low, high = _bounds(told, seen)
-    strict = confidence_each(looks)
+    strict = confidence_each(seen.rate.size)
     all_low, all_high = _bounds(predicted.at(strict).mean.at(rows), measured.mean_at(strict))
+    inside, disagrees = (low <= 0) & (high >= 0), (all_low > 0) | (all_high < 0)
     return Agreement(
-        measured.tuples,
-        measured.conditions,
-        told,
-        seen,
-        seen.rate - told.rate,
-        all_low,
-        all_high,
-        (low <= 0) & (high >= 0),
-        (all_low > 0) | (all_high < 0),
-        predicted,
-        measured,
-    )
+        measured.tuples, measured.conditions, told, seen, seen.rate - told.rate, all_low, all_high, inside, disagrees,
+        predicted, measured,
+    )  # fmt: skip
 
 
 def _bounds(told: Rates, seen: Rates) -> tuple[Floats, Floats]:
@@ -298,21 +289,12 @@ def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measurement:
     with np.errstate(invalid="ignore"):
         rate = passes / tried
     inputs, moved = np.concatenate(groups), np.concatenate(apart)
-    overall = _over_tuples(mean.mean(keepdims=True)[0], inputs, moved.mean(axis=1, keepdims=True))
+    by_condition = _over_tuples(mean.mean(axis=0), inputs, moved)
+    overall = _over_tuples(mean.mean(keepdims=True)[0], inputs, moved.mean(axis=1, keepdims=True)).numbers()
     return Measurement(
-        setting.tuple_names,
-        setting.condition_names,
-        setting.severities,
-        rate,
-        *wilson(passes, tried),
-        _means(mean, variance, trials, 0.95),
-        _over_tuples(mean.mean(axis=0), inputs, moved),
-        Rates(*(float(end[0]) for end in (overall.rate, overall.low, overall.high))),
-        passes,
-        trials,
-        variance,
-        dropped,
-    )
+        setting.tuple_names, setting.condition_names, setting.severities, rate, *wilson(passes, tried),
+        _means(mean, variance, trials, 0.95), by_condition, overall, passes, trials, variance, dropped,
+    )  # fmt: skip
 
 
 def _means(mean: Floats, variance: Floats, trials: NDArray[np.int64], confidence: float) -> Rates:

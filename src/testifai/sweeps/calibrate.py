@@ -131,7 +131,8 @@ def calibrate(
     with closing(task.probe):
         accuracy = task.accuracy(task.scale.ends[0])
         thresholds = [max(0.0, accuracy - drop) for drop in wanted]
-        sweeps = task.run(task.setting(thresholds, "asap", curvature, points, narrowest, confidence, target))
+        options = {"curvature": curvature, "points": points, "narrowest": narrowest}
+        sweeps = task.run(task.setting(thresholds, "asap", confidence, target, **options))
     reached, brackets = dict[float, float](), list[tuple[float, float]]()
     for drop, sweep in zip(wanted, sweeps, strict=True):
         below = sweep.accuracies < sweep.threshold

@@ -91,7 +91,8 @@ def sweep_model(
         model, data, perturbation, levels=levels, integer=integer, oracle=oracle, batch_size=batch_size, seed=seed,
         workers=workers, executor=executor, population=population, recorded=recorded, on_batch=on_batch,
     )  # fmt: skip
-    setting = task.setting(threshold, method, curvature, points, narrowest, confidence, target)
+    options = {"curvature": curvature, "points": points, "narrowest": narrowest}
+    setting = task.setting(threshold, method, confidence, target, **options)
     with closing(task.probe):
         found = task.run(setting, repetitions=whole("repetitions", repetitions, least=1))
     return found[0] if np.ndim(threshold) == 0 else found
@@ -129,30 +130,14 @@ class SweepTask:
         return cls(probe, scale, integer, session.options.population, session.seed, chosen.name)
 
     def setting(
-        self,
-        threshold: Any,
-        method: Any,
-        curvature: Any,
-        points: Any,
-        narrowest: Any,
-        confidence: float | None,
-        target: float,
+        self, threshold: Any, method: str, confidence: float | None, target: float, **options: Any
     ) -> SweepSetting:
         """The checked options of a sweep; a curvature is for levels from 0 to 1, in any unit of the perturbation."""
         checked = None if confidence is None else number("confidence", confidence, above=0, below=1)
         return curve.checked_setting(
-            self.scale,
-            threshold,
-            method,
-            curvature,
-            points,
-            narrowest,
-            unit=self.scale.work[1],
-            confidence=checked if method == "asap" else None,
-            population=self.population,
-            target=number("target", target, least=0, below=1),
-            name=self.name,
-        )
+            self.scale, threshold, method, unit=self.scale.work[1], confidence=checked if method == "asap" else None,
+            population=self.population, target=number("target", target, least=0, below=1), name=self.name, **options,
+        )  # fmt: skip
 
     def accuracy(self, level: float) -> float:
         """The accuracy at one of the perturbation's levels, on all inputs."""
