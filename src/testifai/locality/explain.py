@@ -364,24 +364,15 @@ def _trend(
         share = float((failing * pattern.mask).sum() / failing.sum())
     else:
         share = composition.share(pattern.mask)
+    names, failures = tuple(local.classes[place] for place in classes), tuple(by_class[place] for place in classes)
+    where = summary.severity_range(severities, local.severities[pattern.which])
+    composed_gain = None if composition is None else composition.gain(pattern.mask, confidence)
     return Trend(
-        pattern.kind,
-        tuple(local.classes[place] for place in classes),
-        tuple(by_class[place] for place in classes),
-        name,
-        severities,
-        summary.severity_range(severities, local.severities[pattern.which]),
-        tuple(answers),
-        _whole(table.sum()),
-        _whole(local.trials[cells].sum()),
-        float(_chance(local, pattern)[cells].sum()),
-        pattern.p_value,
-        share,
-        local_gain(local, pattern.mask, confidence),
-        None if composition is None else composition.gain(pattern.mask, confidence),
-        summary.perturbation(axes[name], severities) if name in axes else "",
-        pattern.mask,
-    )
+        pattern.kind, names, failures, name, severities, where, tuple(answers), _whole(table.sum()),
+        _whole(local.trials[cells].sum()), float(_chance(local, pattern)[cells].sum()), pattern.p_value, share,
+        local_gain(local, pattern.mask, confidence), composed_gain,
+        summary.perturbation(axes[name], severities) if name in axes else "", pattern.mask,
+    )  # fmt: skip
 
 
 def _chance(local: Local, pattern: Pattern) -> Floats:

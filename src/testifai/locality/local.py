@@ -481,20 +481,15 @@ class Local:
             raise InputError("confusion: has no counts at all; at least one trial is needed")
         cells = (shape[2], *shape[:2])
         most = counts.sum(axis=-1).max(axis=(0, 1))
+        shares = _floats("weights", np.ones(shape[2]) if weights is None else weights, cells[:1])
+        if not np.isfinite(shares).all() or (shares < 0).any() or shares.sum() <= 0:
+            raise InputError(f"weights: {shares.tolist()} are not accepted; numbers from 0, one per class, not all 0")
         return cls(
-            classes,
-            tuple(map(str, properties)),
-            levels,
-            outputs,
-            counts,
+            classes, tuple(map(str, properties)), levels, outputs, counts,
             _floats("confidence", np.full(cells, np.nan) if confidence is None else confidence, cells),
             _floats("available", most if available is None else available, cells[:1]).astype(np.int64),
-            _weights(weights, shape[2]),
-            per_class,
-            among,
-            seed,
-            sampled,
-        )
+            shares / shares.sum(), per_class, among, seed, sampled,
+        )  # fmt: skip
 
     def as_dict(self) -> Record:
         """Everything as JSON values; `from_dict` reads it back."""
@@ -527,10 +522,3 @@ def _floats(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
     if array.shape != shape:
         raise InputError(f"{name}: has shape {array.shape}; {shape} is accepted")
     return array
-
-
-def _weights(weights: ArrayLike | None, classes: int) -> Floats:
-    array = _floats("weights", np.ones(classes) if weights is None else weights, (classes,))
-    if not np.isfinite(array).all() or (array < 0).any() or array.sum() <= 0:
-        raise InputError(f"weights: {array.tolist()} are not accepted; numbers from 0, one per class, not all 0")
-    return np.asarray(array / array.sum())

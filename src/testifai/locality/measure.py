@@ -222,14 +222,9 @@ def local(
     model, data = models.wrap(model), datasets.wrap(data)
     space = properties if isinstance(properties, Space) else Space(properties)
     labels, names = known_classes(model, data)
-    sampling = PerClass(
-        labels,
-        dict(enumerate(names)),
-        per_class,
-        among,
-        class_weights(weights, labels, dict(enumerate(names))),
-        candidate_mask(len(data.inputs), exclude, inputs),
-    )
+    numbered = dict(enumerate(names))
+    shares, candidates = class_weights(weights, labels, numbered), candidate_mask(len(data.inputs), exclude, inputs)
+    sampling = PerClass(labels, numbered, per_class, among, shares, candidates)
     session = session_of(
         model, data, space, strategy=sampling, oracle=Confident(), seed=seed, batch_size=batch_size, workers=workers,
         keep=("value", "predicted"),
@@ -349,19 +344,13 @@ class SampleRecord:
         classes = columns[tried_in].astype(np.intp)
         weights = dict(self.notes["weights"] or {})
         return Local.from_counts(
-            [names[one] for one in tested],
-            self.space.names,
-            severities,
+            [names[one] for one in tested], self.space.names, severities,
             count_answers(predicted, classes, len(tested), len(names)),
-            outputs=[names[one] for one in sequence],
-            confidence=class_means(sure, classes, len(tested)),
-            available=[available[one] for one in tested],
-            weights=[weights.get(one, 1.0) for one in tested],
-            per_class=self.notes["per_class"],
-            among=self.notes["among"],
-            seed=self.seed,
+            outputs=[names[one] for one in sequence], confidence=class_means(sure, classes, len(tested)),
+            available=[available[one] for one in tested], weights=[weights.get(one, 1.0) for one in tested],
+            per_class=self.notes["per_class"], among=self.notes["among"], seed=self.seed,
             sampled=Sampled(self.order[places], classes, predicted, sure.astype(np.float32)),
-        )
+        )  # fmt: skip
 
 
 class Confident(Label):

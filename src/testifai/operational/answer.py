@@ -248,18 +248,9 @@ def answer(collected: Collected, require: float | None = None) -> Findings:
     if require is not None:
         verdict = judge(accuracy, low, high, require=require, labelled=used, planned=standing.draws, size=frame.size)
     return Findings(
-        technique=selection.technique.name,
-        accuracy=accuracy,
-        low=low,
-        high=high,
-        size=frame.size,
-        labels=len(collected.labels),
-        used=used,
-        planned=standing.draws,
-        waiting=waiting,
-        waiting_in=collected.files.get(waiting[0]) if waiting else None,
-        failing=failing,
+        technique=selection.technique.name, accuracy=accuracy, low=low, high=high, size=frame.size,
+        labels=len(collected.labels), used=used, planned=standing.draws, failing=failing,
+        waiting=waiting, waiting_in=collected.files.get(waiting[0]) if waiting else None,
         more_rounds=not standing.complete and len(standing.batches) > collected.rounds,
-        verdict=verdict,
-        assumes=assumed_by(selection.technique),
-    )
+        verdict=verdict, assumes=assumed_by(selection.technique),
+    )  # fmt: skip

@@ -145,15 +145,12 @@ def calibrate(
             f"{task.scale.ends[1]:g} of {chosen.name}; give smaller drops or a wider span of levels"
         )
     table = replace(chosen, severities=[task.scale.ends[0], *reached.values()], growing=True)
+    own = {field.name: getattr(table, field.name) for field in fields(Perturbation)}
+    unreached = tuple(drop for drop in wanted if drop not in reached)
     return Calibrated(
-        **{field.name: getattr(table, field.name) for field in fields(Perturbation)},
-        accuracy=accuracy,
-        drops=tuple(reached),
-        brackets=tuple(brackets),
-        unreached=tuple(drop for drop in wanted if drop not in reached),
-        sweeps=sweeps,
-        inferences=sweeps[0].inferences,
-    )
+        **own, accuracy=accuracy, drops=tuple(reached), brackets=tuple(brackets), unreached=unreached,
+        sweeps=sweeps, inferences=sweeps[0].inferences,
+    )  # fmt: skip
 
 
 def _drops(given: Any) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +105,9 @@ class Probe:
     def measure(self, asks: list[Ask]) -> Iterator[tuple[float, Bits]]:
         """The outcomes asked for, piece by piece: first what is known, then what has to be run."""
         if self._needs_clean and asks:
-            self._measure_clean(max(ask.stop for ask in asks))
+            for made in self._run([_Job(None, self._clean_known(), max(ask.stop for ask in asks))]):
+                assert made.reference is not None
+                self._clean = made.reference if self._clean is None else np.concatenate([self._clean, made.reference])
         missing = []
         for ask in asks:
             known = self._passed.get(ask.level, np.zeros(0, bool))[ask.start : ask.stop]
@@ -125,11 +127,6 @@ class Probe:
 
     def _use(self, level: float, stop: int) -> None:
         self._used[level] = max(stop, self._used.get(level, 0))
-
-    def _measure_clean(self, stop: int) -> None:
-        for made in self._run([_Job(None, self._clean_known(), stop)]):
-            assert made.reference is not None
-            self._clean = made.reference if self._clean is None else np.concatenate([self._clean, made.reference])
 
     def _clean_known(self) -> int:
         return 0 if self._clean is None else len(self._clean)
@@ -160,17 +157,14 @@ def _open_ended(perturbation: Perturbation, ends: tuple[float, float]) -> tuple[
     A perturbation's own levels begin at off; those of a sweep may begin anywhere, pass through off, or belong to a
     perturbation that declares none. Off is then the parameter of severity 0, where that is a number.
     """
-    if perturbation.levels is not None:
-        off: Any = perturbation.levels[0]
-    else:
-        off = perturbation.severities[0]
+    off = (perturbation.severities if perturbation.levels is None else perturbation.levels)[0]
     known = isinstance(off, int | float) and not isinstance(off, bool) and math.isfinite(off)
     beyond = min(ends) - abs(ends[1] - ends[0])  # no level of the sweep is taken for off by accident
     return replace(perturbation, levels=(beyond, max(ends))), float(off) if known else None
 
 
 def _joined(recorded: Iterable[SweepBatch]) -> tuple[dict[float, Bits], Array | None]:
-    """Batches in any order as the outcomes of each level, and what is remembered of the clean inputs, from place 0."""
+    """The outcomes of each level, and what is remembered of the clean inputs, from batches in any order."""
     batches: dict[float | None, dict[int, SweepBatch]] = {}
     for one in recorded:
         batches.setdefault(one.level, {})[one.start] = one

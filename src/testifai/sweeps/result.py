@@ -168,26 +168,17 @@ def results(setting: SweepSetting, points: Points, compared: Sequence[Compared] 
     found = []
     for place, threshold in enumerate(setting.thresholds):
         certain = compared is None and setting.method == "asap"
+        compare = compared[place] if compared else Compared(share(levels, accuracies, threshold))
+        certainty = _certainty(points, threshold, setting.scale) if certain else _Certainty()
         sweep = Sweep(
-            span=setting.scale.ends,
-            threshold=threshold,
-            levels=np.array([shown(level) for level in levels], float),
-            accuracies=accuracies,
-            lows=points.lows,
-            highs=points.highs,
-            trials=points.trials,
-            evaluations=len(levels),
-            inferences=points.inferences,
+            span=setting.scale.ends, threshold=threshold, levels=np.array([shown(level) for level in levels], float),
+            accuracies=accuracies, lows=points.lows, highs=points.highs, trials=points.trials,
+            evaluations=len(levels), inferences=points.inferences,
             crossings=tuple(shown(level) for level in asap.crossings(levels, accuracies, threshold)),
-            method=setting.method,
-            curvature=setting.curvature,
-            points=setting.points,
-            confidence=setting.confidence,
-            population=setting.population,
-            name=setting.name,
-            **(compared[place] if compared else Compared(share(levels, accuracies, threshold)))._asdict(),
-            **(_certainty(points, threshold, setting.scale) if certain else _Certainty())._asdict(),
-        )
+            method=setting.method, curvature=setting.curvature, points=setting.points,
+            confidence=setting.confidence, population=setting.population, name=setting.name,
+            **compare._asdict(), **certainty._asdict(),
+        )  # fmt: skip
         found.append(sweep)
     return tuple(found)
 
