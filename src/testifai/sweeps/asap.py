@@ -78,14 +78,14 @@ def local_curvature(levels: Floats, accuracies: Floats | Look, noise: Noise | No
     come from samples, `noise` is the variance that the change of slope over three levels has for that reason alone.
     """
     widths, span = np.diff(levels), float(levels[-1] - levels[0])
-    places = levels.tolist()
     look = accuracies if callable(accuracies) else lambda three: accuracies[list(three)].tolist()
     before, after = _scale_neighbours(levels, widths)
     own, squares = np.zeros(len(widths)), np.zeros(len(widths))
     for i, (first, last) in enumerate(zip(before, after, strict=True)):
         triples = [(first, i, i + 1)] if first >= 0 else []
-        triples += [(i, i + 1, last)] if last < len(places) else []
-        found = [_change_of_slope([places[k] for k in three], look(three)) for three in triples]
+        triples += [(i, i + 1, last)] if last < len(levels) else []
+        slopes = [np.diff(look(three)) / np.diff(levels[list(three)]) for three in triples]
+        found = [abs(float(right - left)) for left, right in slopes]
         chance = [noise(three) for three in triples] if noise else [0.0]
         own[i] = sum(found) / max(1, len(found))
         squares[i] = (sum(one**2 for one in found) - sum(chance)) / max(1, len(found))
@@ -118,11 +118,6 @@ def _scale_neighbours(levels: Floats, widths: Floats) -> tuple[list[int], list[i
     before = np.where(pairs > 0, np.maximum(before, 0), -1)
     after = np.where(pairs + 1 < last, np.minimum(after, last), last + 1)
     return before.tolist(), after.tolist()
-
-
-def _change_of_slope(levels: list[float], accuracies: list[float]) -> float:
-    before = (accuracies[1] - accuracies[0]) / (levels[1] - levels[0])
-    return abs((accuracies[2] - accuracies[1]) / (levels[2] - levels[1]) - before)
 
 
 Mask = Bools

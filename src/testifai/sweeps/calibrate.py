@@ -13,7 +13,7 @@ from testifai.perturb.registry import resolve
 from testifai.support.types import Record
 from testifai.support.validation import number
 from testifai.support.views import view
-from testifai.sweeps.model import TARGET, Given, SweepTask
+from testifai.sweeps.curve import TARGET, Given, SweepTask
 from testifai.sweeps.probe import SweepBatch
 from testifai.sweeps.result import Sweep
 
@@ -122,9 +122,12 @@ def calibrate(
     >>> ta.Space({"shift": table}).shape
     (3,)
     """
-    wanted = _drops(drops)
+    listed = list(drops) if isinstance(drops, Sequence) and not isinstance(drops, str) else []
+    wanted = sorted({number("drops", one) for one in listed})
+    if not wanted or wanted[0] <= 0 or wanted[-1] >= 1:
+        raise InputError(f"drops: give amounts of accuracy between 0 and 1, such as [0.05, 0.2], got {drops!r}")
     chosen = resolve(perturbation)
-    task = SweepTask.checked(
+    task = SweepTask(
         model, data, chosen, levels=levels, integer=integer, oracle=oracle, batch_size=batch_size, seed=seed,
         workers=workers, executor=executor, population="data", recorded=recorded, on_batch=on_batch,
     )  # fmt: skip
@@ -151,11 +154,3 @@ def calibrate(
         **own, accuracy=accuracy, drops=tuple(reached), brackets=tuple(brackets), unreached=unreached,
         sweeps=sweeps, inferences=sweeps[0].inferences,
     )  # fmt: skip
-
-
-def _drops(given: Any) -> tuple[float, ...]:
-    listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else []
-    found = sorted({number("drops", one) for one in listed})
-    if not found or found[0] <= 0 or found[-1] >= 1:
-        raise InputError(f"drops: give amounts of accuracy between 0 and 1, such as [0.05, 0.2], got {given!r}")
-    return tuple(found)
