@@ -359,31 +359,28 @@ def _trend(
     cells = pattern.mask.any(axis=-1)
     by_class = {place: _whole(table[place].sum()) for place in pattern.classes}
     classes = sorted(by_class, key=lambda place: -by_class[place])
+    failures = local.trials - local.passes
+    if pattern.answer is not None:  # by chance, wrong answers are spread over all answers
+        chance = failures / (len(local.outputs) - 1)
+    else:  # by chance, the class fails as the others do
+        place = pattern.classes[0]
+        with np.errstate(invalid="ignore"):
+            rates = np.delete(failures, place, axis=0).sum(axis=0) / np.delete(local.trials, place, axis=0).sum(axis=0)
+        chance = local.trials * rates
     if composition is None:
         failing = local.cell_weights[..., None] * np.nan_to_num(local.answers) * wrong_answers(local)
         share = float((failing * pattern.mask).sum() / failing.sum())
     else:
         share = composition.share(pattern.mask)
-    names, failures = tuple(local.classes[place] for place in classes), tuple(by_class[place] for place in classes)
+    names, own = tuple(local.classes[one] for one in classes), tuple(by_class[one] for one in classes)
     where = summary.severity_range(severities, local.severities[pattern.which])
     composed_gain = None if composition is None else composition.gain(pattern.mask, confidence)
     return Trend(
-        pattern.kind, names, failures, name, severities, where, tuple(answers), _whole(table.sum()),
-        _whole(local.trials[cells].sum()), float(_chance(local, pattern)[cells].sum()), pattern.p_value, share,
+        pattern.kind, names, own, name, severities, where, tuple(answers), _whole(table.sum()),
+        _whole(local.trials[cells].sum()), float(chance[cells].sum()), pattern.p_value, share,
         local_gain(local, pattern.mask, confidence), composed_gain,
         summary.perturbation(axes[name], severities) if name in axes else "", pattern.mask,
     )  # fmt: skip
-
-
-def _chance(local: Local, pattern: Pattern) -> Floats:
-    """(class, property, severity): the failures by chance: as the other classes fail, or spread over all answers."""
-    failures = local.trials - local.passes
-    if pattern.answer is not None:
-        return np.asarray(failures / (len(local.outputs) - 1))
-    place = pattern.classes[0]
-    with np.errstate(invalid="ignore"):
-        others = np.delete(failures, place, axis=0).sum(axis=0) / np.delete(local.trials, place, axis=0).sum(axis=0)
-    return np.asarray(local.trials * others)
 
 
 def _traces(local: Local, composition: Composition | None) -> tuple[Trace, ...]:

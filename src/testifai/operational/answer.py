@@ -164,7 +164,7 @@ class Findings:
 
     def lines(self, path: Path) -> list[str]:
         """What the labels say and what to do next, for people to read."""
-        return [*self._estimate(), *self._failures(), *self._remaining(path), *self._decision(path)]
+        return [*self._estimate(), *self._failures(), *self._next_step(path)]
 
     def _estimate(self) -> list[str]:
         if math.isnan(self.accuracy):
@@ -190,7 +190,7 @@ class Findings:
         pairs = [f"{label} taken for {predicted} ({count})" for label, predicted, count in self.confusions[:SHOWN]]
         return [*lines, "Confused most: " + ", ".join(pairs)]
 
-    def _remaining(self, path: Path) -> list[str]:
+    def _next_step(self, path: Path) -> list[str]:
         lines = []
         if self.waiting:
             lines.append(f"{len(self.waiting)} rows are still empty, the first is id {self.waiting[0]}.")
@@ -204,16 +204,13 @@ class Findings:
             lines.append(
                 f"This round is filled; the same testifai label select command as before (-o {path}) writes the next."
             )
-        return lines
-
-    def _decision(self, path: Path) -> list[str]:
-        verdict = self.verdict
-        if verdict is None:
-            return []
+        if (verdict := self.verdict) is None:
+            return lines
         line = f"{verdict.status.upper()}: accuracy of at least {verdict.require:g} required, {verdict.reason}"
         if verdict.more is None:
-            return [line]
+            return [*lines, line]
         return [
+            *lines,
             f"{line}; about {verdict.more:,} more labels needed",
             "  (a projection: if the accuracy is what it looks like now, so many decide in four cases of five; "
             f"testifai label select … --tests {self.used + verdict.more} --known {path} -o MORE.csv reuses "

@@ -288,13 +288,9 @@ def selection_of(path: Path) -> str | None:
 
 def _whole(text: str) -> int | None:
     """The whole number in a text, also as 3.0; None if there is none."""
-    head, point, tail = text.partition(".")
-    if point and tail.strip("0"):
-        return None
-    digits = head[1:] if head[:1] in ("-", "+") else head
+    found = re.fullmatch(r"([+-]?)0*([0-9]+?)(?:\.0*)?", text)
     # Python refuses to read numbers of thousands of digits, and no class or example has one of twenty.
-    known = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) <= _DIGITS
-    return int(head[:1].strip("0123456789") + (digits.lstrip("0") or "0")) if known else None
+    return int(found[1] + found[2]) if found is not None and len(found[2]) <= _DIGITS else None
 
 
 def harmless_text(text: str) -> str:

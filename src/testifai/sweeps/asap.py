@@ -252,49 +252,34 @@ def error_share(level: float, grid: LevelGrid) -> float:
 
 
 def within(points: Points, pair: int, threshold: float, target: float, grid: LevelGrid) -> list[float]:
-    """One or two new levels between the two of a pair."""
-    a, b = float(points.levels[pair]), float(points.levels[pair + 1])
-    near = _around_crossing(points, pair, threshold, target, grid)
-    wanted = [(level, near[1]) for level in near[0]] if near else [((a + b) / 2, (b - a) / 2)]
-    found = {_allowed(level, room, grid) for level, room in wanted}
-    return sorted(level for level in found if a < level < b)
+    """One or two new levels between the two of a pair: on both sides of a crossing, else in the middle.
 
-
-def _around_crossing(
-    points: Points, pair: int, threshold: float, target: float, grid: LevelGrid
-) -> tuple[list[float], float] | None:
-    """Levels on both sides of where the straight line crosses, and their distance from it; None: no such crossing.
-
-    The distance is what the curve is likely to deviate from the line, and no less than the target leaves to each
-    crossing. Missing the crossing costs a level, never the bound.
+    Their distance from where the straight line crosses is what the curve is likely to deviate from it, and no less than
+    the target leaves to each crossing. Missing the crossing costs a level, never the bound.
     """
     i, j = pair, pair + 1
+    a, b = float(points.levels[i]), float(points.levels[j])
+    wanted, distance = [(a + b) / 2], (b - a) / 2
     decided = points.highs[i] < threshold <= points.lows[j] or points.highs[j] < threshold <= points.lows[i]
     rise = points.accuracies[j] - points.accuracies[i]
-    if not decided or rise == 0:
-        return None
-    a, b = float(points.levels[i]), float(points.levels[j])
-    crossing = a + (threshold - points.accuracies[i]) / rise * (b - a)
-    bend = float(np.broadcast_to(points.curvature, len(points.levels) - 1)[pair]) / LIKELY
-    deviation = bend * (b - a) ** 3 / 4 / abs(rise)
-    above = points.accuracies >= threshold
-    crossings = int(np.sum(above[:-1] != above[1:]))
     span = grid.high - grid.low
-    distance = max(deviation, 0.4 * target * span / crossings, 0.45 * span / grid.points)
-    if 4 * distance > b - a:
-        return None
-    return [
-        place for place in (crossing - distance, crossing + distance) if a + distance / 2 < place < b - distance / 2
-    ], distance
-
-
-def _allowed(level: float, room: float, grid: LevelGrid) -> float:
-    """The nearest level of the set that is coarse enough for the room on either side."""
+    if decided and rise != 0:
+        crossing = a + (threshold - points.accuracies[i]) / rise * (b - a)
+        bend = float(np.broadcast_to(points.curvature, len(points.levels) - 1)[pair]) / LIKELY
+        deviation = bend * (b - a) ** 3 / 4 / abs(rise)
+        above = points.accuracies >= threshold
+        crossings = int(np.sum(above[:-1] != above[1:]))
+        near = max(deviation, 0.4 * target * span / crossings, 0.45 * span / grid.points)
+        if 4 * near <= b - a:
+            sides = (crossing - near, crossing + near)
+            wanted, distance = [one for one in sides if a + near / 2 < one < b - near / 2], near
     if grid.integer:
-        return float(round(level))
-    span = grid.high - grid.low
-    depth = min(depths(grid), max(1, math.ceil(math.log2(2 * span / room))))
-    return float(grid.low + round((level - grid.low) / span * 2**depth) / 2**depth * span)
+        found = {float(round(level)) for level in wanted}
+    else:
+        # Levels of the set that is coarse enough for the distance
+        steps = 2 ** min(depths(grid), max(1, math.ceil(math.log2(2 * span / distance))))
+        found = {float(grid.low + round((level - grid.low) / span * steps) / steps * span) for level in wanted}
+    return sorted(level for level in found if a < level < b)
 
 
 def explore(

@@ -122,7 +122,8 @@ def calibrate(
     >>> ta.Space({"shift": table}).shape
     (3,)
     """
-    listed = list(drops) if isinstance(drops, Sequence) and not isinstance(drops, str) else []
+    given: Any = drops
+    listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else []
     wanted = sorted({number("drops", one) for one in listed})
     if not wanted or wanted[0] <= 0 or wanted[-1] >= 1:
         raise InputError(f"drops: give amounts of accuracy between 0 and 1, such as [0.05, 0.2], got {drops!r}")

@@ -240,7 +240,13 @@ class Samples:
         """Estimates and intervals at all levels measured so far."""
         known = sorted(level for level in self._passes if self.trials(level))
         levels = np.array(known, float)
-        lows, highs = np.array([self._limits(level) for level in known], float).reshape(-1, 2).T
+        limits = []
+        for level in known:
+            first = 1 / len(self._first) if level in self._first else 0.0
+            error = (1 - self.confidence) * max(first, asap.error_share(level, self.grid)) / 2
+            passes = int(self._passes[level][-1])
+            limits.append(multiplicity.interval(passes, self.trials(level), self.inputs, self.population, error))
+        lows, highs = np.array(limits, float).reshape(-1, 2).T
         accuracies = np.array([self.accuracy(level) for level in known], float)
         trials = np.array([self.trials(level) for level in known], np.int64)
         bend: Floats | float = np.nan if isinstance(curvature, str) else curvature
@@ -251,12 +257,6 @@ class Samples:
                 lambda three: self._noise([known[place] for place in three]),
             )
         return Points(levels, accuracies, lows, highs, bend, trials, int(trials.sum()))
-
-    def _limits(self, level: float) -> tuple[float, float]:
-        first = 1 / len(self._first) if level in self._first else 0.0
-        error = (1 - self.confidence) * max(first, asap.error_share(level, self.grid)) / 2
-        passes = int(self._passes[level][-1])
-        return multiplicity.interval(passes, self.trials(level), self.inputs, self.population, error)
 
     def _common(self, levels: list[float]) -> list[float]:
         """The accuracies of some levels on the inputs that all of them have in common.

@@ -22,7 +22,7 @@ from testifai.support.files import refuse_others, write_bytes
 from testifai.support.types import Array, Record
 from testifai.support.validation import whole
 from testifai.verification.regions import Levels, Region, property_text, region_of
-from testifai.verification.symbols import INPUT, WHITE, GraphBuilder, Symbol, channels_first
+from testifai.verification.symbols import INPUT, WHITE, GraphBuilder, channels_first
 
 
 def handed(model: OnnxModel, batch: Array, region: Region, *, rounded: bool = False) -> tuple[bytes, bool]:
@@ -50,16 +50,13 @@ def handed(model: OnnxModel, batch: Array, region: Region, *, rounded: bool = Fa
         images = images.times(1 / divisor)
     if shift is not None:
         images = images - shift[:, None, None]
-    return _before(model, drawing, _laid_out(drawing, images, ready.layout, batch.shape)), drawing.bilinear
-
-
-def _laid_out(drawing: GraphBuilder, images: Symbol, layout: str | None, given: tuple[int, ...]) -> str:
-    channels, height, width = images.bias.shape
-    if layout == "NCHW":
-        return images.name
-    shape = {"NHWC": (1, height, width, channels), "flat": (1, images.bias.size), None: given}[layout]
-    last = drawing.write("Transpose", images.name, perm=[0, 2, 3, 1]) if channels > 1 else images.name
-    return drawing.write("Reshape", last, drawing.constant(shape, np.int64))
+    name = images.name
+    if ready.layout != "NCHW":
+        channels, height, width = image.shape
+        shape = {"NHWC": (1, height, width, channels), "flat": (1, image.size), None: batch.shape}[ready.layout]
+        last = drawing.write("Transpose", name, perm=[0, 2, 3, 1]) if channels > 1 else name
+        name = drawing.write("Reshape", last, drawing.constant(shape, np.int64))
+    return _before(model, drawing, name), drawing.bilinear
 
 
 def _before(model: OnnxModel, drawing: GraphBuilder, image: str) -> bytes:
