@@ -1,7 +1,7 @@
 """`composite`: a composed system as a model with data of its own, to be swept or scanned like any other.
 
-An input of it is a combination of inputs, one for each part, on an axis of its own behind the first. All parts meet the
-same level of a perturbation, each with random draws of its own.
+One of its inputs is a combination of inputs, one per part, on the second axis. All parts meet the same level of a
+perturbation, each with its own random draws.
 """
 
 from __future__ import annotations

@@ -247,8 +247,7 @@ def local(
 def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
     """The local robustness in a run file: of `local`, or of any scan with labels that kept the predicted classes.
 
-    Of a scan, the inputs tried under a single perturbation that passed the clean test are looked at. A run that is
-    open already may be given as its tomogram.
+    Of a scan, inputs count that passed the clean test and were tried under a single perturbation.
 
     Args:
         run: a run file, or the tomogram of one that is open

@@ -2,34 +2,21 @@
 
 Algorithm 1 halves an interval of levels while it is wide enough and the curve may cross the threshold in it: the two
 ends lie on opposite sides, or one of the two parabolas through them with leading coefficient ±â has its vertex inside
-and beyond the threshold. Theorem 1 bounds the error by the total width of the intervals still in that state.
+and beyond the threshold. Theorem 1 bounds the error by the total width of the intervals still in that state. An
+accuracy has a lower and an upper limit here, equal if it is known; the parabolas run through the limits nearer to the
+threshold.
 
-An accuracy is given by a lower and an upper limit here, which are equal where it is known: the parabolas run through
-the limits nearer to the threshold, so that what is settled is settled for every curve within the limits.
-
-Theorem 1 needs an â with which the accuracy between two neighbouring levels lies between the parabolas through them:
-|f(x) − chord(x)| ≤ â (x − a)(b − x). The paper leaves its choice to the user. With curvature="auto" it is chosen from
-the curve: every pair of neighbours has its own curvature, namely how much the slope of f changes from before the pair
-to the pair and from there to behind it, over the width of the pair. If f has a kink between a and b at which its slope
-changes by s, the parabolas need â = s / (b − a), and that is what comes out; where f is a parabola and the levels are
-evenly spaced, it is four times its leading coefficient. The slopes before and behind are taken over about the width of
-the pair, so that the steps of 1/N of an accuracy that was measured on N inputs, or small ripples, count at their own
-scale only.
-
-Three levels of a ripple may lie on a straight line by accident, and a ripple just beyond the threshold would be missed.
-So a pair is also taken for as rough as pairs of about its width near it are in the mean: the parabolas leave room for
-three standard deviations of a random walk that has their root mean square second difference d. Halfway between two
-levels it is 0.35 d from the chord (σ √w / 2, where d = σ √(2 w)), so three times that is d, but for 6 %.
-
-A wave as short as the distance of the first levels looks smoother than it is. So wide pairs get a margin and a least
-curvature, which both fall as the levels become closer. And the first levels are unevenly spaced, or a regular wave
-could be measured at the same phase every time and look flat. No curvature finds a dip on a smooth curve that is
-narrower than the distance of the levels: the first levels are as close as the narrowest dip that is to be found.
+With curvature="auto" every pair of neighbours has its own â (docs/explanations/bounds.md), the largest of three: the
+change of the slope around the pair over its width, at the scale of the pair, so that steps of 1/N and small ripples
+count at their own scale; the roughness of similar pairs near it, with room for three standard deviations of a random
+walk of root mean square second difference d (halfway it is σ √w / 2 = 0.35 d from the chord with d = σ √(2 w), so three
+times that is about d); and a least curvature, for a wave as short as the distance of the first levels looks smooth. The
+first levels are unevenly spaced, or a regular wave could look flat, and as close as the narrowest dip to be found.
 
 With "auto", the levels after the first ones are multiples of span / 2ᵈ: the wider the interval to be divided, the
 smaller the depth d. Each depth gets the same share of the error probability and divides it evenly, so that the few
-levels of a coarse depth have narrow intervals. An interval whose ends lie on opposite sides of the threshold is divided
-near the crossing: levels there need large samples, and two, one on either side, leave little unsettled between them.
+levels of a coarse depth have narrow intervals. An interval with a crossing is divided near it: levels there need large
+samples, and two, one on either side, leave little unsettled.
 """
 
 from __future__ import annotations
@@ -72,10 +59,10 @@ def first_levels(most: int, narrowest: float = NARROWEST) -> Floats:
 
 
 def local_curvature(levels: Floats, accuracies: Floats | Look, noise: Noise | None = None) -> Floats:
-    """The curvature to reckon with between each pair of neighbouring levels, in the units of the levels.
+    """The curvature to assume between each pair of neighbouring levels, in the units of the levels.
 
-    `accuracies` are those of the levels, or a function that gives those of three levels from their numbers. Where they
-    come from samples, `noise` is the variance that the change of slope over three levels has for that reason alone.
+    `accuracies` are those of the levels, or a function from the indices of three levels to theirs. `noise` is the
+    variance of the change of slope over three levels that is due to sampling.
     """
     widths, span = np.diff(levels), float(levels[-1] - levels[0])
     look = accuracies if callable(accuracies) else lambda three: accuracies[list(three)].tolist()
@@ -108,9 +95,9 @@ def _around(levels: Floats, widths: Floats, squares: Floats) -> Floats:
 
 
 def _scale_neighbours(levels: Floats, widths: Floats) -> tuple[list[int], list[int]]:
-    """For each pair the number of the nearest level before and after it that is at least half its width away.
+    """For each pair the index of the nearest level before and after it that is at least half its width away.
 
-    Where all levels on a side are nearer, the outermost is taken; −1 or the number of levels where there is none.
+    If all levels on a side are nearer, it is the outermost; −1 or the number of levels if there is none.
     """
     before = np.searchsorted(levels, levels[:-1] - widths / 2, side="right") - 1
     after = np.searchsorted(levels, levels[1:] + widths / 2, side="left")
@@ -158,8 +145,8 @@ class LevelGrid:
 def may_cross(levels: Floats, lows: Floats, highs: Floats, curvature: Floats | float, threshold: float) -> Mask:
     """Per pair of neighbouring levels: may a curve within the limits and the parabolas cross the threshold?
 
-    `parabIntsct` of Algorithm 1 for both parabolas. An accuracy of exactly the threshold counts as above, as in
-    Definition 2: as printed, such an end would settle its interval whatever the parabolas do.
+    `parabIntsct` of Algorithm 1 for both parabolas. An accuracy of exactly the threshold counts as above (Definition
+    2).
     """
     above, below = lows >= threshold, highs < threshold
     both_above, both_below = above[:-1] & above[1:], below[:-1] & below[1:]
@@ -170,10 +157,9 @@ def may_cross(levels: Floats, lows: Floats, highs: Floats, curvature: Floats | f
 
 
 def _vertex(left: Floats, right: Floats, reach: Floats) -> Floats:
-    """Height of the vertex of the upward parabola through two heights, infinite where it is not between them.
+    """Height of the vertex of the upward parabola through two heights, infinite if it is not between them.
 
-    With a the leading coefficient and w the distance, reach = a·w²: the vertex lies between the two ends where they
-    differ by no more than that.
+    `reach` is a·w², with a the leading coefficient and w the distance.
     """
     difference = right - left
     inside = (np.abs(difference) <= reach) & (reach > 0)
@@ -291,9 +277,8 @@ def explore(
 ) -> None:
     """Fill `known` with the accuracies ASAP asks for; several thresholds share them.
 
-    Halving all intervals of a round before looking again finds the same levels as Algorithm 1's recursion, since
-    whether an interval is halved depends on its ends alone. With "auto" it depends on its neighbours too, and an
-    interval with a crossing is divided near the crossing.
+    Halving all intervals of a round together finds the same levels as Algorithm 1's recursion, since whether an
+    interval is halved depends on its ends alone (with "auto" on its neighbours too).
     """
     wanted = set(grid.first(curvature))
     while wanted:

@@ -27,17 +27,15 @@ DROPS = (0.01, 0.05, 0.1, 0.2, 0.4)
 class Calibrated(Perturbation):
     """A perturbation whose severity s, counted from 1, is the level at which accuracy has fallen by `drops[s − 1]`.
 
-    It can be used as an axis like any other. `accuracy` is that on the clean inputs; `brackets` are the levels between
-    which each level was found; `unreached` are the drops that the strongest level does not reach; `sweeps` are the
-    sweeps, one per drop that was asked for, and `inferences` is what they took together.
+    It can be used as an axis like any other.
     """
 
-    accuracy: float = float("nan")
+    accuracy: float = float("nan")  # on the clean inputs
     drops: tuple[float, ...] = ()
-    brackets: tuple[tuple[float, float], ...] = ()
-    unreached: tuple[float, ...] = ()
-    sweeps: tuple[Sweep, ...] = ()
-    inferences: int = 0
+    brackets: tuple[tuple[float, float], ...] = ()  # the measured levels around each level
+    unreached: tuple[float, ...] = ()  # the drops that the strongest level does not reach
+    sweeps: tuple[Sweep, ...] = ()  # one per requested drop
+    inferences: int = 0  # of all sweeps
 
     def __repr__(self) -> str:
         steps = ", ".join(f"{level:.4g} (−{drop:g})" for level, drop in self.falls)

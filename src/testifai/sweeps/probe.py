@@ -24,16 +24,12 @@ from testifai.sweeps.asap import Points, local_curvature
 
 @dataclass(frozen=True, eq=False)
 class SweepBatch:
-    """One batch: the outcomes at a level on the inputs from place `start` of the visiting order.
+    """One batch: the outcomes at a level on the inputs starting at index `start` of the visiting order."""
 
-    `level` is the perturbation's own; None stands for the clean inputs, which oracles that compare with the clean
-    output need: `reference` is what is remembered of them, one row per input, and `passed` is empty.
-    """
-
-    level: float | None
+    level: float | None  # the perturbation's own; None for the clean inputs, with which some oracles compare
     start: int
-    passed: Bits
-    reference: Array | None = None
+    passed: Bits  # empty for clean inputs
+    reference: Array | None = None  # what is remembered of clean inputs, a row per input
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +150,8 @@ class Probe:
 def _open_ended(perturbation: Perturbation, ends: tuple[float, float]) -> tuple[Perturbation, float | None]:
     """The perturbation for all levels between the ends, and the level at which it is off, if there is one.
 
-    A perturbation's own levels begin at off; those of a sweep may begin anywhere, pass through off, or belong to a
-    perturbation that declares none. Off is then the parameter of severity 0, where that is a number.
+    Levels of a sweep may start anywhere or pass through off. Without declared levels, off is the parameter of severity
+    0.
     """
     off = (perturbation.severities if perturbation.levels is None else perturbation.levels)[0]
     known = isinstance(off, int | float) and not isinstance(off, bool) and math.isfinite(off)
@@ -261,8 +257,7 @@ class Samples:
     def _common(self, levels: list[float]) -> list[float]:
         """The accuracies of some levels on the inputs that all of them have in common.
 
-        An input is changed in the same way at every level, so that most outcomes of neighbouring levels are the same
-        and differences of these accuracies are far less noisy than the accuracies.
+        On the same inputs, differences of accuracies are far less noisy than the accuracies.
         """
         common = min(map(self.trials, levels))
         return [self.accuracy(level, common) for level in levels]
@@ -279,8 +274,7 @@ class Samples:
 def explore(samples: Samples, thresholds: tuple[float, ...], curvature: float | str, target: float) -> None:
     """Measure until the bound is at most the target for every threshold, or nothing can be settled any more.
 
-    The widest unsettled intervals come first, so that what the target allows to stay open is near the crossings, where
-    it would cost most.
+    The widest unsettled intervals come first, so that what stays open is near the crossings, where levels cost most.
     """
     samples.open(samples.grid.first(curvature))
     while True:

@@ -84,13 +84,10 @@ class SweepRecord:
 
 @dataclass(frozen=True)
 class StoredSweep:
-    """The sweep of one perturbation in a run file: what it was made from, and a `Sweep.as_dict` for each threshold.
+    """The sweep of one perturbation in a run file."""
 
-    `found` is empty as long as the sweep is not finished.
-    """
-
-    identity: Record
-    found: list[Record]
+    identity: Record  # what it was made from
+    found: list[Record]  # a `Sweep.as_dict` for each threshold; empty until the sweep is finished
 
 
 def finished(sweeps: Mapping[str, StoredSweep]) -> dict[str, list[Record]]:

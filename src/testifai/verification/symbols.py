@@ -1,7 +1,7 @@
-"""Pixels whose parameters are not known yet: smooth formulas run on them are written down as nodes of an ONNX graph.
+"""Pixels whose parameters are unknown: smooth formulas applied to them become nodes of an ONNX graph.
 
-Nodes are of the few kinds that every verifier of image classifiers reads: Gemm, Reshape, Conv, Add and Relu; besides
-them Mul for products of two numbers that vary, and Floor for rounding.
+Nodes are of the kinds that every verifier of image classifiers reads (Gemm, Reshape, Conv, Add, Relu), and Mul for
+products of two numbers that vary, and Floor for rounding.
 """
 
 from __future__ import annotations
