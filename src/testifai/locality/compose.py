@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -184,12 +184,7 @@ class Global:
 
     def as_dict(self) -> Record:
         """Everything as JSON values, null where there is no number."""
-        return {
-            "tuples": plain(self.tuples),
-            "conditions": plain(self.conditions),
-            "severities": plain(self.severities),
-            **{name: plain(getattr(self, name)) for name in ("rate", "low", "high", "mean", "by_condition", "overall")},
-        }
+        return {one.name: plain(getattr(self, one.name)) for one in fields(Global)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -215,6 +210,21 @@ class Setting:
     tuples: list[tuple[int, ...]]
     conditions: list[tuple[int, ...]]
     share: str = SHARES[0]
+
+    @classmethod
+    def of(
+        cls, local: Local, combine: Any, arity: int, expected: Any, conditions: Any, tuples: Any, share: str
+    ) -> Setting:
+        """The setting that the arguments of `compose` describe."""
+        system = build(local.classes, local.outputs, combine, arity, expected)
+        chosen = read_conditions(local.properties, local.severities, conditions, system.arity, share)
+        same = all(len(set(one)) == 1 for one in chosen)
+        return cls(local, system, system.tuples(tuples, interchangeable=same), chosen, share)
+
+    @property
+    def interchangeable(self) -> bool:
+        """Whether the parts may change places under all conditions."""
+        return self.system.symmetric and all(len(set(one)) == 1 for one in self.conditions)
 
     def __post_init__(self) -> None:
         numbers = sum(map(len, self.levels)) * self.local.answers[0].size
@@ -313,10 +323,7 @@ def compose(
     >>> found.tuples, found.mean.rate[:, 0].round(3).tolist()  # 1 and 0 for 0 and 1 adds up to the same
     ((('0', '0'), ('0', '1'), ('1', '1')), [0.81, 0.74, 0.64])
     """
-    system = build(local.classes, local.outputs, combine, arity, expected)
-    chosen = read_conditions(local.properties, local.severities, conditions, system.arity, share)
-    same = all(len(set(one)) == 1 for one in chosen)
-    return predict(Setting(local, system, system.tuples(tuples, interchangeable=same), chosen, share))
+    return predict(Setting.of(local, combine, arity, expected, conditions, tuples, share))
 
 
 def read_conditions(

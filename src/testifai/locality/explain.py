@@ -390,7 +390,7 @@ def _traces(local: Local, composition: Composition | None) -> tuple[Trace, ...]:
         alike, failing = True, float((involved * wrong).sum())
     else:
         setting = composition.setting
-        alike = setting.system.symmetric and all(len(set(one)) == 1 for one in setting.conditions)
+        alike = setting.interchangeable
         involved = composition.involved().reshape(-1, *wrong.shape)
         failing = 1 - composition.overall(composition.rows)[0]
     if alike:

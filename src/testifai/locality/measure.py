@@ -166,13 +166,8 @@ def candidate_mask(inputs: int, exclude: Any = None, only: Any = None) -> Bools 
 
 def single_ids(space: Space) -> Ids:
     """The tests with one perturbation alone, property by property, severity by severity."""
-    width = len(space.axes)
-    rows = [
-        [severity if column == place else 0 for column in range(width)]
-        for place, axis in enumerate(space.axes)
-        for severity in axis.severities[1:]
-    ]
-    return space.ids(np.array(rows))
+    alone = np.eye(len(space.axes), dtype=int)
+    return space.ids(np.concatenate([np.outer(axis.severities[1:], alone[i]) for i, axis in enumerate(space.axes)]))
 
 
 def local(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -247,27 +247,24 @@ def paired(
     """
     if fresh.sampled is None:
         raise InputError("local: this table has counts alone; combinations need the single inputs, as local() keeps")
-    system = build(fresh.classes, fresh.outputs, combine, arity, expected)
-    chosen = read_conditions(fresh.properties, fresh.severities, conditions, system.arity, share)
-    same = all(len(set(one)) == 1 for one in chosen)
-    wanted = system.tuples(tuples, interchangeable=same)
+    setting = Setting.of(fresh, combine, arity, expected, conditions, tuples, share)
     number, given = read_pairs(pairs, arity)
     # Inputs that were tried under every property and severity
     tried = [fresh.sampled.predicted[:, which, : len(levels)] >= 0 for which, levels in enumerate(fresh.severities)]
     usable, dropped = np.flatnonzero(np.concatenate(tried, axis=1).all(axis=1)), 0
     if given is None:
-        groups = {classes: _draw(fresh.sampled, usable, classes, number, seed) for classes in wanted}
+        groups = {classes: _draw(fresh.sampled, usable, classes, number, seed) for classes in setting.tuples}
     else:
         row_of = np.full(int(max(given.max(), fresh.sampled.ids.max())) + 1, -1, np.intp)
         row_of[fresh.sampled.ids[usable]] = usable
         rows = row_of[given]
         known = (rows >= 0).all(axis=1)
         dropped = int((~known).sum())
-        groups = _group(fresh.sampled, rows[known], wanted, swap=same and system.symmetric)
+        groups = _group(fresh.sampled, rows[known], setting.tuples, swap=setting.interchangeable)
     groups = {classes: rows for classes, rows in groups.items() if len(rows)}
     if not groups:
         raise InputError("pairs: no combination is left in which every input was sampled; accepted: at least one")
-    return _count(Setting(fresh, system, list(groups), chosen, share), list(groups.values()), dropped)
+    return _count(replace(setting, tuples=list(groups)), list(groups.values()), dropped)
 
 
 def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measurement:

@@ -69,11 +69,7 @@ class Symbol:
     def __rsub__(self, given: Any) -> Symbol:
         return self.times(-1.0).__add__(given)
 
-    def __radd__(self, given: Any) -> Symbol:
-        return self.__add__(given)
-
-    def __rmul__(self, given: Any) -> Symbol:
-        return self.__mul__(given)
+    __radd__, __rmul__ = __add__, __mul__
 
     @property
     def name(self) -> str:
