@@ -306,17 +306,12 @@ def compose(
 
     Args:
         local: the table of the parts
-        combine: the system: a function of the parts' labels, whole numbers where all class names are such, else
-            names; None: their sum
+        combine: a function of the parts' labels (integers if all class names are, else names); None: their sum
         arity: how many parts the system has
-        expected: what is right: a function of the true labels, or a mapping from tuples of them; None: what
-            `combine` makes of them
-        conditions: the property of every part, or one for each, such as ('noise', 'rotation'); None: every
-            property, on all parts
-        tuples: the combinations of classes; None: all, those that differ in order alone as one where it changes
-            nothing
-        share: what the parts have in common: 'severities' (property and severity), 'context' (the property) or
-            'nothing'
+        expected: what is right: a function of the true labels or a mapping from tuples of them; None: as `combine`
+        conditions: a property for all parts, or one for each, such as ('noise', 'rotation'); None: every property
+        tuples: the combinations of classes; None: all, in one order only if the order changes nothing
+        share: what parts have in common: 'severities' (and the property), 'context' (the property) or 'nothing'
 
     >>> table = Local.from_counts(["0", "1"], ["noise"], [[1]], [[[[90, 10], [20, 80]]]])
     >>> found = compose(table)

@@ -79,8 +79,7 @@ def composite(
         combine: the system, as for `compose`
         arity: how many parts the system has
         expected: what is right, as for `compose`
-        pairs: how many combinations to draw at random (None: every input in one at most), or the combinations, rows
-            of `arity` input numbers
+        pairs: number of random combinations (None: every input in one at most), or rows of `arity` input numbers
         seed: of all that is drawn
     """
     model, data = models.wrap(model), datasets.wrap(data)

@@ -196,8 +196,7 @@ def local(
         seed: of all that is drawn
         store: a run file to keep what is measured in, and to go on from; None: nothing is kept
         among: inputs that the model gets right, "correct", or "all"
-        weights: shares of the classes in the sample and in means: "data" as they are there, or a mapping from class
-            to weight, in which a class left out is not tested; None: all alike
+        weights: shares of the classes: "data", or a mapping from each class to test to its weight; None: all equal
         exclude: numbers of inputs never to draw
         inputs: the only ones to draw from; None: all
         batch_size: inputs handed to the model at once; None: what is quickest

@@ -182,8 +182,7 @@ def composed(
         combine: the system, as for `compose`
         arity: how many parts the system has
         expected: what is right, as for `compose`
-        pairs: how many combinations each tuple of classes gets, drawn at random, no input twice in a tuple; None:
-            as many as there are; or the combinations, rows of `arity` input numbers
+        pairs: random combinations per tuple of classes; None: as many as there are; or rows of `arity` input numbers
         conditions: the properties of the parts, as for `compose`
         tuples: the combinations of classes, as for `compose`
         share: what the parts have in common, as for `compose`

@@ -52,16 +52,14 @@ def estimate(
 
     Args:
         technique: a name ("balanced", "srs", …) or an object
-        failed: whether the model is wrong on each example: an array, or a function that is asked about one example
-            at a time, and only about those chosen
+        failed: whether the model is wrong on each example: an array, or a function called with each chosen example
         risk: a value per example, higher where more suspicious: 1 - confidence for "balanced", "confidence" and
             "css", surprise for "dsa" and "lsa", `combined(...)` for "combined"; "srs" needs none
         features: activations of each example, for "ces"
         predicted: the class the model answered, where a technique uses it
         size: how many examples there are, where nothing else tells
         tests: how many labels to ask for
-        threshold: a risk, or a quantile of all risks ("q0.9"), above which an example is suspicious; None: the
-            technique's own rule
+        threshold: a risk or quantile ("q0.9") above which examples are suspicious; None: the technique's own rule
         seed: of all that is drawn
         options: those of the technique, such as balance=0.3
 

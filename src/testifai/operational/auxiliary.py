@@ -125,6 +125,7 @@ def observe(
     if traces and not model.traces_layers:
         raise InputError(f"layer: {model.name} does not show its layers; an ONNX file or a torch module does")
     parts: list[Observed] = []
+    done = 0
     # Sums of matrix products depend on the number of threads, and what is selected must not depend on the machine.
     with one_blas_thread():
         size = model.batch_size or BATCH_INPUTS
@@ -135,8 +136,9 @@ def observe(
         asking = _Observing(model, inputs, traces, layer)
         for part in (workers or Threads(default_workers(model))).map(asking, batches):
             parts.append(part)
+            done += len(part.predicted)
             if progress is not None:
-                progress(sum(len(one.predicted) for one in parts))
+                progress(done)
     confidences = [one.confidence for one in parts if one.confidence is not None]
     rows = [one.traces for one in parts if one.traces is not None]
     return Observed(

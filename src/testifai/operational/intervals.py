@@ -19,7 +19,7 @@ CONFIDENCE = 0.95
 
 # Repeated experiments need the same few limits again and again.
 @lru_cache(maxsize=4096)
-def hypergeometric(failures: int, tests: int, population: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def hypergeometric(failures: int, tests: int, population: int) -> tuple[float, float]:
     """Exact limits for the failures in a population of which some were drawn at random without replacement.
 
     Each side has half the error rate; if none (or all) failed, one side has the whole: the "rule of three", 3 / tests
@@ -27,18 +27,18 @@ def hypergeometric(failures: int, tests: int, population: int, confidence: float
     """
     if tests == 0:
         return 0.0, float(population)
-    errors = _errors(failures == 0, failures == tests, confidence)
+    errors = _errors(failures == 0, failures == tests, CONFIDENCE)
     low, high = statistics.hypergeometric(failures, tests, population, errors)
     return float(low), float(high)
 
 
 @lru_cache(maxsize=4096)
-def share(passes: int, draws: int, population: int | None, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def share(passes: int, draws: int, population: int | None) -> tuple[float, float]:
     """Exact limits for the share of a population that passes, from simple random draws (with replacement if None).
 
     Each side always has half the error rate (Clopper and Pearson, Biometrika 26, 1934, or its hypergeometric form).
     """
-    low, high = statistics.exact(passes, draws, population, confidence)
+    low, high = statistics.exact(passes, draws, population, CONFIDENCE)
     return float(low), float(high)
 
 

@@ -97,8 +97,7 @@ def calibrate(
         drops: how far below clean accuracy each severity is to lie
         curvature: how curved accuracy may be, per level squared; "auto": found from the curve
         points: how fine: steps of 1 / points of the span at most
-        narrowest: with curvature "auto", the width of the narrowest dip that is sure to be found, as a share of the
-            span; None: 0.05
+        narrowest: width of the narrowest dip to be found, as a share of the span (for curvature "auto"); None: 0.05
         levels: (first, last) of the levels to try; None: from off to strongest, as the perturbation declares
         integer: whether only whole levels are tried
         confidence: with which each level's side of a threshold is told; None: all inputs are tried

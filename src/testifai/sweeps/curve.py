@@ -84,12 +84,10 @@ def sweep(
         high: the last
         threshold: the accuracy to reach, or several, which share the measurements and give a result each
         curvature: in accuracy per level²; "auto": found from the curve
-        points: the finest step is (high − low) / points; for "uniform" and "random" the number of levels, for
-            "quad" the most
+        points: the finest step is (high − low) / points; for "uniform", "random" and "quad" the number of levels
         method: "asap", or "uniform", "random" and "quad", to compare with
         integer: whether only whole levels are tried
-        narrowest: with curvature "auto", the width of the narrowest dip that is sure to be found, as a share of the
-            span; None: 0.05
+        narrowest: width of the narrowest dip to be found, as a share of the span (for curvature "auto"); None: 0.05
         seed: of "random"
         repetitions: how many times "random" is repeated
         name: for people
@@ -201,8 +199,7 @@ def sweep_model(
         method: "asap", or "uniform", "random" and "quad", to compare with
         levels: (first, last) of the levels to try; None: from off to strongest, as the perturbation declares
         integer: whether only whole levels are tried
-        narrowest: with curvature "auto", the width of the narrowest dip that is sure to be found, as a share of the
-            span; None: 0.05
+        narrowest: width of the narrowest dip to be found, as a share of the span (for curvature "auto"); None: 0.05
         confidence: with which each level's side of the threshold is told; None: all inputs are tried
         target: the bound wanted; measuring ends there
         population: whether the answer is about exactly these inputs, 'data', or about new ones like them, 'future'
