@@ -302,7 +302,17 @@ class Scanned:
             if name not in names:
                 raise InputError(f"scan: has no axis {name!r}; {suggest(name, names)}")
         self._axes = [names.index(name) for name in local.properties]
-        self._classes = self._class_places()
+        labels, known = scan.labels, local.classes
+        if labels is None or labels.ndim != 1:
+            raise InputError("scan: has no labels to tell classes by; accepted: a run with one label for each input")
+        distinct, inverse = np.unique(labels, return_inverse=True)
+        found = [scan.classes[int(label)] if scan.classes else str(label) for label in distinct.tolist()]
+        if not set(found) & set(known):
+            raise InputError(
+                f"scan: labels ({', '.join(found[:5])}, ...) are none of the classes {', '.join(known[:5])}"
+            )
+        places = np.array([known.index(name) if name in known else -1 for name in found], np.intp)
+        self._classes = places[inverse][scan.order]  # of every input in the run's order, -1 if it is not in the table
         if local.among == "correct":
             # Inputs that are wrong, or were not tried, when nothing is on are not of that kind.
             everything = np.arange(scan.outcomes.inputs)
@@ -344,20 +354,6 @@ class Scanned:
         total = counts.sum(axis=-1, keepdims=True) + strength
         mean = np.where(total > 0, (counts + strength * before) / np.where(total > 0, total, 1), before)
         return mean if known else joined(mean[:, 1], rows)
-
-    def _class_places(self) -> NDArray[np.intp]:
-        """The class of every input in the run's order, -1 if local robustness does not have it."""
-        labels, known = self.scan.labels, self.local.classes
-        if labels is None or labels.ndim != 1:
-            raise InputError("scan: has no labels to tell classes by; accepted: a run with one label for each input")
-        distinct, inverse = np.unique(labels, return_inverse=True)
-        names = [self.scan.classes[int(label)] if self.scan.classes else str(label) for label in distinct.tolist()]
-        if not set(names) & set(known):
-            raise InputError(
-                f"scan: labels ({', '.join(names[:5])}, ...) are none of the classes {', '.join(known[:5])}"
-            )
-        places = np.array([known.index(name) if name in known else -1 for name in names], np.intp)
-        return places[inverse][self.scan.order]
 
     def _output_places(self) -> Callable[[Array], NDArray[np.intp]]:
         """The function from kept numbers of answers to indices of outputs, -1 for other answers."""

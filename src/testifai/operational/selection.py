@@ -171,18 +171,14 @@ def choose(
     model = models.wrap(model, data.schema)
     check_names(classes, model.classes)
     total = len(data) + (0 if training is None else len(training))
-
-    def show(done: int) -> None:
-        if progress is not None:
-            progress(done, total)
-
+    show = progress or (lambda done, total: None)
     placed = ScanOptions.of({"workers": workers, "executor": executor}).placed()
     with closing(hire(*placed, model)) as hired:
         observed = partial(observe, model, layer=layer, workers=hired)
-        seen = observed(data.inputs, traces=needs in (FEATURES, *SURPRISE), progress=show)
+        seen = observed(data.inputs, traces=needs in (FEATURES, *SURPRISE), progress=lambda done: show(done, total))
         seen_training = None
         if training is not None:
-            seen_training = observed(training.inputs, traces=True, progress=lambda done: show(len(data) + done))
+            seen_training = observed(training.inputs, traces=True, progress=lambda done: show(len(data) + done, total))
     risk = risk_of(made, seen, seen_training)
     features = seen.traces if needs == FEATURES else None
     selection = LabelSelection(

@@ -288,23 +288,21 @@ class SweepTask:
         # All inputs are the sample of the methods without a confidence: what they measure is exact for the data.
         population = self.session.options.population if setting.confidence is not None else "data"
         samples = sampled.Samples(self._measure, inputs, setting.confidence or 0.5, population, grid)
-        known: dict[float, float] = {}
 
         def points() -> Points:
             return replace(samples.points(setting.bend), inferences=self.probe.inferences)
 
         def evaluate(place: float) -> float:
-            if place not in known:
+            if samples.trials(place) < inputs:
                 samples.grow({place: inputs})
-                known[place] = samples.accuracy(place)
-            return known[place]
+            return samples.accuracy(place)
 
         compared = None
         try:
             if setting.confidence is not None:
                 sampled.explore(samples, setting.thresholds, setting.bend, setting.target)
             else:
-                compared = run(evaluate, known, grid, setting, seed=self.session.seed, repetitions=repetitions)
+                compared = run(evaluate, {}, grid, setting, seed=self.session.seed, repetitions=repetitions)
         except Exception as error:
             raise unfinished(error, setting, points()) from error
         return results(setting, points(), compared)
