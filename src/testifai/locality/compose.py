@@ -410,16 +410,12 @@ def _gradients(
 def _arms(local: Local, gradients: list[dict[int, Floats]], weights: Floats, confidence: float) -> Arms:
     """Arms of weighted sums of cells, down with the first gradients and up with the second; classes are independent."""
     shape = (len(weights), *local.rate.shape[1:], len(local.outputs))
-    down, up = (
-        together(
-            [
-                class_arms(local, one, np.tensordot(weights, part, 1).reshape(shape), confidence, coull_arms)
-                for one, part in gradient.items()
-            ]
-        )
-        for gradient in gradients
-    )
-    return down[0], up[1]
+    sides = []
+    for gradient in gradients:
+        slopes = {one: np.tensordot(weights, part, 1).reshape(shape) for one, part in gradient.items()}
+        arms = [class_arms(local, one, slope, confidence, coull_arms) for one, slope in slopes.items()]
+        sides.append(together(arms))
+    return sides[0][0], sides[1][1]
 
 
 def _halfway(local: Local, side: int, confidence: float) -> Floats:
