@@ -11,6 +11,7 @@ import testifai as ta
 from testifai import cli
 from testifai.locality import Network, measure
 from testifai.session import assembly
+from testifai.session.session import Session
 from testifai.spec.parsing import read
 
 SPEC = """
@@ -55,10 +56,8 @@ def test_a_spec_is_measured_and_told(command, folder):
 def test_the_same_command_continues_and_measures_nothing_twice(command, monkeypatch):
     first = told(command, *MEASURE)
     steps = []
-    real = measure._run
-    monkeypatch.setattr(
-        measure, "_run", lambda session, store, progress, extra: real(session, store, steps.append, extra)
-    )
+    real = Session.run
+    monkeypatch.setattr(Session, "run", lambda self, store, progress, extra: real(self, store, steps.append, extra))
     assert told(command, *MEASURE) == first
     assert steps == []
     code, _, err = command("errors", "spec.toml", "--per-class", "21")

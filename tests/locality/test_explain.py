@@ -16,8 +16,7 @@ from testifai.data.sample import demo_data, demo_model_path
 from testifai.errors import InputError
 from testifai.locality import Local, adder, compose, from_run, local
 from testifai.locality.compose import Setting
-from testifai.locality.explain import Composition, cell_weights, explain, export_failures, local_gain
-from testifai.locality.trends import wrong_answers
+from testifai.locality.explain import Composition, explain, export_failures, local_gain, wrong_answers
 from testifai.models.onnx import OnnxModel
 
 from .synthetic import Known, confusions, drawn_table, expected_table
@@ -211,7 +210,7 @@ def test_the_local_gain_is_that_of_the_fixed_table(seed):
     mask = some_mask(local, seed)
     wanted = fixed(local, mask).overall().rate - local.overall().rate
     assert local_gain(local, mask).rate == pytest.approx(wanted, abs=1e-12)
-    assert (cell_weights(local) * local.rate).sum() == pytest.approx(local.overall().rate, abs=1e-12)
+    assert (local.cell_weights * local.rate).sum() == pytest.approx(local.overall().rate, abs=1e-12)
 
 
 def test_cells_that_were_not_measured_weigh_nothing():
@@ -219,7 +218,7 @@ def test_cells_that_were_not_measured_weigh_nothing():
     table[0] = 10 * np.eye(3) + 1
     table[1, 0, :2] = 5 * np.eye(3)[:2] + 1
     local = Local.from_counts("abc", ["fog", "snow"], [[1, 2], [1]], table)
-    weights = cell_weights(local)
+    weights = local.cell_weights
     assert weights.sum() == pytest.approx(1)
     assert (weights * np.nan_to_num(local.rate)).sum() == pytest.approx(local.overall().rate, abs=1e-12)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from testifai.errors import InputError
-from testifai.locality.system import adder, build, values
+from testifai.locality.compose import adder, build, values
 
 DIGITS = ["0", "1", "2"]
 

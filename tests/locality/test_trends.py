@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binomtest, fisher_exact
 
 from testifai.locality import Local
-from testifai.locality.trends import class_tests, confusion_tests, search, wrong_answers
+from testifai.locality.explain import class_tests, confusion_tests, search, wrong_answers
 
 from .synthetic import drawn_table, expected_table
 

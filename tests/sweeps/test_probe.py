@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from testifai.sweeps import asap, level_selection, probe
-from testifai.sweeps.result import Points, Scale, Sweep, SweepSetting, results
+from testifai.sweeps import asap, probe
+from testifai.sweeps.asap import Points
+from testifai.sweeps.result import Scale, Sweep, SweepSetting, results
 
 from .curves import SYNTHETIC, Curve, logistic
 
@@ -114,22 +115,22 @@ def test_a_fixed_curvature_works_on_samples_too() -> None:
 @pytest.mark.parametrize("points", [2, 5, 64, 1000])
 def test_shares_of_the_error_add_up_to_at_most_one(points: int) -> None:
     grid = asap.LevelGrid(0.0, 1.0, points)
-    count = 2 ** level_selection.depths(grid)
-    assert sum(level_selection.share(k / count, grid) for k in range(1, count)) <= 1 + 1e-9
+    count = 2 ** asap.depths(grid)
+    assert sum(asap.error_share(k / count, grid) for k in range(1, count)) <= 1 + 1e-9
     whole = asap.LevelGrid(3.0, 17.0, points, integer=True)
-    assert sum(level_selection.share(float(k), whole) for k in range(3, 18)) <= 1 + 1e-9
+    assert sum(asap.error_share(float(k), whole) for k in range(3, 18)) <= 1 + 1e-9
 
 
 def test_new_levels_lie_inside_and_in_the_set_fixed_beforehand() -> None:
     rng = np.random.default_rng(2)
     grid = asap.LevelGrid(0.0, 1.0, 1024)
-    unit = 2 ** level_selection.depths(grid)
+    unit = 2 ** asap.depths(grid)
     for _ in range(500):
         a, b = np.sort(rng.uniform(size=2))
         if b - a < 1 / 1024:
             continue
         ends = rng.permutation([rng.uniform(0.8, 1), rng.uniform(0, 0.8)])
         points = Points(np.array([a, b]), ends, ends, ends, float(rng.uniform(1, 100)))
-        found = level_selection.within(points, 0, 0.8, 0.01, grid)
+        found = asap.within(points, 0, 0.8, 0.01, grid)
         assert 1 <= len(found) <= 2
         assert all(a < level < b and (level * unit).is_integer() for level in found)

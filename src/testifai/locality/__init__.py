@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testifai.locality.compose import Global, Prediction, compose
+from testifai.locality.compose import Global, Prediction, adder, compose
 from testifai.locality.composite import Composite, composite
 from testifai.locality.explain import explain, export_failures
 from testifai.locality.learning import Tables, learn
@@ -11,7 +11,6 @@ from testifai.locality.measure import from_run, local
 from testifai.locality.network import Belief, Network
 from testifai.locality.pairs import Agreement, Measurement, agreement, composed, paired
 from testifai.locality.summary import Explanation, Trend
-from testifai.locality.system import adder
 from testifai.tomogram.profile import Expected, expected
 from testifai.tomogram.profile_parser import Profile
 

@@ -1,20 +1,19 @@
 """`compose`: the global robustness of a composed system, predicted from local robustness alone.
 
 Global robustness is the probability that the system's answer on perturbed inputs of given classes is the expected one
-(Bayesian-network framework, Eq. 4). If the parts fail independently of each other, given classes, properties and
-severity, it is a sum over all combinations of answers that make the system right, errors that cancel among them:
+(Bayesian-network framework, Eq. 4). If the parts fail independently, given classes, properties and severity:
 
-    GR = sum over combinations of product over parts of P(answer of part | its class, property, severity)
+    GR = sum over answers that make the system right of the product over parts of P(answer | class, property, severity)
 
-All parts meet the same severity of the same property unless `share` says otherwise: Eq. 4 has one property p for all
-inputs, as one camera in one weather gives, and the combinations that `composed` measures (Eq. 5) are made so.
+All parts meet the same severity of the same property unless `share` says otherwise, as in Eq. 4 and in the combinations
+that `composed` measures (Eq. 5).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -22,14 +21,142 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
-from testifai.locality.local import Arms, Local, Rates, class_arms, coull_arms, together
-from testifai.locality.system import SHARES, Combine, Expected, System, build
+from testifai.locality.local import Arms, Local, Rates, class_arms, clipped, coull_arms, joined, together
 from testifai.statistics.intervals import wilson
 from testifai.support.formatting import estimate_text
 from testifai.support.serialization import plain
-from testifai.support.types import Floats, Record
-from testifai.support.validation import choice
+from testifai.support.types import Array, Floats, Record
+from testifai.support.validation import choice, whole
 from testifai.tomogram.profile_parser import MOST_CELLS
+
+MOST_COMBINATIONS = 2_000_000
+# What the parts of a system have in common, from most to least; the first is the default everywhere.
+SHARES = ("severities", "context", "nothing")
+Combine = Callable[..., Any]
+Expected = Callable[..., Any] | Mapping[tuple[Any, ...], Any]
+
+
+def adder(*labels: Any) -> int:
+    """The sum of the digits: the system of the Bayesian-network framework (Eq. 4).
+
+    Args:
+        labels: what the parts answered
+
+    >>> adder(5, 0)
+    5
+    """
+    return sum(int(label) for label in labels)
+
+
+def values(names: Sequence[str]) -> tuple[int | str, ...]:
+    """Labels as `combine` gets them: whole numbers where all names are such, else the names.
+
+    >>> values(["0", "5"]), values(["cat", "5"])
+    ((0, 5), ('cat', '5'))
+    """
+    numeric = all(name.removeprefix("-").isdecimal() and str(int(name)) == name for name in names)
+    return tuple(int(name) for name in names) if numeric else tuple(names)
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """`codes` numbers the system's answer to every combination of the parts' answers, one axis each; `right` is the
+    number of the expected answer to every combination of true classes, -1 if it is never given.
+    """
+
+    classes: tuple[str, ...]
+    codes: NDArray[np.int32]
+    right: NDArray[np.int32]
+
+    @property
+    def arity(self) -> int:
+        return self.codes.ndim
+
+    @cached_property
+    def symmetric(self) -> bool:
+        """Whether the parts may change places."""
+        return all(
+            np.array_equal(table, table.swapaxes(axis, axis + 1))
+            for table in (self.codes, self.right)
+            for axis in range(self.arity - 1)
+        )
+
+    def answers_right(self, classes: tuple[int, ...]) -> NDArray[np.intp]:
+        """(combination, part): all combinations of answers for which the system is right on these true classes."""
+        return np.argwhere(self.codes == self.right[classes])
+
+    def tuples(self, given: Sequence[Sequence[Any]] | None, *, interchangeable: bool) -> list[tuple[int, ...]]:
+        """The combinations of classes to look at, as places: those given, or all, each once if parts can be swapped."""
+        places = {name: place for place, name in enumerate(self.classes)}
+        if given is None:
+            every = range(len(self.classes))
+            if interchangeable and self.symmetric:
+                return list(itertools.combinations_with_replacement(every, self.arity))
+            return list(itertools.product(every, repeat=self.arity))
+        found = []
+        for one in given:
+            names = (str(one),) if isinstance(one, str) or not isinstance(one, Iterable) else tuple(map(str, one))
+            if len(names) != self.arity or not all(name in places for name in names):
+                raise InputError(
+                    f"tuples: {one!r} is not accepted; {self.arity} of the classes {', '.join(self.classes)} are"
+                )
+            found.append(tuple(places[name] for name in names))
+        if not found:
+            raise InputError("tuples: is empty; accepted: at least one combination of classes, or None for all")
+        return found
+
+
+def build(
+    classes: Sequence[str], outputs: Sequence[str], combine: Combine | None, arity: int, expected: Expected | None
+) -> System:
+    """Ask the functions for every combination once, and refuse what cannot be compared."""
+    arity = whole("arity", arity, least=1)
+    if len(outputs) ** arity > MOST_COMBINATIONS:
+        raise InputError(
+            f"arity: {arity} parts with {len(outputs)} answers each have {len(outputs) ** arity:,} combinations "
+            f"(at most {MOST_COMBINATIONS:,}); take fewer parts or classes"
+        )
+    labels = values(outputs)
+    if combine is None:
+        if isinstance(labels[0], str):
+            raise InputError(
+                f"combine: the adder needs classes that are whole numbers, got {labels[0]!r}; give a function of "
+                f"{arity} labels"
+            )
+        combine = adder
+    known: dict[Any, int] = {}
+    codes = _table("combine", combine, labels, arity, lambda answer: known.setdefault(answer, len(known)))
+    if expected is None:
+        right = codes[tuple(slice(len(classes)) for _ in range(arity))]
+    else:
+        right = _table("expected", expected, labels[: len(classes)], arity, lambda answer: known.get(answer, -1))
+    return System(tuple(classes), codes, right)
+
+
+def _table(
+    field: str, function: Any, labels: tuple[Any, ...], arity: int, number: Callable[[Any], int]
+) -> NDArray[np.int32]:
+    """The number of the function's answer for every combination of labels."""
+    if not callable(function) and not isinstance(function, Mapping):
+        accepted = "a function of the labels" + (", or a mapping from tuples of them," if field == "expected" else "")
+        raise InputError(f"{field}: {type(function).__name__} cannot be called; {accepted} is accepted")
+    codes = []
+    for combination in itertools.product(labels, repeat=arity):
+        try:
+            answer = function[combination] if isinstance(function, Mapping) else function(*combination)
+        except Exception as error:
+            # A key error's text is only the key.
+            line = (str(error).strip().splitlines() or ["no message"])[0][:200]
+            reason = "no entry" if isinstance(function, Mapping) else f"raised {type(error).__name__}: {line}"
+            raise InputError(f"{field}: {reason} for the labels {combination}; an answer for each is needed") from error
+        try:
+            codes.append(number(answer))
+        except TypeError:
+            raise InputError(
+                f"{field}: returned {type(answer).__name__} for the labels {combination}, which cannot be compared; "
+                "a number, text or tuple is accepted"
+            ) from None
+    return np.array(codes, np.int32).reshape((len(labels),) * arity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +184,7 @@ class Global:
 
     def as_dict(self) -> Record:
         """Everything as JSON values, null where there is no number."""
-        return {
-            "tuples": plain(self.tuples),
-            "conditions": plain(self.conditions),
-            "severities": plain(self.severities),
-            **{name: plain(getattr(self, name)) for name in ("rate", "low", "high", "mean", "by_condition", "overall")},
-        }
+        return {one.name: plain(getattr(self, one.name)) for one in fields(Global)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,9 +200,9 @@ class Prediction(Global):
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What is composed: a local table, the system, and the places of tuples and conditions looked at.
+    """A composed system: a local table, the system, and the indices of tuples and conditions.
 
-    A condition has for every part the place of its property; `share` says whether all parts meet one severity of it.
+    A condition has the index of its property for every part; `share` says whether all parts meet one severity of it.
     """
 
     local: Local
@@ -88,6 +210,21 @@ class Setting:
     tuples: list[tuple[int, ...]]
     conditions: list[tuple[int, ...]]
     share: str = SHARES[0]
+
+    @classmethod
+    def of(
+        cls, local: Local, combine: Any, arity: int, expected: Any, conditions: Any, tuples: Any, share: str
+    ) -> Setting:
+        """The setting that the arguments of `compose` describe."""
+        system = build(local.classes, local.outputs, combine, arity, expected)
+        chosen = read_conditions(local.properties, local.severities, conditions, system.arity, share)
+        same = all(len(set(one)) == 1 for one in chosen)
+        return cls(local, system, system.tuples(tuples, interchangeable=same), chosen, share)
+
+    @property
+    def interchangeable(self) -> bool:
+        """Whether the parts may change places under all conditions."""
+        return self.system.symmetric and all(len(set(one)) == 1 for one in self.conditions)
 
     def __post_init__(self) -> None:
         numbers = sum(map(len, self.levels)) * self.local.answers[0].size
@@ -114,15 +251,45 @@ class Setting:
             return tuple(tuple(level[0] for level in one) for one in self.levels)
         return self.levels
 
-    def cells(self) -> list[tuple[int, int, NDArray[np.intp]]]:
-        """(condition, place of the severity, per part the place in a flat (property, severity) array)."""
+    @cached_property
+    def cells(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Condition (cell), index of the severity (cell), index of each part in flat local cells (cell, part)."""
         width, places = self.local.rate.shape[2], self.local.severities
         found = []
         for which, condition in enumerate(self.conditions):
             for place, level in enumerate(self.levels[which]):
                 own = zip(condition, level, strict=True)
-                found.append((which, place, np.array([part * width + places[part].index(one) for part, one in own])))
-        return found
+                found.append((which, place, [part * width + places[part].index(one) for part, one in own]))
+        conditions, levels, parts = (np.array(column) for column in zip(*found, strict=True))
+        return conditions, levels, parts
+
+    @property
+    def rows(self) -> Floats:
+        """(class, flat cell, output): the shares of the answers."""
+        return self.local.answers.reshape(len(self.local.classes), -1, len(self.local.outputs))
+
+    @property
+    def shares(self) -> Floats:
+        """(condition, cell): the weights of the cells in the mean over the severities of each condition."""
+        lengths = np.array([[len(one)] for one in self.severities])
+        return np.asarray((self.cells[0] == np.arange(len(lengths))[:, None]) / lengths)
+
+    @property
+    def tuple_names(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(self.local.classes[one] for one in classes) for classes in self.tuples)
+
+    @property
+    def condition_names(self) -> tuple[str, ...]:
+        """The property of each condition, or the properties of its parts joined by +."""
+        names = [[self.local.properties[part] for part in one] for one in self.conditions]
+        return tuple(one[0] if len(set(one)) == 1 else "+".join(one) for one in names)
+
+    def grid(self, values: Array, padding: float = np.nan) -> Array:
+        """Values of the cells as (tuple, condition, severity), or (condition, severity)."""
+        shape = (*values.shape[:-1], len(self.conditions), max(map(len, self.severities)))
+        array = np.full(shape, padding, np.result_type(values, type(padding)))
+        array[(..., *self.cells[:2])] = values
+        return array
 
 
 def compose(
@@ -139,27 +306,19 @@ def compose(
 
     Args:
         local: the table of the parts
-        combine: the system: a function of the parts' labels, whole numbers where all class names are such, else
-            names; None: their sum
+        combine: a function of the parts' labels (integers if all class names are, else names); None: their sum
         arity: how many parts the system has
-        expected: what is right: a function of the true labels, or a mapping from tuples of them; None: what
-            `combine` makes of them
-        conditions: the property of every part, or one for each, such as ('noise', 'rotation'); None: every
-            property, on all parts
-        tuples: the combinations of classes; None: all, those that differ in order alone as one where it changes
-            nothing
-        share: what the parts have in common: 'severities' (property and severity), 'context' (the property) or
-            'nothing'
+        expected: what is right: a function of the true labels or a mapping from tuples of them; None: as `combine`
+        conditions: a property for all parts, or one for each, such as ('noise', 'rotation'); None: every property
+        tuples: the combinations of classes; None: all, in one order only if the order changes nothing
+        share: what parts have in common: 'severities' (and the property), 'context' (the property) or 'nothing'
 
     >>> table = Local.from_counts(["0", "1"], ["noise"], [[1]], [[[[90, 10], [20, 80]]]])
     >>> found = compose(table)
     >>> found.tuples, found.mean.rate[:, 0].round(3).tolist()  # 1 and 0 for 0 and 1 adds up to the same
     ((('0', '0'), ('0', '1'), ('1', '1')), [0.81, 0.74, 0.64])
     """
-    system = build(local.classes, local.outputs, combine, arity, expected)
-    chosen = read_conditions(local.properties, local.severities, conditions, system.arity, share)
-    same = all(len(set(one)) == 1 for one in chosen)
-    return predict(Setting(local, system, system.tuples(tuples, interchangeable=same), chosen, share))
+    return predict(Setting.of(local, combine, arity, expected, conditions, tuples, share))
 
 
 def read_conditions(
@@ -195,26 +354,17 @@ def common_severities(severities: tuple[tuple[int, ...], ...], condition: tuple[
     return tuple(severity for severity in first if all(severity in other for other in others))
 
 
-def condition_name(properties: tuple[str, ...], condition: tuple[int, ...]) -> str:
-    """The property, or the parts' properties joined by +."""
-    names = [properties[place] for place in condition]
-    return names[0] if len(set(names)) == 1 else "+".join(names)
-
-
 def predict(setting: Setting, confidence: float = 0.95) -> Prediction:
     """Rates from the shares of answers, intervals from how much each class's answers weigh in them."""
-    local, severities = setting.local, setting.severities
-    which, level, parts = (np.array(column) for column in zip(*setting.cells(), strict=True))
-    count, cells = len(severities), len(which)
-    # The mean over the severities of each condition, as weights of the cells.
-    share = (which == np.arange(count)[:, None]) / np.array([[len(one)] for one in severities])
-    rows = local.answers.reshape(len(local.classes), -1, len(local.outputs))
+    local, share, rows = setting.local, setting.shares, setting.rows
+    parts = setting.cells[2]
+    cells = len(parts)
     sides = [_halfway(local, side, confidence).reshape(rows.shape) for side in (0, 1)]
     rates, arms = [], []
     totals: list[dict[int, Floats]] = [{}, {}]
     for classes in setting.tuples:
         right = setting.system.answers_right(classes)
-        rates.append(np.prod(_chances(rows, classes, parts, right), axis=0).sum(axis=1))
+        rates.append(np.prod(chances(rows, classes, parts, right), axis=0).sum(axis=1))
         gradients = [_gradients(nearby, classes, parts, right) for nearby in sides]
         arms.append(_arms(local, gradients, np.vstack([np.eye(cells), share]), confidence))
         for total, gradient in zip(totals, gradients, strict=True):
@@ -222,34 +372,29 @@ def predict(setting: Setting, confidence: float = 0.95) -> Prediction:
                 total[one] = total.get(one, 0) + part / len(setting.tuples)
     rate = np.array(rates)
     down, up = (np.array(side) for side in zip(*arms, strict=True))
-    single = _interval(rate, (down[:, :cells], up[:, :cells]))
-    mean = _interval(rate @ share.T, (down[:, cells:], up[:, cells:]))
+    single = clipped(rate, (down[:, :cells], up[:, :cells]))
+    mean = clipped(rate @ share.T, (down[:, cells:], up[:, cells:]))
     weights = np.vstack([share, share.mean(axis=0)])  # every condition, then all of them
-    summed = _interval(weights @ rate.mean(axis=0), _arms(local, totals, weights, confidence))
-    ends = (summed.rate, summed.low, summed.high)
-
-    def grid(values: Floats) -> Floats:
-        array = np.full((len(rate), count, max(map(len, severities))), np.nan)
-        array[:, which, level] = values
-        return array
-
+    summed = clipped(weights @ rate.mean(axis=0), _arms(local, totals, weights, confidence))
+    by_condition, overall = summed.at(slice(-1)), summed.at(-1).numbers()
     return Prediction(
-        tuple(tuple(local.classes[one] for one in classes) for classes in setting.tuples),
-        tuple(condition_name(local.properties, one) for one in setting.conditions),
-        severities,
-        grid(single.rate),
-        grid(single.low),
-        grid(single.high),
-        mean,
-        Rates(*(end[:-1] for end in ends)),
-        Rates(*(float(end[-1]) for end in ends)),
-        setting,
-    )
+        setting.tuple_names, setting.condition_names, setting.severities, setting.grid(single.rate),
+        setting.grid(single.low), setting.grid(single.high), mean, by_condition, overall, setting,
+    )  # fmt: skip
 
 
-def _chances(rows: Floats, classes: tuple[int, ...], parts: NDArray[np.intp], right: NDArray[np.intp]) -> list[Floats]:
+def chances(rows: Floats, classes: tuple[int, ...], parts: NDArray[np.intp], right: NDArray[np.intp]) -> list[Floats]:
     """Per part (cell, combination): the chance of its answer in every combination that makes the system right."""
     return [rows[one][parts[:, [part]], right[:, part]] for part, one in enumerate(classes)]
+
+
+def others_right(
+    rows: Floats, classes: tuple[int, ...], parts: NDArray[np.intp], right: NDArray[np.intp]
+) -> list[Floats]:
+    """Per part (cell, combination): the chance of the other parts' answers in every combination that is right."""
+    own = chances(rows, classes, parts, right)
+    products = [np.prod([one for other, one in enumerate(own) if other != part], axis=0) for part in range(len(own))]
+    return [np.broadcast_to(others, (len(parts), len(right))) for others in products]
 
 
 def _gradients(
@@ -257,43 +402,26 @@ def _gradients(
 ) -> dict[int, Floats]:
     """Per class (cell, flat cell of the table, output): how the rate changes with the share of an answer."""
     found = {one: np.zeros((len(parts), *rows.shape[1:])) for one in set(classes)}
-    chances = _chances(rows, classes, parts, right)
-    for part, one in enumerate(classes):
-        others = np.prod([chance for other, chance in enumerate(chances) if other != part], axis=0)
-        places = (np.arange(len(parts))[:, None], parts[:, [part]], right[:, part][None])
-        np.add.at(found[one], places, np.broadcast_to(others, (len(parts), len(right))))
+    for part, (one, others) in enumerate(zip(classes, others_right(rows, classes, parts, right), strict=True)):
+        np.add.at(found[one], (np.arange(len(parts))[:, None], parts[:, [part]], right[:, part][None]), others)
     return found
 
 
 def _arms(local: Local, gradients: list[dict[int, Floats]], weights: Floats, confidence: float) -> Arms:
     """Arms of weighted sums of cells, down with the first gradients and up with the second; classes are independent."""
     shape = (len(weights), *local.rate.shape[1:], len(local.outputs))
-    down, up = (
-        together(
-            [
-                class_arms(local, one, np.tensordot(weights, part, 1).reshape(shape), confidence, coull_arms)
-                for one, part in gradient.items()
-            ]
-        )
-        for gradient in gradients
-    )
-    return down[0], up[1]
+    sides = []
+    for gradient in gradients:
+        slopes = {one: np.tensordot(weights, part, 1).reshape(shape) for one, part in gradient.items()}
+        arms = [class_arms(local, one, slope, confidence, coull_arms) for one, slope in slopes.items()]
+        sides.append(together(arms))
+    return sides[0][0], sides[1][1]
 
 
 def _halfway(local: Local, side: int, confidence: float) -> Floats:
     """Shares of answers (class, property, severity, output) halfway to an end of the right one's interval.
 
-    A product bends: its slope on the way to the lower ends is not the one on the way to the upper ends, and where no
-    answer was right it is 0 at the estimate itself.
+    The slope of a product differs towards the lower and the upper ends, and is 0 at the estimate if no answer is right.
     """
-    answers = np.nan_to_num(local.answers)
-    own = np.eye(len(local.classes), len(local.outputs))[:, None, None, :]
     rate = (local.rate + wilson(local.passes, local.trials, None, confidence)[side]) / 2
-    wrong = answers * (1 - own)
-    total = wrong.sum(axis=-1, keepdims=True)
-    spread = np.where(total > 0, wrong / np.where(total > 0, total, 1), (1 - own) / max(1, len(local.outputs) - 1))
-    return np.asarray(own * rate[..., None] + spread * (1 - rate[..., None]))
-
-
-def _interval(rate: Any, arms: Arms) -> Rates:
-    return Rates(rate, np.clip(rate - arms[0], 0, 1), np.clip(rate + arms[1], 0, 1))
+    return joined(rate, np.nan_to_num(local.answers))

@@ -1,7 +1,7 @@
 """`composite`: a composed system as a model with data of its own, to be swept or scanned like any other.
 
-An input of it is a combination of inputs, one for each part, on an axis of its own behind the first. All parts meet the
-same level of a perturbation, each with random draws of its own.
+One of its inputs is a combination of inputs, one per part, on the second axis. All parts meet the same level of a
+perturbation, each with its own random draws.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
+from testifai.locality.compose import Combine, Expected, System, build
 from testifai.locality.measure import known_classes
 from testifai.locality.pairs import read_pairs
-from testifai.locality.system import Combine, Expected, System, build
 from testifai.models.base import Model
 from testifai.oracles.classes import predicted
 from testifai.perturb import Perturbation
@@ -57,15 +57,8 @@ class Composite:
         if one.table:
             raise InputError(f"perturbation '{one.name}': is for tables; a composed system takes those of arrays")
         name = f"{one.name} ({self.arity} parts)"
-        return replace(
-            one,
-            name=name,
-            function=_EachPart(one, self.arity),
-            boxes=None,
-            tensors=False,
-            shows=None,
-            smooth=None,
-        )
+        each = _EachPart(one, self.arity)
+        return replace(one, name=name, function=each, boxes=None, tensors=False, shows=None, smooth=None)
 
 
 def composite(
@@ -83,13 +76,10 @@ def composite(
     Args:
         model: what `ta.scan` takes: a function, a path, an estimator, a module
         data: what `ta.scan` takes: (inputs, labels), a path, a data set, a frame
-        combine: the system: a function of the parts' labels, whole numbers where all class names are such, else
-            names; None: their sum
+        combine: the system, as for `compose`
         arity: how many parts the system has
-        expected: what is right: a function of the true labels, or a mapping from tuples of them; None: what
-            `combine` makes of them
-        pairs: how many combinations to draw at random (None: every input in one at most), or the combinations, rows
-            of `arity` input numbers
+        expected: what is right, as for `compose`
+        pairs: number of random combinations (None: every input in one at most), or rows of `arity` input numbers
         seed: of all that is drawn
     """
     model, data = models.wrap(model), datasets.wrap(data)
@@ -98,7 +88,18 @@ def composite(
     sequence = [*tested, *(one for one in range(len(names)) if one not in set(tested))]
     system = build([names[one] for one in tested], [names[one] for one in sequence], combine, arity, expected)
     places = np.argsort(sequence)  # of the classes as the model numbers them
-    rows = _combinations(len(labels), system.arity, pairs, seed)
+    number, rows = read_pairs(pairs, system.arity)
+    if rows is None:
+        most = len(labels) // system.arity
+        wanted = number or max(most, 1)
+        if wanted > most:
+            raise InputError(
+                f"pairs: {wanted} combinations of {system.arity} of {len(labels)} inputs; accepted: up to {most}"
+            )
+        order = np.random.Generator(np.random.Philox(seed)).permutation(len(labels))
+        rows = order[: wanted * system.arity].reshape(-1, system.arity)
+    elif rows.max() >= len(labels):
+        raise InputError(f"pairs: input numbers from 0 to {len(labels) - 1} are accepted, got {rows.max()}")
     inputs = datasets.rows(data.inputs, rows.reshape(-1))
     if not isinstance(inputs, np.ndarray):
         raise InputError("data: texts, or images of different sizes; a composed system takes inputs of one shape")
@@ -153,18 +154,3 @@ class _EachPart:
         return np.stack(
             [self.base.function(batch[:, part], parameter, rng.of_part(part, self.arity)) for part in parts], axis=1
         )
-
-
-def _combinations(inputs: int, arity: int, pairs: Any, seed: int) -> NDArray[np.intp]:
-    """(combination, part): numbers of inputs."""
-    number, given = read_pairs(pairs, arity)
-    if given is not None:
-        if given.max() >= inputs:
-            raise InputError(f"pairs: input numbers from 0 to {inputs - 1} are accepted, got {given.max()}")
-        return given
-    most = inputs // arity
-    wanted = number or max(most, 1)
-    if wanted > most:
-        raise InputError(f"pairs: {wanted} combinations of {arity} of {inputs} inputs; accepted: up to {most}")
-    order = np.random.Generator(np.random.Philox(seed)).permutation(inputs)
-    return order[: wanted * arity].reshape(-1, arity)

@@ -1,16 +1,23 @@
 """From the failures of a system back to their causes, merged into trends and ranked by the gain of fixing them.
 
 The error summary of the Bayesian-network framework (its section G): wrong combined output, wrong constituent, its class
-and property, the class it is confused with, systematic trend, proposed adjustment."""
+and property, the class it is confused with, systematic trend, proposed adjustment.
+
+Two questions are asked of every class under a property at a severity (a cell). Does it fail more often than the other
+classes do there? By chance, failures fall on inputs of all classes equally (Fisher's exact test). And are its failures
+read as one answer in particular? By chance, every other answer is equally likely (binomial test, given the failures).
+Both are exact for inputs drawn one by one, whatever the dependence between severities: a cell contains every input
+once. All tests are corrected together by Holm's method, so that the chance of any false trend is at most `alpha`.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,45 +26,166 @@ from testifai import data as datasets
 from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
 from testifai.locality import summary
-from testifai.locality.compose import Prediction, Setting, compose
-from testifai.locality.local import Local, Rates, Sampled, class_arms, coull_arms, together
+from testifai.locality.compose import Combine, Expected, Setting, chances, compose, others_right, values
+from testifai.locality.local import Arms, Local, Rates, bounded_arms, class_arms, coull_arms, together
 from testifai.locality.summary import Explanation, Rest, Trace, Trend
-from testifai.locality.system import Combine, Expected, values
-from testifai.locality.trends import Mask, Pattern, TrendSearch, counts, search, wrong_answers
 from testifai.space import Axis, Space
+from testifai.statistics.multiplicity import holm
 from testifai.support.batches import concat
 from testifai.support.files import write_npz
-from testifai.support.types import Array, Floats
+from testifai.support.types import Array, Bools, Floats
 from testifai.support.validation import number
 
+Mask = Bools  # (class, property, severity, output)
+SINK = 3  # classes at least, and half of all the others, for one answer to be a sink
 
-def cell_weights(local: Local) -> Floats:
-    """(class, property, severity): what each rate counts for in `local.overall()`; adds up to 1."""
-    measured = local.measured
-    properties = np.any(measured, axis=2, keepdims=True)
-    classes = np.where(np.any(properties, axis=1, keepdims=True), local.weights[:, None, None], 0.0)
-    with np.errstate(invalid="ignore"):
-        shares = classes / classes.sum() * (properties / properties.sum(axis=1, keepdims=True))
-        cells = shares * (measured / measured.sum(axis=2, keepdims=True))
-    return np.asarray(np.nan_to_num(cells))
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Failures that belong together, by places in a table.
+
+    A "confusion" is one class read as one other; a "sink" most classes read as the same one; a "class" fails more
+    often than the others and is read as several (`answer` is None).
+    """
+
+    kind: str
+    classes: tuple[int, ...]
+    which: int  # property
+    levels: tuple[int, ...]  # places of the severities, first to last
+    answer: int | None
+    mask: Mask  # which answers to which cells belong to it
+    p_value: float  # of its clearest cell, corrected for all tests
+
+
+class TrendSearch(NamedTuple):
+    """The patterns of a table, no failure in two of them, and the number of tests that the correction is for."""
+
+    patterns: tuple[Pattern, ...]
+    tests: int
+
+
+def search(local: Local, alpha: float = 0.05) -> TrendSearch:
+    """All patterns of failures that are more than chance.
+
+    >>> table = np.array([[[[95, 1, 2, 2], [1, 60, 38, 1], [2, 2, 95, 1], [1, 2, 2, 95]]]])
+    >>> local = Local.from_counts("abcd", ["fog"], [[1]], table)
+    >>> [(one.kind, one.classes, one.answer) for one in search(local).patterns]
+    [('confusion', (1,), 2)]
+    """
+    confused, failing = confusion_tests(local), class_tests(local, _failures(local))
+    wrong = wrong_answers(local)
+    confusions = _patterns(local, "confusion", _holm_both(confused, failing)[0], alpha, wrong)
+    named = union(local, confusions)
+    # What is named already is taken from the class, but not from what chance gives it: p-values can only rise.
+    failing = class_tests(local, _failures(local), _failures(local, ~named))
+    classes = _patterns(local, "class", _holm_both(confused, failing)[1][..., None], alpha, wrong & ~named)
+    tests = int((~np.isnan(confused)).sum() + (~np.isnan(failing)).sum())
+    return TrendSearch((*_merged(local, confusions), *classes), tests)
+
+
+def wrong_answers(local: Local) -> Mask:
+    """Every answer but the class's own, in every cell that was measured."""
+    others = ~np.eye(len(local.classes), len(local.outputs), dtype=bool)
+    return np.asarray(local.measured[..., None] & others[:, None, None, :])
+
+
+def counts(local: Local) -> Floats:
+    """The confusion as (class, property, severity, output)."""
+    return np.moveaxis(local.confusion, 2, 0).astype(np.float64)
+
+
+def confusion_tests(local: Local) -> Floats:
+    """p-values (class, property, severity, output): as many of the cell's failures or more are read as this answer.
+
+    NaN where there is nothing to ask: the right answer, cells without trials, or no more than two answers at all.
+    """
+    from scipy.special import betainc
+
+    others = len(local.outputs) - 1
+    wrong, table = wrong_answers(local), counts(local)
+    if others < 2:
+        return np.full(table.shape, np.nan)
+    failures = np.broadcast_to(_failures(local)[..., None], table.shape)
+    # P(at least x of n) is the incomplete beta function, for expected counts, which may be fractions, too.
+    tail = np.ones(table.shape)
+    some = wrong & (table > 0)
+    tail[some] = betainc(table[some], failures[some] - table[some] + 1, 1 / others)
+    return np.where(wrong, tail, np.nan)
+
+
+def class_tests(local: Local, failures: Floats, found: Floats | None = None) -> Floats:
+    """p-values (class, property, severity): as many failures or more of all classes' are this class's.
+
+    `found` are the failures to ask about, if not all. NaN where no other class was tried.
+    """
+    from scipy.stats import hypergeom
+
+    trials = np.rint(local.trials)
+    whole, failed = trials.sum(axis=0), np.rint(failures).sum(axis=0)
+    asked = np.rint(failures if found is None else found)
+    tail = hypergeom.sf(asked - 1, whole, failed, trials)
+    return np.where(local.measured & (trials < whole), tail, np.nan)
+
+
+def _holm_both(confused: Floats, failing: Floats) -> tuple[Floats, Floats]:
+    adjusted = holm(np.concatenate([confused.reshape(-1), failing.reshape(-1)]))
+    return adjusted[: confused.size].reshape(confused.shape), adjusted[confused.size :].reshape(failing.shape)
+
+
+def _failures(local: Local, within: Mask | None = None) -> Floats:
+    """(class, property, severity): how many answers were wrong, of all or of some."""
+    wrong = wrong_answers(local) if within is None else wrong_answers(local) & within
+    return np.asarray((counts(local) * wrong).sum(axis=-1))
+
+
+def _patterns(local: Local, kind: str, adjusted: Floats, alpha: float, allowed: Mask) -> list[Pattern]:
+    """A pattern for every class and answer with clear cells, from the first clear severity to the last.
+
+    `adjusted` has the axes (class, property, severity, output), the last of length 1 for a "class" with any answer.
+    Only `allowed` answers belong to a pattern.
+    """
+    clear = adjusted <= alpha
+    found = []
+    for place, which, answer in np.argwhere(clear.any(axis=2)).tolist():
+        places = np.flatnonzero(clear[place, which, :, answer])
+        levels = tuple(range(int(places[0]), int(places[-1]) + 1))
+        mask = np.zeros(allowed.shape, bool)
+        mask[place, which, levels[0] : levels[-1] + 1, slice(None) if kind == "class" else answer] = True
+        smallest = float(np.nanmin(adjusted[place, which, :, answer]))
+        read_as = None if kind == "class" else answer
+        found.append(Pattern(kind, (place,), which, levels, read_as, mask & allowed, smallest))
+    return found
+
+
+def _merged(local: Local, confusions: list[Pattern]) -> list[Pattern]:
+    """Most classes read as the same answer under a property are one pattern."""
+    groups: dict[tuple[int, int | None], list[Pattern]] = {}
+    for one in confusions:
+        groups.setdefault((one.which, one.answer), []).append(one)
+    found = []
+    for (which, answer), group in groups.items():
+        others = sum(place != answer for place in range(len(local.classes)))
+        if len(group) < max(SINK, others / 2):
+            found += group
+            continue
+        places = tuple(one.classes[0] for one in group)
+        levels = tuple(range(min(one.levels[0] for one in group), max(one.levels[-1] for one in group) + 1))
+        smallest = min(one.p_value for one in group)
+        found.append(Pattern("sink", places, which, levels, answer, union(local, group), smallest))
+    return found
+
+
+def union(local: Local, patterns: Iterable[Pattern]) -> Mask:
+    """All answers that belong to any of the patterns."""
+    empty = np.zeros((*local.rate.shape, len(local.outputs)), bool)
+    return np.asarray(np.any([empty, *(one.mask for one in patterns)], axis=0))
 
 
 def local_gain(local: Local, mask: Mask, confidence: float = 0.95) -> Rates:
-    """How much `local.overall()` rises if these answers become right.
-
-    >>> table = Local.from_counts(["0", "1"], ["noise"], [[1]], [[[[90, 10], [20, 80]]]])
-    >>> mask = np.zeros((2, 1, 1, 2), bool)
-    >>> mask[1, 0, 0, 0] = True  # 1 read as 0: 20 of 100, in one of two classes
-    >>> round(local_gain(table, mask).rate, 3)
-    0.1
-    """
-    gradient = cell_weights(local)[..., None] * mask
+    """How much `local.overall()` rises if these answers become right."""
+    gradient = local.cell_weights[..., None] * mask
     gain = float((gradient * np.nan_to_num(local.answers)).sum())
-    arms = [
-        class_arms(local, place, gradient[place][None], confidence)
-        for place in map(int, np.flatnonzero(gradient.any(axis=(1, 2, 3))))
-    ]
-    return _bounded(gain, arms)
+    return _bounded(local, gain, gradient, confidence, bounded_arms, least=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +194,13 @@ class Composition:
 
     setting: Setting
     rows: Floats  # (class, flat cell, output): the shares as measured
-    parts: NDArray[np.intp]  # (cell of the system, part): the flat cell of the table
     weights: Floats  # (cell of the system): what each counts for in the overall robustness, of one tuple
 
     @classmethod
     def of(cls, setting: Setting) -> Composition:
-        """Refused where a part was not tried under a condition that the system meets."""
+        """Raise InputError if a part was not tried under a condition that the system meets."""
         local = setting.local
-        which, _, parts = (np.array(column) for column in zip(*setting.cells(), strict=True))
+        which, _, parts = setting.cells
         tested, cells = np.unique(setting.tuples), np.unique(parts)
         for row, column in np.argwhere(~local.measured.reshape(len(local.classes), -1)[np.ix_(tested, cells)])[:1]:
             untried, level = divmod(int(cells[column]), local.rate.shape[2])
@@ -83,46 +210,44 @@ class Composition:
                 "(arity = 1 does not)"
             )
         lengths = np.array([len(one) for one in setting.severities])
-        rows = np.nan_to_num(local.answers).reshape(len(local.classes), -1, len(local.outputs))
-        return cls(setting, rows, parts, 1 / (lengths[which] * len(lengths) * len(setting.tuples)))
+        return cls(setting, np.nan_to_num(setting.rows), 1 / (lengths[which] * len(lengths) * len(setting.tuples)))
+
+    @property
+    def parts(self) -> NDArray[np.intp]:
+        """(cell of the system, part): the flat cell of the table."""
+        return self.setting.cells[2]
 
     def overall(self, rows: Floats, tuples: Sequence[tuple[int, ...]] | None = None) -> tuple[float, float]:
-        """How often the system is right, and how often it answers at all: less than 1 where answers are left out."""
+        """How often the system is right, and how often it answers at all: below 1 if answers are left out."""
         right = total = 0.0
         for classes in self.setting.tuples if tuples is None else tuples:
-            answers = self.setting.system.answers_right(classes)
-            chances = [rows[one][self.parts[:, [part]], answers[:, part]] for part, one in enumerate(classes)]
+            each = chances(rows, classes, self.parts, self.setting.system.answers_right(classes))
             sums = [rows[one].sum(axis=-1)[self.parts[:, part]] for part, one in enumerate(classes)]
-            right += float(self.weights @ np.prod(chances, axis=0).sum(axis=1))
+            right += float(self.weights @ np.prod(each, axis=0).sum(axis=1))
             total += float(self.weights @ np.prod(sums, axis=0))
         return right, total
 
     def slopes(self, rows: Floats, tuples: Sequence[tuple[int, ...]] | None = None) -> Floats:
-        """(part, class, flat cell, output): how the overall robustness changes with a share of an answer of a part.
+        """(part, class, flat cell, output): the slope of the overall robustness in a part's share of an answer.
 
         That is also the probability that the part meets the cell and the system is right if it gives this answer.
         """
         found = np.zeros((self.setting.system.arity, *rows.shape))
         for classes in self.setting.tuples if tuples is None else tuples:
             answers = self.setting.system.answers_right(classes)
-            chances = [rows[one][self.parts[:, [part]], answers[:, part]] for part, one in enumerate(classes)]
+            others = others_right(rows, classes, self.parts, answers)
             for part, one in enumerate(classes):
-                others = np.prod([chance for other, chance in enumerate(chances) if other != part], axis=0)
-                added = np.broadcast_to(self.weights[:, None] * others, (len(self.parts), len(answers)))
-                np.add.at(found[part, one], (self.parts[:, [part]], answers[:, part][None]), added)
-        return found
-
-    def met(self) -> Floats:
-        """(part, class, flat cell): the probability that a part meets the cell."""
-        found = np.zeros((self.setting.system.arity, *self.rows.shape[:2]))
-        for classes in self.setting.tuples:
-            for part, one in enumerate(classes):
-                np.add.at(found[part, one], self.parts[:, part], self.weights)
+                places = (self.parts[:, [part]], answers[:, part][None])
+                np.add.at(found[part, one], places, self.weights[:, None] * others[part])
         return found
 
     def involved(self) -> Floats:
         """(part, class, flat cell, output): the probability that a part gives this answer and the system is wrong."""
-        return np.asarray(self.rows * (self.met()[..., None] - self.slopes(self.rows)))
+        met = np.zeros((self.setting.system.arity, *self.rows.shape[:2]))  # the probability that a part meets the cell
+        for classes in self.setting.tuples:
+            for part, one in enumerate(classes):
+                np.add.at(met[part, one], self.parts[:, part], self.weights)
+        return np.asarray(self.rows * (met[..., None] - self.slopes(self.rows)))
 
     def share(self, mask: Mask) -> float:
         """The share of the system's failures in which at least one part gives one of these answers."""
@@ -156,16 +281,16 @@ class Composition:
         after = self.slopes(fixed, tuples).sum(axis=0)
         becomes = after[own, :, own][..., None]  # what a moved answer does once it is right
         slope = np.where(flat, becomes, after) - self.slopes(self.rows, tuples).sum(axis=0)
-        gradient = slope.reshape(mask.shape)
-        changed = map(int, np.flatnonzero(gradient.any(axis=(1, 2, 3))))
-        arms = [class_arms(local, place, gradient[place][None], confidence, coull_arms) for place in changed]
-        return _bounded(gain, arms, least=-1.0)
+        return _bounded(local, gain, slope.reshape(mask.shape), confidence, coull_arms, least=-1.0)
 
 
-def _bounded(gain: float, arms: list[tuple[Floats, Floats]], least: float = 0.0) -> Rates:
-    if not arms:
-        return Rates(gain, gain, gain)
-    down, up = together(arms)
+def _bounded(
+    local: Local, gain: float, gradient: Floats, confidence: float, arms: Callable[..., Arms], least: float
+) -> Rates:
+    """A gain with its interval; `gradient` is its slope in (class, property, severity, output)."""
+    classes = map(int, np.flatnonzero(gradient.any(axis=(1, 2, 3))))
+    each = [class_arms(local, place, gradient[place][None], confidence, arms) for place in classes]
+    down, up = together(each) if each else (np.zeros(1), np.zeros(1))
     return Rates(gain, max(least, gain - float(down[0])), min(1.0, gain + float(up[0])))
 
 
@@ -187,15 +312,11 @@ def explain(
 
     Args:
         local: the table
-        combine: the system: a function of the parts' labels, whole numbers where all class names are such, else
-            names; None: their sum
+        combine: the system, as for `compose`
         arity: how many parts the system has
-        expected: what is right: a function of the true labels, or a mapping from tuples of them; None: what
-            `combine` makes of them
-        conditions: the property of every part, or one for each, such as ('noise', 'rotation'); None: every
-            property, on all parts
-        tuples: the combinations of classes; None: all, those that differ in order alone as one where it changes
-            nothing
+        expected: what is right, as for `compose`
+        conditions: the properties of the parts, as for `compose`
+        tuples: the combinations of classes, as for `compose`
         properties: as given to `local`: lets the advice name perturbations and their parameters
         alpha: bounds the chance of any false trend at all
 
@@ -208,7 +329,11 @@ def explain(
     """
     number("alpha", alpha, above=0, below=1)
     axes = matching_axes(local, properties)
-    composed = _composed(local, combine, arity, expected, conditions, tuples)
+    composed = None
+    if combine is not None or expected is not None or (arity != 1 and not isinstance(values(local.outputs)[0], str)):
+        composed = compose(local, combine, arity, expected, conditions=conditions, tuples=tuples)
+    elif conditions is not None or tuples is not None:
+        raise InputError("conditions, tuples: these are of a composed system; give combine, or leave them out")
     composition = None if composed is None else Composition.of(composed.setting)
     found = search(local, alpha)
     # Picking r of m: intervals at 1 - 0.05 r/m keep the share of false ones among those picked at 0.05.
@@ -216,25 +341,11 @@ def explain(
     trends = [_trend(local, composition, one, axes, confidence) for one in found.patterns]
     shown = [one for one in trends if one.share > 0]
     shown.sort(key=lambda one: (-one.gain.rate, -one.failures))
-    return Explanation(
-        local,
-        composed,
-        tuple(shown),
-        _traces(local, composition),
-        _rest(local, found),
-        found.tests,
-        alpha,
-    )
-
-
-def _composed(local: Local, combine: Any, arity: int, expected: Any, conditions: Any, tuples: Any) -> Prediction | None:
-    """The system, or None where the model alone is looked at."""
-    alone = arity == 1 or isinstance(values(local.outputs)[0], str)
-    if combine is None and expected is None and alone:
-        if conditions is not None or tuples is not None:
-            raise InputError("conditions, tuples: these are of a composed system; give combine, or leave them out")
-        return None
-    return compose(local, combine, arity, expected, conditions=conditions, tuples=tuples)
+    failing = counts(local) * wrong_answers(local)
+    left = failing * ~union(local, found.patterns)
+    by_property = zip(local.properties, failing.sum(axis=(0, 2, 3)), left.sum(axis=(0, 2, 3)), strict=True)
+    rest = tuple(Rest(name, _whole(some), float(some / all_)) for name, all_, some in by_property if all_ > 0)
+    return Explanation(local, composed, tuple(shown), _traces(local, composition), rest, found.tests, alpha)
 
 
 def _trend(
@@ -248,76 +359,55 @@ def _trend(
     cells = pattern.mask.any(axis=-1)
     by_class = {place: _whole(table[place].sum()) for place in pattern.classes}
     classes = sorted(by_class, key=lambda place: -by_class[place])
-    return Trend(
-        pattern.kind,
-        tuple(local.classes[place] for place in classes),
-        tuple(by_class[place] for place in classes),
-        name,
-        severities,
-        summary.severity_range(severities, local.severities[pattern.which]),
-        tuple(answers),
-        _whole(table.sum()),
-        _whole(local.trials[cells].sum()),
-        float(_chance(local, pattern)[cells].sum()),
-        pattern.p_value,
-        _local_share(local, pattern.mask) if composition is None else composition.share(pattern.mask),
-        local_gain(local, pattern.mask, confidence),
-        None if composition is None else composition.gain(pattern.mask, confidence),
-        summary.perturbation(axes[name], severities) if name in axes else "",
-        pattern.mask,
-    )
-
-
-def _chance(local: Local, pattern: Pattern) -> Floats:
-    """(class, property, severity): the failures by chance: as the other classes fail, or spread over all answers."""
     failures = local.trials - local.passes
-    if pattern.answer is not None:
-        return np.asarray(failures / (len(local.outputs) - 1))
-    place = pattern.classes[0]
-    with np.errstate(invalid="ignore"):
-        others = np.delete(failures, place, axis=0).sum(axis=0) / np.delete(local.trials, place, axis=0).sum(axis=0)
-    return np.asarray(local.trials * others)
-
-
-def _local_share(local: Local, mask: Mask) -> float:
-    failing = cell_weights(local)[..., None] * np.nan_to_num(local.answers) * wrong_answers(local)
-    return float((failing * mask).sum() / failing.sum())
+    if pattern.answer is not None:  # by chance, wrong answers are spread over all answers
+        chance = failures / (len(local.outputs) - 1)
+    else:  # by chance, the class fails as the others do
+        place = pattern.classes[0]
+        with np.errstate(invalid="ignore"):
+            rates = np.delete(failures, place, axis=0).sum(axis=0) / np.delete(local.trials, place, axis=0).sum(axis=0)
+        chance = local.trials * rates
+    if composition is None:
+        failing = local.cell_weights[..., None] * np.nan_to_num(local.answers) * wrong_answers(local)
+        share = float((failing * pattern.mask).sum() / failing.sum())
+    else:
+        share = composition.share(pattern.mask)
+    names, own = tuple(local.classes[one] for one in classes), tuple(by_class[one] for one in classes)
+    where = summary.severity_range(severities, local.severities[pattern.which])
+    composed_gain = None if composition is None else composition.gain(pattern.mask, confidence)
+    return Trend(
+        pattern.kind, names, own, name, severities, where, tuple(answers), _whole(table.sum()),
+        _whole(local.trials[cells].sum()), float(chance[cells].sum()), pattern.p_value, share,
+        local_gain(local, pattern.mask, confidence), composed_gain,
+        summary.perturbation(axes[name], severities) if name in axes else "", pattern.mask,
+    )  # fmt: skip
 
 
 def _traces(local: Local, composition: Composition | None) -> tuple[Trace, ...]:
-    """Every single cause, those with a part in most failures first."""
     table, wrong = counts(local), wrong_answers(local)
     if composition is None:
-        involved = (cell_weights(local)[..., None] * np.nan_to_num(local.answers))[None]
+        involved = (local.cell_weights[..., None] * np.nan_to_num(local.answers))[None]
         alike, failing = True, float((involved * wrong).sum())
     else:
         setting = composition.setting
-        alike = setting.system.symmetric and all(len(set(one)) == 1 for one in setting.conditions)
+        alike = setting.interchangeable
         involved = composition.involved().reshape(-1, *wrong.shape)
         failing = 1 - composition.overall(composition.rows)[0]
     if alike:
         involved = involved.sum(axis=0, keepdims=True)
-    found = []
-    for part, place, which, level, answer in np.argwhere((involved > 0) & wrong).tolist():
-        found.append(
-            Trace(
-                None if alike else part + 1,
-                local.classes[place],
-                local.properties[which],
-                local.severities[which][level],
-                local.outputs[answer],
-                _whole(table[place, which, level, answer]),
-                float(involved[part, place, which, level, answer] / failing),
-            )
+    found = [
+        Trace(
+            None if alike else part + 1,
+            local.classes[place],
+            local.properties[which],
+            local.severities[which][level],
+            local.outputs[answer],
+            _whole(table[place, which, level, answer]),
+            float(involved[part, place, which, level, answer] / failing),
         )
+        for part, place, which, level, answer in np.argwhere((involved > 0) & wrong).tolist()
+    ]
     return tuple(sorted(found, key=lambda one: -one.share))
-
-
-def _rest(local: Local, found: TrendSearch) -> tuple[Rest, ...]:
-    failing = counts(local) * wrong_answers(local)
-    left = failing * ~np.any([np.zeros(failing.shape, bool), *(one.mask for one in found.patterns)], axis=0)
-    rows = zip(local.properties, failing.sum(axis=(0, 2, 3)), left.sum(axis=(0, 2, 3)), strict=True)
-    return tuple(Rest(name, _whole(some), float(some / all_)) for name, all_, some in rows if all_ > 0)
 
 
 def matching_axes(local: Local, properties: Any) -> dict[str, Axis]:
@@ -336,7 +426,6 @@ def matching_axes(local: Local, properties: Any) -> dict[str, Axis]:
 
 
 def _whole(count: Any) -> float:
-    """Whole where it is whole."""
     return int(count) if count == int(count) else float(count)
 
 
@@ -372,55 +461,36 @@ def export_failures(found: Explanation | Local, data: Any, properties: Any, path
         raise InputError("failures: this table has counts alone; only one that local() measured knows its inputs")
     space = properties if isinstance(properties, Space) else Space(properties)
     matching_axes(local, space)
-    subject = _inputs(datasets.wrap(data), space, local.sampled, local.seed)
-    ranks = _ranks(found)
-    groups = [
-        _group(local, local.sampled, subject, ranks, which, level)
-        for which, levels in enumerate(local.severities)
-        for level in range(len(levels))
-    ]
-    kept = [group for group in groups if len(group["index"])]
-    if not kept:
-        raise InputError("failures: no input failed; there is nothing to write")
-    arrays = {name: np.asarray(concat([group[name] for group in kept])) for name in kept[0]}
-    write_npz(Path(path), arrays)
-    return len(arrays["index"])
-
-
-def _inputs(data: datasets.Data, space: Space, sampled: Sampled, seed: int) -> ShownInputs:
-    """What turns an input's number into the input, clean or perturbed; no model is needed for that."""
+    data = datasets.wrap(data)
     inputs = len(data.inputs)
-    if data.labels is None or int(sampled.ids.max(initial=0)) >= inputs:
+    if data.labels is None or int(local.sampled.ids.max(initial=0)) >= inputs:
         raise InputError(f"data: {inputs} inputs do not fit the table; accepted: the data it was measured on, labelled")
     plain = Space({axis.name: (axis.perturbation, axis.severities) for axis in space.axes})
-    return ShownInputs(data, plain, np.arange(inputs), seed)
-
-
-def _ranks(found: Explanation | Local) -> Array:
-    """(class, property, severity, output): the rank of the trend an answer belongs to."""
-    local = found if isinstance(found, Local) else found.local
-    ranks = np.zeros((*local.rate.shape, len(local.outputs)), np.int32)
+    shown = ShownInputs(data, plain, np.arange(inputs), local.seed)
+    ranks = np.zeros((*local.rate.shape, len(local.outputs)), np.int32)  # of the trend an answer belongs to
     for rank, trend in enumerate(() if isinstance(found, Local) else found.trends, start=1):
         ranks[trend.mask] = rank
-    return ranks
-
-
-def _group(
-    local: Local, sampled: Sampled, shown: ShownInputs, ranks: Array, which: int, level: int
-) -> dict[str, Array | list[str]]:
-    """The failures under one property at one severity."""
-    answers = sampled.predicted[:, which, level]
-    rows = np.flatnonzero((answers >= 0) & (answers != sampled.classes))
-    ids, name, severity = sampled.ids[rows], local.properties[which], local.severities[which][level]
-    sigma = tuple(severity if axis.name == name else 0 for axis in shown.space.axes)
-    assert shown.data.labels is not None
-    return {
-        "x": shown.composite(sigma, ids) if len(ids) else [],
-        "clean": shown.batch(ids) if len(ids) else [],
-        "y": shown.data.labels[ids],
-        "predicted": np.array(local.outputs)[answers[rows]],
-        "index": ids,
-        "property": np.full(len(ids), name),
-        "severity": np.full(len(ids), severity),
-        "trend": ranks[sampled.classes[rows], which, level, answers[rows]],
-    }
+    groups: list[dict[str, Array]] = []
+    cells = ((which, level) for which, levels in enumerate(local.severities) for level in range(len(levels)))
+    for which, level in cells:
+        answers = local.sampled.predicted[:, which, level]
+        rows = np.flatnonzero((answers >= 0) & (answers != local.sampled.classes))
+        if not len(rows):
+            continue
+        ids, name, severity = local.sampled.ids[rows], local.properties[which], local.severities[which][level]
+        group = {
+            "x": shown.composite(tuple(severity if axis.name == name else 0 for axis in plain.axes), ids),
+            "clean": shown.batch(ids),
+            "y": data.labels[ids],
+            "predicted": np.array(local.outputs)[answers[rows]],
+            "index": ids,
+            "property": np.full(len(ids), name),
+            "severity": np.full(len(ids), severity),
+            "trend": ranks[local.sampled.classes[rows], which, level, answers[rows]],
+        }
+        groups.append(group)
+    if not groups:
+        raise InputError("failures: no input failed; there is nothing to write")
+    arrays = {name: np.asarray(concat([group[name] for group in groups])) for name in groups[0]}
+    write_npz(Path(path), arrays)
+    return len(arrays["index"])

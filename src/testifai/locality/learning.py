@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
-from testifai.locality.local import Local
+from testifai.locality.local import Local, count_answers, joined
 from testifai.support.types import Array, Floats
 from testifai.support.validation import choice, number
 from testifai.tomogram import Tomogram
@@ -22,19 +22,15 @@ TOGETHER = ("product", "worst")
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """P(answer | class, severities): axes class, one per property (0 = off first), answer.
-
-    `trials` (class, severities) counts what each row was measured on: 0 where it is assumed. The first answers are the
-    classes, in their order. `notes` say in words what was assumed.
-    """
+    """P(answer | class, severities): axes class, one per property (0 = off first), answer; the classes are first."""
 
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
     properties: tuple[str, ...]
     severities: tuple[tuple[int, ...], ...]  # of each property, 0 first
     answers: Floats = field(repr=False)
-    trials: Array = field(repr=False)
-    notes: tuple[str, ...] = ()
+    trials: Array = field(repr=False)  # (class, severities): what each row was measured on, 0 if it is assumed
+    notes: tuple[str, ...] = ()  # what was assumed, in words
     weights: Floats | None = field(default=None, repr=False)  # of the classes; None: all alike
 
     def __repr__(self) -> str:
@@ -79,15 +75,15 @@ class Tables:
 
 
 def learn(local: Local, scan: Tomogram | None = None, *, prior: float = 0.5, together: str = "product") -> Tables:
-    """Tables from local robustness and, for several properties at once, from a scan that combined them.
+    """Tables from local robustness and, for several properties together, from a scan that combined them.
 
-    The Dirichlet prior has `prior` trials right and as many wrong, these spread over the other answers: with 0.5 the
-    rate of right answers has Jeffreys' prior, however many classes there are.
+    The Dirichlet prior has `prior` trials right and as many wrong, spread over the other answers: with 0.5 the rate of
+    right answers has Jeffreys' prior, for any number of classes.
 
-    Of combinations that were not measured, `together="product"` takes it that each property is survived for itself
-    (noisy-AND) and that a failure is the doing of each property in proportion to how often it fails alone;
-    `"worst"` that the most harmful alone decides, which is optimistic. Where a scan has trials, what is assumed counts
-    as much as the prior. A scan that keeps "predicted" also tells which wrong answers were given.
+    Combinations that were not measured are assumed, with the weight of the prior: `together="product"` assumes that
+    each property is survived independently (noisy-AND) and that failures are due to each property in proportion to its
+    failures alone; `"worst"` that the most harmful property alone decides, which is optimistic. A scan that keeps
+    "predicted" also tells which wrong answers were given.
 
     Args:
         local: the table
@@ -113,23 +109,44 @@ def learn(local: Local, scan: Tomogram | None = None, *, prior: float = 0.5, tog
     clean = np.eye(shape[0], shape[-1])
     if scanned is not None and local.among == "all":
         clean = scanned.posterior(clean, scanned.counts(0), 2 * prior)
-    alone = _alone(local, clean, prior)
+    alone = [np.concatenate([clean[:, None, :], rows], axis=1) for rows in row_means(local, prior)]
     answers = _product(alone) if together == "product" else _worst(alone)
-    trials = _single_trials(local)
+    trials = np.zeros(shape[:-1], local.trials.dtype)
+    for place, severities in enumerate(local.severities):
+        one = tuple(slice(1, None) if other == place else 0 for other in range(len(local.severities)))
+        trials[(slice(None), *one)] = local.trials[:, place, : len(severities)]
     if scanned is not None:
-        _update(scanned, 2 * prior, answers, trials)
-    notes = _clean_note(local, scanned), _joint_note(trials, together), _empty_note(trials)
-    said = tuple(note for note in notes if note)
-    return Tables(local.classes, local.outputs, local.properties, levels, answers, trials, said, local.weights)
+        for at, counts in scanned.combinations():
+            here: Any = (slice(None), *at)
+            answers[here] = scanned.posterior(answers[here], counts, 2 * prior)
+            trials[here] += counts.sum(axis=1)
+    notes = tuple(_assumptions(local, scanned, trials, together))
+    return Tables(local.classes, local.outputs, local.properties, levels, answers, trials, notes, local.weights)
 
 
-# -- from one property at a time ------------------------------------------------------------------------------------
+def _assumptions(local: Local, scanned: Scanned | None, trials: Array, together: str) -> Iterator[str]:
+    if local.among == "correct":
+        yield "with everything off every answer is right: only inputs that the model gets right were sampled"
+    elif scanned is None:
+        yield "with everything off every answer is taken to be right: it was not measured"
+    orders = np.count_nonzero(np.indices(trials.shape[1:]), axis=0)  # how many properties are on
+    joint = trials[:, orders >= 2]
+    if joint.size:
+        how = "the product of single properties" if together == "product" else "the most harmful property alone"
+        assumed = int((joint == 0).sum())
+        rest = f", {assumed:,} are assumed: {how}" if assumed else ""
+        yield f"of {joint.size:,} rows with several properties on {joint.size - assumed:,} were measured{rest}"
+    yield from _without_trials(int((trials[:, orders == 1] == 0).sum()))
+
+
+def _without_trials(rows: int) -> tuple[str, ...]:
+    return (f"{rows} rows of a class under one property have no trials: they are the prior's",) if rows else ()
 
 
 def row_means(local: Local, prior: float) -> list[Floats]:
-    """For each property (class, severity, answer): the mean of the Dirichlet posterior, P(answer | class, severity)."""
+    """Per property (class, severity, answer): the mean of the Dirichlet posterior of P(answer | class, severity)."""
     pseudo = pseudo_counts(local, prior)
-    made = []
+    means = []
     for place, severities in enumerate(local.severities):
         counts = np.moveaxis(local.confusion[place, : len(severities)], 1, 0) + pseudo[:, None, :]
         total = counts.sum(axis=-1, keepdims=True)
@@ -139,28 +156,14 @@ def row_means(local: Local, prior: float) -> list[Floats]:
                 f"prior: 0, but {local.classes[at[0]]} has no trials under {local.properties[place]} at severity "
                 f"{severities[at[1]]}; accepted: a prior above 0"
             )
-        made.append(counts / total)
-    return made
+        means.append(counts / total)
+    return means
 
 
 def pseudo_counts(local: Local, prior: float) -> Floats:
-    """(class, answer): what the prior counts for: `prior` trials right, and as many wrong, spread over the others."""
+    """(class, answer): `prior` trials that are right, and as many that are wrong, spread over the other answers."""
     own = np.eye(len(local.classes), len(local.outputs), dtype=bool)
     return np.where(own, prior, prior / max(len(local.outputs) - 1, 1))
-
-
-def _alone(local: Local, clean: Floats, prior: float) -> list[Floats]:
-    """For each property (class, severity with 0 first, answer)."""
-    return [np.concatenate([clean[:, None, :], rows], axis=1) for rows in row_means(local, prior)]
-
-
-def _single_trials(local: Local) -> Array:
-    """(class, severities): what was tried under one property at a time."""
-    trials = np.zeros((len(local.classes), *(1 + len(one) for one in local.severities)), local.trials.dtype)
-    for place, severities in enumerate(local.severities):
-        at = tuple(slice(1, None) if j == place else 0 for j in range(len(local.severities)))
-        trials[(slice(None), *at)] = local.trials[:, place, : len(severities)]
-    return trials
 
 
 def _spread(table: Floats, place: int, count: int) -> Floats:
@@ -171,7 +174,6 @@ def _spread(table: Floats, place: int, count: int) -> Floats:
 
 
 def _rights(alone: list[Floats]) -> list[Floats]:
-    """Each property's rates of right answers, to spread over the grid."""
     rates = [np.diagonal(table[:, :, : len(table)], axis1=0, axis2=2).T.copy() for table in alone]
     return [_spread(rate, place, len(alone)) for place, rate in enumerate(rates)]
 
@@ -179,19 +181,15 @@ def _rights(alone: list[Floats]) -> list[Floats]:
 def _product(alone: list[Floats]) -> Floats:
     """A right answer survives every property; a wrong one is each property's in proportion to its failures.
 
-    With r_0 the clean rate: r = r_0 Π r_i / r_0, and in the shares of wrong answers what is wrong without any property
-    counts once.
+    With r_0 the clean rate: r = r_0 Π r_i / r_0; wrong answers of the clean model count once.
     """
     rights = _rights(alone)
-    classes, outputs = alone[0].shape[0], alone[0].shape[2]
-    own = np.eye(classes, outputs, dtype=np.bool_)
     off = rights[0][:, :1]
     # A class that is never right when nothing is on stays so.
     beyond = [rate / np.where(off > 0, off, 1) for rate in rights[1:]]
     right = np.clip(math.prod(beyond, start=rights[0]), 0, 1)
-    failures = [np.where(own[:, None, :], 0.0, table) for table in alone]
-    wrong = sum(_spread(table - table[:, :1], place, len(alone)) for place, table in enumerate(failures))
-    return joined(right, np.maximum(wrong + _spread(failures[0][:, :1], 0, len(alone)), 0))
+    wrong = sum(_spread(table - table[:, :1], place, len(alone)) for place, table in enumerate(alone))
+    return joined(right, np.maximum(wrong + _spread(alone[0][:, :1], 0, len(alone)), 0))
 
 
 def _worst(alone: list[Floats]) -> Floats:
@@ -208,50 +206,9 @@ def _worst(alone: list[Floats]) -> Floats:
     return answers
 
 
-def _update(scanned: Scanned, strength: float, answers: Floats, trials: Array) -> None:
-    """Take the scan's outcomes into the rows with two or more properties on, in place."""
-    for at, counts in scanned.combinations():
-        here: Any = (slice(None), *at)
-        answers[here] = scanned.posterior(answers[here], counts, strength)
-        trials[here] += counts.sum(axis=1)
-
-
-# -- what was assumed -----------------------------------------------------------------------------------------------
-
-
 def check_learning(prior: float, together: str) -> None:
-    """Refuse what is no prior, or no way to combine properties."""
     number("prior", prior, least=0)
     choice("together", together, TOGETHER)
-
-
-def _orders(trials: Array) -> NDArray[np.intp]:
-    """How many properties are on, shaped as the grid of severities."""
-    return np.asarray(np.count_nonzero(np.indices(trials.shape[1:]), axis=0))
-
-
-def _clean_note(local: Local, scanned: Scanned | None) -> str:
-    if local.among == "correct":
-        return "with everything off every answer is right: only inputs that the model gets right were sampled"
-    if scanned is not None:
-        return ""
-    return "with everything off every answer is taken to be right: it was not measured"
-
-
-def _joint_note(trials: Array, together: str) -> str:
-    joint = trials[:, _orders(trials) >= 2]
-    if not joint.size:
-        return ""
-    how = "the product of single properties" if together == "product" else "the most harmful property alone"
-    assumed = int((joint == 0).sum())
-    return f"of {joint.size:,} rows with several properties on {joint.size - assumed:,} were measured" + (
-        f", {assumed:,} are assumed: {how}" if assumed else ""
-    )
-
-
-def _empty_note(trials: Array) -> str:
-    empty = int((trials[:, _orders(trials) == 1] == 0).sum())
-    return f"{empty} rows of a class under one property have no trials: they are the prior's" if empty else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,12 +248,7 @@ class SingleTables:
 
 
 def learn_single(local: Local, prior: float = 0.5) -> SingleTables:
-    """The tables as the means of their Dirichlet posteriors, with the prior of `learn`.
-
-    >>> local = Local.from_counts(["cat", "dog"], ["fog"], [[1]], [[[[17, 3], [1, 19]]]])
-    >>> learn_single(local).answers[0, 0, 0].round(3).tolist()
-    [0.833, 0.167]
-    """
+    """The tables as the means of their Dirichlet posteriors, with the prior of `learn`."""
     severities = tuple(sorted({severity for levels in local.severities for severity in levels}))
     shape = (len(local.classes), len(local.properties), len(severities), len(local.outputs))
     answers, met = np.full(shape, 1 / shape[-1]), np.zeros(shape[1:3])
@@ -306,42 +258,31 @@ def learn_single(local: Local, prior: float = 0.5) -> SingleTables:
     empty = sum(
         int((local.trials[:, place, : len(levels)] == 0).sum()) for place, levels in enumerate(local.severities)
     )
-    notes = (f"{empty} rows of a class under one property have no trials: they are the prior's",) if empty else ()
+    notes = _without_trials(empty)
     return SingleTables(local.classes, local.outputs, local.properties, severities, answers, met, local.weights, notes)
 
 
 def resampled(local: Local, prior: float = 0.5, *, count: int, seed: int = 0) -> Iterator[SingleTables]:
-    """So many draws of the tables from what is known of them."""
+    """Draw the tables `count` times from what is known of them."""
     generator = np.random.Generator(np.random.Philox(seed))
-    pseudo = pseudo_counts(local, prior)
+    pseudo, sampled, shape = pseudo_counts(local, prior), local.sampled, (len(local.classes), len(local.outputs))
     for _ in range(count):
-        counted = _weighted(local, generator) if local.sampled is not None else _gamma_counts(local, generator)
+        if sampled is None:
+            counted = _gamma_counts(local, generator)
+        else:
+            weights = generator.gamma(1.0, size=len(sampled.classes))
+            counted = count_answers(sampled.predicted, sampled.classes, *shape, weights)
         yield learn_single(replace(local, confusion=counted + generator.gamma(pseudo, size=counted.shape)), 0)
 
 
-def _weighted(local: Local, generator: np.random.Generator) -> Floats:
-    """The counts (property, severity, class, answer) with a weight for every input."""
-    assert local.sampled is not None
-    predicted, classes = local.sampled.predicted, local.sampled.classes
-    weights = generator.gamma(1.0, size=len(classes))
-    rows, columns = len(local.classes), len(local.outputs)
-    counts = np.zeros(local.confusion.shape)
-    for which, level in np.ndindex(predicted.shape[1:]):
-        said = predicted[:, which, level]
-        tried = said >= 0
-        sums = np.bincount(classes[tried] * columns + said[tried], weights[tried], minlength=rows * columns)
-        counts[which, level] = sums.reshape(rows, columns)
-    return counts
-
-
 def _gamma_counts(local: Local, generator: np.random.Generator) -> Floats:
-    """Counts alone do not tell which inputs are the same: the cautious way is that luck is shared by all rows."""
+    """Draw from counts alone, which do not identify inputs: cautiously, all rows share the same chance."""
     from scipy.special import gammaincinv
 
-    luck = np.broadcast_to(generator.random(local.confusion.shape[2:]), local.confusion.shape)
+    chance = np.broadcast_to(generator.random(local.confusion.shape[2:]), local.confusion.shape)
     counts = np.zeros(local.confusion.shape)
     some = local.confusion > 0
-    counts[some] = gammaincinv(local.confusion[some], luck[some])
+    counts[some] = gammaincinv(local.confusion[some], chance[some])
     return counts
 
 
@@ -349,9 +290,9 @@ Counts = Array
 
 
 class Scanned:
-    """A scan's outcomes on the same kind of inputs as local robustness was measured on, axes it does not know off.
+    """A scan's outcomes on the kind of inputs that local robustness was measured on, with all other axes off.
 
-    Counts are (class, answer) where the scan kept what was predicted, else (class, wrong or right).
+    Counts are (class, answer) if the scan kept what was predicted, else (class, wrong or right).
     """
 
     def __init__(self, local: Local, levels: tuple[tuple[int, ...], ...], scan: Tomogram) -> None:
@@ -361,7 +302,17 @@ class Scanned:
             if name not in names:
                 raise InputError(f"scan: has no axis {name!r}; {suggest(name, names)}")
         self._axes = [names.index(name) for name in local.properties]
-        self._classes = self._class_places()
+        labels, known = scan.labels, local.classes
+        if labels is None or labels.ndim != 1:
+            raise InputError("scan: has no labels to tell classes by; accepted: a run with one label for each input")
+        distinct, inverse = np.unique(labels, return_inverse=True)
+        found = [scan.classes[int(label)] if scan.classes else str(label) for label in distinct.tolist()]
+        if not set(found) & set(known):
+            raise InputError(
+                f"scan: labels ({', '.join(found[:5])}, ...) are none of the classes {', '.join(known[:5])}"
+            )
+        places = np.array([known.index(name) if name in known else -1 for name in found], np.intp)
+        self._classes = places[inverse][scan.order]  # of every input in the run's order, -1 if it is not in the table
         if local.among == "correct":
             # Inputs that are wrong, or were not tried, when nothing is on are not of that kind.
             everything = np.arange(scan.outcomes.inputs)
@@ -370,7 +321,7 @@ class Scanned:
         self._predicted = self._output_places() if "predicted" in scan.outcomes.kept_names() else None
 
     def combinations(self) -> Iterator[tuple[tuple[int, ...], Counts]]:
-        """Of every measured configuration with two or more of the properties on: its place in the grid, and counts."""
+        """Yield the index in the grid and the counts of every measured configuration of two or more properties."""
         ids = self.scan.estimator.measured_ids
         rows = self.scan.space.matrix(ids)[:, : len(self.scan.space.axes)]
         usable = (np.count_nonzero(rows[:, self._axes], axis=1) >= 2) & ~np.delete(rows, self._axes, axis=1).any(axis=1)
@@ -381,7 +332,6 @@ class Scanned:
             yield at, self.counts(configuration)
 
     def counts(self, configuration: int) -> Counts:
-        """The answers under one configuration."""
         outcomes, classes = self.scan.outcomes, self._classes
         tried = np.flatnonzero((classes >= 0) & outcomes.attempted(configuration, np.arange(outcomes.inputs)))
         if self._predicted is None:
@@ -395,53 +345,21 @@ class Scanned:
         return counts
 
     def posterior(self, rows: Floats, counts: Counts, strength: float) -> Floats:
-        """Rows (class, answer) after these counts: the mean of a Dirichlet posterior, `rows` weighing so many trials.
+        """Rows (class, answer) after these counts: the mean of a Dirichlet posterior, `rows` weigh `strength` trials.
 
-        Where only right and wrong are known, wrong answers are shared out as before.
+        If only right and wrong are known, wrong answers are shared out as before.
         """
-        if counts.shape == rows.shape and self._predicted is not None:
-            return _mean(rows, counts, strength)
-        right = rows[np.arange(len(rows)), np.arange(len(rows))]
-        both = _mean(np.stack([1 - right, right], axis=1), counts, strength)
-        return joined(both[:, 1], np.where(np.eye(*rows.shape, dtype=np.bool_), 0.0, rows))
-
-    def _class_places(self) -> NDArray[np.intp]:
-        """For every place of the run's order the number of its class, -1 for one that local robustness has not."""
-        labels, known = self.scan.labels, self.local.classes
-        if labels is None or labels.ndim != 1:
-            raise InputError("scan: has no labels to tell classes by; accepted: a run with one label for each input")
-        distinct, inverse = np.unique(labels, return_inverse=True)
-        names = [self.scan.classes[int(label)] if self.scan.classes else str(label) for label in distinct.tolist()]
-        if not set(names) & set(known):
-            raise InputError(
-                f"scan: labels ({', '.join(names[:5])}, ...) are none of the classes {', '.join(known[:5])}"
-            )
-        places = np.array([known.index(name) if name in known else -1 for name in names], np.intp)
-        return places[inverse][self.scan.order]
+        known = self._predicted is not None
+        before = rows if known else np.stack([1 - np.diagonal(rows), np.diagonal(rows)], axis=1)
+        total = counts.sum(axis=-1, keepdims=True) + strength
+        mean = np.where(total > 0, (counts + strength * before) / np.where(total > 0, total, 1), before)
+        return mean if known else joined(mean[:, 1], rows)
 
     def _output_places(self) -> Callable[[Array], NDArray[np.intp]]:
-        """From kept numbers of answers to places among the outputs, -1 for those that are none."""
+        """The function from kept numbers of answers to indices of outputs, -1 for other answers."""
         outputs, names = self.local.outputs, self.scan.classes
         if names:
             known = {float(n): outputs.index(name) for n, name in enumerate(names) if name in outputs}
         else:
             known = {float(name): n for n, name in enumerate(outputs) if name.lstrip("-").isdigit()}
         return lambda kept: np.array([known.get(float(value), -1) for value in kept], np.intp)
-
-
-def joined(right: Floats, wrong: Floats) -> Floats:
-    """Rows with these rates of right answers, the rest shared out like `wrong`, evenly where that is all 0.
-
-    >>> joined(np.array([0.9, 0.8]), np.array([[0, 1, 3], [0, 0, 0]])).round(3).tolist()
-    [[0.9, 0.025, 0.075], [0.1, 0.8, 0.1]]
-    """
-    classes, outputs = wrong.shape[0], wrong.shape[-1]
-    own = np.eye(classes, outputs, dtype=np.bool_).reshape(classes, *[1] * (wrong.ndim - 2), outputs)
-    total = wrong.sum(axis=-1, keepdims=True)
-    share = np.where(total > 0, wrong / np.where(total > 0, total, 1), ~own / max(outputs - 1, 1))
-    return np.asarray(np.where(own, right[..., None], share * (1 - right)[..., None]))
-
-
-def _mean(rows: Floats, counts: Counts, strength: float) -> Floats:
-    total = counts.sum(axis=-1, keepdims=True) + strength
-    return np.asarray(np.where(total > 0, (counts + strength * rows) / np.where(total > 0, total, 1), rows))

@@ -1,18 +1,18 @@
 """Local robustness: how often, and how surely, each class survives each property at each severity.
 
-The arrays have named axes: `classes`, `properties`, and the severities of each property without 0 (padded with NaN
-rates and 0 trials where a property has fewer of them than another). Columns of the confusion are `outputs`: the classes
-themselves first, in the same order, then whatever else the model may answer.
+The arrays have the axes `classes`, `properties`, and the severities of each property without 0 (padded with NaN rates
+and 0 trials). Columns of the confusion are `outputs`: the classes first, in the same order, then other answers.
 
-Intervals of estimates made of answers: every estimate here, a mean rate or the robustness of a composed system, is near
-its value a sum over classes of means of values in a known range: an input of the class adds g[answer] for every cell
-(property, severity) that the estimate uses. The classes' inputs are independent of each other, the cells of a class are
-not: the same inputs went through all of them. So each class gets one interval, from its inputs' own sums, and the arms
-of the classes add in squares (MOVER: Zou and Donner, Statistics in Medicine 27, 2008).
+Intervals: every estimate here, a mean rate or the robustness of a composed system, is approximately a sum over classes
+of means of values in a known range: an input of the class adds g[answer] for every cell (property, severity) that the
+estimate uses. Inputs of different classes are independent, the cells of a class are not: the same inputs went through
+all of them. So each class gets one interval, from its inputs' own sums, and the arms of the classes add in squares
+(MOVER: Zou and Donner, Statistics in Medicine 27, 2008).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -38,12 +38,7 @@ Arms = tuple[Floats, Floats]  # how far down, how far up
 def bounded_arms(mean: Floats, variance: Floats, trials: Floats, confidence: float = 0.95) -> Arms:
     """Arms of an interval for the mean of values between 0 and 1, from their mean, variance and number.
 
-    Wilson's interval for as many trials as would give the same variance if every value were 0 or 1; for such values
-    it is Wilson's interval itself. The variance is the cautious one of `coull_arms`.
-
-    >>> down, up = bounded_arms(np.array([0.9]), np.array([0.09]), np.array([100.0]))
-    >>> [round(float(end[0]), 3) for end in (0.9 - down, 0.9 + up)]
-    [0.826, 0.945]
+    Wilson's interval for the number of 0/1 trials with the same variance, which is that of `coull_arms`.
     """
     centre, squared, _ = _cautious(mean, variance, trials, confidence)
     effective = trials * centre * (1 - centre) / squared
@@ -52,13 +47,9 @@ def bounded_arms(mean: Floats, variance: Floats, trials: Floats, confidence: flo
 
 
 def coull_arms(mean: Floats, variance: Floats, trials: Floats, confidence: float = 0.95) -> Arms:
-    """Arms by Agresti and Coull (1998), for a part of a sum: Wilson's interval would have no arm up from a mean of 1.
+    """Arms by Agresti and Coull (1998), for terms of a sum: Wilson's interval has no upper arm at a mean of 1.
 
-    z^2/2 more values at 0 and as many at 1 are counted: values that happen to be all alike do not pass for certain.
-
-    >>> down, up = coull_arms(np.array([0.9]), np.array([0.09]), np.array([100.0]))
-    >>> [round(float(end[0]), 3) for end in (0.9 - down, 0.9 + up)]
-    [0.824, 0.947]
+    z^2/2 values at 0 and at 1 are added, so that equal values do not count as certain.
     """
     centre, squared, z2 = _cautious(mean, variance, trials, confidence)
     half = np.sqrt(z2 * squared / (trials + z2))
@@ -78,33 +69,40 @@ def class_arms(
 ) -> Arms:
     """Arms that a class's finite trials give to estimates; `gradient` is (estimate, property, severity, output).
 
-    Where single inputs are known, each adds up over all cells. Where only counts are, the cells' arms are added: as
-    wide as it can be, right where the same inputs fail in all of them.
+    Single inputs, if known, each add up over all cells. With counts only, the cells' arms are added: this is as wide
+    as possible, and right if the same inputs fail in all of them.
     """
+
+    def scaled(mean: Floats, variance: Floats, trials: Floats, least: Floats, most: Floats) -> Arms:
+        """Arms of values between `least` and `most`, 0 if every answer gives the same value."""
+        width = most - least
+        scale = np.where(width > 0, width, 1.0)
+        down, up = arms(np.clip((mean - least) / scale, 0, 1), variance / scale**2, trials, confidence)
+        return np.where(width > 0, down * width, 0.0), np.where(width > 0, up * width, 0.0)
+
     used = np.flatnonzero(gradient.any(axis=(0, 3)).reshape(-1))
     flat = gradient.reshape(len(gradient), -1, gradient.shape[-1])[:, used]
     least, most = flat.min(axis=-1), flat.max(axis=-1)
-    several = bool((flat.any(axis=-1).sum(axis=-1) > 1).any())
-    own = _own_answers(local, place, used) if several else None
-    if own is not None:
-        values = flat[:, np.arange(len(used)), own].sum(axis=-1)  # (estimate, input)
-        trials = np.full(len(flat), float(len(own)))
-        ends = least.sum(axis=-1), most.sum(axis=-1)
-        return _scaled(arms, values.mean(axis=1), values.var(axis=1), trials, *ends, confidence)
+    if local.sampled is not None and bool((flat.any(axis=-1).sum(axis=-1) > 1).any()):
+        # (input, cell); usable if all inputs of the class were tried in all the cells
+        own = local.sampled.predicted[local.sampled.classes == place].reshape(-1, local.trials[place].size)[:, used]
+        if len(own) and bool((own >= 0).all()):
+            values = flat[:, np.arange(len(used)), own].sum(axis=-1)  # (estimate, input)
+            trials = np.full(len(flat), float(len(own)))
+            return scaled(values.mean(axis=1), values.var(axis=1), trials, least.sum(axis=-1), most.sum(axis=-1))
     answers = local.answers[place].reshape(-1, flat.shape[-1])[used]
     trials = np.broadcast_to(local.trials[place].reshape(-1)[used].astype(np.float64), least.shape)
     mean = (flat * answers).sum(axis=-1)
     variance = np.maximum((flat**2 * answers).sum(axis=-1) - mean**2, 0)
-    down, up = _scaled(arms, mean, variance, trials, least, most, confidence)
+    down, up = scaled(mean, variance, trials, least, most)
     return down.sum(axis=-1), up.sum(axis=-1)
 
 
 def shared_variance(rows: NDArray[np.intp], errors: Floats) -> Floats:
     """The variance (estimate) of sums of errors (combination, estimate) whose combinations share inputs.
 
-    `rows` (combination, part) are the inputs of each. Two combinations hang together where an input is in both
-    (Aronow, Samii and Assenova, Political Analysis 23, 2015, for pairs): the products of their errors are counted once
-    for every input that they share.
+    `rows` (combination, part) are the inputs of each. Combinations are correlated if they share an input: the products
+    of their errors count once for every shared input (Aronow, Samii and Assenova, Political Analysis 23, 2015).
 
     >>> shared_variance(np.array([[0, 1], [0, 2]]), np.array([[0.5], [0.5]])).tolist()
     [1.0]
@@ -123,43 +121,18 @@ def together(arms: Sequence[Arms]) -> Arms:
     return down, up
 
 
-def _own_answers(local: Local, place: int, used: NDArray[np.intp]) -> NDArray[np.int32] | None:
-    """(input, cell): the answers on the class's inputs, if they are known and all were tried in all the cells."""
-    if local.sampled is None:
-        return None
-    mine = local.sampled.predicted[local.sampled.classes == place].reshape(-1, local.trials[place].size)[:, used]
-    return mine if len(mine) and bool((mine >= 0).all()) else None
-
-
-def _scaled(
-    arms: Callable[..., Arms],
-    mean: Floats,
-    variance: Floats,
-    trials: Floats,
-    least: Floats,
-    most: Floats,
-    confidence: float,
-) -> Arms:
-    """Arms of values between `least` and `most`; none where the value is the same whatever the answer."""
-    width = most - least
-    scale = np.where(width > 0, width, 1.0)
-    down, up = arms(np.clip((mean - least) / scale, 0, 1), variance / scale**2, trials, confidence)
-    return np.where(width > 0, down * width, 0.0), np.where(width > 0, up * width, 0.0)
+def clipped(mean: Any, arms: Arms) -> Rates:
+    return Rates(mean, np.clip(mean - arms[0], 0, 1), np.clip(mean + arms[1], 0, 1))
 
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """The single inputs behind the counts.
+    """The single inputs behind the counts."""
 
-    `ids` are their numbers in the data, `classes` the places of their true classes, and `predicted` (input, property,
-    severity) the places of the answers among the outputs, -1 where an input was not tried. `confidence`, of the same
-    shape, is how sure the model was of each answer; None, or NaN, where it gives labels alone.
-    """
-
-    ids: NDArray[np.intp]
-    classes: NDArray[np.intp]
-    predicted: NDArray[np.int32]
-    confidence: NDArray[np.float32] | None = None
+    ids: NDArray[np.intp]  # numbers of the inputs in the data
+    classes: NDArray[np.intp]  # indices of the true classes
+    predicted: NDArray[np.int32]  # (input, property, severity): index of the output, -1 if the input was not tried
+    confidence: NDArray[np.float32] | None = None  # of each prediction, NaN if unknown
 
     def __repr__(self) -> str:
         return f"<Sampled: {len(self.ids):,} inputs of {len(np.unique(self.classes)):,} classes>"
@@ -171,13 +144,33 @@ class Sampled:
 
 
 def count_answers(
-    predicted: NDArray[np.int32], classes: NDArray[np.intp], rows: int, columns: int
-) -> NDArray[np.int64]:
-    """The confusion (property, severity, true class, output) of answers (input, property, severity); -1 is none."""
-    counts = np.zeros((*predicted.shape[1:], rows, columns), np.int64)
+    predicted: NDArray[np.int32], classes: NDArray[np.intp], rows: int, columns: int, weights: Floats | None = None
+) -> Array:
+    """The confusion (property, severity, true class, output) of answers (input, property, severity); -1 is none.
+
+    With `weights`, an input counts for its weight.
+    """
+    shape = (*predicted.shape[1:], rows, columns)
     inputs, which, level = np.nonzero(predicted >= 0)
-    np.add.at(counts, (which, level, classes[inputs], predicted[inputs, which, level]), 1)
-    return counts
+    cells = np.ravel_multi_index((which, level, classes[inputs], predicted[inputs, which, level]), shape)
+    each = None if weights is None else weights[inputs]
+    return np.bincount(cells, each, math.prod(shape)).reshape(shape)
+
+
+def joined(right: Floats, answers: Floats) -> Floats:
+    """Rows (class, ..., output) with these rates of right answers; the rest is shared out like the wrong `answers`.
+
+    If all of these are 0 it is shared out evenly.
+
+    >>> joined(np.array([0.9, 0.8]), np.array([[0, 1, 3], [0, 0, 0]])).round(3).tolist()
+    [[0.9, 0.025, 0.075], [0.1, 0.8, 0.1]]
+    """
+    classes, outputs = answers.shape[0], answers.shape[-1]
+    own = np.eye(classes, outputs, dtype=np.bool_).reshape(classes, *[1] * (answers.ndim - 2), outputs)
+    wrong = np.where(own, 0.0, answers)
+    total = wrong.sum(axis=-1, keepdims=True)
+    share = np.where(total > 0, wrong / np.where(total > 0, total, 1), ~own / max(outputs - 1, 1))
+    return np.asarray(np.where(own, right[..., None], share * (1 - right)[..., None]))
 
 
 def class_means(values: Array, classes: NDArray[np.intp], rows: int) -> Floats:
@@ -213,8 +206,7 @@ class Confidences:
 
     def as_dict(self) -> Record:
         """Plain data for JSON, null where there is no number."""
-        names = ("classes", "properties", "cells", "by_property", "answers")
-        return {name: plain(getattr(self, name)) for name in names}
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
 
 def confidences(local: Local) -> Confidences | None:
@@ -254,10 +246,10 @@ def _ratio(sums: Floats, counts: NDArray[np.int64]) -> tuple[Floats, Floats, Flo
     with np.errstate(invalid="ignore"):
         mean = sums.sum(axis=0) / total
     apart = sums - np.nan_to_num(mean) * counts
-    # Of a ratio of sums over inputs: each input's part in it (Cochran, Sampling Techniques, 1977, section 6.4).
+    # Variance of a ratio of sums over inputs (Cochran, Sampling Techniques, 1977, section 6.4).
     variance = (apart**2).sum(axis=0) * inputs**2 / np.maximum(inputs - 1, 1) / np.maximum(total, 1) ** 2
-    down, up = bounded_arms(np.nan_to_num(mean), variance, inputs.astype(np.float64))
-    return mean, np.clip(mean - down, 0, 1), np.clip(mean + up, 0, 1)
+    found = clipped(mean, bounded_arms(np.nan_to_num(mean), variance, inputs.astype(np.float64)))
+    return found.rate, found.low, found.high
 
 
 Counts = Array  # whole numbers, or expected counts of a table that is given and not measured
@@ -281,6 +273,10 @@ class Rates:
     def at(self, place: Any) -> Rates:
         """Return the rates and intervals at some place of the arrays."""
         return Rates(self.rate[place], self.low[place], self.high[place])
+
+    def numbers(self) -> Rates:
+        """Return the rate and interval of arrays with a single element as numbers."""
+        return Rates(float(self.rate.item()), float(self.low.item()), float(self.high.item()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,54 +383,58 @@ class Local:
 
     def by_class_and_property(self) -> Rates:
         """LR_{c,p} as arrays (class, property): the mean over the severities (Eq. 2)."""
-        share = self._shares((2,))
-        cells = [self._mean(share * self._only(place, which)) for place, which in np.ndindex(share.shape[:2])]
-        return _rates(cells, share.shape[:2])
+        return self._means(self._shares(2), (0, 1))
 
     def by_property(self) -> Rates:
-        """LR_p as arrays (property): the mean over the classes (Eq. 3), weighted where the classes are."""
-        share = self._shares((2,)) * self._class_shares((0, 2))
-        return _rates([self._mean(share * self._only(None, which)) for which in range(len(self.properties))], -1)
+        """LR_p as arrays (property): the mean over the classes (Eq. 3), weighted if the classes are."""
+        return self._means(self._shares(2) * self._class_shares(2), (1,))
 
     def by_class(self) -> Rates:
         """LR_c as arrays (class): the mean over the properties."""
-        share = self._shares((2,)) * self._shares((1,), severities=False)
-        return _rates([self._mean(share * self._only(place, None)) for place in range(len(self.classes))], -1)
+        return self._means(self._shares(2) * self._shares(1, severities=False), (0,))
 
     def overall(self) -> Rates:
         """The mean over classes, properties and severities: the grand mean, as numbers."""
-        share = self._shares((2,)) * self._shares((1,), severities=False)
-        mean = _rates([self._mean(share * self._class_shares((0, 1, 2)))], -1)
-        return Rates(float(mean.rate[0]), float(mean.low[0]), float(mean.high[0]))
+        return self._means(self.cell_weights, ()).numbers()
 
-    def _only(self, place: int | None, which: int | None) -> Floats:
-        chosen = np.zeros(self.rate.shape)
-        chosen[slice(None) if place is None else place, slice(None) if which is None else which] = 1
-        return chosen
+    @cached_property
+    def cell_weights(self) -> Floats:
+        """(class, property, severity): the weight of each rate in `overall`; they add up to 1."""
+        return self._shares(2) * self._shares(1, severities=False) * self._class_shares((1, 2))
 
-    def _shares(self, axes: tuple[int, ...], *, severities: bool = True) -> Floats:
+    def _shares(self, axis: int, *, severities: bool = True) -> Floats:
         """Equal shares along the axis for what was measured; without severities, a property counts once."""
         counted = self.measured if severities else self.measured.any(axis=2, keepdims=True)
         with np.errstate(invalid="ignore"):
-            share = counted / counted.sum(axis=axes, keepdims=True)
+            share = counted / counted.sum(axis=axis, keepdims=True)
         return np.broadcast_to(np.nan_to_num(share), self.rate.shape)
 
-    def _class_shares(self, axes: tuple[int, ...]) -> Floats:
-        weights = np.where(self.measured.any(axis=axes[1:], keepdims=True), self.weights[:, None, None], 0.0)
+    def _class_shares(self, others: int | tuple[int, ...]) -> Floats:
+        """The weights of the classes that were measured anywhere along the other axes, adding up to 1."""
+        weights = np.where(self.measured.any(axis=others, keepdims=True), self.weights[:, None, None], 0.0)
         return np.broadcast_to(weights / weights.sum(axis=0, keepdims=True), self.rate.shape)
 
-    def _mean(self, share: Floats) -> tuple[float, float, float]:
-        """A weighted mean of the cells' rates and its interval; NaN where nothing of it was measured."""
-        if not share.any():
-            return float("nan"), float("nan"), float("nan")
-        arms = []
-        for place in map(int, np.flatnonzero(share.any(axis=(1, 2)))):
-            gradient = np.zeros((1, *share.shape[1:], len(self.outputs)))
-            gradient[0, ..., place] = share[place]
-            arms.append(class_arms(self, place, gradient))
-        mean = float((np.nan_to_num(self.rate) * share).sum())
-        down, up = together(arms)
-        return mean, max(0.0, mean - float(down[0])), min(1.0, mean + float(up[0]))
+    def _means(self, weights: Floats, kept: tuple[int, ...]) -> Rates:
+        """Weighted means of the cells' rates over all axes but those kept; NaN if nothing was measured."""
+        shape = tuple(weights.shape[axis] for axis in kept)
+        ends = np.full((3, *shape), np.nan)
+        for place in np.ndindex(shape):
+            at: list[Any] = [slice(None)] * 3
+            for axis, index in zip(kept, place, strict=True):
+                at[axis] = index
+            share = np.zeros(weights.shape)
+            share[tuple(at)] = weights[tuple(at)]
+            if not share.any():
+                continue
+            arms = []
+            for own in map(int, np.flatnonzero(share.any(axis=(1, 2)))):
+                gradient = np.zeros((1, *share.shape[1:], len(self.outputs)))
+                gradient[0, ..., own] = share[own]
+                arms.append(class_arms(self, own, gradient))
+            mean = float((np.nan_to_num(self.rate) * share).sum())
+            down, up = together(arms)
+            ends[:, *place] = mean, max(0.0, mean - float(down[0])), min(1.0, mean + float(up[0]))
+        return Rates(*ends)
 
     # -- writing down and reading back --------------------------------------------------------------------------------
 
@@ -465,7 +465,12 @@ class Local:
             raise InputError(
                 f"severities: got {len(levels)} lists for {len(properties)} properties; one each is needed"
             )
-        counts = _counts(confusion)
+        counts = np.asarray(confusion)
+        if counts.dtype.kind not in "iuf" or not np.isfinite(counts).all() or (counts < 0).any():
+            raise InputError(
+                f"confusion: {counts.dtype} numbers, some below 0 or none at all; counts from 0 are accepted"
+            )
+        counts = counts.astype(np.int64 if (counts == np.floor(counts)).all() else np.float64)
         shape = (len(properties), max(map(len, levels)), len(classes), len(outputs))
         if counts.shape != shape:
             raise InputError(f"confusion: has shape {counts.shape}; (property, severity, class, output) = {shape} fits")
@@ -476,20 +481,15 @@ class Local:
             raise InputError("confusion: has no counts at all; at least one trial is needed")
         cells = (shape[2], *shape[:2])
         most = counts.sum(axis=-1).max(axis=(0, 1))
+        shares = _floats("weights", np.ones(shape[2]) if weights is None else weights, cells[:1])
+        if not np.isfinite(shares).all() or (shares < 0).any() or shares.sum() <= 0:
+            raise InputError(f"weights: {shares.tolist()} are not accepted; numbers from 0, one per class, not all 0")
         return cls(
-            classes,
-            tuple(map(str, properties)),
-            levels,
-            outputs,
-            counts,
+            classes, tuple(map(str, properties)), levels, outputs, counts,
             _floats("confidence", np.full(cells, np.nan) if confidence is None else confidence, cells),
             _floats("available", most if available is None else available, cells[:1]).astype(np.int64),
-            _weights(weights, shape[2]),
-            per_class,
-            among,
-            seed,
-            sampled,
-        )
+            shares / shares.sum(), per_class, among, seed, sampled,
+        )  # fmt: skip
 
     def as_dict(self) -> Record:
         """Everything as JSON values; `from_dict` reads it back."""
@@ -517,28 +517,8 @@ class Local:
             raise InputError(f"local robustness: {error!r}; accepted: what as_dict() makes") from None
 
 
-def _counts(confusion: ArrayLike) -> Counts:
-    counts = np.asarray(confusion)
-    if counts.dtype.kind not in "iuf" or not np.isfinite(counts).all() or (counts < 0).any():
-        raise InputError(f"confusion: {counts.dtype} numbers, some below 0 or none at all; counts from 0 are accepted")
-    whole = counts.dtype.kind in "iu" or bool((counts == np.floor(counts)).all())
-    return counts.astype(np.int64 if whole else np.float64)
-
-
 def _floats(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
     array = np.asarray(values, np.float64)
     if array.shape != shape:
         raise InputError(f"{name}: has shape {array.shape}; {shape} is accepted")
     return array
-
-
-def _weights(weights: ArrayLike | None, classes: int) -> Floats:
-    array = _floats("weights", np.ones(classes) if weights is None else weights, (classes,))
-    if not np.isfinite(array).all() or (array < 0).any() or array.sum() <= 0:
-        raise InputError(f"weights: {array.tolist()} are not accepted; numbers from 0, one per class, not all 0")
-    return np.asarray(array / array.sum())
-
-
-def _rates(means: list[tuple[float, float, float]], shape: Any) -> Rates:
-    rate, low, high = (np.array(column).reshape(shape) for column in zip(*means, strict=True))
-    return Rates(rate, low, high)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +24,12 @@ from testifai.oracles import Label, Outcome, confidence
 from testifai.runs import keys
 from testifai.runs.outcomes import Ids, Outcomes, Places, visiting_order
 from testifai.session.assembly import session_of
-from testifai.session.session import Session
 from testifai.session.stored_runs import open_run, reading
 from testifai.space import Space
 from testifai.strategies.base import Progress, Strategy
 from testifai.support.bits import pack
-from testifai.support.progress import Step
-from testifai.support.types import Array, Bools, Floats, Record, RecordLike
+from testifai.support.progress import Step, bar
+from testifai.support.types import Array, Bools, Record, RecordLike
 from testifai.support.validation import choice, number, whole
 from testifai.tomogram import Tomogram
 
@@ -38,18 +38,14 @@ AMONG = ("correct", "all")
 
 @dataclass(frozen=True, eq=False)
 class PerClass(Strategy):
-    """The clean test on all candidates, then every single perturbation on a sample of each class.
+    """The clean test on all candidates, then every single perturbation on a sample of each class."""
 
-    `labels` are the classes of all inputs as the model numbers them, `weights` maps the class numbers to test to
-    their shares (None: the same number of inputs of each), `candidates` marks the inputs that may be sampled.
-    """
-
-    labels: NDArray[np.intp]
+    labels: NDArray[np.intp]  # of all inputs, as the model numbers the classes
     names: Mapping[int, str]
     per_class: int | None = 200
     among: str = "correct"
-    weights: Mapping[int, float] | None = None
-    candidates: Bools | None = None
+    weights: Mapping[int, float] | None = None  # class number to test -> share; None: equally many inputs of each
+    candidates: Bools | None = None  # the inputs that may be sampled
 
     name = "per_class"
     surrogate = None
@@ -57,7 +53,6 @@ class PerClass(Strategy):
 
     @property
     def classes(self) -> list[int]:
-        """The numbers of the classes to test, ascending."""
         if self.weights is not None:
             return sorted(self.weights)
         return [int(one) for one in np.unique(self.labels if self.candidates is None else self.labels[self.candidates])]
@@ -82,13 +77,8 @@ class PerClass(Strategy):
     def describe(self) -> Record:
         weights = None if self.weights is None else [[one, self.weights[one]] for one in self.classes]
         chosen = None if self.candidates is None else hashlib.sha256(pack(self.candidates).tobytes()).hexdigest()
-        return {
-            "use": self.name,
-            "per_class": self.per_class,
-            "among": self.among,
-            "weights": weights,
-            "candidates": chosen,
-        }
+        told = {"per_class": self.per_class, "among": self.among, "weights": weights, "candidates": chosen}
+        return {"use": self.name, **told}
 
     def sample(self, outcomes: Outcomes, seed: int) -> tuple[Places, dict[int, int]]:
         """The places of the sampled inputs, ascending, and how many inputs each class could have given."""
@@ -109,7 +99,6 @@ class PerClass(Strategy):
         return np.sort(np.concatenate([mine[: wanted[one]] for one, mine in own.items()])), available
 
     def _candidates(self, seed: int) -> Places:
-        """The places of the inputs that may be sampled and are of a class to test."""
         order = visiting_order(len(self.labels), seed)
         fit = np.isin(self.labels, self.classes)
         return np.flatnonzero((fit if self.candidates is None else fit & self.candidates)[order])
@@ -137,7 +126,7 @@ def allocate(total: int, weights: list[float]) -> list[int]:
 
 
 def class_weights(given: Any, labels: NDArray[np.intp], names: Mapping[int, str]) -> dict[int, float] | None:
-    """The classes to test and their shares from what a user wrote: None, "data", or class name -> weight."""
+    """The classes to test and their shares, from None, "data", or a mapping from class name to weight."""
     if given is None:
         return None
     if isinstance(given, str) and given == "data":
@@ -168,28 +157,17 @@ def candidate_mask(inputs: int, exclude: Any = None, only: Any = None) -> Bools 
             continue
         numbers = np.asarray(given).reshape(-1)
         if numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= inputs):
-            raise InputError(
-                f"{field}: input numbers from 0 to {inputs - 1} are accepted, got {_first(numbers, inputs)}"
-            )
+            outside = numbers[(numbers < 0) | (numbers >= inputs)] if numbers.dtype.kind in "iu" else numbers
+            wrong = repr(outside[0].item())
+            raise InputError(f"{field}: input numbers from 0 to {inputs - 1} are accepted, got {wrong}")
         mask[numbers.astype(np.intp)] = value
     return mask
 
 
 def single_ids(space: Space) -> Ids:
     """The tests with one perturbation alone, property by property, severity by severity."""
-    width = len(space.axes)
-    rows = [
-        [severity if column == place else 0 for column in range(width)]
-        for place, axis in enumerate(space.axes)
-        for severity in axis.severities[1:]
-    ]
-    return space.ids(np.array(rows))
-
-
-def _first(numbers: Array, inputs: int) -> Any:
-    if numbers.dtype.kind not in "iu":
-        return repr(numbers[0].item())
-    return numbers[(numbers < 0) | (numbers >= inputs)][0]
+    alone = np.eye(len(space.axes), dtype=int)
+    return space.ids(np.concatenate([np.outer(axis.severities[1:], alone[i]) for i, axis in enumerate(space.axes)]))
 
 
 def local(
@@ -218,8 +196,7 @@ def local(
         seed: of all that is drawn
         store: a run file to keep what is measured in, and to go on from; None: nothing is kept
         among: inputs that the model gets right, "correct", or "all"
-        weights: shares of the classes in the sample and in means: "data" as they are there, or a mapping from class
-            to weight, in which a class left out is not tested; None: all alike
+        weights: shares of the classes: "data", or a mapping from each class to test to its weight; None: all equal
         exclude: numbers of inputs never to draw
         inputs: the only ones to draw from; None: all
         batch_size: inputs handed to the model at once; None: what is quickest
@@ -239,14 +216,9 @@ def local(
     model, data = models.wrap(model), datasets.wrap(data)
     space = properties if isinstance(properties, Space) else Space(properties)
     labels, names = known_classes(model, data)
-    sampling = PerClass(
-        labels,
-        dict(enumerate(names)),
-        per_class,
-        among,
-        class_weights(weights, labels, dict(enumerate(names))),
-        candidate_mask(len(data.inputs), exclude, inputs),
-    )
+    numbered = dict(enumerate(names))
+    shares, candidates = class_weights(weights, labels, numbered), candidate_mask(len(data.inputs), exclude, inputs)
+    sampling = PerClass(labels, numbered, per_class, among, shares, candidates)
     session = session_of(
         model, data, space, strategy=sampling, oracle=Confident(), seed=seed, batch_size=batch_size, workers=workers,
         keep=("value", "predicted"),
@@ -260,7 +232,8 @@ def local(
         # Of inputs the model gets right, the outcomes say how many there are.
         "available": sorted(sampling.sample(session.outcomes, seed)[1].items()) if among == "all" else None,
     }
-    _run(session, store, progress, {keys.LOCALITY: notes})
+    with bar() if progress is True else nullcontext(progress or None) as show:
+        session.run(store, show, {keys.LOCALITY: notes})
     places, _ = sampling.sample(session.outcomes, seed)
     return SampleRecord(space, session.outcomes, session.subject.order, labels, seed, notes).table(places)
 
@@ -268,8 +241,7 @@ def local(
 def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
     """The local robustness in a run file: of `local`, or of any scan with labels that kept the predicted classes.
 
-    Of a scan, the inputs tried under a single perturbation that passed the clean test are looked at. A run that is
-    open already may be given as its tomogram.
+    Of a scan, inputs count that passed the clean test and were tried under a single perturbation.
 
     Args:
         run: a run file, or the tomogram of one that is open
@@ -286,8 +258,7 @@ def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
     numbers = labels.astype(np.intp)
     if notes is None:
         names = list(tomogram.classes or map(str, range(int(labels.max()) + 1)))
-        notes = {"names": names, "numbers": None, "weights": None, "per_class": None, "among": "correct"}
-        notes["available"] = None
+        notes = dict.fromkeys(("numbers", "weights", "per_class", "available")) | {"names": names, "among": "correct"}
     else:
         with reading(path, keys.LOCALITY):
             table = dict(notes["numbers"])
@@ -298,7 +269,14 @@ def from_run(run: str | os.PathLike[str] | Tomogram) -> Local:
     places = np.flatnonzero(tried & record.fit)
     if not len(places):
         raise InputError(f"run file: {path} has no input that was tried under a single perturbation and is right clean")
-    record.check_numbers(places, path)
+    for test in map(int, single_ids(tomogram.space)):
+        tried_here = outcomes.attempted(test, places)
+        right = outcomes.kept(test, "predicted")[places] == numbers[tomogram.order[places]]
+        if (right != outcomes.passed(test, places))[tried_here].any():
+            raise InputError(
+                f"run file: {path} was judged by another oracle than label, or labels and classes are numbered "
+                "differently; measure it with testifai.locality.local"
+            )
     with reading(path, keys.LOCALITY):
         return record.table(places)
 
@@ -328,23 +306,26 @@ class SampleRecord:
         everyone = np.arange(self.outcomes.inputs)
         return self.outcomes.passed(0, everyone) if self.notes["among"] == "correct" else everyone >= 0
 
-    def check_numbers(self, places: NDArray[np.intp], path: str) -> None:
-        """Refuse a run in which an outcome is not whether the predicted class is the label."""
-        labels = self.labels[self.order[places]]
-        for test in map(int, single_ids(self.space)):
-            tried = self.outcomes.attempted(test, places)
-            right = self.outcomes.kept(test, "predicted")[places] == labels
-            if (right != self.outcomes.passed(test, places))[tried].any():
-                raise InputError(
-                    f"run file: {path} was judged by another oracle than label, or labels and classes are numbered "
-                    "differently; measure it with testifai.locality.local"
-                )
-
     def table(self, places: NDArray[np.intp]) -> Local:
         """The outcomes of single perturbations on these inputs; classes in the order of their numbers."""
         severities = [axis.severities[1:] for axis in self.space.axes]
-        predicted, sure = self._answers(places, [len(levels) for levels in severities])
-        available = self._available(places)
+        tried_in = self.labels[self.order[places]]
+        if self.notes["available"] is not None:
+            available = dict(self.notes["available"])
+        else:
+            own = self.labels[self.order]
+            available = {int(one): int((self.fit & (own == one)).sum()) for one in np.unique(tried_in)}
+        # (input, property, severity); -1 and NaN where an input was not tried
+        shape = (len(places), len(severities), max(map(len, severities)))
+        predicted, sure = np.full(shape, -1, np.int32), np.full(shape, np.nan)
+        # The values that a scan keeps are margins.
+        measured = self.notes["numbers"] is not None and "value" in self.outcomes.kept_names()
+        cells = [(which, level) for which, levels in enumerate(severities) for level in range(len(levels))]
+        for test, cell in zip(single_ids(self.space).tolist(), cells, strict=True):
+            tried = self.outcomes.attempted(test, places)
+            predicted[tried, *cell] = self.outcomes.kept(test, "predicted")[places[tried]]
+            if measured:
+                sure[tried, *cell] = self.outcomes.kept(test, "value")[places[tried]]
         names = list(self.notes["names"])
         names += [str(one) for one in range(len(names), int(predicted.max()) + 1)]
         # Columns: the tested classes first, then the others.
@@ -353,43 +334,16 @@ class SampleRecord:
         columns = np.empty(len(names), np.int32)
         columns[sequence] = np.arange(len(names))
         predicted = np.where(predicted >= 0, columns[predicted], -1).astype(np.int32)
-        classes = columns[self.labels[self.order[places]]].astype(np.intp)
+        classes = columns[tried_in].astype(np.intp)
         weights = dict(self.notes["weights"] or {})
         return Local.from_counts(
-            [names[one] for one in tested],
-            self.space.names,
-            severities,
+            [names[one] for one in tested], self.space.names, severities,
             count_answers(predicted, classes, len(tested), len(names)),
-            outputs=[names[one] for one in sequence],
-            confidence=class_means(sure, classes, len(tested)),
-            available=[available[one] for one in tested],
-            weights=[weights.get(one, 1.0) for one in tested],
-            per_class=self.notes["per_class"],
-            among=self.notes["among"],
-            seed=self.seed,
+            outputs=[names[one] for one in sequence], confidence=class_means(sure, classes, len(tested)),
+            available=[available[one] for one in tested], weights=[weights.get(one, 1.0) for one in tested],
+            per_class=self.notes["per_class"], among=self.notes["among"], seed=self.seed,
             sampled=Sampled(self.order[places], classes, predicted, sure.astype(np.float32)),
-        )
-
-    def _available(self, places: NDArray[np.intp]) -> dict[int, int]:
-        """How many inputs each tested class could have given."""
-        if self.notes["available"] is not None:
-            return dict(self.notes["available"])
-        numbers = self.labels[self.order]
-        return {int(one): int((self.fit & (numbers == one)).sum()) for one in np.unique(numbers[places])}
-
-    def _answers(self, places: NDArray[np.intp], levels: list[int]) -> tuple[NDArray[np.int32], Floats]:
-        """Predicted classes and confidences (input, property, severity); -1 and NaN where there are none."""
-        shape = (len(places), len(levels), max(levels))
-        predicted, sure = np.full(shape, -1, np.int32), np.full(shape, np.nan)
-        # The values that a scan keeps are margins.
-        measured = self.notes["numbers"] is not None and "value" in self.outcomes.kept_names()
-        cells = [(which, level) for which, most in enumerate(levels) for level in range(most)]
-        for test, cell in zip(single_ids(self.space).tolist(), cells, strict=True):
-            tried = self.outcomes.attempted(test, places)
-            predicted[tried, *cell] = self.outcomes.kept(test, "predicted")[places[tried]]
-            if measured:
-                sure[tried, *cell] = self.outcomes.kept(test, "value")[places[tried]]
-        return predicted, sure
+        )  # fmt: skip
 
 
 class Confident(Label):
@@ -405,7 +359,7 @@ class Confident(Label):
 
 
 def known_classes(model: models.Model, data: datasets.Data) -> tuple[NDArray[np.intp], list[str]]:
-    """The inputs' classes as the model numbers them, and what the numbers stand for, as far as is known beforehand."""
+    """The inputs' classes as the model numbers them, and the names of the classes."""
     Label().check(data.labels, None)
     assert data.labels is not None
     if data.labels.ndim != 1:
@@ -417,13 +371,3 @@ def known_classes(model: models.Model, data: datasets.Data) -> tuple[NDArray[np.
     names = list(data.classes or ())
     most = max(int(labels.max()) + 1, model.classes or 0)
     return labels, names + [str(one) for one in range(len(names), most)]
-
-
-def _run(session: Session, store: Any, progress: bool | Callable[[Step], None], extra: Record) -> None:
-    if progress is True:
-        from testifai.support.progress import bar
-
-        with bar() as show:
-            session.run(store, show, extra)
-    else:
-        session.run(store, progress or None, extra)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
+from testifai.locality.compose import SHARES, Combine, Expected, adder, build, values
 from testifai.locality.learning import SingleTables, Tables, check_learning, learn, learn_single, resampled
 from testifai.locality.local import Local, Rates
-from testifai.locality.system import SHARES, Combine, Expected, adder, build, values
 from testifai.support.formatting import estimate_text
 from testifai.support.serialization import plain
 from testifai.support.types import Floats, Record, RecordLike
@@ -58,18 +58,14 @@ class Belief:
 
 @dataclass(frozen=True)
 class Cause:
-    """A part's class under a property and severity, as the cause of something wrong.
-
-    `probability`: that this part was wrong, had this class and this severity, given what is known. `lift`: how many
-    times as probable class and severity are than without knowing any answer or outcome.
-    """
+    """A part's class under a property and severity, as the cause of a wrong outcome."""
 
     part: int  # from 1
     true_class: str
     property: str
     severity: int
-    probability: float
-    lift: float
+    probability: float  # of this class and severity with a wrong answer of the part, given what is known
+    lift: float  # how many times as probable class and severity are as without knowing any answer or outcome
 
 
 class Network:
@@ -149,29 +145,25 @@ class Network:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables but for severities of single properties, which `property` and `severity` tell as well."""
-        if not isinstance(self.tables, SingleTables):
-            return tuple(self.nodes)
-        parts = range(1, self.arity + 1)
-        told = {self._own(name, part) for name in self.tables.properties for part in parts}
-        return tuple(name for name in self.nodes if name not in told)
+        """The variables, without the severities of single properties, which `property` and `severity` determine."""
+        single = self.tables.properties if isinstance(self.tables, SingleTables) else ()
+        left_out = {self._own(name, part) for name in single for part in range(1, self.arity + 1)}
+        return tuple(name for name in self.nodes if name not in left_out)
 
     @property
     def outcome(self) -> str:
         """The variable that says whether the whole was right."""
         return "composed" if self.composed else "correct"
 
-    # -- questions ----------------------------------------------------------------------------------------------
-
     def predict(self, given: RecordLike | None = None) -> float:
         """The probability that the answer, or the system's output, is right."""
         return float(self.posterior(self.outcome, given=given).probabilities[0])
 
     def diagnose(self, given: RecordLike | None = None) -> list[Cause]:
-        """Which class, property and severity are behind something wrong, most probable first.
+        """Which class, property and severity caused a wrong outcome, most probable first.
 
-        `given` adds what is known, such as the class of a part or the system's output. Where several properties are on
-        at once each is listed, and the probabilities add up to more than that of the part's failure.
+        `given` adds what is known, such as the class of a part or the system's output. With several properties on, each
+        is listed, and the probabilities add up to more than that of the part's failure.
         """
         evidence = {self.outcome: False, **(given or {})}
         conditions = {name: state for name, state in evidence.items() if name in self._conditions}
@@ -209,11 +201,10 @@ class Network:
         seed: int = 0,
         confidence: float = 0.95,
     ) -> tuple[Belief, ...]:
-        """Each of these variables by itself (default: all not given), with intervals by resampling the tables.
+        """Each of these variables alone (default: all not given), with intervals by resampling the tables.
 
-        For networks made by `of` without a profile and a scan. The tables are drawn from what is known of them, inputs
-        that went through several severities as wholes (`single.resampled`); an interval holds the middle `confidence`
-        of what the draws say.
+        Only for networks made by `of` without a profile and a scan. An interval contains the middle `confidence` of the
+        draws, which resample whole inputs if single inputs are known.
 
         >>> local = Local.from_counts(["cat", "dog"], ["fog"], [[1, 2]], [[[[18, 2], [1, 19]], [[12, 8], [3, 17]]]])
         >>> (right,) = Network.of(local).beliefs("correct", given={"class": "cat", "severity": 2})
@@ -228,8 +219,11 @@ class Network:
         chosen = names or tuple(name for name in self.names if name not in given)
         best = [self.posterior(name, given=given).probabilities for name in chosen]
         local, prior = self._learned_from
-        redrawn = map(self._redrawn, resampled(local, prior, count=draws, seed=seed))
-        possible = [one for one in (each.marginals(chosen, given) for each in redrawn) if one is not None]
+        possible = []
+        for tables in resampled(local, prior, count=draws, seed=seed):
+            own = {self._own("predicted", part): tables.answers for part in range(1, self.arity + 1)}
+            if (marginals := self.inference.with_tables(own).marginals(chosen, given)) is not None:
+                possible.append(marginals)
         ends = ((1 - confidence) / 2, (1 + confidence) / 2)
         found = []
         for place, (name, rate) in enumerate(zip(chosen, best, strict=True)):
@@ -240,15 +234,7 @@ class Network:
             found.append(Belief(name, self.nodes[name].states, Rates(*told)))
         return tuple(found)
 
-    def _redrawn(self, tables: SingleTables) -> Inference:
-        """The same network with other tables of answers."""
-        parts = range(1, self.arity + 1)
-        return self.inference.with_tables({self._own("predicted", part): tables.answers for part in parts})
-
-    # -- building -----------------------------------------------------------------------------------------------
-
     def _own(self, name: str, part: int) -> str:
-        """What a part's variable is called: shared ones have one name for all."""
         return f"{name}_{part}" if self.composed and name not in self._shared else name
 
     def __repr__(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from testifai import data as datasets
 from testifai import models
 from testifai.errors import InputError
-from testifai.locality.compose import Global, Prediction, Setting, condition_name, read_conditions
-from testifai.locality.local import Local, Rates, Sampled, bounded_arms, shared_variance
+from testifai.locality.compose import SHARES, Combine, Expected, Global, Prediction, Setting, build, read_conditions
+from testifai.locality.local import Local, Rates, Sampled, bounded_arms, clipped, shared_variance
 from testifai.locality.measure import known_classes, local
-from testifai.locality.system import SHARES, Combine, Expected, build
 from testifai.space import Space
 from testifai.statistics.intervals import wilson
 from testifai.statistics.multiplicity import confidence_each
@@ -27,22 +26,17 @@ from testifai.support.types import Bools, Floats, Record, RecordLike
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """Measured less predicted, for every (tuple, condition), the severities' mean.
-
-    `inside` is whether the measurement lies in the interval predicted at 95 % for a measurement of its size; one in
-    twenty does not by chance alone. `disagrees` is whether the parts are shown to depend on each other: `low` and
-    `high` bound all the differences together at 95 % (Bonferroni), and 0 is outside.
-    """
+    """Measured minus predicted, for every (tuple, condition), the severities' mean."""
 
     tuples: tuple[tuple[str, ...], ...]
     conditions: tuple[str, ...]
     predicted: Rates
     measured: Rates
     difference: Floats
-    low: Floats
+    low: Floats  # bounds all the differences together at 95 % (Bonferroni)
     high: Floats
-    inside: Bools
-    disagrees: Bools
+    inside: Bools  # the measurement is in the interval predicted at 95 % for a measurement of its size
+    disagrees: Bools  # 0 is not between low and high: the parts are shown to depend on each other
     told: Prediction = field(repr=False)
     seen: Measurement = field(repr=False)
 
@@ -59,12 +53,9 @@ class Agreement:
 
     def as_dict(self) -> Record:
         """Plain data for JSON: means by condition and over all, and the statements."""
-        means = {
-            name: {"overall": plain(one.overall), "by_condition": plain(one.by_condition)}
-            for name, one in (("predicted", self.told), ("measured", self.seen))
-        }
         return {
-            **means,
+            "predicted": {"overall": plain(self.told.overall), "by_condition": plain(self.told.by_condition)},
+            "measured": {"overall": plain(self.seen.overall), "by_condition": plain(self.seen.by_condition)},
             "conditions": list(self.conditions),
             "tuples": len(self.tuples),
             "combinations": int(self.seen.trials.sum()),
@@ -78,20 +69,19 @@ class Agreement:
         if not self.disagrees.any():
             count = self.difference.size
             return [f"prediction and measurement agree in all {count} cases; no dependence between the parts is shown"]
-        places = np.argwhere(self.disagrees)
         order = np.argsort(-np.abs(self.difference[self.disagrees]), kind="stable")
-        return [self._statement(int(place), int(which)) for place, which in places[order]]
-
-    def _statement(self, place: int, which: int) -> str:
-        seen, told = (
-            f"{rates.rate[place, which]:.3f} ({rates.low[place, which]:.3f} to {rates.high[place, which]:.3f})"
-            for rates in (self.measured, self.predicted)
-        )
-        side = "lower" if self.difference[place, which] < 0 else "higher"
-        return (
-            f"{' and '.join(self.tuples[place])} under {self.conditions[which]}: measured {seen}, predicted {told}; "
-            f"{side} than parts that fail independently of each other give"
-        )
+        written = []
+        for place, which in np.argwhere(self.disagrees)[order].tolist():
+            seen, told = (
+                f"{rates.rate[place, which]:.3f} ({rates.low[place, which]:.3f} to {rates.high[place, which]:.3f})"
+                for rates in (self.measured, self.predicted)
+            )
+            side = "lower" if self.difference[place, which] < 0 else "higher"
+            written.append(
+                f"{' and '.join(self.tuples[place])} under {self.conditions[which]}: measured {seen}, "
+                f"predicted {told}; {side} than parts that fail independently of each other give"
+            )
+        return written
 
 
 def agreement(predicted: Prediction, measured: Measurement) -> Agreement:
@@ -125,24 +115,15 @@ def agreement(predicted: Prediction, measured: Measurement) -> Agreement:
     if missing := [one for one in measured.tuples if one not in places]:
         raise InputError(f"tuples: {' and '.join(missing[0])} was measured but not predicted; predict it too")
     rows = np.array([places[one] for one in measured.tuples])
-    looks = measured.mean.rate.size
     told, seen = predicted.mean.at(rows), measured.mean
     low, high = _bounds(told, seen)
-    strict = confidence_each(looks)
+    strict = confidence_each(seen.rate.size)
     all_low, all_high = _bounds(predicted.at(strict).mean.at(rows), measured.mean_at(strict))
+    inside, disagrees = (low <= 0) & (high >= 0), (all_low > 0) | (all_high < 0)
     return Agreement(
-        measured.tuples,
-        measured.conditions,
-        told,
-        seen,
-        seen.rate - told.rate,
-        all_low,
-        all_high,
-        (low <= 0) & (high >= 0),
-        (all_low > 0) | (all_high < 0),
-        predicted,
-        measured,
-    )
+        measured.tuples, measured.conditions, told, seen, seen.rate - told.rate, all_low, all_high, inside, disagrees,
+        predicted, measured,
+    )  # fmt: skip
 
 
 def _bounds(told: Rates, seen: Rates) -> tuple[Floats, Floats]:
@@ -159,15 +140,13 @@ Rows = NDArray[np.intp]  # (combination, part): rows of the sampled inputs
 class Measurement(Global):
     """Measured (Eq. 5 of the Bayesian-network framework), with Wilson intervals for new combinations of new inputs.
 
-    Those of means over tuples allow for tuples that share inputs. `trials` are combinations per tuple, `variance` that
-    of a combination's mean over the severities, `dropped` how many given combinations held an input that was not
-    sampled.
+    Intervals of means over tuples allow for tuples that share inputs.
     """
 
     passes: NDArray[np.int64]  # (tuple, condition, severity)
-    trials: NDArray[np.int64]  # (tuple)
-    variance: Floats  # (tuple, condition)
-    dropped: int = 0
+    trials: NDArray[np.int64]  # (tuple): combinations
+    variance: Floats  # (tuple, condition): of a combination's mean over the severities
+    dropped: int = 0  # given combinations that contain an input that was not sampled
 
     def mean_at(self, confidence: float) -> Rates:
         """The means over the severities with intervals of another confidence."""
@@ -200,19 +179,13 @@ def composed(
         model: what `ta.scan` takes: a function, a path, an estimator, a module
         data: what `ta.scan` takes: (inputs, labels), a path, a data set, a frame
         properties: written as the axes of a space
-        combine: the system: a function of the parts' labels, whole numbers where all class names are such, else
-            names; None: their sum
+        combine: the system, as for `compose`
         arity: how many parts the system has
-        expected: what is right: a function of the true labels, or a mapping from tuples of them; None: what
-            `combine` makes of them
-        pairs: how many combinations each tuple of classes gets, drawn at random, no input twice in a tuple; None:
-            as many as there are; or the combinations, rows of `arity` input numbers
-        conditions: the property of every part, or one for each, such as ('noise', 'rotation'); None: every
-            property, on all parts
-        tuples: the combinations of classes; None: all, those that differ in order alone as one where it changes
-            nothing
-        share: what the parts have in common: 'severities' (property and severity), 'context' (the property) or
-            'nothing'
+        expected: what is right, as for `compose`
+        pairs: random combinations per tuple of classes; None: as many as there are; or rows of `arity` input numbers
+        conditions: the properties of the parts, as for `compose`
+        tuples: the combinations of classes, as for `compose`
+        share: what the parts have in common, as for `compose`
         among: inputs that the model gets right, "correct", or "all"
         exclude: numbers of inputs never to draw, such as those behind a prediction (`local.sampled.ids`)
         seed: of all that is drawn
@@ -262,102 +235,73 @@ def paired(
 
     Args:
         fresh: the table with the single answers
-        combine: the system: a function of the parts' labels, whole numbers where all class names are such, else
-            names; None: their sum
+        combine: the system, as for `compose`
         arity: how many parts the system has
-        expected: what is right: a function of the true labels, or a mapping from tuples of them; None: what
-            `combine` makes of them
+        expected: what is right, as for `compose`
         pairs: as for `composed`
-        conditions: the property of every part, or one for each, such as ('noise', 'rotation'); None: every
-            property, on all parts
-        tuples: the combinations of classes; None: all, those that differ in order alone as one where it changes
-            nothing
-        share: what the parts have in common: 'severities' (property and severity), 'context' (the property) or
-            'nothing'
+        conditions: the properties of the parts, as for `compose`
+        tuples: the combinations of classes, as for `compose`
+        share: what the parts have in common, as for `compose`
         seed: of all that is drawn
     """
     if fresh.sampled is None:
         raise InputError("local: this table has counts alone; combinations need the single inputs, as local() keeps")
-    system = build(fresh.classes, fresh.outputs, combine, arity, expected)
-    chosen = read_conditions(fresh.properties, fresh.severities, conditions, system.arity, share)
-    same = all(len(set(one)) == 1 for one in chosen)
-    wanted = system.tuples(tuples, interchangeable=same)
+    setting = Setting.of(fresh, combine, arity, expected, conditions, tuples, share)
     number, given = read_pairs(pairs, arity)
-    usable, dropped = np.flatnonzero(_complete(fresh)), 0
+    # Inputs that were tried under every property and severity
+    tried = [fresh.sampled.predicted[:, which, : len(levels)] >= 0 for which, levels in enumerate(fresh.severities)]
+    usable, dropped = np.flatnonzero(np.concatenate(tried, axis=1).all(axis=1)), 0
     if given is None:
-        groups = {classes: _draw(fresh.sampled, usable, classes, number, seed) for classes in wanted}
+        groups = {classes: _draw(fresh.sampled, usable, classes, number, seed) for classes in setting.tuples}
     else:
-        rows, dropped = _pair_rows(fresh.sampled, usable, given)
-        groups = _group(fresh.sampled, rows, wanted, swap=same and system.symmetric)
+        row_of = np.full(int(max(given.max(), fresh.sampled.ids.max())) + 1, -1, np.intp)
+        row_of[fresh.sampled.ids[usable]] = usable
+        rows = row_of[given]
+        known = (rows >= 0).all(axis=1)
+        dropped = int((~known).sum())
+        groups = _group(fresh.sampled, rows[known], setting.tuples, swap=setting.interchangeable)
     groups = {classes: rows for classes, rows in groups.items() if len(rows)}
     if not groups:
         raise InputError("pairs: no combination is left in which every input was sampled; accepted: at least one")
-    return _count(Setting(fresh, system, list(groups), chosen, share), list(groups.values()), dropped)
+    return _count(replace(setting, tuples=list(groups)), list(groups.values()), dropped)
 
 
 def _count(setting: Setting, groups: list[Rows], dropped: int) -> Measurement:
-    sampled, severities = setting.local.sampled, setting.severities
+    sampled, parts, share = setting.local.sampled, setting.cells[2], setting.shares
     assert sampled is not None
-    which, level, parts = (np.array(column) for column in zip(*setting.cells(), strict=True))
-    count, width = len(severities), max(map(len, severities))
-    share = (which == np.arange(count)[:, None]) / np.array([[len(one)] for one in severities])
     answers = sampled.predicted.reshape(len(sampled.ids), -1)
-    passes = np.zeros((len(groups), count, width), np.int64)
-    mean, variance = np.empty((len(groups), count)), np.empty((len(groups), count))
+    passed = np.zeros((len(groups), len(parts)), np.int64)
+    mean, variance = np.empty((len(groups), len(share))), np.empty((len(groups), len(share)))
     apart = []
     for place, (classes, rows) in enumerate(zip(setting.tuples, groups, strict=True)):
         given = tuple(answers[rows[:, [part]], parts[:, part]] for part in range(len(classes)))
         right = setting.system.codes[given] == setting.system.right[classes]  # (combination, cell)
-        passes[place, which, level] = right.sum(axis=0)
+        passed[place] = right.sum(axis=0)
         each = right @ share.T
         mean[place], variance[place] = each.mean(axis=0), each.var(axis=0)
         apart.append((each - mean[place]) / np.sqrt(len(rows) * max(len(rows) - 1, 1)) / len(groups))
     trials = np.array([len(rows) for rows in groups])
-    measured = np.zeros((count, width), bool)
-    measured[which, level] = True
-    tried = np.where(measured, trials[:, None, None], 0)
+    passes, tried = setting.grid(passed, 0), setting.grid(np.broadcast_to(trials[:, None], passed.shape), 0)
     with np.errstate(invalid="ignore"):
         rate = passes / tried
-    low, high = wilson(passes, tried)
-    by_condition = _over_tuples(mean.mean(axis=0), np.concatenate(groups), np.concatenate(apart))
-    overall = _over_tuples(
-        mean.mean(keepdims=True)[0], np.concatenate(groups), np.concatenate(apart).mean(axis=1, keepdims=True)
-    )
-    names = setting.local.classes
+    inputs, moved = np.concatenate(groups), np.concatenate(apart)
+    by_condition = _over_tuples(mean.mean(axis=0), inputs, moved)
+    overall = _over_tuples(mean.mean(keepdims=True)[0], inputs, moved.mean(axis=1, keepdims=True)).numbers()
     return Measurement(
-        tuple(tuple(names[one] for one in classes) for classes in setting.tuples),
-        tuple(condition_name(setting.local.properties, one) for one in setting.conditions),
-        severities,
-        rate,
-        low,
-        high,
-        _means(mean, variance, trials, 0.95),
-        by_condition,
-        Rates(*(float(end[0]) for end in (overall.rate, overall.low, overall.high))),
-        passes,
-        trials,
-        variance,
-        dropped,
-    )
+        setting.tuple_names, setting.condition_names, setting.severities, rate, *wilson(passes, tried),
+        _means(mean, variance, trials, 0.95), by_condition, overall, passes, trials, variance, dropped,
+    )  # fmt: skip
 
 
 def _means(mean: Floats, variance: Floats, trials: NDArray[np.int64], confidence: float) -> Rates:
-    down, up = bounded_arms(mean, variance, np.broadcast_to(trials[:, None].astype(float), mean.shape), confidence)
-    return Rates(mean, np.clip(mean - down, 0, 1), np.clip(mean + up, 0, 1))
+    counts = np.broadcast_to(trials[:, None].astype(float), mean.shape)
+    return clipped(mean, bounded_arms(mean, variance, counts, confidence))
 
 
 def _over_tuples(mean: Floats, rows: Rows, apart: Floats) -> Rates:
     """Means (estimate) over all tuples; `apart` is how far each combination moves them, and `rows` its inputs."""
     independent = np.full(len(mean), len(np.unique(rows)) / rows.shape[1])
-    down, up = bounded_arms(mean, shared_variance(rows, apart) * independent, independent)
-    return Rates(mean, np.clip(mean - down, 0, 1), np.clip(mean + up, 0, 1))
-
-
-def _complete(fresh: Local) -> Bools:
-    """Which of the sampled inputs were tried under every property and severity."""
-    assert fresh.sampled is not None
-    tried = [fresh.sampled.predicted[:, which, : len(levels)] >= 0 for which, levels in enumerate(fresh.severities)]
-    return np.asarray(np.concatenate(tried, axis=1).all(axis=1))
+    return clipped(mean, bounded_arms(mean, shared_variance(rows, apart) * independent, independent))
 
 
 def _draw(sampled: Sampled, usable: NDArray[np.intp], classes: tuple[int, ...], most: int | None, seed: int) -> Rows:
@@ -373,17 +317,7 @@ def _draw(sampled: Sampled, usable: NDArray[np.intp], classes: tuple[int, ...], 
     return np.stack([rows[: count if most is None else min(count, most)] for rows in columns], axis=1)
 
 
-def _pair_rows(sampled: Sampled, usable: NDArray[np.intp], given: Rows) -> tuple[Rows, int]:
-    """Given combinations as rows of the sampled inputs, and how many held another input."""
-    row_of = np.full(int(max(given.max(), sampled.ids.max())) + 1, -1, np.intp)
-    row_of[sampled.ids[usable]] = usable
-    rows = row_of[given]
-    known = (rows >= 0).all(axis=1)
-    return rows[known], int((~known).sum())
-
-
 def _group(sampled: Sampled, rows: Rows, wanted: list[tuple[int, ...]], *, swap: bool) -> dict[tuple[int, ...], Rows]:
-    """Combinations by their true classes."""
     classes = sampled.classes[rows]
     if swap:
         order = np.argsort(classes, axis=1, kind="stable")
@@ -392,7 +326,6 @@ def _group(sampled: Sampled, rows: Rows, wanted: list[tuple[int, ...]], *, swap:
 
 
 def read_pairs(pairs: Any, arity: int) -> tuple[int | None, Rows | None]:
-    """How many combinations of each tuple, or which ones."""
     if pairs is None:
         return None, None
     try:

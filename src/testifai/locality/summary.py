@@ -6,15 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from testifai.locality.compose import Prediction
 from testifai.locality.local import Confidences, Local, Rates, confidences
-from testifai.locality.trends import Mask
 from testifai.space import Axis
 from testifai.support.formatting import estimate_text
 from testifai.support.serialization import plain
-from testifai.support.types import Record
+from testifai.support.types import Bools, Record
 from testifai.support.views import view
 
 if TYPE_CHECKING:
@@ -45,8 +44,8 @@ def severity_range(severities: Sequence[int], all_severities: Sequence[int]) -> 
 
 def perturbation(axis: Axis, severities: Sequence[int]) -> str:
     """A property's perturbation and its parameters at these severities."""
-    table = axis.perturbation.severities
-    first, last = (_parameter(table[severity]) for severity in (severities[0], severities[-1]))
+    ends = (axis.perturbation.severities[severity] for severity in (severities[0], severities[-1]))
+    first, last = (f"{end:g}" if isinstance(end, int | float) else str(end) for end in ends)
     return f"{axis.perturbation.name}, parameter {first}" + (f" to {last}" if len(severities) > 1 else "")
 
 
@@ -82,10 +81,6 @@ def count(number: float) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:,.1f}"
 
 
-def _parameter(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
-
-
 MOST_TRACES = 50  # listed as plain data
 MOST_NAMED = 3  # answers, where there are several
 
@@ -115,7 +110,7 @@ class Trend:
     local_gain: Rates
     composed_gain: Rates | None
     perturbation: str  # what to augment with, as far as it is known
-    mask: Mask = field(repr=False)  # (class, property, severity, output)
+    mask: Bools = field(repr=False)  # (class, property, severity, output)
 
     @cached_property
     def gain(self) -> Rates:
@@ -228,18 +223,13 @@ class Explanation:
             written.append(no_trend(self))
         for rank, trend in enumerate(self.trends, start=1):
             written += [f"{rank}. {trend.text}", f"   if fixed: {gains(trend)}", f"   try: {trend.advice}"]
-        return [*written, *rest(self), *self._mean_confidences()]
-
-    def _mean_confidences(self) -> list[str]:
-        """Mean confidence of right and of wrong answers, by property."""
-        known, found = self.confidences, list[str]()
-        if known is None:
-            return found
-        for place, name in enumerate(known.properties):
-            each = {kind: known.by_property[kind].at(place) for kind in ("right", "wrong")}
-            means = [f"{_rates(one)} where {kind}" for kind, one in each.items() if not math.isnan(one.rate)]
-            found.append(f"{name}: mean confidence {', '.join(means)}")
-        return found
+        written += rest(self)
+        if (sure := self.confidences) is not None:
+            for place, name in enumerate(sure.properties):
+                each = {kind: sure.by_property[kind].at(place) for kind in ("right", "wrong")}
+                means = [f"{_rates(one)} where {kind}" for kind, one in each.items() if not math.isnan(one.rate)]
+                written.append(f"{name}: mean confidence {', '.join(means)}")
+        return written
 
     def as_dict(self) -> Record:
         """Plain data for JSON; of the single causes only the first."""
@@ -260,7 +250,6 @@ class Explanation:
 
 
 def no_trend(found: Explanation) -> str:
-    """That there is none, and what that means."""
     if not found.rest:
         return "no failure at all"
     return f"no trend: none of {found.tests:,} tests shows more than chance at {found.alpha:g} for all together"
@@ -286,7 +275,6 @@ def gains(trend: Trend) -> str:
 
 
 def read_as(trend: Trend) -> str:
-    """The answers in short."""
     named = ", ".join(trend.answers[:MOST_NAMED])
     return f"{named}, …" if len(trend.answers) > MOST_NAMED else named
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -51,16 +52,14 @@ def estimate(
 
     Args:
         technique: a name ("balanced", "srs", …) or an object
-        failed: whether the model is wrong on each example: an array, or a function that is asked about one example
-            at a time, and only about those chosen
+        failed: whether the model is wrong on each example: an array, or a function called with each chosen example
         risk: a value per example, higher where more suspicious: 1 - confidence for "balanced", "confidence" and
             "css", surprise for "dsa" and "lsa", `combined(...)` for "combined"; "srs" needs none
         features: activations of each example, for "ces"
         predicted: the class the model answered, where a technique uses it
         size: how many examples there are, where nothing else tells
         tests: how many labels to ask for
-        threshold: a risk, or a quantile of all risks ("q0.9"), above which an example is suspicious; None: the
-            technique's own rule
+        threshold: a risk or quantile ("q0.9") above which examples are suspicious; None: the technique's own rule
         seed: of all that is drawn
         options: those of the technique, such as balance=0.3
 
@@ -77,10 +76,11 @@ def estimate(
     check_tests(tests, whole.size)
     validation.whole("seed", seed, least=0)
     warn_of_doubts(chosen, whole)
-    if known is not None:
-        label: Callable[[Indices], Flags] = known.__getitem__
-    else:
-        label = _asking(cast(Callable[[int], Any], failed))
+    ask = functools.cache(lambda example: bool(cast(Callable[[int], Any], failed)(example)))
+
+    def label(batch: Indices) -> Flags:
+        return np.array([ask(one) for one in batch.tolist()], bool) if known is None else known[batch]
+
     return conclude(chosen, whole, draw(chosen, whole, tests, np.random.default_rng(seed), label))
 
 
@@ -111,7 +111,7 @@ def frame(
     predicted: ArrayLike | None = None,
     size: int | None = None,
 ) -> Frame:
-    """What is known of all examples, checked.
+    """Return what is known of all examples, checked.
 
     Args:
         risk: a value per example, higher where more suspicious
@@ -140,7 +140,6 @@ def frame(
 
 
 def check_tests(tests: int, size: int) -> None:
-    """A budget that cannot be spent is a mistake."""
     validation.whole("tests", tests, least=1)
     if tests > size:
         raise InputError(f"tests: {tests} is more than the {size} examples there are; give at most {size}")
@@ -171,16 +170,3 @@ def _outcomes(failed: ArrayLike) -> Flags:
             raise InputError("failed: expected True or False (1 or 0) for each example")
         values = values.astype(bool)
     return values
-
-
-def _asking(failed: Callable[[int], Any]) -> Callable[[Indices], Flags]:
-    """Ask about one example at a time, and never twice about the same."""
-    answers: dict[int, bool] = {}
-
-    def label(batch: Indices) -> Flags:
-        for example in batch.tolist():
-            if example not in answers:
-                answers[example] = bool(failed(example))
-        return np.array([answers[example] for example in batch.tolist()], bool)
-
-    return label

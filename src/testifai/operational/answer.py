@@ -44,13 +44,8 @@ def judge(
 ) -> Release:
     """Pass if the lower bound reaches what is required, fail if the upper bound does not.
 
-    Before all planned labels are there, bounds are wider by what O'Brien and Fleming (1979) ask of early looks, so
-    that looking after every few labels does not turn a lucky start into a pass.
-
-    >>> judge(0.97, 0.955, 0.985, require=0.95, labelled=200, planned=200, size=10_000).status
-    'pass'
-    >>> judge(0.96, 0.94, 0.98, require=0.95, labelled=200, planned=200, size=10_000).status
-    'undecided'
+    Before all planned labels are there, bounds are wider (O'Brien and Fleming 1979), so that looking after every few
+    labels does not turn a lucky start into a pass.
     """
     check_require(require)
     if labelled == 0 or math.isnan(accuracy):
@@ -72,24 +67,20 @@ def judge(
 
 
 def _early() -> float:
-    """How much further an interval reaches that may be looked at early, at the time of the last look.
+    """Factor by which an interval inspected early is wider at the last look.
 
-    A Brownian motion stays within ±c up to time 1 with probability 0.95 where 4 (1 - Phi(c)) = 0.05 (reflection
-    principle): c is what each of two intervals takes that hold together.
+    A Brownian motion stays within ±c up to time 1 with probability 0.95 if 4 (1 - Phi(c)) = 0.05 (reflection
+    principle), which is the half-width of each of two simultaneous intervals.
     """
     return half_widths(confidence_each(2)) / half_widths()
 
 
 def more_labels(accuracy: float, low: float, high: float, *, require: float, labelled: int, size: int) -> int:
-    """How many more labels decide with a chance of four in five, if the accuracy is what it looks like now.
+    """Number of further labels that decide with a chance of 80 %, if the estimated accuracy is the true one.
 
-    The bound on the side of the requirement is as far away as Wilson's would be with some number of simple random
-    labels: what the labels so far are worth, by the technique's own variance. Worth grows as variance shrinks without
-    replacement, with 1/n - 1/N. What is needed is the textbook's number for a share p against a requirement r,
-    ((z sqrt(r (1 - r)) + z' sqrt(p (1 - p))) / (p - r))^2 with z for the bound and z' for the chance.
-
-    >>> more_labels(0.97, 0.936, 0.986, require=0.95, labelled=200, size=10**9)
-    619
+    The labels so far are worth the number of simple random labels whose Wilson bound is as far away, and this worth
+    grows with 1/n - 1/N. The number needed for a share p against a requirement r is the textbook's ((z sqrt(r (1 - r))
+    + z' sqrt(p (1 - p))) / (p - r))^2 with z for the bound and z' for the chance.
     """
     if accuracy < require:  # the same question about failures
         accuracy, low, require = 1 - accuracy, 1 - high, 1 - require
@@ -104,7 +95,6 @@ def more_labels(accuracy: float, low: float, high: float, *, require: float, lab
 
 
 def check_require(require: float) -> None:
-    """Refuse what is no accuracy."""
     number("require", require, above=0, most=1)
 
 
@@ -123,12 +113,7 @@ class Failing:
 
 @dataclass(frozen=True)
 class Findings:
-    """An estimate from filled files.
-
-    `used` of the `labels` are without a gap in drawing order and carry the estimate; `planned` will be there in the
-    end, `waiting` are empty in the files, the first of them in `waiting_in`. Accuracy and bounds are NaN before the
-    first usable label. The interval `assumes` what the technique says.
-    """
+    """An estimate from filled files; accuracy and bounds are NaN before the first usable label."""
 
     technique: str
     accuracy: float
@@ -136,21 +121,27 @@ class Findings:
     high: float
     size: int
     labels: int
-    used: int
-    planned: int
-    waiting: tuple[int, ...]
+    used: int  # labels without a gap in drawing order, which the estimate is based on
+    planned: int  # labels in the end
+    waiting: tuple[int, ...]  # examples that are empty in the files
     failing: tuple[Failing, ...]
-    confusions: tuple[tuple[str, str, int], ...]
     more_rounds: bool
     verdict: Release | None = None
     assumes: str = ""
-    waiting_in: Path | None = None
+    waiting_in: Path | None = None  # the file of the first of them
 
     def __repr__(self) -> str:
         found = estimate_text(self.accuracy, self.low, self.high)
         labels = f"{self.used:,} of {self.planned:,} labels, {len(self.failing):,} failures"
         verdict = "" if self.verdict is None else f", {self.verdict.status}"
         return f"<Findings {found} by {self.technique}: {labels}{verdict}>"
+
+    @property
+    def confusions(self) -> tuple[tuple[str, str, int], ...]:
+        """(label, predicted, how often), most often first."""
+        counts = Counter((one.label, one.predicted) for one in self.failing)
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return tuple((*pair, count) for pair, count in ordered)
 
     def as_dict(self) -> Record:
         """Plain data for JSON."""
@@ -173,7 +164,7 @@ class Findings:
 
     def lines(self, path: Path) -> list[str]:
         """What the labels say and what to do next, for people to read."""
-        return [*self._estimate(), *self._failures(), *self._remaining(path), *self._decision(path)]
+        return [*self._estimate(), *self._failures(), *self._next_step(path)]
 
     def _estimate(self) -> list[str]:
         if math.isnan(self.accuracy):
@@ -199,7 +190,7 @@ class Findings:
         pairs = [f"{label} taken for {predicted} ({count})" for label, predicted, count in self.confusions[:SHOWN]]
         return [*lines, "Confused most: " + ", ".join(pairs)]
 
-    def _remaining(self, path: Path) -> list[str]:
+    def _next_step(self, path: Path) -> list[str]:
         lines = []
         if self.waiting:
             lines.append(f"{len(self.waiting)} rows are still empty, the first is id {self.waiting[0]}.")
@@ -213,16 +204,13 @@ class Findings:
             lines.append(
                 f"This round is filled; the same testifai label select command as before (-o {path}) writes the next."
             )
-        return lines
-
-    def _decision(self, path: Path) -> list[str]:
-        verdict = self.verdict
-        if verdict is None:
-            return []
+        if (verdict := self.verdict) is None:
+            return lines
         line = f"{verdict.status.upper()}: accuracy of at least {verdict.require:g} required, {verdict.reason}"
         if verdict.more is None:
-            return [line]
+            return [*lines, line]
         return [
+            *lines,
             f"{line}; about {verdict.more:,} more labels needed",
             "  (a projection: if the accuracy is what it looks like now, so many decide in four cases of five; "
             f"testifai label select … --tests {self.used + verdict.more} --known {path} -o MORE.csv reuses "
@@ -234,58 +222,32 @@ def answer(collected: Collected, require: float | None = None) -> Findings:
     """What the labels that came back say."""
     if require is not None:
         check_require(require)
-    selection, standing = collected.selection, collected.standing
-    sample = standing.sample
-    used = len(sample.selected)
+    selection, standing, frame = collected.selection, collected.standing, collected.selection.frame
+    used = len(standing.sample.selected)
     accuracy = low = high = math.nan
     if used:
-        estimate = conclude(selection.technique, selection.frame, sample)
+        estimate = conclude(selection.technique, frame, standing.sample)
         accuracy, low, high = estimate.accuracy, estimate.low, estimate.high
-    failing = _failing(collected)
-    written = standing.batches[: collected.rounds]
-    asked = dict.fromkeys(int(example) for batch in written for example in batch)
-    waiting = tuple(example for example in asked if example not in collected.labels)
-    verdict = None
-    if require is not None:
-        verdict = judge(
-            accuracy, low, high, require=require, labelled=used, planned=standing.draws, size=selection.frame.size
-        )
-    return Findings(
-        technique=selection.technique.name,
-        accuracy=accuracy,
-        low=low,
-        high=high,
-        size=selection.frame.size,
-        labels=len(collected.labels),
-        used=used,
-        planned=standing.draws,
-        waiting=waiting,
-        waiting_in=collected.files.get(waiting[0]) if waiting else None,
-        failing=failing,
-        confusions=_confusions(failing),
-        more_rounds=not standing.complete and len(standing.batches) > collected.rounds,
-        verdict=verdict,
-        assumes=assumed_by(selection.technique),
-    )
-
-
-def _failing(collected: Collected) -> tuple[Failing, ...]:
-    classes, predicted = collected.selection.classes, collected.selection.frame.predicted
-    assert predicted is not None
-    return tuple(
+    assert frame.predicted is not None
+    failing = tuple(
         Failing(
             example,
             collected.where.get(example, ""),
-            classes.text(collected.labels[example]),
-            classes.text(int(predicted[example])),
+            selection.classes.text(collected.labels[example]),
+            selection.classes.text(int(frame.predicted[example])),
         )
         for example, failed in sorted(collected.failed().items())
         if failed
     )
-
-
-def _confusions(failing: tuple[Failing, ...]) -> tuple[tuple[str, str, int], ...]:
-    """(label, predicted, how often), most often first."""
-    counts = Counter((one.label, one.predicted) for one in failing)
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return tuple((label, predicted, count) for (label, predicted), count in ordered)
+    asked = dict.fromkeys(int(example) for batch in standing.batches[: collected.rounds] for example in batch)
+    waiting = tuple(example for example in asked if example not in collected.labels)
+    verdict = None
+    if require is not None:
+        verdict = judge(accuracy, low, high, require=require, labelled=used, planned=standing.draws, size=frame.size)
+    return Findings(
+        technique=selection.technique.name, accuracy=accuracy, low=low, high=high, size=frame.size,
+        labels=len(collected.labels), used=used, planned=standing.draws, failing=failing,
+        waiting=waiting, waiting_in=collected.files.get(waiting[0]) if waiting else None,
+        more_rounds=not standing.complete and len(standing.batches) > collected.rounds,
+        verdict=verdict, assumes=assumed_by(selection.technique),
+    )  # fmt: skip

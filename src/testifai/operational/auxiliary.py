@@ -6,7 +6,7 @@ traces; from these comes the risk that a technique draws by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,12 +38,7 @@ PROPOSED = ("q0.9", "q0.8", "q0.5")
 
 
 def checked(threshold: Any) -> Threshold:
-    """A threshold as somebody told it, if it is one.
-
-    >>> checked("q90")
-    Traceback (most recent call last):
-    testifai.errors.InputError: threshold: 'q90' is not accepted; a number is, or a quantile of the risks such as 'q0.9'
-    """
+    """A threshold as given, checked."""
     if not isinstance(threshold, str):
         return number("threshold", threshold)
     try:
@@ -58,18 +53,14 @@ def checked(threshold: Any) -> Threshold:
 
 
 def limit(threshold: Threshold, risk: Floats) -> float:
-    """The risk that a threshold stands for.
-
-    >>> limit("q0.9", np.arange(101.0))
-    90.0
-    """
+    """The risk that a threshold means."""
     if isinstance(threshold, str):
         return float(np.quantile(risk, float(threshold.removeprefix(QUANTILE))))
     return threshold
 
 
 def few_suspects(technique: str, risk: Floats, above: float) -> str | None:
-    """What to tell of a threshold that suspects next to nobody; None where there are suspects enough."""
+    """Warning about a threshold above which there are hardly any examples; None if there are enough."""
     suspects = int(np.count_nonzero(risk > above))
     if suspects >= FEW * len(risk):
         return None
@@ -98,7 +89,7 @@ class Observed:
 
 @dataclass(frozen=True, eq=False)
 class _Observing:
-    """What a model says of inputs that lie together, from one number to before another."""
+    """The job of observing a slice of the inputs."""
 
     model: models.Model
     inputs: Inputs
@@ -129,9 +120,6 @@ def observe(
     """Run a model over unlabelled inputs; with `traces`, also keep what `layer` says (default: the features).
 
     `progress` is told how many inputs are done; `workers` run the model, by default threads of this process.
-
-    >>> observe(lambda rows: rows * [1, 2], np.array([[0.0, 1.0], [1.0, 0.0]])).predicted.tolist()
-    [1, 0]
     """
     model = models.wrap(model)
     if traces and not model.traces_layers:
@@ -140,34 +128,51 @@ def observe(
     done = 0
     # Sums of matrix products depend on the number of threads, and what is selected must not depend on the machine.
     with one_blas_thread():
+        size = model.batch_size or BATCH_INPUTS
+        if model.batch_size is None and not isinstance(inputs, list):
+            row_bytes = int(np.prod(inputs.shape[1:])) * inputs.dtype.itemsize
+            size = max(1, min(size, BATCH_BYTES // max(row_bytes, 1)))
+        batches = (slice(start, start + size) for start in range(0, len(inputs), size))
         asking = _Observing(model, inputs, traces, layer)
-        for part in (workers or Threads(default_workers(model))).map(asking, _batches(inputs, model.batch_size)):
+        for part in (workers or Threads(default_workers(model))).map(asking, batches):
             parts.append(part)
             done += len(part.predicted)
             if progress is not None:
                 progress(done)
-    labels, confidences, rows = zip(*((one.predicted, one.confidence, one.traces) for one in parts), strict=True)
-    return Observed(_join(labels), _join(confidences), _join(rows), parts[0].classes)
+    confidences = [one.confidence for one in parts if one.confidence is not None]
+    rows = [one.traces for one in parts if one.traces is not None]
+    return Observed(
+        np.concatenate([one.predicted for one in parts]),
+        np.concatenate(confidences) if confidences else None,
+        np.concatenate(rows) if rows else None,
+        parts[0].classes,
+    )
 
 
 def risk_of(technique: Technique, observed: Observed, training: Observed | None = None) -> Floats | None:
-    """What the technique draws by, higher where a failure is likelier; None for one that needs no such value.
+    """What the technique draws by, higher if a failure is more likely; None if it needs no such value.
 
-    `training` are traces of the inputs the model was trained on, for the techniques that measure surprise; their
-    classes are the predicted ones, so no labels are needed.
+    `training` has traces of the training inputs, for techniques that measure surprise, with their predicted classes.
     """
     needs = needs_of(technique)
     if needs in (NOTHING, FEATURES):
         return None
     if needs == CONFIDENCE:
         return np.asarray(1 - _confidence(technique, observed))
+    check_training(technique, training)
+    assert training is not None
+    assert training.traces is not None
+    assert observed.traces is not None
     measure = surprise_measures.lsa if needs == LIKELIHOOD else surprise_measures.dsa
-    surprise = _surprise(measure, technique, observed, training)
+    surprise = measure(training.traces, training.predicted, observed.traces, observed.predicted)
+    # Surprise without bound counts as the largest that has one: a risk is a number.
+    bounded = surprise[np.isfinite(surprise)]
+    surprise = np.nan_to_num(surprise, nan=np.nan, posinf=bounded.max(initial=0.0), neginf=bounded.min(initial=0.0))
     return surprise_measures.combined(_confidence(technique, observed), surprise) if needs == COMBINED else surprise
 
 
 def check_training(technique: Technique, training: object | None) -> None:
-    """Refuse to measure surprise against nothing."""
+    """Raise InputError if surprise has no training data to be measured against."""
     if training is None:
         raise InputError(
             f"technique {technique.name!r}: measures surprise against training data; name them with --train"
@@ -181,31 +186,3 @@ def _confidence(technique: Technique, observed: Observed) -> Floats:
             "let it return scores (N, classes), or use the technique srs"
         )
     return observed.confidence
-
-
-def _surprise(
-    measure: Callable[..., Floats], technique: Technique, observed: Observed, training: Observed | None
-) -> Floats:
-    check_training(technique, training)
-    assert training is not None
-    return _finite(measure(training.traces, training.predicted, observed.traces, observed.predicted))
-
-
-def _finite(surprise: Floats) -> Floats:
-    """Surprise without bound counts as the largest that has one: a risk is a number."""
-    bounded = surprise[np.isfinite(surprise)]
-    return np.nan_to_num(surprise, nan=np.nan, posinf=bounded.max(initial=0.0), neginf=bounded.min(initial=0.0))
-
-
-def _batches(inputs: Inputs, size: int | None) -> Iterator[slice]:
-    if size is None:
-        size = BATCH_INPUTS
-        if not isinstance(inputs, list):
-            row_bytes = int(np.prod(inputs.shape[1:])) * inputs.dtype.itemsize
-            size = max(1, min(size, BATCH_BYTES // max(row_bytes, 1)))
-    for start in range(0, len(inputs), size):
-        yield slice(start, start + size)
-
-
-def _join(parts: tuple[Any, ...]) -> Any:
-    return None if parts[0] is None else np.concatenate(parts)

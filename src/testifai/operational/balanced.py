@@ -1,10 +1,9 @@
-"""Two rounds of labels: a few tell how failures depend on the risk, the rest go where they are worth most.
+"""Two rounds of labels: a few measure how failures depend on the risk, the rest go where they are worth most.
 
-The first round spreads a fifth of the labels over all examples, thinner where the risk is low. From its outcomes
-comes a curve of failure rates over the ranks of the risks, and from that the best chances for the second round: all
-of the riskiest examples where that pays, few of the rest, as `balance` wants it. The estimate weights every label by
-its chance of being drawn and is unbiased however wrong the curve is: the examples are dealt into five folds, and the
-chances in one fold come from the first labels of the other four alone.
+The first round spreads a fifth of the labels over all examples, thinner where the risk is low. Its outcomes give a
+curve of failure rates over the ranks of the risks, and the curve the best chances for the second round, given
+`balance`. The estimate weights every label by its chance of being drawn and is unbiased however wrong the curve is: the
+examples are dealt into five folds, and the chances in one fold come from the first labels of the other four.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ PRICES = np.concatenate([[0.0, 0.4, 0.7, 0.9, 1.0], 1 / np.linspace(0.96, 0.04, 
 
 
 def cells_of(size: int) -> Indices:
-    """The cell of every rank."""
     place = np.sqrt((np.arange(size) + 0.5) / size)
     return np.minimum((place * CELLS).astype(np.int64), CELLS - 1)
 
@@ -60,12 +58,11 @@ def curves(*, trusting: bool) -> Curves:
     """The candidates: logit p = a - b x or a - 2.2 b x^2, with x the square root of the rank's share.
 
     On the published tables one of the two is within 4 % of the deviance of the best monotone curve, for confidence
-    and for surprise alike. They go from failures everywhere to none and from a useless risk (b = 0), even a misleading
-    one (b < 0), to a sharp one. One who trusts the risk expects rates around 3 in 4 at the riskiest end (give or
-    take two units of logit) and finds b the likelier the larger, by a factor of e per ten units, and hardly ever below
-    0. That is for choosing what to label, where being wrong costs labels and never the truth of the estimate. For
-    intervals all rates are equally likely, b from 0 is so on a logarithmic scale, 1 / (1 + b), for a risk may be
-    worth anything from nothing to everything, and b below 0 is only a little less likely than 0.
+    and for surprise. They range from failures everywhere to none and from a useless (b = 0) or misleading risk (b < 0)
+    to a sharp one. `trusting`, used to choose what to label, where an error costs labels and never the truth of the
+    estimate, expects rates around 3 in 4 at the riskiest end (± two units of logit) and a larger b by a factor of e
+    per ten units, hardly ever below 0. For intervals all rates are equally likely, b is so on a logarithmic scale,
+    1 / (1 + b), and b below 0 is only a little less likely.
 
     With a probability of 4 % (for intervals 8 %) some examples, 0.3 to 10 %, fail for reasons unknown to the risk.
     """
@@ -103,9 +100,8 @@ def best_design(rate: Floats, variance: Floats, least: Floats, members: Floats, 
     """Inclusion probability per cell: as many failures as the wanted accuracy allows.
 
     A design that minimises sum v / pi - price * sum p pi at a given sum of pi has pi = sqrt(v / (mu - price * p)).
-    Price 0 is Neyman's allocation with the least variance, V0. The wanted variance is V0 + odds * (V1 - V0), where
-    V1 is that of simple random sampling and the odds are balance / (1 - balance): 0 asks for the best estimate, 0.5
-    for one as good as simple random sampling's, 1 for failures only.
+    Price 0 is Neyman's allocation with the least variance, V0. The wanted variance is V0 + odds * (V1 - V0), with V1
+    that of simple random sampling and odds balance / (1 - balance).
     """
     designs = fill(np.sqrt(variance / np.maximum(1 - PRICES[:, None] * rate, 1e-6)), least, members, tests)
     spread = (1 / designs - 1) @ (variance * members)
@@ -157,10 +153,10 @@ SHIFTS = np.linspace(-8, 8, 161)
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Of each label its cell, its weight and whether it failed; and how far all are from weighing what they stand for.
+    """Cells, weights and outcomes of the labels.
 
-    `imbalance` is the sum over the folds of (what the weights make of the curve's rates, less what these add up to)²:
-    the variance that the estimate has because the weights do not always add up alike.
+    `imbalance` is the sum over the folds of (weighted sum of the curve's rates - their sum)², the variance of the
+    estimate that comes from the varying sums of weights.
     """
 
     cells: Indices
@@ -174,12 +170,11 @@ def limits(
 ) -> tuple[float, float]:
     """Limits of the number of failures among all examples, from its estimate and from the labels.
 
-    Failure rates of the curve's shape, shifted on the logit scale, give every total between none and all. A total
-    belongs to the interval if the estimate lies between two quantiles of what such a population would give: a score
-    interval, whose variance is that of the total in question, and larger where the labels scatter more around the
-    curve than it says or do not weigh what they should. The quantiles are corrected for skewness (Cornish and Fisher
-    1937, first order), because few failures with unequal weights are skewed. `known` is how many failures there must be
-    and how many there can be.
+    Failure rates of the curve's shape, shifted on the logit scale, give every total between none and all. The interval
+    has the totals of populations for which the estimate lies between two quantiles: a score interval, whose variance is
+    that of the total in question, and larger if the labels scatter more around the curve. The quantiles are corrected
+    for skewness (Cornish and Fisher 1937, first order). `known` is how many failures there must be and how many there
+    can be.
     """
     from scipy.special import expit, logit
 
@@ -263,11 +258,11 @@ class BalancedSampling:
         }
 
     def _second_chances(self, deal: LabelAllocation, opening: Indices, failed: Flags) -> Floats:
-        """The chance of every rank in the second round, if the first round leaves it out."""
+        """The chance of every rank in the second round, if it was not drawn in the first."""
         closing = int(deal.closing.sum())
+        chances = np.zeros(deal.size)
         if not closing:
-            return np.zeros(deal.size)
-        chances = np.empty(deal.size)
+            return chances
         # What the folds' labels say: a row per fold, then for each fold the sum of the others.
         counts = np.array([deal.count(opening, failed, opening % deal.folds == fold) for fold in range(deal.folds)])
         others = counts.sum(axis=0) - counts
@@ -280,22 +275,29 @@ class BalancedSampling:
         return np.clip(chances, SPARE * closing / deal.size, 1.0)
 
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
-        """Failures (or passes, where the other folds found these rarer), each weighted by how rarely it is drawn.
+        """Failures (or passes, if the other folds found these rarer), each weighted by 1 / its chance in either round.
 
-        The weight is 1 / (chance of being drawn in either round), which averages an estimate from each round with
-        weights that nothing in the example's own fold had a say in. The first part of a round is a random part of it.
+        This averages an estimate from each round with weights that do not depend on the example's own fold. The first
+        part of a round is a random part of it.
         """
         deal = deal_out(frame.size, int(sample.facts["tests"][0]))
         ranks = np.empty(frame.size, np.int64)
         ranks[_by_risk(needed(frame, self.name))] = np.arange(frame.size)
         drawn = ranks[sample.selected]
-        weights = _weights(sample, deal)
+        # The chances in a round that is not finished are those of the part that is.
+        facts = sample.facts
+        parts = np.bincount(facts["round"], minlength=2) / np.maximum([deal.opening.sum(), deal.closing.sum()], 1)
+        first, second = facts["first"] * parts[0], facts["second"] * parts[1]
+        weights = np.asarray(facts["correction"] / (first + (1 - first) * second), np.float64)
         failed, labelled = deal.count(drawn, sample.failed, np.ones(len(drawn), bool))
         rate = curves(trusting=False).given(failed[None], labelled[None])[0][0]
         failing = imbalance = 0.0
         for fold in range(deal.folds):
             here = drawn % deal.folds == fold
-            usual = _mostly_failing(sample, ~here)
+            # 1 if more than half of the examples seem to fail, by the first round's labels of the other folds
+            early = ~here & (facts["round"] == 0)
+            inverse = 1 / facts["first"][early]
+            usual = float(inverse @ sample.failed[early] > inverse.sum() / 2)
             failing += usual * len(range(fold, deal.size, deal.folds))
             failing += float(weights[here] @ (sample.failed[here] - usual))
             unusual = rate[deal.cells] - usual
@@ -309,22 +311,17 @@ class BalancedSampling:
 
 @dataclass(frozen=True, eq=False)
 class LabelAllocation:
-    """How examples and labels are divided. Examples go by rank (the riskiest is 0); a fold has every fifth.
-
-    `cells` has the cell of each rank and `members` the number of ranks in each cell; `first` is the chance of each
-    rank in the first round and `least` the same per cell; `opening` and `closing` count each fold's labels in the
-    first and in the second round.
-    """
+    """How examples and labels are divided. Examples go by rank (the riskiest is 0); a fold has every fifth."""
 
     size: int
     tests: int
     folds: int
-    cells: Indices
-    members: Floats
-    least: Floats
-    first: Floats
-    opening: Indices
-    closing: Indices
+    cells: Indices  # of each rank
+    members: Floats  # number of ranks in each cell
+    least: Floats  # chance in the first round, per cell
+    first: Floats  # chance in the first round, per rank
+    opening: Indices  # labels of each fold in the first round
+    closing: Indices  # and in the second
 
     def count(self, drawn: Indices, failed: Flags, used: Flags) -> tuple[Floats, Floats]:
         """How many failed and how many were labelled in each cell, of those draws that are used."""
@@ -333,7 +330,6 @@ class LabelAllocation:
         return failures.astype(np.float64), np.bincount(cells, minlength=CELLS).astype(np.float64)
 
     def draw(self, chances: Floats, sizes: Indices, rng: np.random.Generator) -> Indices:
-        """Ranks drawn in each fold, in random order."""
         folds = [
             systematic(chances[fold :: self.folds], int(size), rng) * self.folds + fold
             for fold, size in enumerate(sizes)
@@ -343,10 +339,10 @@ class LabelAllocation:
 
 @lru_cache(maxsize=8)
 def deal_out(size: int, tests: int) -> LabelAllocation:
-    """Divide so many examples and labels."""
     folds = FOLDS if tests >= FEWEST else 1
     first_round = round(FIRST_ROUND * tests) if folds > 1 else tests
-    opening = _shares(first_round, folds)
+    # How many labels each fold gets if they are dealt one by one
+    opening, whole = (np.bincount(np.arange(labels) % folds, minlength=folds) for labels in (first_round, tests))
     cells = cells_of(size)
     members = np.bincount(cells, minlength=CELLS).astype(np.float64)
     # Twice as likely at a quarter of the rank.
@@ -354,29 +350,8 @@ def deal_out(size: int, tests: int) -> LabelAllocation:
     first = least[cells]
     for fold, labels in enumerate(opening):
         first[fold::folds] = scale(first[fold::folds], int(labels))
-    return LabelAllocation(size, tests, folds, cells, members, least, first, opening, _shares(tests, folds) - opening)
-
-
-def _shares(whole: int, folds: int) -> Indices:
-    """How many of a number of things each fold gets when they are dealt one by one."""
-    return np.array([len(range(fold, whole, folds)) for fold in range(folds)], np.int64)
+    return LabelAllocation(size, tests, folds, cells, members, least, first, opening, whole - opening)
 
 
 def _by_risk(risk: Floats) -> Indices:
-    """The examples, the riskiest first."""
     return np.argsort(-risk, kind="stable")
-
-
-def _weights(sample: Sample, deal: LabelAllocation) -> Floats:
-    """What each label counts for; a round that is not finished had its chances cut to the part that is."""
-    facts = sample.facts
-    parts = np.bincount(facts["round"], minlength=2) / np.maximum([deal.opening.sum(), deal.closing.sum()], 1)
-    first, second = facts["first"] * parts[0], facts["second"] * parts[1]
-    return np.asarray(facts["correction"] / (first + (1 - first) * second), np.float64)
-
-
-def _mostly_failing(sample: Sample, used: Flags) -> float:
-    """1 if more than half of the examples seem to fail, by the first round's labels that are used; else 0."""
-    early = used & (sample.facts["round"] == 0)
-    weights = 1 / sample.facts["first"][early]
-    return float(weights @ sample.failed[early] > weights.sum() / 2)

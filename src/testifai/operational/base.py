@@ -1,8 +1,7 @@
 """What every technique of operational testing shares: what is known before any label, what was drawn, the answer.
 
 A technique says which examples to label and turns their outcomes into an accuracy with an interval. It never sees a
-label it did not ask for, so the same object serves a table of known outcomes, a person at a keyboard and a file that
-comes back half filled.
+label it did not ask for, so it works with known outcomes, a person at a keyboard and a half-filled file.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ Indices = NDArray[np.int64]
 Flags = Bools
 Facts = dict[str, Array]
 
-# What a technique wants to know of all examples before it draws: no risk at all, 1 - confidence, the features that it
-# compares them by, or their surprise against the training data, by distance, by likelihood or with the confidence.
+# What a technique needs to know of all examples before it draws: nothing, 1 - confidence, their features, or their
+# surprise against the training data, by distance, by likelihood or combined with the confidence.
 NOTHING, CONFIDENCE, FEATURES = "nothing", "confidence", "features"
 SURPRISE = DISTANCE, LIKELIHOOD, COMBINED = "dsa", "lsa", "combined"
 NEEDS = (NOTHING, CONFIDENCE, FEATURES, *SURPRISE)
@@ -38,16 +37,12 @@ Plan = Generator[Indices, Flags, Facts]
 
 @dataclass(frozen=True)
 class Frame:
-    """What is known of all examples before any label.
-
-    `risk` is higher where a failure is more likely, `features` are the rows that a technique may compare examples
-    by, `predicted` the classes the model gave.
-    """
+    """What is known of all examples before any label."""
 
     size: int
-    risk: Floats | None = None
-    features: Array | None = None
-    predicted: Array | None = None
+    risk: Floats | None = None  # higher if a failure is more likely
+    features: Array | None = None  # a row per example, by which a technique may compare examples
+    predicted: Array | None = None  # the model's classes
 
 
 @dataclass(frozen=True)
@@ -99,11 +94,10 @@ class Estimate:
 class Technique(Protocol):
     """A way to choose examples and to estimate from them.
 
-    `plan` is a generator: one that needs no labels yields all its draws at once, an adaptive one yields what it
-    wants labelled next and looks at the outcomes sent back. `estimate` needs the frame and the sample (or the first
-    part of it) and returns accuracy, low and high. One that draws by something else than confidence says so in
-    `needs`, one of NEEDS; what its interval takes for granted, to be told with the answer, in `assumes`; one that can
-    tell from the frame alone that it will not do what its name promises, with a method `doubts(frame) -> str | None`.
+    `plan` is a generator: one that needs no labels yields all its draws together, an adaptive one yields what to label
+    next and receives the outcomes. `estimate` also works on the first part of a sample. Optional members: `needs`, one
+    of NEEDS (default: confidence); `assumes`, the assumptions of the interval in words; `doubts(frame) -> str | None`,
+    a warning if the technique will not be useful on these examples.
     """
 
     name: str
@@ -118,25 +112,23 @@ class Technique(Protocol):
 
 
 def needs_of(technique: Technique) -> str:
-    """What a technique needs; one that does not say draws by confidence."""
+    """Return one of NEEDS; by default a technique draws by confidence."""
     return choice(f"technique {technique.name!r}: needs", getattr(technique, "needs", CONFIDENCE), NEEDS)
 
 
 def assumed_by(technique: Technique) -> str:
-    """What a technique's interval takes for granted, in words; nothing where it does not say."""
+    """Return the assumptions of a technique's interval, in words."""
     return str(getattr(technique, "assumes", ""))
 
 
 def warn_of_doubts(technique: Technique, frame: Frame) -> None:
-    """Tell the user, before any label is paid for, where a technique doubts that it is of use on these examples."""
+    """Warn the user, before any label is paid for, if a technique doubts that it is useful on these examples."""
     doubts = getattr(technique, "doubts", None)
-    line = None if doubts is None else doubts(frame)
-    if line is not None:
+    if doubts is not None and (line := doubts(frame)) is not None:
         log.warning("%s", line)
 
 
 def needed(frame: Frame, technique: str) -> Floats:
-    """The risks, for a technique that cannot do without."""
     if frame.risk is None:
         raise InputError(f"risk: technique {technique!r} needs one value per example, higher where more suspicious")
     return frame.risk
@@ -160,18 +152,13 @@ def draw(
     (5, True)
     """
     plan = technique.plan(frame, tests, rng)
-    batches: list[Indices] = []
-    outcomes: list[Flags] = []
-    batch = next(plan)
+    batches, outcomes = [np.asarray(next(plan), np.int64)], list[Flags]()
     while True:
-        batches.append(np.asarray(batch, np.int64))
         outcomes.append(np.asarray(label(batches[-1]), bool))
         try:
-            batch = plan.send(outcomes[-1])
+            batches.append(np.asarray(plan.send(outcomes[-1]), np.int64))
         except StopIteration as end:
-            facts: Facts = end.value or {}
-            break
-    return Sample(np.concatenate(batches), np.concatenate(outcomes), facts)
+            return Sample(np.concatenate(batches), np.concatenate(outcomes), end.value or {})
 
 
 def conclude(technique: Technique, frame: Frame, sample: Sample) -> Estimate:

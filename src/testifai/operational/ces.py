@@ -24,10 +24,9 @@ class CrossEntropy:
     """Grows the sample by the group that brings it closest to all examples, feature by feature.
 
     Features are the outputs of the last hidden layer. The sample is chosen, not drawn with known chances: the estimate
-    is not exactly unbiased, and nothing can be promised of an interval. The one given is exact for as many examples
-    drawn at random. It is wider than need be where the features say something about failures, and may be too
-    optimistic where failures sit at values of the features so rare that the sample passes them by. A first part of the
-    draws is such a sample too (up to its last, broken group).
+    is not exactly unbiased, and no interval is guaranteed. The one given is exact for as many examples drawn at random:
+    too wide if the features explain failures, too optimistic if failures have rare values that the sample misses. A
+    first part of the draws is such a sample too (up to its last, broken group).
     """
 
     name = "ces"
@@ -41,7 +40,6 @@ class CrossEntropy:
         self._binned: tuple[Array, NDArray[np.uint8], Floats] | None = None
 
     def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
-        """All draws at once."""
         if frame.features is None:
             raise InputError("features: technique 'ces' needs one row per example, such as last hidden layer outputs")
         # Kept for the next plan: many are made of the same examples when a technique is judged by repetition.
@@ -66,7 +64,6 @@ def binned(features: Array) -> NDArray[np.uint8]:
 
 
 def _grow(bins: NDArray[np.uint8], population: Floats, tests: int, rng: np.random.Generator) -> Indices:
-    """Examples in drawing order."""
     size = len(bins)
     order = rng.permutation(size)
     # Examples not yet drawn are order[drawn:]; drawing one swaps it to the front.
@@ -108,8 +105,8 @@ def _groups(left: int, group: int, rng: np.random.Generator) -> Indices:
 def _gains(aim: Floats, counts: Indices, drawn: int, groups: NDArray[np.uint8]) -> Floats:
     """By how much each group would lower the cross-entropy between the sample and all examples, up to a constant.
 
-    Adding a member changes one bin per feature, from c to c + 1: the sum over bins of aim log count grows by
-    aim (log(c + 1) - log c), with the members of the group before it already counted in c.
+    A member changes one bin per feature from c to c + 1, so the sum over bins of aim log count grows by aim (log(c + 1)
+    - log c); c counts the members of the group before it.
     """
     size, features = groups.shape[1:]
     levels = np.log(np.maximum(counts[:, None] + np.arange(size + 1)[:, None], FLOOR * drawn))

@@ -1,15 +1,15 @@
 """DeepEST: adaptive sampling towards suspicious examples with an unbiased estimate.
 
 Guerriero, Pietrantuono and Russo, "Operation is the hardest teacher: estimating DNN accuracy looking for
-mispredictions" (ICSE 2021). Equation numbers are the paper's. As in its reference implementation, a link into an
-example weighs the example's risk if that exceeds a threshold and nothing otherwise. (In the paper's text it is the
-example where the link begins that must exceed it; the published tables are those of the implementation.) Every example
-drawn so far has the same link into a given one, so the weighted draw is simply proportional to risk among the
-suspicious examples not yet drawn: no matrix of weights is needed.
+mispredictions" (ICSE 2021). Equation numbers are the paper's. As in its reference implementation, which made the
+published tables, a link into an example weighs the example's risk if that exceeds a threshold, else nothing. (In the
+paper's text the example where the link begins must exceed it.) All examples drawn have the same link into a given one,
+so the weighted draw is proportional to risk among the suspicious examples not yet drawn.
 """
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
@@ -17,21 +17,10 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.operational import auxiliary, intervals
+from testifai.operational import auxiliary, base, intervals
 from testifai.operational.auxiliary import Threshold
 from testifai.operational.balanced import CELLS, cells_of, curves
-from testifai.operational.base import (
-    COMBINED,
-    CONFIDENCE,
-    DISTANCE,
-    LIKELIHOOD,
-    Flags,
-    Frame,
-    Indices,
-    Plan,
-    Sample,
-    needed,
-)
+from testifai.operational.base import Flags, Frame, Indices, Plan, Sample, needed
 from testifai.support.types import Floats
 from testifai.support.validation import number
 
@@ -46,12 +35,7 @@ CANDIDATES = np.round(np.arange(0, 0.951, 0.05), 2)
 
 
 def checked(share: Any) -> Share:
-    """A share as somebody told it, if it is one.
-
-    >>> checked("much")
-    Traceback (most recent call last):
-    testifai.errors.InputError: share: 'much' is not accepted; a number from 0 to below 1 is, or 'auto'
-    """
+    """A share as given, checked."""
     if isinstance(share, str):
         if share != AUTO:
             raise InputError(f"share: {share!r} is not accepted; a number from 0 to below 1 is, or {AUTO!r}")
@@ -60,31 +44,27 @@ def checked(share: Any) -> Share:
 
 
 def rounds(share: Share, tests: int) -> tuple[float, int]:
-    """The share to begin with, and after how many draws it is chosen anew: all of them where it is not."""
+    """The share to start with, and the number of draws after which it is chosen anew."""
     if isinstance(share, str):
         return (OPENING, round(FIRST_ROUND * tests)) if tests >= FEWEST else (WEIGHTED, tests)
     return share, tests
 
 
 def chosen(risk: Floats, weights: Floats, drawn: Indices, failed: Flags, tests: int) -> float:
-    """The share for the draws that are left, from the labels of those made."""
-    rates, made, left = _rates(risk, drawn, failed), len(drawn), tests - len(drawn)
-    simple = tests * rates.mean() * (1 - rates.mean())
-    whole = np.array([left * _spread(rates, weights, share) for share in CANDIDATES.tolist()])
-    whole += made * _spread(rates, weights, OPENING)
-    good = np.flatnonzero(whole <= simple)
-    return float(CANDIDATES[good[-1] if len(good) else int(np.argmin(whole))])
-
-
-def _rates(risk: Floats, drawn: Indices, failed: Flags) -> Floats:
-    """The failure rate of every example: a curve over the ranks of the risks, from the labels so far."""
+    """The share for the remaining draws, from the labels of the draws so far."""
     cells = np.empty(len(risk), np.int64)
     cells[np.argsort(-risk, kind="stable")] = cells_of(len(risk))
     of = cells[drawn]
     failures = np.bincount(of[failed], minlength=CELLS).astype(float)
     labelled = np.bincount(of, minlength=CELLS).astype(float)
-    rates, _ = curves(trusting=False).given(failures[None], labelled[None])
-    return np.asarray(rates[0][cells])
+    # The failure rate of every example: a curve over the ranks of the risks, from the labels so far
+    rates = curves(trusting=False).given(failures[None], labelled[None])[0][0][cells]
+    made, left = len(drawn), tests - len(drawn)
+    simple = tests * rates.mean() * (1 - rates.mean())
+    whole = np.array([left * _spread(rates, weights, share) for share in CANDIDATES.tolist()])
+    whole += made * _spread(rates, weights, OPENING)
+    good = np.flatnonzero(whole <= simple)
+    return float(CANDIDATES[good[-1] if len(good) else int(np.argmin(whole))])
 
 
 def _spread(rates: Floats, weights: Floats, share: float) -> float:
@@ -97,18 +77,17 @@ def _spread(rates: Floats, weights: Floats, share: float) -> float:
 class DeepEST(ABC):
     """The sampling scheme and estimator that the four variants share; they differ in risk and threshold.
 
-    Facts per draw: `chance`, the probability q of Eq. 5 with which it was made; `suspects`, how many suspicious
-    examples were left before it; `level`, 0 for an unsuspected example, 1 for one of the milder half of the suspects, 2
-    for one of the other half; `share`, r when it was made. Any first part of the draws is such a sample too.
+    Facts per draw: `chance`, the probability q of Eq. 5; `suspects`, the number of suspicious examples left before it;
+    `level`, 0 for an unsuspected example, 1 for the milder half of the suspects, 2 for the other half; `share`, r when
+    it was made. Any first part of the draws is such a sample too.
 
     `share` is r of Eq. 5: that share of the draws goes to suspects, in proportion to their risk, the rest is uniform.
-    It is below 1, for an estimate without bias needs a chance for every example; "auto" chooses it from the first fifth
-    of the labels. `threshold` replaces the published rule by a number or by a quantile of the risks ("q0.9": the
-    riskiest tenth is suspicious).
+    It is below 1, for an unbiased estimate needs a chance for every example; "auto" chooses it from the first fifth of
+    the labels. `threshold` replaces the published rule by a number or by a quantile of the risks, such as "q0.9".
     """
 
     name: str
-    needs = CONFIDENCE
+    needs = base.CONFIDENCE
     assumes = "that unsuspected examples fail no more often than the milder half of the suspects"
 
     def __init__(self, *, threshold: Threshold | None = None, share: Share = WEIGHTED) -> None:
@@ -120,7 +99,7 @@ class DeepEST(ABC):
         """The published threshold for these risks."""
 
     def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
-        """All draws at once, for they depend on no label; where the share is to be chosen, the first ones first."""
+        """All draws together, for they depend on no label; with share "auto", the first ones before the rest."""
         risk = needed(frame, self.name)
         weights = self.weights(risk)
         share, opening = rounds(self.share, tests)
@@ -142,11 +121,9 @@ class DeepEST(ABC):
         return {"chance": chance, "level": level[selected], "suspects": suspects, "share": made}
 
     def limit(self, risk: Floats) -> float:
-        """The risk above which an example is suspicious."""
         return self.rule(risk) if self.threshold is None else auxiliary.limit(self.threshold, risk)
 
     def doubts(self, frame: Frame) -> str | None:
-        """That hardly any example is suspicious, if so."""
         risk = needed(frame, self.name)
         return auxiliary.few_suspects(self.name, risk, self.limit(risk))
 
@@ -160,15 +137,17 @@ class DeepEST(ABC):
         return np.where(suspect, weight, 0.0)
 
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
-        """The published estimate (Eq. 7), unbiased and so, for a handful of labels, not always within 0 and 1.
+        """The published estimate (Eq. 7), unbiased and therefore not always within 0 and 1 for few labels.
 
-        The paper gives no interval, and the spread of its z_k tells little: a rare failure among the unsuspected
-        weighs several hundred times an ordinary one, and is mostly not in the sample. But the unsuspected
-        examples drawn are a simple random sample of the unsuspected, which an exact interval can be had from, and
-        among the suspects the chances are known and alike: the two intervals are added. They make no use of the
-        published estimate, which can fall outside: the interval is then extended to it.
+        The paper gives no interval, and the spread of its z_k says little: a rare failure among the unsuspected weighs
+        several hundred times an ordinary one and is mostly not in the sample. But the unsuspected examples drawn are a
+        simple random sample, for which an exact interval exists, and among the suspects the chances are known: the two
+        intervals are added, and extended to the published estimate if it is outside.
         """
-        accuracy = 1 - _step_estimates(frame.size, sample).mean()
+        failed = sample.failed.astype(float)
+        before = np.cumsum(failed) - failed
+        # z_k of Eq. 6, the failure rate as estimated at each draw
+        accuracy = 1 - ((before + failed / sample.facts["chance"]) / frame.size).mean()
         everything = int(sample.facts["suspects"][0])
         parts = [_suspects(frame.size, sample)] if everything else []
         if everything < frame.size:
@@ -187,29 +166,23 @@ class Confidence(DeepEST):
     name = "confidence"
 
     def rule(self, risk: Floats) -> float:
-        """Confidence below 0.7 is suspicious."""
         return 0.3
 
 
-class Combined(DeepEST):
+class Combined(Confidence):
     """DeepEST_C: risk is 1 - confidence (1 - DSA / max DSA) (Eq. 4), suspicious above 0.3."""
 
     name = "combined"
-    needs = COMBINED
-
-    def rule(self, risk: Floats) -> float:
-        """A combined value below 0.7 is suspicious."""
-        return 0.3
+    needs = base.COMBINED
 
 
 class DistanceSurprise(DeepEST):
     """DeepEST_DSA: risk is the distance-based surprise, suspicious above mean + 2 standard deviations."""
 
     name = "dsa"
-    needs = DISTANCE
+    needs = base.DISTANCE
 
     def rule(self, risk: Floats) -> float:
-        """Mean + 2 standard deviations."""
         return float(risk.mean() + 2 * risk.std())
 
 
@@ -221,19 +194,18 @@ class LikelihoodSurprise(DeepEST):
     """
 
     name = "lsa"
-    needs = LIKELIHOOD
+    needs = base.LIKELIHOOD
 
     def rule(self, risk: Floats) -> float:
-        """Mean + variance, as published."""
         return float(risk.mean() + risk.var())
 
 
 class _Draws:
-    """Examples in drawing order (Algorithm 1), as many at a time as are wanted.
+    """Examples in drawing order (Algorithm 1), any number at a time.
 
     Successive weighted draws without replacement come in the order of exponential arrival times with these rates, and
-    successive uniform draws in the order of a shuffle; either order stays right for the examples not yet drawn when
-    the other takes some away. Hence two orders beforehand, and each draw is the next one left of either.
+    successive uniform draws in the order of a shuffle. Either order remains valid for the examples that are left when
+    the other takes some: two orders are drawn beforehand, and each draw takes the next example of one of them.
     """
 
     def __init__(self, weights: Floats, rng: np.random.Generator) -> None:
@@ -249,16 +221,11 @@ class _Draws:
         weighted = self._rng.random(tests) < share
         drawn: list[int] = []
         for turn in weighted.tolist():
-            drawn.append(self._next(weighted=turn and bool(self._taken)))
+            order = self._hunted if turn and self._taken else self._shuffled
+            # Uniform draws continue once no suspect is left.
+            drawn.append(next(each for each in itertools.chain(order, self._shuffled) if each not in self._taken))
             self._taken.add(drawn[-1])
         return np.array(drawn, np.int64)
-
-    def _next(self, *, weighted: bool) -> int:
-        order = self._hunted if weighted else self._shuffled
-        chosen = next((each for each in order if each not in self._taken), None)
-        if chosen is None:  # No suspect is left.
-            chosen = next(each for each in self._shuffled if each not in self._taken)
-        return chosen
 
 
 def _chances(weights: Floats, share: Floats | float, selected: Indices) -> Floats:
@@ -274,18 +241,10 @@ def _chances(weights: Floats, share: Floats | float, selected: Indices) -> Float
     return chance
 
 
-def _step_estimates(size: int, sample: Sample) -> Floats:
-    """The failure rate as estimated at each draw: z_k of Eq. 6 (the first draw is uniform, and z_1 its outcome)."""
-    failed = sample.failed.astype(float)
-    before = np.cumsum(failed) - failed
-    return np.asarray((before + failed / sample.facts["chance"]) / size)
-
-
 def _unsuspected(population: int, sample: Sample) -> intervals.Part:
-    """Failures among the unsuspected examples: those drawn are a simple random sample of them.
+    """Failures among the unsuspected examples, of which a simple random sample was drawn.
 
-    If they fail no more often than the milder suspects, the outcomes of both together bound their rate from above, too.
-    As in any interval here, the high limit has the whole error rate where none failed and the low limit is certain.
+    Together with the outcomes of the milder suspects, which fail at least as often, they bound the rate from above.
     """
     level = sample.facts["level"]
     failed = sample.failed[level == 0]
@@ -304,9 +263,9 @@ def _unsuspected(population: int, sample: Sample) -> intervals.Part:
 def _suspects(size: int, sample: Sample) -> intervals.Part:
     """Failures among the suspicious examples.
 
-    Given that a draw is of a suspect, the chance of this very one is known; failures seen before + outcome / chance is
-    unbiased for the failures among suspects, at each draw, whatever came before. Their mean, with weights that favour
-    draws when few were left to be uncertain about, has the variance of a sum of uncorrelated terms.
+    Given that a draw is of a suspect, its chance is known, and failures before it + outcome / chance is an unbiased
+    estimate of the failures among suspects. The variance of the weighted mean over draws is that of a sum of
+    uncorrelated terms; the weights favour draws with few suspects left.
     """
     suspect = sample.facts["level"] > 0
     everything = float(sample.facts["suspects"][0])
@@ -315,7 +274,10 @@ def _suspects(size: int, sample: Sample) -> intervals.Part:
         return everything / 2, 0.0, everything
     failed = sample.failed[suspect].astype(float)
     left = sample.facts["suspects"][suspect].astype(float)
-    chance = sample.facts["chance"][suspect] / _chance_of_a_suspect(size, sample)[suspect]
+    remaining, share = sample.facts["suspects"].astype(float), sample.facts["share"][1:]
+    any_suspect = remaining / (size - np.arange(len(remaining)))  # the probability that each draw is of a suspect
+    any_suspect[1:] = np.where(remaining[1:] > 0, share + (1 - share) * any_suspect[1:], 0.0)
+    chance = sample.facts["chance"][suspect] / any_suspect[suspect]
     each = np.cumsum(failed) - failed + failed / chance
     trust = 1 / left**2
     # As many simple random draws with replacement would be as precise if all chances were equal.
@@ -329,11 +291,3 @@ def _suspects(size: int, sample: Sample) -> intervals.Part:
     effective = spread / max(variance, spread / equal) if spread > 0 else equal
     low, high = intervals.beta(rate, effective)
     return centre, max(low * everything, seen), min(high * everything, seen + unseen)
-
-
-def _chance_of_a_suspect(size: int, sample: Sample) -> Floats:
-    """The probability that each draw is of a suspect, whichever."""
-    left, share = sample.facts["suspects"].astype(float), sample.facts["share"][1:]
-    chance = left / (size - np.arange(len(left)))
-    chance[1:] = np.where(left[1:] > 0, share + (1 - share) * chance[1:], 0.0)
-    return chance

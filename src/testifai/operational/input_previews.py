@@ -10,6 +10,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -36,7 +37,6 @@ Shown = Record
 
 
 def have_pictures(data: Data) -> bool:
-    """Whether the inputs can be drawn."""
     return are_images(data.inputs) or is_image(data.inputs)
 
 
@@ -83,7 +83,6 @@ def cells(data: Data, examples: list[int]) -> list[str]:
 
 
 def inputs_path(path: Path) -> Path:
-    """Where the inputs of a round are kept."""
     return path.with_name(path.stem + SUFFIX)
 
 
@@ -106,7 +105,9 @@ class KeptInputs:
         self._path = path
         self._places: dict[str, Path] = {}
         for place in (*sorted(path.parent.glob("*" + SUFFIX)), inputs_path(path)):
-            self._places |= dict.fromkeys(_members(place, tag), place)
+            with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(place) as archive:
+                if archive.comment == tag.encode():
+                    self._places |= dict.fromkeys(archive.namelist(), place)
 
     def check(self, examples: Iterable[int]) -> None:
         """Refuse to label what cannot be seen."""
@@ -135,15 +136,6 @@ def _member(example: int) -> str:
     return f"{example}.json"
 
 
-def _members(place: Path, tag: str) -> set[str]:
-    """The inputs in a file; none where it is not of this selection."""
-    try:
-        with zipfile.ZipFile(place) as archive:
-            return set(archive.namelist()) if archive.comment == tag.encode() else set()
-    except (OSError, zipfile.BadZipFile):
-        return set()
-
-
 LARGEST_THUMBNAIL = 192  # pixels on the longer side; larger images are shrunk, smaller ones drawn larger by the browser
 _JPEG_ABOVE = 96  # photographs take less room as JPEG, small images lose too much by it
 
@@ -170,7 +162,6 @@ class Card:
 
 
 def page(title: str, file_name: str, cards: Sequence[Card], classes: Sequence[str] = ()) -> bytes:
-    """The sheet, its cards in the order of the rows of the file to fill in."""
     accepted = f"<p>Classes: {html.escape(', '.join(classes))}</p>" if classes else ""
     figures = "\n".join(_figure(row, card) for row, card in enumerate(cards, start=1))
     return f"""<!DOCTYPE html>
@@ -200,17 +191,27 @@ def is_image(inputs: Any) -> bool:
 
 
 def data_uri(image: Array) -> str:
-    """A thumbnail as text that can stand in an HTML file."""
     return image_io.data_uri(drawable(image), LARGEST_THUMBNAIL, _JPEG_ABOVE)
 
 
 def drawable(image: Array) -> NDArray[np.uint8]:
     """An image of any kind of numbers, channels first or last, as grey or RGB bytes."""
-    return _eight_bits(_channels_last(image))
+    if image.ndim == 3 and image.shape[2] not in (1, 3, 4):
+        image = np.moveaxis(image, 0, 2)
+    if image.ndim == 3:
+        image = image[..., 0] if image.shape[2] == 1 else image[..., :3]
+    if image.dtype == np.uint8:
+        return image
+    values = image.astype(np.float64)
+    low, high = float(values.min()), float(values.max())
+    if low >= 0 and high <= 255:
+        low, high = 0.0, 1.0 if high <= 1 else 255.0
+    # Other values, such as normalised inputs, are stretched.
+    return np.asarray(np.rint((values - low) / ((high - low) or 1) * 255), np.uint8)
 
 
 def thumbnail(image: Array) -> NDArray[np.uint8]:
-    """An image no larger than it is shown: all photographs of a round would not fit into memory."""
+    """An image no larger than it is shown: all images of a round would not fit into memory."""
     return image_io.shrunk(drawable(image), LARGEST_THUMBNAIL)
 
 
@@ -222,24 +223,3 @@ def _figure(row: int, card: Card) -> str:
         f"<figcaption>{row}. <b>id {card.example}</b><br>predicted: {html.escape(card.predicted)}{sure}<br>"
         f"<small>{html.escape(card.where)}</small></figcaption></figure>"
     )
-
-
-def _channels_last(image: Array) -> Array:
-    if image.ndim == 3 and image.shape[2] not in (1, 3, 4):
-        image = np.moveaxis(image, 0, 2)
-    if image.ndim == 3 and image.shape[2] == 1:
-        return image[..., 0]
-    return image[..., :3] if image.ndim == 3 else image
-
-
-def _eight_bits(image: Array) -> NDArray[np.uint8]:
-    if image.dtype == np.uint8:
-        return image
-    values = image.astype(np.float64)
-    low, high = float(values.min()), float(values.max())
-    if low >= 0 and high <= 1:
-        low, high = 0.0, 1.0
-    elif low >= 0 and high <= 255:
-        low, high = 0.0, 255.0
-    # Anything else, such as inputs that were normalised, is stretched to be seen.
-    return np.asarray(np.rint((values - low) / ((high - low) or 1) * 255), np.uint8)

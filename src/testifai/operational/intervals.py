@@ -17,42 +17,32 @@ Part = tuple[float, float, float]
 CONFIDENCE = 0.95
 
 
-# Whoever repeats an experiment asks for the same few limits again and again.
+# Repeated experiments need the same few limits again and again.
 @lru_cache(maxsize=4096)
-def hypergeometric(failures: int, tests: int, population: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def hypergeometric(failures: int, tests: int, population: int) -> tuple[float, float]:
     """Exact limits for the failures in a population of which some were drawn at random without replacement.
 
-    Half the error rate is for either side. Where none (or all) failed, one limit cannot be wrong, and the other has
-    the whole: the "rule of three", 3 / tests (Hanley and Lippman-Hand, JAMA 249, 1983).
-
-    >>> hypergeometric(0, 100, 1000)
-    (0.0, 28.0)
-    >>> hypergeometric(3, 10, 10)
-    (3.0, 3.0)
+    Each side has half the error rate; if none (or all) failed, one side has the whole: the "rule of three", 3 / tests
+    (Hanley and Lippman-Hand, JAMA 249, 1983).
     """
     if tests == 0:
         return 0.0, float(population)
-    errors = _errors(failures == 0, failures == tests, confidence)
+    errors = _errors(failures == 0, failures == tests, CONFIDENCE)
     low, high = statistics.hypergeometric(failures, tests, population, errors)
     return float(low), float(high)
 
 
 @lru_cache(maxsize=4096)
-def share(passes: int, draws: int, population: int | None, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def share(passes: int, draws: int, population: int | None) -> tuple[float, float]:
     """Exact limits for the share of a population that passes, from simple random draws (with replacement if None).
 
-    Half the error rate is for either side whatever was seen: the truth is outside at most as often as stated
-    (Clopper and Pearson, Biometrika 26, 1934, and for draws without replacement the hypergeometric of the same).
-
-    >>> share(50, 50, 1000)
-    (0.931, 1.0)
+    Each side always has half the error rate (Clopper and Pearson, Biometrika 26, 1934, or its hypergeometric form).
     """
-    low, high = statistics.exact(passes, draws, population, confidence)
+    low, high = statistics.exact(passes, draws, population, CONFIDENCE)
     return float(low), float(high)
 
 
 def _errors(none: bool, all_failed: bool, confidence: float) -> tuple[float, float]:
-    """Error rates of the low and the high limit."""
     error = 1 - confidence
     return (error if all_failed else error / 2), (error if none else error / 2)
 
@@ -60,12 +50,7 @@ def _errors(none: bool, all_failed: bool, confidence: float) -> tuple[float, flo
 def beta(rate: float, effective: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Clopper and Pearson's limits for a rate that is as uncertain as that of `effective` simple random draws.
 
-    Korn and Graubard, "Confidence intervals for proportions with small expected number of positive counts estimated
-    from survey data" (Survey Methodology 24, 1998).
-
-    >>> low, high = beta(0.1, 100)
-    >>> round(low, 3), round(high, 3)
-    (0.049, 0.176)
+    Korn and Graubard, Survey Methodology 24, 1998.
     """
     return statistics.clopper_pearson(rate * effective, effective, _errors(rate == 0, rate == 1, confidence))
 
@@ -73,11 +58,8 @@ def beta(rate: float, effective: float, confidence: float = CONFIDENCE) -> tuple
 def total(parts: Iterable[Part]) -> Part:
     """Estimate and limits of a sum of independent parts, from theirs.
 
-    The distances from estimate to limit add up as squares, each side for itself: Zou and Donner, "Construction of
-    confidence limits about effect measures: a general approach" (Statistics in Medicine 27, 2008).
-
-    >>> total([(5.0, 2.0, 9.0), (1.0, 1.0, 4.0)])
-    (6.0, 3.0, 11.0)
+    The distances from estimate to limit add up in squares on each side: Zou and Donner, "Construction of confidence
+    limits about effect measures: a general approach" (Statistics in Medicine 27, 2008).
     """
     table = np.array(list(parts), float)
     centre = table[:, 0].sum()

@@ -14,28 +14,33 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from testifai.errors import InputError
 from testifai.support.files import write_bytes
 from testifai.support.formatting import as_written, harmless, printable
 
-Span = tuple[int, int]
 MARK = "\ufeff"
 _UNREADABLE = "surrogateescape"  # bytes that are no letters are kept as they are
 
 
+class CsvRow(NamedTuple):
+    line: int  # on which the row starts
+    start: int  # its first character in the text
+    cells: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class CsvFile:
-    """A table in a file. `rows` hold something, each with the line it starts in, without the header."""
+    """A table in a file. `rows` are those after the header with any text in them."""
 
     path: Path
     content: bytes
     text: str
     encoding: str
     delimiter: str
-    begin: int  # where the table starts in the text
     header: tuple[str, ...]
-    rows: tuple[tuple[int, tuple[str, ...]], ...]
+    rows: tuple[CsvRow, ...]
 
     def column(self, name: str) -> int:
         """The place of a column that must be there, once."""
@@ -49,62 +54,39 @@ class CsvFile:
         if name not in self.header:
             return [""] * len(self.rows)
         place = self.header.index(name)
-        return [as_written(row[place]).strip() if place < len(row) else "" for _, row in self.rows]
+        return [as_written(row[place]).strip() if place < len(row) else "" for _, _, row in self.rows]
 
     def changed(self, row: int, column: int, cell: str) -> bytes:
-        """The file with another text in one cell."""
         if self.text.encode(self.encoding, _UNREADABLE) != self.content:
             raise InputError(f"{self.path.name}: has letters that cannot be read; save it as UTF-8 first")
-        record = next(itertools.islice(filter(self._holds_something, self._spans()), row + 1, None))
+        pattern = re.compile(rf'(?:"(?:[^"]+|"")*"?)?[^{self.delimiter}\r\n]*')
+        line, place, cells = self.rows[row]
+        record: list[tuple[int, int]] = []  # of each cell, with its quotes
+        while not record or self.text[place - 1 : place] == self.delimiter:
+            found = pattern.match(self.text, place)
+            assert found is not None
+            record.append(found.span())
+            place = found.end() + 1
         start, end = record[column] if column < len(record) else (record[-1][1],) * 2
         missing = self.delimiter * max(0, column + 1 - len(record))
-        text = self.text[:start] + missing + self._written(cell, self.text[start:end]) + self.text[end:]
+        before, written = self.text[start:end], cell
+        if before.startswith('"') or any(mark in cell for mark in f'{self.delimiter}"\r\n'):
+            written = '"' + cell.replace('"', '""') + '"'
+        text = self.text[:start] + missing + written + self.text[end:]
         try:
             content = text.encode(self.encoding, _UNREADABLE)
         except UnicodeEncodeError:
             raise InputError(f"{self.path.name}: cannot hold {cell!r}; save it as UTF-8 first") from None
-        self._check(content, row, column, cell)
-        return content
-
-    def _spans(self) -> Iterator[list[Span]]:
-        """Where the cells of each record are in the text, with their quotes."""
-        cell = re.compile(rf'(?:"(?:[^"]+|"")*"?)?[^{self.delimiter}\r\n]*')
-        record: list[Span] = []
-        place, size = self.begin, len(self.text)
-        while place <= size:
-            found = cell.match(self.text, place)
-            assert found is not None
-            record.append(found.span())
-            place = found.end()
-            if place < size and self.text[place] == self.delimiter:
-                place += 1
-                continue
-            yield record
-            record = []
-            place += 2 if self.text.startswith("\r\n", place) else 1
-
-    def _holds_something(self, record: list[Span]) -> bool:
-        alone = io.StringIO(self.text[record[0][0] : record[-1][1]], newline="")
-        return any(cell.strip() for cells in csv.reader(alone, delimiter=self.delimiter) for cell in cells)
-
-    def _written(self, cell: str, before: str) -> str:
-        """A text as a cell, quoted where it must be or the one before was."""
-        if before.startswith('"') or any(mark in cell for mark in f'{self.delimiter}"\r\n'):
-            return '"' + cell.replace('"', '""') + '"'
-        return cell
-
-    def _check(self, content: bytes, row: int, column: int, cell: str) -> None:
-        """A label is not worth the rest of somebody's file: what was meant is read back before it is written."""
-        line, cells = self.rows[row]
-        expected = [list(one) for _, one in self.rows]
+        # Read back what is to be written: a label is not worth the rest of somebody's file.
+        expected = [list(one.cells) for one in self.rows]
         expected[row] += [""] * (column + 1 - len(cells))
         expected[row][column] = cell
-        if [list(one) for _, one in parse(self.path, content).rows] != expected:
+        if [list(one.cells) for one in parse(self.path, content).rows] != expected:
             raise InputError(f"{self.path.name} line {line}: cannot be changed alone; save the file as plain CSV first")
+        return content
 
 
 def read(path: Path) -> CsvFile:
-    """A table from its file."""
     try:
         return parse(path, path.read_bytes())
     except FileNotFoundError:
@@ -114,7 +96,6 @@ def read(path: Path) -> CsvFile:
 
 
 def parse(path: Path, content: bytes) -> CsvFile:
-    """A table from what its file holds."""
     text, encoding = _decoded(path, content)
     begin = len(text) - len(text.removeprefix(MARK))
     stream = io.StringIO(text[begin:], newline="")
@@ -123,24 +104,29 @@ def parse(path: Path, content: bytes) -> CsvFile:
         begin += len(head)
         head, skipped = stream.readline(), 1
     delimiter = max(",;\t", key=head.count)
-    reader = csv.reader(itertools.chain([head], stream), delimiter=delimiter)
-    rows = []
-    line = 1
+    line, start, reached = 1, begin, begin
+
+    def lines() -> Iterator[str]:
+        nonlocal reached
+        for one in itertools.chain([head], stream):
+            reached += len(one)
+            yield one
+
+    reader, rows = csv.reader(lines(), delimiter=delimiter), list[CsvRow]()
     try:
         for row in reader:
             if any(cell.strip() for cell in row):
-                rows.append((line + skipped, tuple(row)))
-            line = reader.line_num + 1
+                rows.append(CsvRow(line + skipped, start, tuple(row)))
+            line, start = reader.line_num + 1, reached
     except csv.Error as error:
         raise InputError(f"{path.name} line {line + skipped}: not a CSV table ({error})") from None
     if not rows:
         raise InputError(f"{path}: is empty; a table with the columns id and label is expected")
-    header = tuple(cell.strip().casefold() for cell in rows[0][1])
-    return CsvFile(path, content, text, encoding, delimiter, begin, header, tuple(rows[1:]))
+    header = tuple(cell.strip().casefold() for cell in rows[0].cells)
+    return CsvFile(path, content, text, encoding, delimiter, header, tuple(rows[1:]))
 
 
 def _decoded(path: Path, content: bytes) -> tuple[str, str]:
-    """The text and how it was written."""
     if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         raise InputError(f"{path.name}: is a workbook; save the sheet as CSV first")
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
@@ -168,7 +154,6 @@ class Classes:
     count: int | None = None
 
     def text(self, number: int) -> str:
-        """A class as people read it."""
         return self.names[number] if self.names is not None and 0 <= number < len(self.names) else str(number)
 
     def number(self, text: str) -> int:
@@ -182,10 +167,9 @@ class Classes:
         plain = _whole(text)
         if self.names is not None:
             found = [number for number, name in enumerate(self.names) if name.strip().casefold() == text.casefold()]
-            # A spreadsheet turns the name 7 into 7.0 as readily as the number.
-            found = found or [
-                number for number, name in enumerate(self.names) if plain is not None and name == str(plain)
-            ]
+            # A spreadsheet turns the name 7 into 7.0, as it does numbers.
+            if not found and plain is not None:
+                found = [number for number, name in enumerate(self.names) if name == str(plain)]
             if len(found) == 1:
                 return found[0]
             if any(_whole(name) is not None for name in self.names):
@@ -218,7 +202,6 @@ class Filled:
 
     @property
     def examples(self) -> set[int]:
-        """All examples that have a row."""
         return {*self.labels, *self.empty}
 
 
@@ -242,7 +225,12 @@ def write_new(path: Path, content: bytes) -> None:
                 raise FileExistsError
             return
         temporary.write_bytes(content)
-        _rename_new(temporary, path)
+        try:
+            path.hardlink_to(temporary)  # unlike a rename, never replaces a file that appeared meanwhile
+        except FileExistsError:
+            raise
+        except OSError:  # not every file system can have two names for a file
+            temporary.replace(path)
     except FileExistsError:
         raise InputError(f"out: {path} exists and is never overwritten; choose another name with -o") from None
     except OSError as error:
@@ -251,23 +239,11 @@ def write_new(path: Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _rename_new(old: Path, new: Path) -> None:
-    """Give a file a name that nothing has; somebody may have taken it since it was looked for."""
-    try:
-        new.hardlink_to(old)
-    except FileExistsError:
-        raise
-    except OSError:  # not every file system can have two names for a file
-        old.replace(new)
-
-
 def read_filled(path: Path, classes: Classes) -> Filled:
-    """The labels in a file; a mistake names the line."""
     return filled(read(path), classes)
 
 
 def filled(file: CsvFile, classes: Classes) -> Filled:
-    """The labels in a table; a mistake names the line."""
     path = file.path
     for name in (ID, LABEL):
         file.column(name)
@@ -275,8 +251,13 @@ def filled(file: CsvFile, classes: Classes) -> Filled:
     lines: dict[int, int] = {}
     where: dict[int, str] = {}
     cells = zip(file.rows, file.cells(ID), file.cells(LABEL), file.cells(WHERE), strict=True)
-    for (line, _), number, text, place in cells:
-        example = _example(path, line, number)
+    for (line, _, _), number, text, place in cells:
+        example = _whole(number)
+        if example is None or example < 0:
+            raise InputError(
+                f"{path.name} line {line}: id {number[:_SHOWN]!r} is not the number of an example; "
+                "leave the ids as they are"
+            )
         if example in lines:
             raise InputError(
                 f"{path.name} line {line}: id {example} is in line {lines[example]} already; keep one of them"
@@ -305,24 +286,11 @@ def selection_of(path: Path) -> str | None:
     return next(iter(found), None)
 
 
-def _example(path: Path, line: int, text: str) -> int:
-    number = _whole(text)
-    if number is None or number < 0:
-        raise InputError(
-            f"{path.name} line {line}: id {text[:_SHOWN]!r} is not the number of an example; leave the ids as they are"
-        )
-    return number
-
-
 def _whole(text: str) -> int | None:
     """The whole number in a text, also as 3.0; None if there is none."""
-    head, point, tail = text.partition(".")
-    if point and tail.strip("0"):
-        return None
-    digits = head[1:] if head[:1] in ("-", "+") else head
+    found = re.fullmatch(r"([+-]?)0*([0-9]+?)(?:\.0*)?", text)
     # Python refuses to read numbers of thousands of digits, and no class or example has one of twenty.
-    known = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) <= _DIGITS
-    return int(head[:1].strip("0123456789") + (digits.lstrip("0") or "0")) if known else None
+    return int(found[1] + found[2]) if found is not None and len(found[2]) <= _DIGITS else None
 
 
 def harmless_text(text: str) -> str:
@@ -361,7 +329,6 @@ class Filling:
         self._file, self.examples = file, found.rows
 
     def cell(self, row: int, column: str) -> str:
-        """What a row holds in some column; empty where there is no such column."""
         return self._file.cells(column)[row]
 
     def put(self, row: int, text: str) -> None:

@@ -29,7 +29,6 @@ class SimpleRandom:
         self.replacement = replacement
 
     def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
-        """All draws at once."""
         if self.replacement:
             yield rng.integers(frame.size, size=tests)
         else:
@@ -56,10 +55,8 @@ LABELS = (0.2, 0.4, 0.4)
 class Stratified:
     """Examples in order of risk are cut into strata, and each is sampled at random without replacement.
 
-    Fact per draw: `stratum`. Draws take turns between strata, so that any first part keeps to the shares as nearly as
-    whole numbers can; given how many each stratum got, it is a stratified sample too.
-
-    One who is `trusting` has a narrower interval, which rests on the risks and not on labels alone.
+    Fact per draw: `stratum`. Draws take turns between strata, so that any first part of them is a stratified sample
+    too. With `trusting`, the interval is narrower and depends on the risks, not on labels alone.
     """
 
     name = "css"
@@ -77,13 +74,11 @@ class Stratified:
 
     @property
     def assumes(self) -> str:
-        """What the interval takes for granted."""
         if self.trusting:
             return "that strata without a failure are as safe as their risks say"
         return "nothing about the risks: the exact intervals of the strata, added up as independent ones"
 
     def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
-        """All draws at once."""
         strata = self.strata(needed(frame, self.name))
         turns = _turns(self.labels, np.array([len(each) for each in strata]), tests)
         selected = np.empty(tests, np.int64)
@@ -102,25 +97,29 @@ class Stratified:
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
         """Rates of the strata, weighted by their sizes.
 
-        Each stratum has an exact interval, and they add up as independent ones do. The many confident examples, of
-        which few are labelled, may hold failures that nobody has seen: mostly that outweighs everything. One who is
-        `trusting` bounds a stratum without failures, other than the riskiest, by what its risks lead one to expect (see
-        `_expected`). Where a model may be confidently wrong, as after a drift, that is far too narrow.
+        Each stratum has an exact interval; they are added as independent ones. Unseen failures among the many
+        confident examples, of which few are labelled, mostly decide the width. With `trusting`, a stratum without
+        failures, other than the riskiest, is bounded by what its risks lead one to expect (see `_expected`): far too
+        narrow if the model may be confidently wrong, as after a drift.
         """
         risk = needed(frame, self.name)
         strata = self.strata(risk)
-        draws, failures = _counts(sample, len(strata))
+        stratum = sample.facts["stratum"].astype(int)
+        draws = np.bincount(stratum, minlength=len(strata)).astype(float)
+        failures = np.bincount(stratum[sample.failed], minlength=len(strata)).astype(float)
         level = risk - min(risk.min(), 0.0)
         expected = _expected(np.array([level[each].mean() if len(each) else 0.0 for each in strata]), draws, failures)
         riskiest = max(number for number, members in enumerate(strata) if len(members))
-        parts = []
+        parts: list[intervals.Part] = []
         for number, members in enumerate(strata):
-            if draws[number]:
-                bounded = self.trusting and number != riskiest and not failures[number]
-                trust = expected[number] if bounded else None
-                parts.append(_part(int(failures[number]), int(draws[number]), len(members), trust))
-            else:  # Not reached yet, or empty.
-                parts.append((len(members) * float(sample.failed.mean()), 0.0, float(len(members))))
+            size, failed, drawn = len(members), int(failures[number]), int(draws[number])
+            if not drawn:  # not reached yet, or empty
+                parts.append((size * float(sample.failed.mean()), 0.0, float(size)))
+                continue
+            low, high = intervals.hypergeometric(failed, drawn, size)
+            if self.trusting and number != riskiest and not failed:
+                high = min(high, half_widths() * np.sqrt(expected[number] / drawn) * size)
+            parts.append((size * failed / drawn, low, high))
         failing, fewest, most = intervals.total(parts)
         return 1 - failing / frame.size, max(0.0, 1 - most / frame.size), min(1.0, 1 - fewest / frame.size)
 
@@ -130,12 +129,6 @@ def _turns(labels: Floats, capacity: Indices, tests: int) -> Indices:
     due = [(np.arange(min(room, tests)) + 0.5) / share for share, room in zip(labels, capacity, strict=True)]
     strata = np.repeat(np.arange(len(due)), [len(each) for each in due])
     return strata[np.argsort(np.concatenate(due), kind="stable")][:tests]
-
-
-def _counts(sample: Sample, strata: int) -> tuple[Floats, Floats]:
-    stratum = sample.facts["stratum"].astype(int)
-    draws = np.bincount(stratum, minlength=strata).astype(float)
-    return draws, np.bincount(stratum[sample.failed], minlength=strata).astype(float)
 
 
 def _expected(means: Floats, draws: Floats, failures: Floats) -> Floats:
@@ -152,11 +145,3 @@ def _expected(means: Floats, draws: Floats, failures: Floats) -> Floats:
     evidence = powers * (seen @ level) - seen.sum() * np.log(foreseen) - 8 * (powers - 0.5) ** 2
     best = int(np.argmax(evidence))
     return np.asarray(np.minimum(np.exp(powers[best] * level) * seen.sum() / foreseen[best], 1.0))
-
-
-def _part(failures: int, draws: int, members: int, expected: float | None) -> intervals.Part:
-    """Failures in one stratum; with `expected`, bounded by the spread of a rate that high."""
-    low, high = intervals.hypergeometric(failures, draws, members)
-    if expected is not None:
-        high = min(high, half_widths() * np.sqrt(expected / draws) * members)
-    return members * failures / draws, low, high

@@ -7,6 +7,7 @@ before it asks for more gets `to_label.2.csv` and so on. Nothing that exists is 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,19 +19,9 @@ from testifai import models
 from testifai.data import Data
 from testifai.data.image_files import ImageFiles
 from testifai.errors import InputError
-from testifai.operational import input_previews
-from testifai.operational.input_previews import cells, have_pictures, inputs_path, packed, pictures
-from testifai.operational.label_file import (
-    ID,
-    LABEL,
-    SELECTION,
-    WHERE,
-    Filled,
-    read_filled,
-    selection_of,
-    table,
-    write_new,
-)
+from testifai.operational import input_previews, label_file
+from testifai.operational.input_previews import inputs_path
+from testifai.operational.label_file import ID, LABEL, SELECTION, WHERE, selection_of, write_new
 from testifai.operational.selection import SUFFIX, LabellingProgress, LabelSelection, data_fingerprint, read
 from testifai.support.types import RecordLike
 
@@ -47,16 +38,13 @@ class Written:
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """What came back: the selection, its labels from all files, all examples that have a row, where they are.
-
-    `files` are those that hold their rows.
-    """
+    """What came back: the selection, the labels from all files, all examples that have a row."""
 
     selection: LabelSelection
     labels: dict[int, int]
     examples: frozenset[int]
     where: dict[int, str] = field(default_factory=dict)
-    files: Mapping[int, Path] = field(default_factory=dict)
+    files: Mapping[int, Path] = field(default_factory=dict)  # with the row of each example
 
     def failed(self) -> dict[int, bool]:
         """Whether the model was wrong, for every labelled example."""
@@ -66,7 +54,6 @@ class Collected:
 
     @cached_property
     def standing(self) -> LabellingProgress:
-        """How far the labels reach."""
         return self.selection.replay(self.failed())
 
     @property
@@ -78,7 +65,6 @@ class Collected:
 
 
 def selection_path(out: Path) -> Path:
-    """Where the selection of a file to fill in is kept."""
     return out.with_name(out.stem + SUFFIX)
 
 
@@ -88,12 +74,10 @@ def round_path(out: Path, number: int) -> Path:
 
 
 def sheet_path(path: Path) -> Path:
-    """Where the images of a round are shown."""
     return path.with_suffix(".html")
 
 
 def check_out(out: Path) -> None:
-    """Refuse a place where nothing can be written."""
     if out.suffix.lower() != ".csv":
         raise InputError(f"out: {out.name!r} is not accepted; a name that ends in .csv is")
     if not out.parent.is_dir():
@@ -110,13 +94,7 @@ def write_first(selection: LabelSelection, data: Data, out: Path, known: Mapping
         raise InputError(
             f"out: {place} belongs to another selection and is never overwritten; choose another name with -o"
         )
-    examples = selection.replay({}).new_in(0)
-    pictures = _write_sheet(selection, data, out, examples)
-    # Before the table: rows without their selection would be of no use.
-    if not place.exists():
-        write_new(place, selection.save())
-    _write_table(selection, data, out, examples, known or {})
-    return Written(1, out, pictures, len(examples))
+    return _write(selection, selection.replay({}), data, out, 1, known or {})
 
 
 def write_next(collected: Collected, data: Data, out: Path, known: Mapping[int, int] | None = None) -> Written:
@@ -134,10 +112,7 @@ def write_next(collected: Collected, data: Data, out: Path, known: Mapping[int, 
             f"out: {out} exists and waits for labels: {len(set(empty))} are empty, the first is id {empty[0]}; "
             f"fill it in (testifai label page {collected.files[empty[0]]}), or choose another name with -o"
         )
-    path, examples = round_path(out, number), standing.new_in(number - 1)
-    pictures = _write_sheet(collected.selection, data, path, examples)
-    _write_table(collected.selection, data, path, examples, known or {})
-    return Written(number, path, pictures, len(examples))
+    return _write(collected.selection, standing, data, out, number, known or {})
 
 
 def continued(out: Path, described: RecordLike, tests: int, seed: int, model: Any, data: Data) -> Collected:
@@ -165,13 +140,14 @@ def collect(paths: Sequence[Path], selection_file: Path | None = None) -> Collec
     place = selection_file or _find_selection(paths[0])
     selection = read(place)
     out = place.with_name(place.name.removesuffix(SUFFIX) + ".csv")
-    files = [_read(path, selection, place) for path in paths]
-    for path in _rounds_beside(out):
-        if path.resolve() in {given.resolve() for given in paths}:
-            continue
-        found = _read(path, selection, place)
-        # The original of a round whose copy was handed over is passed over.
-        if not found.examples & {example for one in files for example in one.examples}:
+    files: list[label_file.Filled] = []
+    given = {path.resolve() for path in paths}
+    beside = itertools.takewhile(Path.is_file, (round_path(out, number) for number in itertools.count(1)))
+    for path in [*paths, *(one for one in beside if one.resolve() not in given)]:
+        _check_tag(path, selection, place)
+        found = label_file.read_filled(path, selection.classes)
+        # The original of a round is passed over if a copy was given.
+        if path in paths or not any(found.examples & one.examples for one in files):
             files.append(found)
     labels: dict[int, int] = {}
     where: dict[int, str] = {}
@@ -184,35 +160,25 @@ def collect(paths: Sequence[Path], selection_file: Path | None = None) -> Collec
         labels |= one.labels
         where |= one.where
     collected = Collected(selection, labels, frozenset(holder), where, holder)
-    _check_examples(collected, files)
+    asked = {int(example) for batch in collected.standing.batches for example in batch}
+    for one in files:
+        strange = sorted(one.examples - asked)
+        if strange:  # its label would be lost without a word
+            raise InputError(
+                f"{one.path.name}: id {strange[0]} ({len(strange)} in all) is not among the examples of the selection; "
+                "leave the ids as they are"
+            )
     return collected
 
 
-def _read(path: Path, selection: LabelSelection, place: Path) -> Filled:
-    _check_tag(path, selection, place)
-    return read_filled(path, selection.classes)
-
-
 def _check_tag(path: Path, selection: LabelSelection, place: Path) -> None:
-    """Refuse a file that says it is of another selection."""
+    """Raise InputError if a file belongs to another selection."""
     tag = selection_of(path)
     if tag is not None and tag != selection.tag:
         raise InputError(
             f"{path.name}: belongs to selection {tag!r}, but {place.name} is {selection.tag!r}; "
             "name its own with --selection"
         )
-
-
-def _check_examples(collected: Collected, files: Sequence[Filled]) -> None:
-    """Refuse rows that were never asked for: their labels would be lost without a word."""
-    asked = {int(example) for batch in collected.standing.batches for example in batch}
-    for one in files:
-        strange = sorted(one.examples - asked)
-        if strange:
-            raise InputError(
-                f"{one.path.name}: id {strange[0]} ({len(strange)} in all) is not among the examples of the selection; "
-                "leave the ids as they are"
-            )
 
 
 def selection_for(path: Path, place: Path | None = None) -> LabelSelection:
@@ -237,45 +203,40 @@ def _find_selection(path: Path) -> Path:
     raise InputError(f"{path.name}: its {wanted} is not beside it; name the file that select wrote with --selection")
 
 
-def _rounds_beside(out: Path) -> list[Path]:
-    found: list[Path] = []
-    while (path := round_path(out, len(found) + 1)).is_file():
-        found.append(path)
-    return found
-
-
-def _write_sheet(selection: LabelSelection, data: Data, path: Path, examples: list[int]) -> Path | None:
-    """The images of a round, where the inputs are images."""
-    if not have_pictures(data):
-        return None
-    cards = [
-        input_previews.Card(example, input_previews.thumbnail(picture), *selection.opinion(example), place)
-        for example, picture, place in zip(examples, pictures(data, examples), _places(data, examples), strict=True)
-    ]
-    title = f"{len(examples)} examples of {data.name} to label"
-    write_new(sheet_path(path), input_previews.page(title, path.name, cards, selection.classes.names or ()))
-    return sheet_path(path)
-
-
-def _write_table(
-    selection: LabelSelection, data: Data, path: Path, examples: list[int], known: Mapping[int, int]
-) -> None:
-    """The file to fill in, and before it what `testifai label page` shows for its rows."""
-    write_new(inputs_path(path), packed(selection.tag, data, examples))
-    places, shown = _places(data, examples), cells(data, examples)
+def _write(
+    selection: LabelSelection,
+    standing: LabellingProgress,
+    data: Data,
+    out: Path,
+    number: int,
+    known: Mapping[int, int],
+) -> Written:
+    """Write a round: a sheet of images, the selection, the inputs for `testifai label page`, the file to fill in."""
+    path, examples = round_path(out, number), standing.new_in(number - 1)
+    places = [f"{data.name}[{example}]" for example in examples]
+    if isinstance(data.inputs, ImageFiles):
+        places = [Path(data.name, data.inputs.files.names[example]).as_posix() for example in examples]
+    opinions = [selection.opinion(example) for example in examples]
+    sheet = None
+    if input_previews.have_pictures(data):
+        sheet = sheet_path(path)
+        images = map(input_previews.thumbnail, input_previews.pictures(data, examples))
+        cards = [
+            input_previews.Card(example, image, *opinion, place)
+            for example, image, opinion, place in zip(examples, images, opinions, places, strict=True)
+        ]
+        title = f"{len(examples)} examples of {data.name} to label"
+        write_new(sheet, input_previews.page(title, path.name, cards, selection.classes.names or ()))
+    # Before the table: rows without their selection would be of no use.
+    if not selection_path(out).exists():
+        write_new(selection_path(out), selection.save())
+    write_new(inputs_path(path), input_previews.packed(selection.tag, data, examples))
+    shown = input_previews.cells(data, examples)
     header = [ID, WHERE, *(["input"] if shown else []), "predicted", "confidence", LABEL, SELECTION]
     rows: list[list[object]] = []
-    for row, example in enumerate(examples):
-        predicted, sure = selection.opinion(example)
+    for row, (example, (predicted, sure)) in enumerate(zip(examples, opinions, strict=True)):
         label = selection.classes.text(known[example]) if example in known else ""
         confidence = "" if sure is None else f"{sure:.4f}"
         rows.append([example, places[row], *shown[row : row + 1], predicted, confidence, label, selection.tag])
-    write_new(path, table(header, rows))
-
-
-def _places(data: Data, examples: list[int]) -> list[str]:
-    """Where each example is found: its file, or its row in the data's file."""
-    if not isinstance(data.inputs, ImageFiles):
-        return [f"{data.name}[{example}]" for example in examples]
-    names = data.inputs.files.names
-    return [Path(data.name, names[example]).as_posix() for example in examples]
+    write_new(path, label_file.table(header, rows))
+    return Written(number, path, sheet, len(examples))

@@ -23,21 +23,10 @@ from testifai import models
 from testifai.data import Data, LazyInputs
 from testifai.engine.backend import hire
 from testifai.errors import InputError
-from testifai.operational import check_tests, resolve
+from testifai.operational import base, check_tests, resolve
 from testifai.operational import frame as make_frame
 from testifai.operational.auxiliary import Observed, check_training, observe, risk_of
-from testifai.operational.base import (
-    FEATURES,
-    SURPRISE,
-    Flags,
-    Frame,
-    Indices,
-    Sample,
-    Technique,
-    draw,
-    needs_of,
-    warn_of_doubts,
-)
+from testifai.operational.base import FEATURES, SURPRISE, Flags, Frame, Indices, Sample, Technique, draw, needs_of
 from testifai.operational.label_file import Classes
 from testifai.spec.options import ScanOptions
 from testifai.support.fingerprints import fingerprint_data
@@ -49,19 +38,16 @@ SUFFIX = ".selection.npz"
 
 @dataclass(frozen=True, eq=False)
 class LabelSelection:
-    """What was known when the examples were chosen, and how they were chosen.
+    """What was known when the examples were chosen, and how they were chosen."""
 
-    `described` is the technique's name under `use` with its options; `model` and `data` are fingerprints.
-    """
-
-    described: RecordLike
+    described: RecordLike  # the technique's name under `use`, with its options
     tests: int
     seed: int
     frame: Frame
     classes: Classes
     confidence: Floats | None = None
-    model: str = ""
-    data: str = ""
+    model: str = ""  # fingerprint
+    data: str = ""  # fingerprint
     first: Indices | None = None  # what was asked first, to notice when a plan can no longer be repeated
 
     def __repr__(self) -> str:
@@ -133,15 +119,11 @@ class LabelSelection:
 
 @dataclass(frozen=True, eq=False)
 class LabellingProgress:
-    """How far the labelling is.
+    """How far the labelling is."""
 
-    `batches` are the examples that can be asked for by now (the last batch may be partly labelled), `sample` the
-    draws that are labelled without a gap, `draws` how many there will be in all.
-    """
-
-    batches: tuple[Indices, ...]
-    sample: Sample
-    draws: int
+    batches: tuple[Indices, ...]  # examples that can be asked for by now; the last batch may be partly labelled
+    sample: Sample  # draws that are labelled without a gap
+    draws: int  # in the end
 
     @property
     def complete(self) -> bool:
@@ -154,7 +136,6 @@ class LabellingProgress:
 
 
 def make_technique(described: RecordLike) -> Technique:
-    """The technique of that name with its options."""
     options = {name: value for name, value in described.items() if name != "use"}
     return resolve(described["use"], **options)
 
@@ -173,11 +154,11 @@ def choose(
     workers: int | str | None = None,
     executor: Any = None,
 ) -> LabelSelection:
-    """Run the model and choose; labels are neither needed nor looked at.
+    """Run the model and choose examples to label; existing labels are not used.
 
-    `classes` names the model's classes where neither the data nor the model do. `training` and `layer` are for the
-    techniques that measure surprise (layer also for ces); `progress` is told (inputs done, inputs in all).
-    `workers` and `executor` say who runs the model, as for a scan; what is chosen does not depend on it.
+    `classes` names the model's classes if neither the data nor the model do. `training` and `layer` are for the
+    techniques that measure surprise (layer also for ces); `progress` gets (inputs done, inputs in total). The choice
+    does not depend on `workers` and `executor`.
     """
     described = {"use": technique} if isinstance(technique, str) else dict(technique)
     made = make_technique(described)
@@ -190,18 +171,14 @@ def choose(
     model = models.wrap(model, data.schema)
     check_names(classes, model.classes)
     total = len(data) + (0 if training is None else len(training))
-
-    def show(done: int) -> None:
-        if progress is not None:
-            progress(done, total)
-
+    show = progress or (lambda done, total: None)
     placed = ScanOptions.of({"workers": workers, "executor": executor}).placed()
     with closing(hire(*placed, model)) as hired:
         observed = partial(observe, model, layer=layer, workers=hired)
-        seen = observed(data.inputs, traces=needs in (FEATURES, *SURPRISE), progress=show)
+        seen = observed(data.inputs, traces=needs in (FEATURES, *SURPRISE), progress=lambda done: show(done, total))
         seen_training = None
         if training is not None:
-            seen_training = observed(training.inputs, traces=True, progress=lambda done: show(len(data) + done))
+            seen_training = observed(training.inputs, traces=True, progress=lambda done: show(len(data) + done, total))
     risk = risk_of(made, seen, seen_training)
     features = seen.traces if needs == FEATURES else None
     selection = LabelSelection(
@@ -209,13 +186,12 @@ def choose(
         name_classes(model, data, seen, classes), seen.confidence,
         model.fingerprint, data_fingerprint(data),
     )  # fmt: skip
-    warn_of_doubts(made, selection.frame)
+    base.warn_of_doubts(made, selection.frame)
     first = selection.replay({}).batches[0]
     return replace(selection, first=first)
 
 
 def read(path: Path) -> LabelSelection:
-    """A selection from its file."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -249,7 +225,6 @@ def name_classes(model: models.Model, data: Data, seen: Observed, given: tuple[s
 
 
 def check_names(names: tuple[str, ...] | None, count: int | None, *, exactly: bool = True) -> None:
-    """Refuse names that do not fit the model's classes."""
     if names is None:
         return
     if len(set(names)) < len(names):

@@ -61,9 +61,8 @@ def lsa(
 ) -> Floats:
     """Likelihood-based surprise: minus the logarithm of the density of the class's training traces at the trace.
 
-    The density is a Gaussian kernel estimate with the class's covariance and Scott's bandwidth n^(-1/(d+4)). A feature
-    whose variance is below `variance` in any class is left out for all. Directions in which
-    a class does not vary at all, up to rounding, are left out of its kernel.
+    The density is a Gaussian kernel estimate with the class's covariance and Scott's bandwidth n^(-1/(d+4)). Features
+    whose variance is below `variance` in any class are left out, and so are directions in which a class does not vary.
 
     Args:
         train_traces: activations of the training inputs, a row each
@@ -140,8 +139,7 @@ def _flat(name: str, traces: ArrayLike) -> NDArray[np.float32]:
 def _nearest(queries: NDArray[np.float32], points: NDArray[np.float32]) -> tuple[Indices, Floats]:
     """For each query the nearest point (the first of equals) and the exact distance to it.
 
-    Squared distances come from one matrix product in float32; every point that its rounding error leaves in play is
-    then measured again in float64.
+    Squared distances come from one float32 product; all points within its rounding error are measured again in float64.
     """
     centre = points.mean(axis=0)
     left, right = queries - centre, points - centre

@@ -14,8 +14,7 @@ seed; thresholds, curvature, points, confidence and population may change: what 
 from __future__ import annotations
 
 from testifai.sweeps.calibrate import Calibrated, calibrate
-from testifai.sweeps.curve import sweep
-from testifai.sweeps.model import sweep_model
+from testifai.sweeps.curve import sweep, sweep_model
 from testifai.sweeps.probe import SweepBatch
 from testifai.sweeps.result import Sweep, SweepError
 

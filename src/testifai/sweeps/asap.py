@@ -2,29 +2,21 @@
 
 Algorithm 1 halves an interval of levels while it is wide enough and the curve may cross the threshold in it: the two
 ends lie on opposite sides, or one of the two parabolas through them with leading coefficient ±â has its vertex inside
-and beyond the threshold. Theorem 1 bounds the error by the total width of the intervals still in that state.
+and beyond the threshold. Theorem 1 bounds the error by the total width of the intervals still in that state. An
+accuracy has a lower and an upper limit here, equal if it is known; the parabolas run through the limits nearer to the
+threshold.
 
-An accuracy is given by a lower and an upper limit here, which are equal where it is known: the parabolas run through
-the limits nearer to the threshold, so that what is settled is settled for every curve within the limits.
+With curvature="auto" every pair of neighbours has its own â (docs/explanations/bounds.md), the largest of three: the
+change of the slope around the pair over its width, at the scale of the pair, so that steps of 1/N and small ripples
+count at their own scale; the roughness of similar pairs near it, with room for three standard deviations of a random
+walk of root mean square second difference d (halfway it is σ √w / 2 = 0.35 d from the chord with d = σ √(2 w), so three
+times that is about d); and a least curvature, for a wave as short as the distance of the first levels looks smooth. The
+first levels are unevenly spaced, or a regular wave could look flat, and as close as the narrowest dip to be found.
 
-Theorem 1 needs an â with which the accuracy between two neighbouring levels lies between the parabolas through them:
-|f(x) − chord(x)| ≤ â (x − a)(b − x). The paper leaves its choice to the user. With curvature="auto" it is chosen from
-the curve: every pair of neighbours has its own curvature, namely how much the slope of f changes from before the pair
-to the pair and from there to behind it, over the width of the pair. If f has a kink between a and b at which its slope
-changes by s, the parabolas need â = s / (b − a), and that is what comes out; where f is a parabola and the levels are
-evenly spaced, it is four times its leading coefficient. The slopes before and behind are taken over about the width of
-the pair, so that the steps of 1/N of an accuracy that was measured on N inputs, or small ripples, count at their own
-scale only.
-
-Three levels of a ripple may lie on a straight line by accident, and a ripple just beyond the threshold would be missed.
-So a pair is also taken for as rough as pairs of about its width near it are in the mean: the parabolas leave room for
-three standard deviations of a random walk that has their root mean square second difference d. Halfway between two
-levels it is 0.35 d from the chord (σ √w / 2, where d = σ √(2 w)), so three times that is d, but for 6 %.
-
-A wave as short as the distance of the first levels looks smoother than it is. So wide pairs get a margin and a least
-curvature, which both fall as the levels become closer. And the first levels are unevenly spaced, or a regular wave
-could be measured at the same phase every time and look flat. No curvature finds a dip on a smooth curve that is
-narrower than the distance of the levels: the first levels are as close as the narrowest dip that is to be found.
+With "auto", the levels after the first ones are multiples of span / 2ᵈ: the wider the interval to be divided, the
+smaller the depth d. Each depth gets the same share of the error probability and divides it evenly, so that the few
+levels of a coarse depth have narrow intervals. An interval with a crossing is divided near it: levels there need large
+samples, and two, one on either side, leave little unsettled.
 """
 
 from __future__ import annotations
@@ -34,6 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from testifai.support.types import Bools, Floats
 
@@ -45,6 +38,7 @@ FIRST = 13  # evenly spaced, so many levels are coarse
 MARGIN = 4.0
 COARSE = 8.0  # the margin is gone where levels are closer than an eighth of that
 LEAST = 48.0  # with levels rescaled to 0..1
+LIKELY = 4.0  # how much larger than likely the curvature is with which intervals are settled
 NEAR = 8.0  # so many of its widths to either side of a pair: 16 pairs, whose root mean square is good to a fifth
 _UNEVEN = 0.6
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -56,11 +50,6 @@ def first_levels(most: int, narrowest: float = NARROWEST) -> Floats:
     """Where to begin, in 0..1: both ends and unevenly spaced levels, none farther apart than `narrowest`.
 
     There are at most `most`, even if they are farther apart then.
-
-    >>> first_levels(4).round(3).tolist()
-    [0.0, 0.357, 0.614, 1.0]
-    >>> len(first_levels(1024)), float(np.diff(first_levels(1024)).max()) <= NARROWEST
-    (29, True)
     """
     count = max(2, min(1 + math.ceil(_WIDEST / narrowest), most))
     places = np.arange(1, count - 1)
@@ -70,24 +59,20 @@ def first_levels(most: int, narrowest: float = NARROWEST) -> Floats:
 
 
 def local_curvature(levels: Floats, accuracies: Floats | Look, noise: Noise | None = None) -> Floats:
-    """The curvature to reckon with between each pair of neighbouring levels, in the units of the levels.
+    """The curvature to assume between each pair of neighbouring levels, in the units of the levels.
 
-    `accuracies` are those of the levels, or a function that gives those of three levels from their numbers. Where they
-    come from samples, `noise` is the variance that the change of slope over three levels has for that reason alone.
-
-    >>> levels = np.linspace(0, 1, 5)
-    >>> local_curvature(levels, 0.9 - 10 * levels**2).round(6).tolist()
-    [160.0, 160.0, 160.0, 160.0]
+    `accuracies` are those of the levels, or a function from the indices of three levels to theirs. `noise` is the
+    variance of the change of slope over three levels that is due to sampling.
     """
     widths, span = np.diff(levels), float(levels[-1] - levels[0])
-    places = levels.tolist()
-    look = accuracies if callable(accuracies) else _reader(accuracies)
+    look = accuracies if callable(accuracies) else lambda three: accuracies[list(three)].tolist()
     before, after = _scale_neighbours(levels, widths)
     own, squares = np.zeros(len(widths)), np.zeros(len(widths))
     for i, (first, last) in enumerate(zip(before, after, strict=True)):
         triples = [(first, i, i + 1)] if first >= 0 else []
-        triples += [(i, i + 1, last)] if last < len(places) else []
-        found = [_change_of_slope([places[k] for k in three], look(three)) for three in triples]
+        triples += [(i, i + 1, last)] if last < len(levels) else []
+        slopes = [np.diff(look(three)) / np.diff(levels[list(three)]) for three in triples]
+        found = [abs(float(right - left)) for left, right in slopes]
         chance = [noise(three) for three in triples] if noise else [0.0]
         own[i] = sum(found) / max(1, len(found))
         squares[i] = (sum(one**2 for one in found) - sum(chance)) / max(1, len(found))
@@ -109,15 +94,10 @@ def _around(levels: Floats, widths: Floats, squares: Floats) -> Floats:
     return np.asarray(np.sqrt(np.maximum(0.0, mean)))
 
 
-def _reader(accuracies: Floats) -> Look:
-    listed = accuracies.tolist()
-    return lambda three: [listed[place] for place in three]
-
-
 def _scale_neighbours(levels: Floats, widths: Floats) -> tuple[list[int], list[int]]:
-    """For each pair the number of the nearest level before and after it that is at least half its width away.
+    """For each pair the index of the nearest level before and after it that is at least half its width away.
 
-    Where all levels on a side are nearer, the outermost is taken; −1 or the number of levels where there is none.
+    If all levels on a side are nearer, it is the outermost; −1 or the number of levels if there is none.
     """
     before = np.searchsorted(levels, levels[:-1] - widths / 2, side="right") - 1
     after = np.searchsorted(levels, levels[1:] + widths / 2, side="left")
@@ -125,12 +105,6 @@ def _scale_neighbours(levels: Floats, widths: Floats) -> tuple[list[int], list[i
     before = np.where(pairs > 0, np.maximum(before, 0), -1)
     after = np.where(pairs + 1 < last, np.minimum(after, last), last + 1)
     return before.tolist(), after.tolist()
-
-
-def _change_of_slope(levels: list[float], accuracies: list[float]) -> float:
-    """How much the slope changes from the first to the second of two intervals."""
-    before = (accuracies[1] - accuracies[0]) / (levels[1] - levels[0])
-    return abs((accuracies[2] - accuracies[1]) / (levels[2] - levels[1]) - before)
 
 
 Mask = Bools
@@ -168,19 +142,11 @@ class LevelGrid:
         return [float(level) for level in (np.floor(middles) if self.integer else middles)]
 
 
-def curvatures(levels: Floats, accuracies: Floats, curvature: float | str) -> Floats | float:
-    """The leading coefficient of the parabolas over each pair of neighbouring levels."""
-    return local_curvature(levels, accuracies) if isinstance(curvature, str) else float(curvature)
-
-
 def may_cross(levels: Floats, lows: Floats, highs: Floats, curvature: Floats | float, threshold: float) -> Mask:
     """Per pair of neighbouring levels: may a curve within the limits and the parabolas cross the threshold?
 
-    `parabIntsct` of Algorithm 1 for both parabolas. An accuracy of exactly the threshold counts as above, as in
-    Definition 2: as printed, such an end would settle its interval whatever the parabolas do.
-
-    >>> may_cross(np.array([0.0, 0.5, 1.0]), *[np.array([0.9, 0.9, 0.7])] * 2, 1.0, 0.8)
-    array([False,  True])
+    `parabIntsct` of Algorithm 1 for both parabolas. An accuracy of exactly the threshold counts as above (Definition
+    2).
     """
     above, below = lows >= threshold, highs < threshold
     both_above, both_below = above[:-1] & above[1:], below[:-1] & below[1:]
@@ -191,10 +157,9 @@ def may_cross(levels: Floats, lows: Floats, highs: Floats, curvature: Floats | f
 
 
 def _vertex(left: Floats, right: Floats, reach: Floats) -> Floats:
-    """Height of the vertex of the upward parabola through two heights, infinite where it is not between them.
+    """Height of the vertex of the upward parabola through two heights, infinite if it is not between them.
 
-    With a the leading coefficient and w the distance, reach = a·w²: the vertex lies between the two ends where they
-    differ by no more than that.
+    `reach` is a·w², with a the leading coefficient and w the distance.
     """
     difference = right - left
     inside = (np.abs(difference) <= reach) & (reach > 0)
@@ -204,11 +169,7 @@ def _vertex(left: Floats, right: Floats, reach: Floats) -> Floats:
 
 
 def robustness(levels: Floats, accuracies: Floats, threshold: float) -> float:
-    """The share of the levels at or above the threshold, each standing for the way from the one before (section III).
-
-    >>> robustness(np.array([0.0, 0.25, 1.0]), np.array([0.9, 0.8, 0.1]), 0.8)
-    0.25
-    """
+    """The share of the levels at or above the threshold, each with the distance from the one before (section III)."""
     if len(levels) < 2:
         return math.nan
     return float(np.sum(np.diff(levels)[accuracies[1:] >= threshold]) / (levels[-1] - levels[0]))
@@ -218,9 +179,6 @@ def interpolated(levels: Floats, accuracies: Floats, threshold: float) -> float:
     """The share of the levels over which the straight lines between the accuracies are at or above the threshold.
 
     It is no farther from the truth than the bound either, and nearer where crossings lie in wide intervals.
-
-    >>> round(interpolated(np.array([0.0, 0.25, 1.0]), np.array([0.9, 0.8, 0.5]), 0.7), 3)
-    0.5
     """
     if len(levels) < 2:
         return math.nan
@@ -242,7 +200,96 @@ def crossings(levels: Floats, accuracies: Floats, threshold: float) -> tuple[flo
     return tuple(found)
 
 
-def arrays(known: dict[float, float]) -> tuple[Floats, Floats]:
-    """Levels in ascending order and their accuracies."""
-    levels = sorted(known)
-    return np.array(levels, float), np.array([known[level] for level in levels], float)
+@dataclass(frozen=True)
+class Points:
+    """Levels in ascending order with what is known of the accuracy at each."""
+
+    levels: Floats
+    accuracies: Floats
+    lows: Floats
+    highs: Floats
+    curvature: Floats | float
+    trials: NDArray[np.int64] | None = None
+    inferences: int = 0
+
+    @classmethod
+    def exact(cls, known: dict[float, float], curvature: float | str) -> Points:
+        levels = np.array(sorted(known), float)
+        accuracies = np.array([known[level] for level in sorted(known)], float)
+        bend: Floats | float = math.nan
+        if len(levels) > 1:
+            bend = local_curvature(levels, accuracies) if isinstance(curvature, str) else float(curvature)
+        return cls(levels, accuracies, accuracies, accuracies, bend)
+
+
+def depths(grid: LevelGrid) -> int:
+    """How many depths there are: dividing an interval of the finest step needs eighths of it."""
+    return math.ceil(math.log2(8 * grid.points))
+
+
+def error_share(level: float, grid: LevelGrid) -> float:
+    """The share of the error probability of a level that is not among the first; the shares add up to at most 1."""
+    if grid.integer:
+        return 1 / (grid.high - grid.low + 1)
+    most = depths(grid)
+    place = round((level - grid.low) / (grid.high - grid.low) * 2**most)
+    depth = most - ((place & -place).bit_length() - 1) if place else 1
+    return float(1 / most / 2 ** max(0, depth - 1))
+
+
+def within(points: Points, pair: int, threshold: float, target: float, grid: LevelGrid) -> list[float]:
+    """One or two new levels between the two of a pair: on both sides of a crossing, else in the middle.
+
+    Their distance from where the straight line crosses is what the curve is likely to deviate from it, and no less than
+    the target leaves to each crossing. Missing the crossing costs a level, never the bound.
+    """
+    i, j = pair, pair + 1
+    a, b = float(points.levels[i]), float(points.levels[j])
+    wanted, distance = [(a + b) / 2], (b - a) / 2
+    decided = points.highs[i] < threshold <= points.lows[j] or points.highs[j] < threshold <= points.lows[i]
+    rise = points.accuracies[j] - points.accuracies[i]
+    span = grid.high - grid.low
+    if decided and rise != 0:
+        crossing = a + (threshold - points.accuracies[i]) / rise * (b - a)
+        bend = float(np.broadcast_to(points.curvature, len(points.levels) - 1)[pair]) / LIKELY
+        deviation = bend * (b - a) ** 3 / 4 / abs(rise)
+        above = points.accuracies >= threshold
+        crossings = int(np.sum(above[:-1] != above[1:]))
+        near = max(deviation, 0.4 * target * span / crossings, 0.45 * span / grid.points)
+        if 4 * near <= b - a:
+            sides = (crossing - near, crossing + near)
+            wanted, distance = [one for one in sides if a + near / 2 < one < b - near / 2], near
+    if grid.integer:
+        found = {float(round(level)) for level in wanted}
+    else:
+        # Levels of the set that is coarse enough for the distance
+        steps = 2 ** min(depths(grid), max(1, math.ceil(math.log2(2 * span / distance))))
+        found = {float(grid.low + round((level - grid.low) / span * steps) / steps * span) for level in wanted}
+    return sorted(level for level in found if a < level < b)
+
+
+def explore(
+    evaluate: Callable[[float], float],
+    known: dict[float, float],
+    grid: LevelGrid,
+    thresholds: tuple[float, ...],
+    curvature: float | str,
+) -> None:
+    """Fill `known` with the accuracies ASAP asks for; several thresholds share them.
+
+    Halving all intervals of a round together finds the same levels as Algorithm 1's recursion, since whether an
+    interval is halved depends on its ends alone (with "auto" on its neighbours too).
+    """
+    wanted = set(grid.first(curvature))
+    while wanted:
+        for level in sorted(wanted - known.keys()):
+            known[level] = evaluate(level)
+        points = Points.exact(known, curvature)
+        wanted = set()
+        for threshold in thresholds:
+            pairs = may_cross(points.levels, points.lows, points.highs, points.curvature, threshold)
+            if not isinstance(curvature, str):
+                wanted.update(grid.middles(points.levels, pairs))
+                continue
+            for pair in np.flatnonzero(pairs & grid.wide(points.levels)):
+                wanted.update(within(points, int(pair), threshold, 0.0, grid))

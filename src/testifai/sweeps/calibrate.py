@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
@@ -13,7 +13,7 @@ from testifai.perturb.registry import resolve
 from testifai.support.types import Record
 from testifai.support.validation import number
 from testifai.support.views import view
-from testifai.sweeps.model import TARGET, Given, SweepTask
+from testifai.sweeps.curve import TARGET, Given, SweepTask
 from testifai.sweeps.probe import SweepBatch
 from testifai.sweeps.result import Sweep
 
@@ -27,17 +27,15 @@ DROPS = (0.01, 0.05, 0.1, 0.2, 0.4)
 class Calibrated(Perturbation):
     """A perturbation whose severity s, counted from 1, is the level at which accuracy has fallen by `drops[s − 1]`.
 
-    It can be used as an axis like any other. `accuracy` is that on the clean inputs; `brackets` are the levels between
-    which each level was found; `unreached` are the drops that the strongest level does not reach; `sweeps` are the
-    sweeps, one per drop that was asked for, and `inferences` is what they took together.
+    It can be used as an axis like any other.
     """
 
-    accuracy: float = float("nan")
+    accuracy: float = float("nan")  # on the clean inputs
     drops: tuple[float, ...] = ()
-    brackets: tuple[tuple[float, float], ...] = ()
-    unreached: tuple[float, ...] = ()
-    sweeps: tuple[Sweep, ...] = ()
-    inferences: int = 0
+    brackets: tuple[tuple[float, float], ...] = ()  # the measured levels around each level
+    unreached: tuple[float, ...] = ()  # the drops that the strongest level does not reach
+    sweeps: tuple[Sweep, ...] = ()  # one per requested drop
+    inferences: int = 0  # of all sweeps
 
     def __repr__(self) -> str:
         steps = ", ".join(f"{level:.4g} (−{drop:g})" for level, drop in self.falls)
@@ -99,8 +97,7 @@ def calibrate(
         drops: how far below clean accuracy each severity is to lie
         curvature: how curved accuracy may be, per level squared; "auto": found from the curve
         points: how fine: steps of 1 / points of the span at most
-        narrowest: with curvature "auto", the width of the narrowest dip that is sure to be found, as a share of the
-            span; None: 0.05
+        narrowest: width of the narrowest dip to be found, as a share of the span (for curvature "auto"); None: 0.05
         levels: (first, last) of the levels to try; None: from off to strongest, as the perturbation declares
         integer: whether only whole levels are tried
         confidence: with which each level's side of a threshold is told; None: all inputs are tried
@@ -122,64 +119,36 @@ def calibrate(
     >>> ta.Space({"shift": table}).shape
     (3,)
     """
-    wanted = _drops(drops)
+    given: Any = drops
+    listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else []
+    wanted = sorted({number("drops", one) for one in listed})
+    if not wanted or wanted[0] <= 0 or wanted[-1] >= 1:
+        raise InputError(f"drops: give amounts of accuracy between 0 and 1, such as [0.05, 0.2], got {drops!r}")
     chosen = resolve(perturbation)
-    task = SweepTask.checked(
+    task = SweepTask(
         model, data, chosen, levels=levels, integer=integer, oracle=oracle, batch_size=batch_size, seed=seed,
         workers=workers, executor=executor, population="data", recorded=recorded, on_batch=on_batch,
     )  # fmt: skip
     with closing(task.probe):
         accuracy = task.accuracy(task.scale.ends[0])
-        setting = task.setting(
-            tuple(max(0.0, accuracy - drop) for drop in wanted),
-            "asap",
-            curvature,
-            points,
-            narrowest,
-            confidence,
-            target,
-        )
-        sweeps = task.run(setting)
-    found = {drop: _first_below(sweep) for drop, sweep in zip(wanted, sweeps, strict=True)}
-    reached = {drop: place for drop, place in found.items() if place is not None}
+        thresholds = [max(0.0, accuracy - drop) for drop in wanted]
+        options = {"curvature": curvature, "points": points, "narrowest": narrowest}
+        sweeps = task.run(task.setting(thresholds, "asap", confidence, target, **options))
+    reached, brackets = dict[float, float](), list[tuple[float, float]]()
+    for drop, sweep in zip(wanted, sweeps, strict=True):
+        below = sweep.accuracies < sweep.threshold
+        if below.any():
+            reached[drop], after = sweep.crossings[0], int(below.argmax())
+            brackets.append((float(sweep.levels[after - 1]), float(sweep.levels[after])))
     if not reached:
         raise InputError(
             f"drops: accuracy never falls by {min(wanted):g} between the levels {task.scale.ends[0]:g} and "
             f"{task.scale.ends[1]:g} of {chosen.name}; give smaller drops or a wider span of levels"
         )
-    severities = [task.scale.ends[0], *(place.level for place in reached.values())]
-    table = replace(chosen, severities=severities, growing=True)
+    table = replace(chosen, severities=[task.scale.ends[0], *reached.values()], growing=True)
+    own = {field.name: getattr(table, field.name) for field in fields(Perturbation)}
+    unreached = tuple(drop for drop in wanted if drop not in reached)
     return Calibrated(
-        **{field.name: getattr(table, field.name) for field in fields(Perturbation)},
-        accuracy=accuracy,
-        drops=tuple(reached),
-        brackets=tuple(place.bracket for place in reached.values()),
-        unreached=tuple(drop for drop, place in found.items() if place is None),
-        sweeps=sweeps,
-        inferences=sweeps[0].inferences,
-    )
-
-
-class _Place(NamedTuple):
-    """A level and the measured levels around it."""
-
-    level: float
-    bracket: tuple[float, float]
-
-
-def _drops(given: Any) -> tuple[float, ...]:
-    """Amounts between 0 and 1 in ascending order, each once."""
-    listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else []
-    found = sorted({number("drops", one) for one in listed})
-    if not found or found[0] <= 0 or found[-1] >= 1:
-        raise InputError(f"drops: give amounts of accuracy between 0 and 1, such as [0.05, 0.2], got {given!r}")
-    return tuple(found)
-
-
-def _first_below(sweep: Sweep) -> _Place | None:
-    """Where accuracy first falls below the threshold, None where it never does."""
-    below = sweep.accuracies < sweep.threshold
-    if not below.any():
-        return None
-    after = int(below.argmax())
-    return _Place(sweep.crossings[0], (float(sweep.levels[after - 1]), float(sweep.levels[after])))
+        **own, accuracy=accuracy, drops=tuple(reached), brackets=tuple(brackets), unreached=unreached,
+        sweeps=sweeps, inferences=sweeps[0].inferences,
+    )  # fmt: skip

@@ -1,76 +1,62 @@
-"""`sweep`: the robustness of any curve of accuracies that can be evaluated level by level."""
+"""`sweep` and `sweep_model`: the robustness of a curve of accuracies, and of a model over a perturbation's level."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from testifai.errors import InputError, suggest
+from testifai.perturb import Perturbation
+from testifai.perturb.registry import resolve
+from testifai.session.assembly import session_of
+from testifai.space import Space
 from testifai.support.validation import number, whole
-from testifai.sweeps import level_selection
-from testifai.sweeps.asap import NARROWEST, LevelGrid
-from testifai.sweeps.result import Compared, Points, Scale, SweepError, SweepSetting, results
+from testifai.sweeps import asap
+from testifai.sweeps import probe as sampled
+from testifai.sweeps.asap import NARROWEST, LevelGrid, Points
+from testifai.sweeps.probe import Probe, SweepBatch
+from testifai.sweeps.result import Compared, Scale, Sweep, SweepError, SweepSetting, results
 
 METHODS = ("asap", "uniform", "quad", "random")
 Accuracy = Callable[[float], float]
+Given = str | Perturbation
+TARGET = 0.01
 
 
-def check_thresholds(given: Any) -> tuple[float, ...]:
-    """One threshold or several, each in 0..1."""
-    listed = list(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else [given]
-    if not listed:
+def checked_setting(
+    scale: Scale,
+    threshold: Any,
+    method: Any,
+    curvature: Any,
+    points: Any,
+    narrowest: Any,
+    unit: float = 1.0,
+    **others: Any,
+) -> SweepSetting:
+    """The options of a sweep, checked; the curvature is per square of a `unit` of levels."""
+    bend = curvature
+    if not (isinstance(curvature, str) and curvature == "auto"):
+        curvature = number('curvature, unless "auto"', curvature, above=0)
+        bend = curvature / unit**2
+    several = isinstance(threshold, Sequence | np.ndarray) and not isinstance(threshold, str)
+    thresholds = tuple(number("threshold", one, least=0, most=1) for one in (threshold if several else [threshold]))
+    if not thresholds:
         raise InputError("threshold: the list is empty; give an accuracy between 0 and 1, or several")
-    return tuple(number("threshold", one, least=0, most=1) for one in listed)
-
-
-def check_span(low: Any, high: Any, *, integer: bool = False) -> tuple[float, float]:
-    """Both ends of the levels, the first below the second."""
-    ends = number("low", low), number("high", high)
-    if ends[0] >= ends[1]:
-        raise InputError(f"low, high: low must be below high, got {low!r} and {high!r}")
-    if integer and not all(end.is_integer() for end in ends):
-        raise InputError(f"low, high: must be whole numbers when integer is set, got {low!r} and {high!r}")
-    return ends
-
-
-def check_curvature(given: Any) -> float | str:
-    """A positive number or "auto"."""
-    if isinstance(given, str) and given == "auto":
-        return "auto"
-    return number('curvature, unless "auto"', given, above=0)
-
-
-def check_narrowest(given: Any, curvature: float | str) -> float:
-    """The narrowest dip to be found, as a share of the span; None: the usual one."""
-    if given is None:
-        return NARROWEST
-    if not isinstance(curvature, str):
+    if method not in METHODS:
+        raise InputError(f"method: {method!r} is not known; {suggest(method, METHODS)}")
+    points = whole("points", points, least=2)
+    if narrowest is not None and curvature != "auto":
         raise InputError(
-            f"narrowest: {given!r} with curvature {curvature:g}, which alone decides where to look; "
+            f"narrowest: {narrowest!r} with curvature {curvature:g}, which alone decides where to look; "
             'leave it out, or set curvature="auto"'
         )
-    return number("narrowest", given, above=0, most=1)
-
-
-def check_method(given: Any) -> str:
-    """The name of a method."""
-    if given not in METHODS:
-        raise InputError(f"method: {given!r} is not known; {suggest(given, METHODS)}")
-    return str(given)
-
-
-def check_accuracy(value: Any, level: float) -> float:
-    """What the curve returned at a level, as a finite number."""
-    try:
-        found = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"accuracy: at level {level:g} it is {value!r}; a number is accepted") from None
-    if not math.isfinite(found):
-        raise InputError(f"accuracy: at level {level:g} it is {found}; a finite number is accepted")
-    return found
+    width = NARROWEST if narrowest is None else number("narrowest", narrowest, above=0, most=1)
+    return SweepSetting(scale, thresholds, method, curvature, bend, points, width, **others)
 
 
 def sweep(
@@ -98,12 +84,10 @@ def sweep(
         high: the last
         threshold: the accuracy to reach, or several, which share the measurements and give a result each
         curvature: in accuracy per level²; "auto": found from the curve
-        points: the finest step is (high − low) / points; for "uniform" and "random" the number of levels, for
-            "quad" the most
+        points: the finest step is (high − low) / points; for "uniform", "random" and "quad" the number of levels
         method: "asap", or "uniform", "random" and "quad", to compare with
         integer: whether only whole levels are tried
-        narrowest: with curvature "auto", the width of the narrowest dip that is sure to be found, as a share of the
-            span; None: 0.05
+        narrowest: width of the narrowest dip to be found, as a share of the span (for curvature "auto"); None: 0.05
         seed: of "random"
         repetitions: how many times "random" is repeated
         name: for people
@@ -114,25 +98,26 @@ def sweep(
     """
     if not callable(accuracy):
         raise InputError(f"accuracy: {accuracy!r} cannot be called; f(level) -> accuracy is accepted")
-    ends = check_span(low, high, integer=integer)
-    bend = check_curvature(curvature)
-    setting = SweepSetting(
-        scale=Scale(ends, ends),
-        thresholds=check_thresholds(threshold),
-        method=check_method(method),
-        curvature=bend,
-        bend=bend,
-        points=whole("points", points, least=2),
-        narrowest=check_narrowest(narrowest, bend),
-        name=name,
-    )
+    ends = number("low", low), number("high", high)
+    if ends[0] >= ends[1]:
+        raise InputError(f"low, high: low must be below high, got {low!r} and {high!r}")
+    if integer and not all(end.is_integer() for end in ends):
+        raise InputError(f"low, high: must be whole numbers when integer is set, got {low!r} and {high!r}")
+    setting = checked_setting(Scale(ends, ends), threshold, method, curvature, points, narrowest, name=name)
     grid = LevelGrid(*ends, setting.points, integer, setting.narrowest)
     repetitions = whole("repetitions", repetitions, least=1)
     known: dict[float, float] = {}
 
     def evaluate(level: float) -> float:
         if level not in known:
-            known[level] = check_accuracy(accuracy(level), level)
+            value = accuracy(level)
+            try:
+                found = float(value)
+            except (TypeError, ValueError):
+                raise InputError(f"accuracy: at level {level:g} it is {value!r}; a number is accepted") from None
+            if not math.isfinite(found):
+                raise InputError(f"accuracy: at level {level:g} it is {found}; a finite number is accepted")
+            known[level] = found
         return known[level]
 
     try:
@@ -151,10 +136,10 @@ def run(
     *,
     seed: int,
     repetitions: int,
-) -> Compared | None:
-    """Evaluate what the method asks for; return what a comparator found, None for asap."""
+) -> list[Compared] | None:
+    """Evaluate the levels that the method needs; return a comparator's result per threshold, None for asap."""
     if setting.method == "asap":
-        level_selection.explore(evaluate, known, grid, setting.thresholds, setting.bend)
+        asap.explore(evaluate, known, grid, setting.thresholds, setting.bend)
         return None
     if setting.method == "random":
         return random(evaluate, grid, setting.thresholds, seed=seed, repetitions=repetitions)
@@ -174,23 +159,177 @@ def unfinished(error: Exception, setting: SweepSetting, points: Points) -> Input
     return made
 
 
+def sweep_model(
+    model: Any,
+    data: Any,
+    perturbation: Given,
+    threshold: float | Sequence[float] = 0.8,
+    curvature: float | str = "auto",
+    points: int = 1024,
+    method: str = "asap",
+    *,
+    levels: tuple[float, float] | None = None,
+    integer: bool = False,
+    narrowest: float | None = None,
+    confidence: float | None = 0.95,
+    target: float = TARGET,
+    population: str = "data",
+    oracle: Any = "label",
+    batch_size: int | None = None,
+    seed: int = 0,
+    repetitions: int = 1,
+    workers: int | str | None = None,
+    executor: Any = None,
+    recorded: Iterable[SweepBatch] = (),
+    on_batch: Callable[[SweepBatch], None] | None = None,
+) -> Any:
+    """The share of a perturbation's levels at which a model's accuracy is at least the threshold, with a bound.
+
+    Levels count as 0..1: a curvature means the same for every perturbation. The accuracy at a level is measured on as
+    many inputs as it takes to tell its side of the threshold with this confidence, until the bound is at most the
+    target or steps of 1/points are reached; by the methods other than asap, on all inputs.
+
+    Args:
+        model: what `ta.scan` takes: a function, a path, an estimator, a module
+        data: what `ta.scan` takes: (inputs, labels), a path, a data set, a frame
+        perturbation: its name, or the object
+        threshold: the accuracy to reach, or several, which share the measurements and give a result each
+        curvature: per level², where levels count as 0..1; "auto": found from the curve
+        points: how fine: steps of 1 / points of the span at most
+        method: "asap", or "uniform", "random" and "quad", to compare with
+        levels: (first, last) of the levels to try; None: from off to strongest, as the perturbation declares
+        integer: whether only whole levels are tried
+        narrowest: width of the narrowest dip to be found, as a share of the span (for curvature "auto"); None: 0.05
+        confidence: with which each level's side of the threshold is told; None: all inputs are tried
+        target: the bound wanted; measuring ends there
+        population: whether the answer is about exactly these inputs, 'data', or about new ones like them, 'future'
+        oracle: when an input passes: a name, a table with 'use', an object or a function
+        batch_size: inputs handed to the model at once; None: what is quickest
+        seed: of all that is drawn
+        repetitions: how many times "random" is repeated
+        workers: how many work side by side here, or 'ray' and 'ray:ADDRESS'; None: as the model allows
+        executor: where inputs are run, by name, as a table with 'use' or as an object; None: on this machine
+        recorded: batches of an earlier sweep, as `on_batch` got them: not measured again
+        on_batch: called with every batch that was measured
+
+    >>> import numpy as np, testifai as ta
+    >>> rows = np.random.default_rng(0).uniform(size=(2000, 1))
+    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.5], levels=(0.0, 0.5))
+    >>> found = sweep_model(lambda x: (x[:, 0] > 0.5).astype(int), (rows, rows[:, 0] > 0.5), shift)
+    >>> found.bound <= 0.01, abs(found.robustness - 0.4) < 0.05, found.inferences < 2000 * 30
+    (True, True, True)
+    """
+    task = SweepTask(
+        model, data, perturbation, levels=levels, integer=integer, oracle=oracle, batch_size=batch_size, seed=seed,
+        workers=workers, executor=executor, population=population, recorded=recorded, on_batch=on_batch,
+    )  # fmt: skip
+    options = {"curvature": curvature, "points": points, "narrowest": narrowest}
+    setting = task.setting(threshold, method, confidence, target, **options)
+    with closing(task.probe):
+        found = task.run(setting, repetitions=whole("repetitions", repetitions, least=1))
+    return found[0] if np.ndim(threshold) == 0 else found
+
+
+class SweepTask:
+    """One model, one perturbation: all that stays the same between sweeps."""
+
+    def __init__(
+        self,
+        model: Any,
+        data: Any,
+        perturbation: Given,
+        *,
+        levels: tuple[float, float] | None,
+        integer: bool,
+        recorded: Iterable[SweepBatch],
+        on_batch: Callable[[SweepBatch], None] | None,
+        **options: Any,
+    ) -> None:
+        chosen = resolve(perturbation)
+        given = chosen.levels if levels is None else levels
+        if given is None:
+            raise InputError(
+                f"perturbation '{chosen.name}': it has no continuous level; "
+                "give levels=(first, last) where its function takes any number between them"
+            )
+        try:
+            first, last = (number("levels", end) for end in given)
+        except (TypeError, ValueError):
+            first = last = 0.0
+        if first == last:
+            raise InputError(f"levels: give two different numbers (first, last), got {given!r}")
+        if integer and not (first.is_integer() and last.is_integer()):
+            raise InputError(f"levels: must be whole numbers when integer is set, got {given!r}")
+        self.session = session_of(model, data, Space({"level": chosen}), strategy="full", **options)
+        self.probe = Probe(self.session, chosen, (first, last), recorded, on_batch)
+        self.scale = Scale((first, last), (0.0, abs(last - first) if integer else 1.0))
+        self.integer, self.name = integer, chosen.name
+
+    def setting(
+        self, threshold: Any, method: str, confidence: float | None, target: float, **options: Any
+    ) -> SweepSetting:
+        """The checked options of a sweep; a curvature is for levels from 0 to 1, in any unit of the perturbation."""
+        checked = None if confidence is None else number("confidence", confidence, above=0, below=1)
+        target = number("target", target, least=0, below=1)
+        return checked_setting(
+            self.scale, threshold, method, unit=self.scale.work[1], confidence=checked if method == "asap" else None,
+            population=self.session.options.population, target=target, name=self.name, **options,
+        )  # fmt: skip
+
+    def accuracy(self, level: float) -> float:
+        """The accuracy at one of the perturbation's levels, on all inputs."""
+        parts = [passed for _, passed in self.probe.measure([sampled.Ask(level, 0, self.probe.inputs)])]
+        return float(np.concatenate(parts).mean())
+
+    def run(self, setting: SweepSetting, *, repetitions: int = 1) -> tuple[Sweep, ...]:
+        """Measure what the setting asks for; what was measured before an error is in the SweepError."""
+        grid = asap.LevelGrid(*self.scale.work, setting.points, self.integer, setting.narrowest)
+        inputs = self.probe.inputs
+        # All inputs are the sample of the methods without a confidence: what they measure is exact for the data.
+        population = self.session.options.population if setting.confidence is not None else "data"
+        samples = sampled.Samples(self._measure, inputs, setting.confidence or 0.5, population, grid)
+
+        def points() -> Points:
+            return replace(samples.points(setting.bend), inferences=self.probe.inferences)
+
+        def evaluate(place: float) -> float:
+            if samples.trials(place) < inputs:
+                samples.grow({place: inputs})
+            return samples.accuracy(place)
+
+        compared = None
+        try:
+            if setting.confidence is not None:
+                sampled.explore(samples, setting.thresholds, setting.bend, setting.target)
+            else:
+                compared = run(evaluate, {}, grid, setting, seed=self.session.seed, repetitions=repetitions)
+        except Exception as error:
+            raise unfinished(error, setting, points()) from error
+        return results(setting, points(), compared)
+
+    def _measure(self, asks: list[sampled.Ask]) -> Iterable[tuple[float, sampled.Bits]]:
+        """Asks in the units of the work as asks at the perturbation's levels, and back."""
+        places = {self.scale.shown(ask.level): ask.level for ask in asks}
+        for level, passed in self.probe.measure([ask._replace(level=self.scale.shown(ask.level)) for ask in asks]):
+            yield places[level], passed
+
+
 # -- the methods that the ASAP paper compares with: uniform levels, numerical integration, random levels ---------------
 
 # Evaluations of scipy.integrate.quad: the Gauss-Kronrod rule has 21 levels, and halving an interval costs two rules.
 QUAD_RULE = 21
 
 
-def uniform(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) -> Compared:
+def uniform(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) -> list[Compared]:
     """Definition 3: the share of equally spaced levels, both ends among them, at or above the threshold."""
     levels = np.linspace(grid.low, grid.high, grid.points)
     if grid.integer:
         levels = np.unique(np.rint(levels))
     accuracies = np.array([evaluate(float(level)) for level in levels])
-    shares = tuple(float(np.mean(accuracies >= threshold)) for threshold in thresholds)
-    return Compared(shares, (np.nan,) * len(shares), (False,) * len(shares))
+    return [Compared(float(np.mean(accuracies >= threshold))) for threshold in thresholds]
 
 
-def quad(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) -> Compared:
+def quad(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) -> list[Compared]:
     """Definition 2 by scipy's adaptive quadrature of the step function, with at most `points` evaluations.
 
     Where these do not suffice the method has timed out; its last estimate is returned all the same.
@@ -200,21 +339,21 @@ def quad(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) -> 
     if grid.points < QUAD_RULE:
         raise InputError(f"points: quad needs at least {QUAD_RULE} evaluations, got {grid.points}")
     halvings = (grid.points - QUAD_RULE) // (2 * QUAD_RULE)
-    found, gave_up = [], []
+    found = []
     for threshold in thresholds:
 
         def step(level: float, threshold: float = threshold) -> float:
             return float(evaluate(float(np.rint(level)) if grid.integer else float(level)) >= threshold)
 
         result = integrate.quad(step, grid.low, grid.high, limit=halvings + 1, full_output=1)
-        found.append(float(result[0] / (grid.high - grid.low)))
-        gave_up.append(len(result) > 3)  # a fourth part is the reason why it did not converge
-    return Compared(tuple(found), (np.nan,) * len(found), tuple(gave_up))
+        timeout = len(result) > 3  # a fourth part is the reason why it did not converge
+        found.append(Compared(float(result[0] / (grid.high - grid.low)), timeout=timeout))
+    return found
 
 
 def random(
     evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...], *, seed: int = 0, repetitions: int = 1
-) -> Compared:
+) -> list[Compared]:
     """The share of random levels at or above the threshold: the mean over repetitions of `points` levels each."""
     rng, shape = np.random.default_rng(seed), (repetitions, grid.points)
     if grid.integer:
@@ -223,5 +362,4 @@ def random(
         draws = rng.uniform(grid.low, grid.high, shape)
     accuracies = np.array([[evaluate(float(level)) for level in row] for row in draws])
     shares = [(accuracies >= threshold).mean(axis=1) for threshold in thresholds]
-    spread = tuple(float(share.std(ddof=1)) if repetitions > 1 else np.nan for share in shares)
-    return Compared(tuple(float(share.mean()) for share in shares), spread, (False,) * len(shares))
+    return [Compared(float(share.mean()), float(share.std(ddof=1)) if repetitions > 1 else np.nan) for share in shares]

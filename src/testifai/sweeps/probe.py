@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,25 +17,19 @@ from testifai.models.base import Model
 from testifai.perturb import Perturbation
 from testifai.session.session import Session
 from testifai.statistics import multiplicity
-from testifai.support.batches import Batch
 from testifai.support.types import Array, Bools, Floats
-from testifai.sweeps import asap, level_selection
-from testifai.sweeps.asap import local_curvature
-from testifai.sweeps.result import Points
+from testifai.sweeps import asap
+from testifai.sweeps.asap import Points, local_curvature
 
 
 @dataclass(frozen=True, eq=False)
 class SweepBatch:
-    """One batch: the outcomes at a level on the inputs from place `start` of the visiting order.
+    """One batch: the outcomes at a level on the inputs starting at index `start` of the visiting order."""
 
-    `level` is the perturbation's own; None stands for the clean inputs, which oracles that compare with the clean
-    output need: `reference` is what is remembered of them, one row per input, and `passed` is empty.
-    """
-
-    level: float | None
+    level: float | None  # the perturbation's own; None for the clean inputs, with which some oracles compare
     start: int
-    passed: Bits
-    reference: Array | None = None
+    passed: Bits  # empty for clean inputs
+    reference: Array | None = None  # what is remembered of clean inputs, a row per input
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +57,11 @@ class _AtLevels:
     def __call__(self, job: _Job) -> tuple[SweepBatch, float]:
         """Return the outcomes of a batch, and how many seconds the model took."""
         subject, places = self.subject, np.arange(job.start, job.stop)
-        batch = self._at(subject.batch(places), job.level, subject.order[places])
+        batch, data = subject.batch(places), subject.data
+        if job.level is not None and job.level != self.off:
+            batch = self.perturbation.apply_level(
+                batch, job.level, seed=subject.seed, indices=subject.order[places], side=data.side, table=data.table
+            )
         begin = time.perf_counter()
         outputs = subject.ask(batch, "clean inputs" if job.level is None else f"level {job.level:g}")
         seconds = time.perf_counter() - begin
@@ -75,12 +73,6 @@ class _AtLevels:
             None if rows is None else subject.shifted(rows, steps, places) for rows in (expected, job.clean)
         )
         return SweepBatch(job.level, job.start, subject.judge(outputs, expected, clean).passed), seconds
-
-    def _at(self, batch: Batch, level: float | None, indices: NDArray[np.intp]) -> Batch:
-        if level is None or level == self.off:
-            return batch
-        data, seed = self.subject.data, self.subject.seed
-        return self.perturbation.apply_level(batch, level, seed=seed, indices=indices, side=data.side, table=data.table)
 
 
 class Probe:
@@ -109,7 +101,9 @@ class Probe:
     def measure(self, asks: list[Ask]) -> Iterator[tuple[float, Bits]]:
         """The outcomes asked for, piece by piece: first what is known, then what has to be run."""
         if self._needs_clean and asks:
-            self._measure_clean(max(ask.stop for ask in asks))
+            for made in self._run([_Job(None, self._clean_known(), max(ask.stop for ask in asks))]):
+                assert made.reference is not None
+                self._clean = made.reference if self._clean is None else np.concatenate([self._clean, made.reference])
         missing = []
         for ask in asks:
             known = self._passed.get(ask.level, np.zeros(0, bool))[ask.start : ask.stop]
@@ -125,17 +119,10 @@ class Probe:
             yield made.level, made.passed
 
     def close(self) -> None:
-        """Let go of whoever asks the model."""
         self._executor.close()
 
     def _use(self, level: float, stop: int) -> None:
         self._used[level] = max(stop, self._used.get(level, 0))
-
-    def _measure_clean(self, stop: int) -> None:
-        """Remember the clean outputs of the first inputs."""
-        for made in self._run([_Job(None, self._clean_known(), stop)]):
-            assert made.reference is not None
-            self._clean = made.reference if self._clean is None else np.concatenate([self._clean, made.reference])
 
     def _clean_known(self) -> int:
         return 0 if self._clean is None else len(self._clean)
@@ -163,20 +150,17 @@ class Probe:
 def _open_ended(perturbation: Perturbation, ends: tuple[float, float]) -> tuple[Perturbation, float | None]:
     """The perturbation for all levels between the ends, and the level at which it is off, if there is one.
 
-    A perturbation's own levels begin at off; those of a sweep may begin anywhere, pass through off, or belong to a
-    perturbation that declares none. Off is then the parameter of severity 0, where that is a number.
+    Levels of a sweep may start anywhere or pass through off. Without declared levels, off is the parameter of severity
+    0.
     """
-    if perturbation.levels is not None:
-        off: Any = perturbation.levels[0]
-    else:
-        off = perturbation.severities[0]
+    off = (perturbation.severities if perturbation.levels is None else perturbation.levels)[0]
     known = isinstance(off, int | float) and not isinstance(off, bool) and math.isfinite(off)
     beyond = min(ends) - abs(ends[1] - ends[0])  # no level of the sweep is taken for off by accident
     return replace(perturbation, levels=(beyond, max(ends))), float(off) if known else None
 
 
 def _joined(recorded: Iterable[SweepBatch]) -> tuple[dict[float, Bits], Array | None]:
-    """Batches in any order as the outcomes of each level, and what is remembered of the clean inputs, from place 0."""
+    """The outcomes of each level, and what is remembered of the clean inputs, from batches in any order."""
     batches: dict[float | None, dict[int, SweepBatch]] = {}
     for one in recorded:
         batches.setdefault(one.level, {})[one.start] = one
@@ -237,7 +221,6 @@ class Samples:
             self._passes[level] = np.concatenate([before, so_far + np.cumsum(passed)])
 
     def trials(self, level: float) -> int:
-        """The size of the sample at a level."""
         return len(self._passes.get(level, ()))
 
     def accuracy(self, level: float, trials: int | None = None) -> float:
@@ -253,7 +236,13 @@ class Samples:
         """Estimates and intervals at all levels measured so far."""
         known = sorted(level for level in self._passes if self.trials(level))
         levels = np.array(known, float)
-        lows, highs = np.array([self._limits(level) for level in known], float).reshape(-1, 2).T
+        limits = []
+        for level in known:
+            first = 1 / len(self._first) if level in self._first else 0.0
+            error = (1 - self.confidence) * max(first, asap.error_share(level, self.grid)) / 2
+            passes = int(self._passes[level][-1])
+            limits.append(multiplicity.interval(passes, self.trials(level), self.inputs, self.population, error))
+        lows, highs = np.array(limits, float).reshape(-1, 2).T
         accuracies = np.array([self.accuracy(level) for level in known], float)
         trials = np.array([self.trials(level) for level in known], np.int64)
         bend: Floats | float = np.nan if isinstance(curvature, str) else curvature
@@ -265,17 +254,10 @@ class Samples:
             )
         return Points(levels, accuracies, lows, highs, bend, trials, int(trials.sum()))
 
-    def _limits(self, level: float) -> tuple[float, float]:
-        first = 1 / len(self._first) if level in self._first else 0.0
-        error = (1 - self.confidence) * max(first, level_selection.share(level, self.grid)) / 2
-        passes = int(self._passes[level][-1])
-        return multiplicity.interval(passes, self.trials(level), self.inputs, self.population, error)
-
     def _common(self, levels: list[float]) -> list[float]:
         """The accuracies of some levels on the inputs that all of them have in common.
 
-        An input is changed in the same way at every level, so that most outcomes of neighbouring levels are the same
-        and differences of these accuracies are far less noisy than the accuracies.
+        On the same inputs, differences of accuracies are far less noisy than the accuracies.
         """
         common = min(map(self.trials, levels))
         return [self.accuracy(level, common) for level in levels]
@@ -292,43 +274,37 @@ class Samples:
 def explore(samples: Samples, thresholds: tuple[float, ...], curvature: float | str, target: float) -> None:
     """Measure until the bound is at most the target for every threshold, or nothing can be settled any more.
 
-    The widest unsettled intervals come first, so that what the target allows to stay open is near the crossings, where
-    it would cost most.
+    The widest unsettled intervals come first, so that what stays open is near the crossings, where levels cost most.
     """
     samples.open(samples.grid.first(curvature))
     while True:
         points = samples.points(curvature)
-        plan = _plan(points, thresholds, target, samples)
-        if plan.grow.any():
-            levels = points.levels[plan.grow].tolist()
-            samples.grow({level: samples.next_size(level) for level in levels})
-        elif plan.divide:
-            samples.open(sorted(plan.divide))
+        grow, new = _plan(points, thresholds, target, samples)
+        if grow.any():
+            samples.grow({level: samples.next_size(level) for level in points.levels[grow].tolist()})
+        elif new:
+            samples.open(sorted(new))
         else:
             return
 
 
-class _Plan(NamedTuple):
-    """The levels whose samples should grow, and new levels."""
-
-    grow: Mask
-    divide: set[float]
-
-
-def _plan(points: Points, thresholds: tuple[float, ...], target: float, samples: Samples) -> _Plan:
-    """What to do next about the widest intervals that are not settled and can be."""
+def _plan(points: Points, thresholds: tuple[float, ...], target: float, samples: Samples) -> tuple[Mask, set[float]]:
+    """The levels whose samples should grow, and new levels, for the widest unsettled intervals that can be settled."""
     assert points.trials is not None
     widths, trials = np.diff(points.levels), points.trials
     growable = trials < samples.inputs
     wide = samples.grid.wide(points.levels)
-    plan = _Plan(np.zeros(len(trials), bool), set())
+    grow, new = np.zeros(len(trials), bool), set[float]()
+    # Intervals that reach farther than their parabolas: more inputs help more than another level.
+    half = np.maximum(points.accuracies - points.lows, points.highs - points.accuracies)
+    noise_prevails = np.maximum(half[:-1], half[1:]) > points.curvature * widths**2 / 4
     for threshold in thresholds:
         unsettled = asap.may_cross(points.levels, points.lows, points.highs, points.curvature, threshold)
         if widths[unsettled].sum() <= target * widths.sum():
             continue
         straddles = (points.lows < threshold) & (points.highs >= threshold)
         by_estimate = asap.may_cross(points.levels, points.accuracies, points.accuracies, points.curvature, threshold)
-        noisy = ~by_estimate & _noise_prevails(points)
+        noisy = ~by_estimate & noise_prevails
         # The smaller sample of the two has the wider interval.
         left = growable[:-1] & (straddles[:-1] | (noisy & ((trials[:-1] <= trials[1:]) | ~growable[1:])))
         right = growable[1:] & (straddles[1:] | (noisy & ((trials[1:] <= trials[:-1]) | ~growable[:-1])))
@@ -338,14 +314,8 @@ def _plan(points: Points, thresholds: tuple[float, ...], target: float, samples:
         if not open_to.any():
             continue
         chosen = open_to & (widths >= widths[open_to].max() / 2)
-        plan.grow[:-1] |= chosen & left
-        plan.grow[1:] |= chosen & right
+        grow[:-1] |= chosen & left
+        grow[1:] |= chosen & right
         for pair in np.flatnonzero(chosen & divide & ~left & ~right):
-            plan.divide.update(level_selection.within(points, int(pair), threshold, target, samples.grid))
-    return plan
-
-
-def _noise_prevails(points: Points) -> Mask:
-    """The pairs whose intervals reach farther than their parabolas: more inputs help more than another level."""
-    width = np.maximum(points.accuracies - points.lows, points.highs - points.accuracies)
-    return np.asarray(np.maximum(width[:-1], width[1:]) > points.curvature * np.diff(points.levels) ** 2 / 4)
+            new.update(asap.within(points, int(pair), threshold, target, samples.grid))
+    return grow, new

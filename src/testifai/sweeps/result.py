@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple, overload
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.support.serialization import plain
-from testifai.support.types import Bools, Floats, Record
+from testifai.support.types import Floats, Record
 from testifai.support.views import view
 from testifai.sweeps import asap
+from testifai.sweeps.asap import Points
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -150,82 +152,39 @@ class SweepSetting:
     name: str = ""
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Robustness per threshold, its standard deviation over repetitions, and whether the method gave up."""
+class Compared(NamedTuple):
+    """Robustness by a method that asap is compared with, its standard deviation over repetitions, and its timeout."""
 
-    robustness: tuple[float, ...]
-    spread: tuple[float, ...]
-    timeout: tuple[bool, ...]
-
-
-@dataclass(frozen=True)
-class Points:
-    """Levels in ascending order with what is known of the accuracy at each."""
-
-    levels: Floats
-    accuracies: Floats
-    lows: Floats
-    highs: Floats
-    curvature: Floats | float
-    trials: NDArray[np.int64] | None = None
-    inferences: int = 0
-
-    @classmethod
-    def exact(cls, known: dict[float, float], curvature: float | str) -> Points:
-        """Accuracies without any uncertainty."""
-        levels, accuracies = asap.arrays(known)
-        bend = asap.curvatures(levels, accuracies, curvature) if len(levels) > 1 else math.nan
-        return cls(levels, accuracies, accuracies, accuracies, bend)
+    robustness: float
+    spread: float = math.nan
+    timeout: bool = False
 
 
-def results(setting: SweepSetting, points: Points, compared: Compared | None = None) -> tuple[Sweep, ...]:
-    """One result per threshold."""
-    return tuple(_result(setting, points, place, compared) for place in range(len(setting.thresholds)))
-
-
-def _result(setting: SweepSetting, points: Points, place: int, compared: Compared | None) -> Sweep:
-    threshold = setting.thresholds[place]
-    levels, accuracies = points.levels, points.accuracies
+def results(setting: SweepSetting, points: Points, compared: Sequence[Compared] | None = None) -> tuple[Sweep, ...]:
+    """One result per threshold; `compared` has those of a method other than asap."""
+    shown, levels, accuracies = setting.scale.shown, points.levels, points.accuracies
     # As printed for the method as published; else as near as the measurements allow.
     share = asap.interpolated if isinstance(setting.bend, str) else asap.robustness
-    robustness, spread, timeout = share(levels, accuracies, threshold), math.nan, False
-    certainty = _Certainty()
-    if compared is not None:
-        robustness, spread = compared.robustness[place], compared.spread[place]
-        timeout = compared.timeout[place]
-    elif setting.method == "asap":
-        certainty = _certainty(points, threshold, setting)
-    return Sweep(
-        span=setting.scale.ends,
-        threshold=threshold,
-        robustness=robustness,
-        bound=certainty.bound,
-        low=certainty.low,
-        high=certainty.high,
-        levels=np.array([setting.scale.shown(level) for level in levels], float),
-        accuracies=accuracies,
-        lows=points.lows,
-        highs=points.highs,
-        trials=points.trials,
-        evaluations=len(levels),
-        inferences=points.inferences,
-        crossings=tuple(setting.scale.shown(level) for level in asap.crossings(levels, accuracies, threshold)),
-        uncertain=tuple((setting.scale.shown(start), setting.scale.shown(end)) for start, end in certainty.uncertain),
-        method=setting.method,
-        curvature=setting.curvature,
-        points=setting.points,
-        confidence=setting.confidence,
-        population=setting.population,
-        timeout=timeout,
-        spread=spread,
-        name=setting.name,
-        unseen=certainty.unseen,
-    )
+    found = []
+    for place, threshold in enumerate(setting.thresholds):
+        certain = compared is None and setting.method == "asap"
+        compare = compared[place] if compared else Compared(share(levels, accuracies, threshold))
+        certainty = _certainty(points, threshold, setting.scale) if certain else _Certainty()
+        sweep = Sweep(
+            span=setting.scale.ends, threshold=threshold, levels=np.array([shown(level) for level in levels], float),
+            accuracies=accuracies, lows=points.lows, highs=points.highs, trials=points.trials,
+            evaluations=len(levels), inferences=points.inferences,
+            crossings=tuple(shown(level) for level in asap.crossings(levels, accuracies, threshold)),
+            method=setting.method, curvature=setting.curvature, points=setting.points,
+            confidence=setting.confidence, population=setting.population, name=setting.name,
+            **compare._asdict(), **certainty._asdict(),
+        )  # fmt: skip
+        found.append(sweep)
+    return tuple(found)
 
 
 class _Certainty(NamedTuple):
-    """How far off the robustness may be, its least and most, what makes up the bound, and what it does not see."""
+    """The error bound of the robustness, its limits, the uncertain levels, and the width of unseen dips."""
 
     bound: float = math.nan
     low: float = math.nan
@@ -234,20 +193,16 @@ class _Certainty(NamedTuple):
     unseen: float = math.nan
 
 
-def _certainty(points: Points, threshold: float, setting: SweepSetting) -> _Certainty:
+def _certainty(points: Points, threshold: float, scale: Scale) -> _Certainty:
     """Theorem 1: the share of the uncertain pairs; between the two levels of any other one, a dip would not be seen."""
     levels = points.levels
     if len(levels) < 2:
-        return _Certainty(1.0, 0.0, 1.0, (setting.scale.work,), 0.0)
+        return _Certainty(1.0, 0.0, 1.0, (scale.ends,), 0.0)
     pairs = asap.may_cross(levels, points.lows, points.highs, points.curvature, threshold)
     widths = np.diff(levels) / (levels[-1] - levels[0])
     bound = float(widths[pairs].sum())
     sure = float(widths[~pairs & (points.lows[1:] >= threshold)].sum())
-    unseen = float(widths[~pairs].max(initial=0.0))
-    return _Certainty(bound, sure, min(1.0, sure + bound), _stretches(levels, pairs), unseen)
-
-
-def _stretches(levels: Floats, pairs: Bools) -> tuple[tuple[float, float], ...]:
-    """Neighbouring marked pairs as one stretch each."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], pairs, [False]]).astype(int)))
-    return tuple((float(levels[start]), float(levels[end])) for start, end in edges.reshape(-1, 2))
+    # Neighbouring uncertain pairs are one stretch.
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], pairs, [False]]).astype(int))).reshape(-1, 2)
+    stretches = tuple((scale.shown(float(levels[start])), scale.shown(float(levels[end]))) for start, end in edges)
+    return _Certainty(bound, sure, min(1.0, sure + bound), stretches, float(widths[~pairs].max(initial=0.0)))

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -67,14 +66,16 @@ class SweepRecord:
             self._save()
 
     def finish(self, found: list[Sweep]) -> None:
-        """Keep what was found, for reports."""
         self._store.put(**{self._key("found"): [sweep.as_dict() for sweep in found]})
 
     def _save(self) -> None:
         waiting, self._waiting = self._waiting, []
-        self._store.put_blocks(
-            (self._key(CLEAN if one.level is None else repr(one.level)), one.start, _array(one)) for one in waiting
-        )
+        blocks = []
+        for one in waiting:
+            rows = one.reference if one.level is None else one.passed.astype(np.uint8)
+            assert rows is not None
+            blocks.append((self._key(CLEAN if one.level is None else repr(one.level)), one.start, rows))
+        self._store.put_blocks(blocks)
         self._saved = time.monotonic()
 
     def _key(self, what: str) -> str:
@@ -83,28 +84,19 @@ class SweepRecord:
 
 @dataclass(frozen=True)
 class StoredSweep:
-    """The sweep of one perturbation in a run file: what it was made from, and a `Sweep.as_dict` for each threshold.
+    """The sweep of one perturbation in a run file."""
 
-    `found` is empty as long as the sweep is not finished.
-    """
-
-    identity: Record
-    found: list[Record]
+    identity: Record  # what it was made from
+    found: list[Record]  # a `Sweep.as_dict` for each threshold; empty until the sweep is finished
 
 
 def finished(sweeps: Mapping[str, StoredSweep]) -> dict[str, list[Record]]:
-    """What was found, of the sweeps that found something."""
     return {name: sweep.found for name, sweep in sweeps.items() if sweep.found}
 
 
 def sweeps_in(store: Store) -> dict[str, StoredSweep]:
-    """All sweeps of an open run file, by perturbation."""
     names = sorted({name.removeprefix(keys.SWEEPS).partition("/")[0] for name in store.array_names(keys.SWEEPS)})
     return {
         name: StoredSweep(store.get(keys.sweep(name, "identity")) or {}, store.get(keys.sweep(name, "found")) or [])
         for name in names
     }
-
-
-def _array(measured: SweepBatch) -> Any:
-    return measured.passed.astype(np.uint8) if measured.level is not None else measured.reference

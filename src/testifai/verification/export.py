@@ -19,10 +19,10 @@ from testifai.session.session import Session
 from testifai.space import Space
 from testifai.support import optional_imports
 from testifai.support.files import refuse_others, write_bytes
-from testifai.support.types import Array, Floats, Record
+from testifai.support.types import Array, Record
 from testifai.support.validation import whole
 from testifai.verification.regions import Levels, Region, property_text, region_of
-from testifai.verification.symbols import INPUT, WHITE, GraphBuilder, Symbol, channels_first
+from testifai.verification.symbols import INPUT, WHITE, GraphBuilder, channels_first
 
 
 def handed(model: OnnxModel, batch: Array, region: Region, *, rounded: bool = False) -> tuple[bytes, bool]:
@@ -33,7 +33,15 @@ def handed(model: OnnxModel, batch: Array, region: Region, *, rounded: bool = Fa
     image = channels_first(batch)
     levels = np.rint(image * WHITE) if batch.dtype.kind == "f" else image
     drawing = GraphBuilder(len(region.free), (image.shape[0], image.shape[1], image.shape[2]))
-    images = _perturbed(drawing, levels.astype(np.float64), region, rounded)
+    images = drawing.symbol(levels.astype(np.float64))
+    for one in region.ranges:
+        parameter = drawing.parameter(region.free.index(one)) if one.varies else one.low
+        assert one.perturbation.smooth is not None
+        try:
+            changed = one.perturbation.smooth(drawing, images, parameter)
+        except InputError as error:
+            raise InputError(f"region: {one.axis} ({one.perturbation.name}) {error}") from None
+        images = drawing.levels(changed, rounded=rounded)
     if batch.dtype.kind == "f":
         images = images * (1 / WHITE)
     ready = model.preprocess_for(batch)
@@ -42,31 +50,13 @@ def handed(model: OnnxModel, batch: Array, region: Region, *, rounded: bool = Fa
         images = images.times(1 / divisor)
     if shift is not None:
         images = images - shift[:, None, None]
-    return _before(model, drawing, _laid_out(drawing, images, ready.layout, batch.shape)), drawing.bilinear
-
-
-def _perturbed(drawing: GraphBuilder, levels: Floats, region: Region, rounded: bool) -> Symbol:
-    images, free = drawing.symbol(levels), region.free
-    for one in region.ranges:
-        parameter = drawing.parameter(free.index(one)) if one.varies else one.low
-        smooth = one.perturbation.smooth
-        assert smooth is not None
-        try:
-            changed = smooth(drawing, images, parameter)
-        except InputError as error:
-            raise InputError(f"region: {one.axis} ({one.perturbation.name}) {error}") from None
-        images = drawing.levels(changed, rounded=rounded)
-    return images
-
-
-def _laid_out(drawing: GraphBuilder, images: Symbol, layout: str | None, given: tuple[int, ...]) -> str:
-    """The image in the model's layout, by its name."""
-    channels, height, width = images.bias.shape
-    if layout == "NCHW":
-        return images.name
-    shape = {"NHWC": (1, height, width, channels), "flat": (1, images.bias.size), None: given}[layout]
-    last = drawing.write("Transpose", images.name, perm=[0, 2, 3, 1]) if channels > 1 else images.name
-    return drawing.write("Reshape", last, drawing.constant(shape, np.int64))
+    name = images.name
+    if ready.layout != "NCHW":
+        channels, height, width = image.shape
+        shape = {"NHWC": (1, height, width, channels), "flat": (1, image.size), None: batch.shape}[ready.layout]
+        last = drawing.write("Transpose", name, perm=[0, 2, 3, 1]) if channels > 1 else name
+        name = drawing.write("Reshape", last, drawing.constant(shape, np.int64))
+    return _before(model, drawing, name), drawing.bilinear
 
 
 def _before(model: OnnxModel, drawing: GraphBuilder, image: str) -> bytes:
@@ -250,7 +240,6 @@ def hand_over(
 def of_session(
     session: Session, *, index: int, region: str | None = None, levels: Levels | None = None, rounded: bool = False
 ) -> Handover:
-    """The hand-over for what a session would test."""
     number = whole("input", index, least=0, most=len(session.data.inputs) - 1)
     chosen = region_of(session.space, region, levels)
     model = _scoring(session.model)
@@ -274,27 +263,21 @@ def perturbed_scores(
     model: OnnxModel, batch: Array, region: Region, points: NDArray[np.floating[Any]]
 ) -> NDArray[np.floating[Any]]:
     """The model's scores for the one image of a batch, perturbed as a run would, at each of some points of a region."""
-    return np.concatenate([model(_perturbed_image(batch, region, point)) for point in points])
-
-
-def graph_scores(model: OnnxModel, graph: bytes, points: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-    """What the graph says at each of some points of its region."""
-    session = open_session(model.path, 1, graph)
-    return np.concatenate([infer(session, [model.output], point[None], model.name)[0] for point in points])
-
-
-def _perturbed_image(batch: Array, region: Region, point: NDArray[np.floating[Any]]) -> Array:
-    free = region.free
-    for one in region.ranges:
-        parameter = float(point[free.index(one)]) if one.varies else one.low
-        chosen = replace(one.perturbation, severities=(one.perturbation.severities[0], parameter))
-        batch = np.asarray(chosen.apply(batch, 1))
-    return batch
+    scores = []
+    for point in points:
+        image = batch
+        for one in region.ranges:
+            parameter = float(point[region.free.index(one)]) if one.varies else one.low
+            chosen = replace(one.perturbation, severities=(one.perturbation.severities[0], parameter))
+            image = np.asarray(chosen.apply(image, 1))
+        scores.append(model(image))
+    return np.concatenate(scores)
 
 
 def _compared(model: OnnxModel, graph: bytes, batch: Array, region: Region, label: int) -> GraphAgreement:
     points = region.points(POINTS)
-    ours, theirs = perturbed_scores(model, batch, region, points), graph_scores(model, graph, points)
+    ours, session = perturbed_scores(model, batch, region, points), open_session(model.path, 1, graph)
+    theirs = np.concatenate([infer(session, [model.output], point[None], model.name)[0] for point in points])
     others = np.delete(ours, label, axis=1).max(axis=1)
     return GraphAgreement(
         len(points),
@@ -305,7 +288,6 @@ def _compared(model: OnnxModel, graph: bytes, batch: Array, region: Region, labe
 
 
 def _scoring(model: Any) -> OnnxModel:
-    """An ONNX file that scores classes from floats, one image at a time if need be."""
     if not isinstance(model, OnnxModel) or model.outputs != "scores" or model.classes is None:
         raise InputError(
             f"model: {model.name} is no ONNX file that scores classes, which is what verifiers take; export it as one"

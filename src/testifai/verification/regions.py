@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError, suggest
 from testifai.perturb import Perturbation, get, names
-from testifai.space import Axis, Selection, Space
+from testifai.space import Selection, Space
 from testifai.support.validation import number
 
 Levels = Mapping[str, tuple[float, float]]
@@ -79,10 +79,25 @@ def region_of(space: Space, query: str | None = None, levels: Levels | None = No
     chosen = {axis.name: (0,) for axis in space.axes} if query is None else _severities(space, query)
     found = []
     for axis in space.axes:
+        if axis.name not in given and chosen[axis.name] == (0,):
+            continue
+        perturbation = axis.perturbation
+        if perturbation.smooth is None:
+            able = ", ".join(name for name in names() if get(name).smooth is not None)
+            raise InputError(
+                f"region: {axis.name} ({perturbation.name}) cannot be handed to a verifier; keep it off "
+                f"({axis.name} == 0), or use one of {able}"
+            )
         if axis.name in given:
-            found.append(_of_levels(axis, given[axis.name]))
-        elif chosen[axis.name] != (0,):
-            found.append(_of_severities(axis, chosen[axis.name]))
+            known = [float(one) for one in perturbation.severities]
+            field = f"level: {axis.name}"
+            low, high = (number(field, limit, least=min(known), most=max(known)) for limit in given[axis.name])
+            if low > high:
+                raise InputError(f"{field}: {low:g} to {high:g} is no range; the lower end comes first")
+        else:
+            parameters = [float(perturbation.severities[severity]) for severity in chosen[axis.name]]
+            low, high = min(parameters), max(parameters)
+        found.append(Range(axis.name, perturbation, low, high))
     region = Region(tuple(found))
     if not region.free:
         raise InputError("region: is a single test, which a run measures; give at least one axis a range of severities")
@@ -93,47 +108,18 @@ def _severities(space: Space, query: str) -> dict[str, tuple[int, ...]]:
     """The severities of each axis that a query selects, which must be a box."""
     selection = Selection(space, query)
     chosen = {axis.name: tuple(selection.by(axis.name)) for axis in space.axes}
-    whole = {axis.name: axis.severities for axis in space.axes}
-    gaps = any(some != _between(whole[name], some) for name, some in chosen.items())
     if not selection.count:
         raise InputError(f"region: {query!r} selects no test")
+    gaps = False
+    for axis in space.axes:
+        some = chosen[axis.name]
+        gaps |= some != tuple(one for one in axis.severities if some[0] <= one <= some[-1])
     if gaps or selection.count != math.prod(map(len, chosen.values())):
         raise InputError(
             f"region: {query!r} is no box; give each axis a range of severities, joined by 'and', "
             "such as: brightness <= 3 and contrast <= 2"
         )
     return chosen
-
-
-def _between(severities: tuple[int, ...], some: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(one for one in severities if some and some[0] <= one <= some[-1])
-
-
-def _of_severities(axis: Axis, severities: tuple[int, ...]) -> Range:
-    perturbation = _with_graph(axis)
-    parameters = [float(perturbation.severities[severity]) for severity in severities]
-    return Range(axis.name, perturbation, min(parameters), max(parameters))
-
-
-def _of_levels(axis: Axis, limits: tuple[float, float]) -> Range:
-    perturbation = _with_graph(axis)
-    known = [float(one) for one in perturbation.severities]
-    field = f"level: {axis.name}"
-    low, high = (number(field, limit, least=min(known), most=max(known)) for limit in limits)
-    if low > high:
-        raise InputError(f"{field}: {low:g} to {high:g} is no range; the lower end comes first")
-    return Range(axis.name, perturbation, low, high)
-
-
-def _with_graph(axis: Axis) -> Perturbation:
-    """The axis's perturbation, if it can be written down as a graph."""
-    if axis.perturbation.smooth is None:
-        able = ", ".join(name for name in names() if get(name).smooth is not None)
-        raise InputError(
-            f"region: {axis.name} ({axis.perturbation.name}) cannot be handed to a verifier; keep it off "
-            f"({axis.name} == 0), or use one of {able}"
-        )
-    return axis.perturbation
 
 
 VERSIONS = ("1.0", "2.0")
@@ -163,39 +149,25 @@ def property_text(ranges: Sequence[Range], label: int, classes: int, *, version:
     """
     if version not in VERSIONS:
         raise InputError(f"version: {version!r} is not known; {suggest(version, VERSIONS)}")
-    first = version == "1.0"
-    x = _names("X", first)
-    y = _names("Y", first)
+    inputs, outputs = len(ranges), classes
+    x, y = [f"X_{place}" for place in range(inputs)], [f"Y_{place}" for place in range(outputs)]
+    declared = [f"(declare-const {name} Real)" for name in (*x, *y)]
+    if version != "1.0":
+        x, y = [f"X[0,{place}]" for place in range(inputs)], [f"Y[0,{place}]" for place in range(outputs)]
+        declared = [
+            "(vnnlib-version <2.0>)",
+            "(declare-network N",
+            f"  (declare-input X float32 [1,{inputs}])",
+            f"  (declare-output Y float32 [1,{outputs}])",
+            ")",
+        ]
     notes = [about, *(f"X_{place} = {one}" for place, one in enumerate(ranges))]
     notes.append(f"sat: some other class scores at least as much as class {label}")
-    declared = _declared(len(ranges), classes) if first else _network(len(ranges), classes)
     limits = []
-    for place, one in enumerate(ranges):
-        limits += [f"(assert (>= {x(place)} {_decimal(one.low)}))", f"(assert (<= {x(place)} {_decimal(one.high)}))"]
-    others = " ".join(f"(and (>= {y(other)} {y(label)}))" for other in range(classes) if other != label)
+    for name, one in zip(x, ranges, strict=True):
+        # Without an exponent, which not every parser reads
+        low, high = (np.format_float_positional(end, trim="0") for end in (one.low, one.high))
+        limits += [f"(assert (>= {name} {low}))", f"(assert (<= {name} {high}))"]
+    others = " ".join(f"(and (>= {name} {y[label]}))" for name in y if name != y[label])
     lines = [*(f"; {note}" for note in notes if note), *declared, *limits, f"(assert (or {others}))"]
     return "\n".join(lines) + "\n"
-
-
-def _names(letter: str, first: bool) -> Callable[[int], str]:
-    return lambda place: f"{letter}_{place}" if first else f"{letter}[0,{place}]"
-
-
-def _declared(inputs: int, outputs: int) -> list[str]:
-    named = [*(f"X_{place}" for place in range(inputs)), *(f"Y_{place}" for place in range(outputs))]
-    return [f"(declare-const {name} Real)" for name in named]
-
-
-def _network(inputs: int, outputs: int) -> list[str]:
-    return [
-        "(vnnlib-version <2.0>)",
-        "(declare-network N",
-        f"  (declare-input X float32 [1,{inputs}])",
-        f"  (declare-output Y float32 [1,{outputs}])",
-        ")",
-    ]
-
-
-def _decimal(value: float) -> str:
-    """Without an exponent, which not every parser reads."""
-    return np.format_float_positional(value, trim="0")

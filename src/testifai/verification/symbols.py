@@ -1,7 +1,7 @@
-"""Pixels whose parameters are not known yet: smooth formulas run on them are written down as nodes of an ONNX graph.
+"""Pixels whose parameters are unknown: smooth formulas applied to them become nodes of an ONNX graph.
 
-Nodes are of the few kinds that every verifier of image classifiers reads: Gemm, Reshape, Conv, Add and Relu; besides
-them Mul for products of two numbers that vary, and Floor for rounding.
+Nodes are of the kinds that every verifier of image classifiers reads (Gemm, Reshape, Conv, Add, Relu), and Mul for
+products of two numbers that vary, and Floor for rounding.
 """
 
 from __future__ import annotations
@@ -69,11 +69,7 @@ class Symbol:
     def __rsub__(self, given: Any) -> Symbol:
         return self.times(-1.0).__add__(given)
 
-    def __radd__(self, given: Any) -> Symbol:
-        return self.__add__(given)
-
-    def __rmul__(self, given: Any) -> Symbol:
-        return self.__mul__(given)
+    __radd__, __rmul__ = __add__, __mul__
 
     @property
     def name(self) -> str:
@@ -85,10 +81,9 @@ class Symbol:
         if (self.scale != 1).any() or (shift != 0).any():
             made = drawing.mixed(made, np.diag(self.scale), shift)
         rest = self.bias - shift[:, None, None]
-        return drawing.write("Add", made, drawing.linear(self.coefficients, rest)) if self._linear(rest) else made
-
-    def _linear(self, rest: Floats) -> bool:
-        return bool(self.coefficients.any() or rest.any())
+        if not (self.coefficients.any() or rest.any()):
+            return made
+        return drawing.write("Add", made, drawing.linear(self.coefficients, rest))
 
 
 class GraphBuilder:
@@ -104,7 +99,6 @@ class GraphBuilder:
     # -- what formulas ask for -----------------------------------------------------------------------------------------
 
     def image_shape(self, images: Symbol) -> tuple[int, int, int]:
-        """Height, width and number of channels."""
         channels, height, width = self._shape
         return height, width, channels
 
@@ -132,7 +126,6 @@ class GraphBuilder:
         return Symbol(self, bias, self._no_coefficients, None, np.zeros(self._shape[0]))
 
     def parameter(self, place: int) -> Symbol:
-        """One of the parameters, the same for every pixel."""
         coefficients = self._no_coefficients
         coefficients[place] = 1.0
         return Symbol(self, np.zeros(self._shape), coefficients, None, np.zeros(self._shape[0]))
@@ -147,7 +140,6 @@ class GraphBuilder:
         return self.made("Floor", cut) if rounded else self._of(cut)
 
     def made(self, operator: str, *inputs: str) -> Symbol:
-        """What a node makes of images."""
         return self._of(self.write(operator, *inputs))
 
     def _of(self, node: str) -> Symbol:
@@ -170,14 +162,12 @@ class GraphBuilder:
         return self.write("Conv", image, self.constant(weights[:, :, None, None]), self.constant(shift))
 
     def write(self, operator: str, *inputs: str, into: str | None = None, **attributes: Any) -> str:
-        """A node, by the name of what it makes."""
         made = into or f"{OWN}{operator.lower()}_{len(self.nodes)}"
         named = f"{OWN}node_{len(self.nodes)}"
         self.nodes.append(self._onnx.helper.make_node(operator, inputs, [made], name=named, **attributes))
         return made
 
     def constant(self, values: ArrayLike, dtype: type = np.float32) -> str:
-        """A constant, by its name."""
         name = f"{OWN}constant_{len(self.constants)}"
         self.constants.append(self._onnx.numpy_helper.from_array(np.ascontiguousarray(values, dtype), name))
         return name
