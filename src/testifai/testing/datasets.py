@@ -9,17 +9,17 @@ import numpy as np
 
 from testifai.data import Data, wrap
 from testifai.support.batches import Batch, take
-from testifai.testing.assertions import Untouched, maker_of, require, same
+from testifai.testing.assertions import maker_of, require, same, unchanged
 
-MOST = 50  # inputs looked at one by one
+MOST = 50  # inputs checked individually
 
 
 def check_data(data: Any) -> None:
-    """Raise AssertionError where a data set breaks its contract.
+    """Raise AssertionError if a data set breaks its contract.
 
-    Inputs can be counted and picked by an array of numbers, the same again each time; labels stand for an input each
-    and have a class name where there are names; the fingerprint stays the same for two loads and changes with inputs
-    and labels. Hand over what `ta.scan` takes as data, or a function that loads it.
+    Inputs can be counted and selected by an array of indices, with the same result each time. Each label belongs to
+    one input, and has a class name if there are names. The fingerprint is the same for two loads and changes with
+    inputs and labels.
 
     Args:
         data: what `ta.scan` takes as data, or a function that loads it
@@ -31,38 +31,33 @@ def check_data(data: Any) -> None:
     who = found.name
     require(len(found) == len(found.inputs) > 0, who, f"{len(found)} inputs are announced, {len(found.inputs)} found")
     _check_picking(found, who)
-    if found.labels is not None:
-        _check_labels(found, who)
+    labels = found.labels
+    if labels is not None:
+        require(len(labels) == len(found), who, f"{len(labels)} labels for {len(found)} inputs")
+        if found.classes is not None and labels.ndim == 1 and labels.dtype.kind in "iu":
+            named = (labels >= 0) & (labels < len(found.classes))
+            require(named.all(), who, f"labels without a name: {np.unique(labels[~named]).tolist()}")
     _check_fingerprint(found, wrap(make()), who)
 
 
 def _check_picking(data: Data, who: str) -> None:
     count = min(len(data), MOST)
     rows = np.arange(count)
-    arguments = Untouched(rows)
-    whole = _pick(data, rows)
-    arguments.check(who, "picking inputs")
+    with unchanged(who, "picking inputs", rows):
+        whole = _pick(data, rows)
     require(len(whole) == count, who, f"{len(whole)} inputs come back where {count} are picked")
     require(same(whole, _pick(data, rows)), who, "picking the same inputs again gives others")
-    backwards = _pick(data, rows[::-1])
-    require(same(take(whole, rows[::-1]), backwards), who, "an input depends on those picked with it")
-    last = _pick(data, rows[-1:])
-    require(same(take(whole, rows[-1:]), last), who, "an input picked alone is another than in a batch")
+    for part, complaint in (
+        (rows[::-1], "an input depends on those picked with it"),
+        (rows[-1:], "an input picked alone is another than in a batch"),
+    ):
+        require(same(take(whole, part), _pick(data, part)), who, complaint)
 
 
 def _pick(data: Data, rows: Any) -> Batch:
     inputs = data.inputs
     picked: Batch = take(inputs, rows) if isinstance(inputs, list) else inputs[rows]
     return picked
-
-
-def _check_labels(data: Data, who: str) -> None:
-    labels = data.labels
-    assert labels is not None
-    require(len(labels) == len(data), who, f"{len(labels)} labels for {len(data)} inputs")
-    if data.classes is not None and labels.ndim == 1 and labels.dtype.kind in "iu":
-        named = (labels >= 0) & (labels < len(data.classes))
-        require(named.all(), who, f"labels without a name: {np.unique(labels[~named]).tolist()}")
 
 
 def _check_fingerprint(data: Data, again: Data, who: str) -> None:

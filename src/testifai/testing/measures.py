@@ -11,14 +11,14 @@ from testifai.models import wrap
 from testifai.quality import Measure, Reference, Score, resolve
 from testifai.support.batches import Batch, take
 from testifai.testing.assertions import (
-    Untouched,
     maker_of,
     require,
     require_described,
     require_flags,
     require_name,
     same,
-)
+    unchanged,
+)  # fmt: skip
 from testifai.testing.perturbations import example_photographs
 
 INPUTS = 60
@@ -31,17 +31,17 @@ def check_measure(
     perturb: Callable[[Batch], Batch] | None = None,
     model: Any = None,
 ) -> None:
-    """Raise AssertionError where a quality measure breaks its contract.
+    """Raise AssertionError if a quality measure breaks its contract.
 
-    Its sample must depend on the seed and the number of inputs alone, scores must be finite, repeat themselves and
-    change no argument, and no perturbed inputs may score better than the clean ones. What it hands to the model under
-    test is declared and counted. It is tried on images and on darker ones, or on the inputs and the perturbation given.
+    The sample must depend only on the seed and the number of inputs. Scores must be finite, deterministic and change no
+    argument, and perturbed inputs must not score better than the clean ones. Inferences of the model must be declared
+    and counted.
 
     Args:
         measure: by name or as an object
-        clean: inputs to try it on; None: images
-        perturb: makes worse ones of them; None: darker ones
-        model: for a measure that asks the model under test
+        clean: inputs to score; None: images
+        perturb: degrades the inputs; None: darkens them
+        model: for a measure that uses the model under test
 
     >>> check_measure("ssim")
     """
@@ -52,7 +52,10 @@ def check_measure(
     make: Callable[[], Any] = (lambda: measure) if named else maker_of(measure, "reference")
     first = resolve(make())
     who = f"quality {require_name(first.name, 'quality')}"
-    _check_declared(first, who)
+    require_flags(first, who, "higher_is_better", "uses_model")
+    require(first.sample >= 2, who, f"its sample is {first.sample!r}; at least 2 are needed")
+    for name, share in (("share", first.share), ("clean_share", first.clean_share)):
+        require(0 < share <= 1, who, f"{name} is {share!r}; a part of the sample is accepted")
     described = require_described(first.describe(), who)
     require(described == resolve(make()).describe(), who, "two of a kind describe themselves differently")
     reference = _reference(first, clean, model, who)
@@ -68,17 +71,9 @@ def check_measure(
     require((reference.inferences > 0) == first.uses_model, who, "uses_model and what it hands to the model contradict")
 
 
-def _check_declared(measure: Measure, who: str) -> None:
-    require_flags(measure, who, "higher_is_better", "uses_model")
-    require(measure.sample >= 2, who, f"its sample is {measure.sample!r}; at least 2 are needed")
-    for name, share in (("share", measure.share), ("clean_share", measure.clean_share)):
-        require(0 < share <= 1, who, f"{name} is {share!r}; a part of the sample is accepted")
-
-
 def _reference(measure: Measure, clean: Batch, model: Any, who: str) -> Reference:
-    arguments = Untouched(clean)
-    made = measure.reference(clean, model, seed=1)
-    arguments.check(who, "reference")
+    with unchanged(who, "reference", clean):
+        made = measure.reference(clean, model, seed=1)
     rows = np.asarray(made.rows)
     require(0 < len(rows) <= measure.sample, who, f"looks at {len(rows)} inputs; its sample is {measure.sample}")
     require(((rows >= 0) & (rows < len(clean))).all(), who, "looks at inputs that do not exist")
@@ -90,9 +85,8 @@ def _reference(measure: Measure, clean: Batch, model: Any, who: str) -> Referenc
 
 
 def _score(reference: Reference, perturbed: Batch, who: str) -> Score:
-    arguments = Untouched(perturbed)
-    score = reference.score(perturbed)
-    arguments.check(who, "score")
+    with unchanged(who, "score", perturbed):
+        score = reference.score(perturbed)
     require(np.isfinite(score.value), who, f"scores {score.value}; finite numbers are needed")
     require(np.isfinite(score.error) and score.error >= 0, who, f"its standard error is {score.error}")
     return score

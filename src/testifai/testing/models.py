@@ -12,7 +12,7 @@ from testifai.errors import InputError
 from testifai.models import Outputs, check_outputs, wrap
 from testifai.support.batches import Batch, take
 from testifai.support.types import Array
-from testifai.testing.assertions import Untouched, maker_of, require, require_flags, require_name
+from testifai.testing.assertions import maker_of, require, require_flags, require_name, unchanged
 
 PART = 3
 # What another batch may change in a score: sums are made in another order.
@@ -20,11 +20,11 @@ SLACK = 1e-4
 
 
 def check_model(model: Any, batch: Batch) -> None:
-    """Raise AssertionError where a model breaks its contract on a batch of its inputs (at least four).
+    """Raise AssertionError if a model breaks its contract on a batch of its inputs.
 
-    It must give each input an output of its own, the same in every batch and every time up to rounding, without
-    changing the batch; say the number of its classes truly; repeat itself in threads if it calls itself thread-safe;
-    and have a fingerprint that two loads share. Hand over what `ta.scan` takes as a model, or a class of adapters.
+    Each input must have an output, the same in every batch and every call up to rounding (in threads too, if the model
+    declares itself thread-safe), and the batch must not change. The number of classes must be right, and two loads must
+    have the same fingerprint.
 
     Args:
         model: what `ta.scan` takes as a model, or a class of adapters
@@ -54,9 +54,8 @@ def check_model(model: Any, batch: Batch) -> None:
 
 
 def _outputs(model: Any, batch: Batch, who: str) -> Array:
-    arguments = Untouched(batch)
-    raw = model(batch)
-    arguments.check(who, "calling it")
+    with unchanged(who, "calling it", batch):
+        raw = model(batch)
     try:
         return check_outputs(raw, len(batch), who)
     except InputError as error:
@@ -66,14 +65,13 @@ def _outputs(model: Any, batch: Batch, who: str) -> Array:
 def _check_declared(model: Any, outputs: Array, who: str) -> None:
     kinds = (None, *get_args(Outputs))
     require(model.outputs in kinds, who, f"its outputs are {model.outputs!r}; {', '.join(kinds[1:])} are accepted")
-    if model.outputs == "labels":
-        require(outputs.ndim == 1, who, f"announces labels and returns shape {outputs.shape}")
-    if model.outputs == "scores":
-        require(outputs.ndim == 2, who, f"announces scores and returns shape {outputs.shape}")
-    if model.outputs == "boxes":
-        require(are_boxes(outputs), who, f"announces boxes and returns shape {outputs.shape}")
-    if model.outputs == "maps":
-        require(outputs.ndim in (3, 4), who, f"announces maps and returns shape {outputs.shape}")
+    fits = {
+        "labels": outputs.ndim == 1,
+        "scores": outputs.ndim == 2,
+        "boxes": are_boxes(outputs),
+        "maps": outputs.ndim in (3, 4),
+    }
+    require(fits.get(model.outputs, True), who, f"announces {model.outputs} and returns shape {outputs.shape}")
     if model.classes is not None:
         decided = outputs[..., CLASS] if are_boxes(outputs) else outputs
         wide = outputs.shape[1] if outputs.ndim == 2 else int(decided.max()) + 1

@@ -10,14 +10,14 @@ from testifai.errors import InputError
 from testifai.oracles import ORACLES, Oracle, Outcome, resolve
 from testifai.support.types import Array
 from testifai.testing.assertions import (
-    Untouched,
     maker_of,
     require,
     require_described,
     require_flags,
     require_name,
     same,
-)
+    unchanged,
+)  # fmt: skip
 
 INPUTS, CLASSES, PART = 23, 4, 5
 
@@ -25,24 +25,22 @@ INPUTS, CLASSES, PART = 23, 4, 5
 def check_oracle(
     oracle: Any, outputs: Array | None = None, clean: Array | None = None, labels: Array | None = None
 ) -> None:
-    """Raise AssertionError where an oracle breaks its contract.
+    """Raise AssertionError if an oracle breaks its contract.
 
-    It must give each input an outcome of its own: the same in every batch and every time, without changing what it is
-    handed. One that needs labels must refuse data without, one that judges classes labels that are none; a description
-    leads back to it. One that names a score gives every input a value in 0..1. It is tried on scores of four classes
-    (on boxes or label maps, where they are what it judges), or on the `outputs`, on those for clean inputs and on the
-    labels given.
+    Each input must have an outcome, the same in every batch and every call, and no argument may change. An oracle that
+    needs labels must reject data without labels, an oracle of classes labels outside the classes. A description must
+    identify the oracle. An oracle with a score must return values in 0..1.
 
     Args:
         oracle: by name, as an object or a function
-        outputs: to judge; None: scores of four classes, or what else it judges
+        outputs: outputs to judge; None: scores of four classes, boxes or label maps, depending on the oracle
         clean: outputs on clean inputs
-        labels: what is right
+        labels: the expected outputs
 
     >>> check_oracle("label")
     """
-    make = maker_of(oracle, "judge") if not isinstance(oracle, str | dict) else lambda: oracle
-    judge = resolve(make() if not _is_function(oracle) else oracle)
+    is_function = callable(oracle) and not isinstance(oracle, type) and not hasattr(oracle, "judge")
+    judge = resolve(oracle if is_function or isinstance(oracle, str | dict) else maker_of(oracle, "judge")())
     if judge.moves in DRAWN:
         draw = DRAWN[judge.moves]
         outputs, clean, labels = (
@@ -69,7 +67,7 @@ def check_oracle(
 
 
 def _boxes(seed: int) -> Array:
-    """Up to three boxes for each input, many of them where others are."""
+    """Return up to three boxes for each input, many of which overlap boxes of other seeds."""
     random = np.random.default_rng(seed)
     corners = random.integers(0, 3, (INPUTS, 3, 2)) * 8
     sizes, scores = random.integers(7, 9, (INPUTS, 3, 2)), random.random((INPUTS, 3, 1))
@@ -78,31 +76,24 @@ def _boxes(seed: int) -> Array:
 
 
 def _maps(seed: int) -> Array:
-    """A label for each of a few pixels."""
     return np.random.default_rng(seed).integers(0, CLASSES, (INPUTS, 4, 5)).astype(np.int16)
 
 
 DRAWN = {"boxes": _boxes, "masks": _maps}
 
 
-def _is_function(oracle: Any) -> bool:
-    return callable(oracle) and not isinstance(oracle, type) and not hasattr(oracle, "judge")
-
-
 def _reference(oracle: Oracle, clean: Array, who: str) -> Array | None:
     if not oracle.needs_clean:
         return None
-    arguments = Untouched(clean)
-    kept = oracle.reference(clean)
-    arguments.check(who, "reference")
+    with unchanged(who, "reference", clean):
+        kept = oracle.reference(clean)
     require(len(kept) == len(clean), who, f"remembers {len(kept)} rows of {len(clean)} clean outputs")
     return kept
 
 
 def _judge(oracle: Oracle, outputs: Array, labels: Array, clean: Array | None, who: str) -> Outcome:
-    arguments = Untouched(outputs, labels, clean)
-    outcome = oracle.judge(outputs, labels, clean)
-    arguments.check(who, "judge")
+    with unchanged(who, "judge", outputs, labels, clean):
+        outcome = oracle.judge(outputs, labels, clean)
     expected = (len(outputs),)
     require(np.shape(outcome.passed) == expected, who, f"{np.shape(outcome.passed)} outcomes for {len(outputs)} inputs")
     require(np.asarray(outcome.passed).dtype == bool, who, "outcomes that are neither true nor false")
@@ -121,10 +112,8 @@ def _check_parts(oracle: Oracle, outputs: Array, labels: Array, clean: Array | N
     parts = [slice(start, start + PART) for start in range(0, len(outputs), PART)]
     for rows in [*parts, slice(None, None, -1)]:
         part = _judge(oracle, outputs[rows], labels[rows], None if clean is None else clean[rows], who)
-        alike = same(part.passed, whole.passed[rows])
-        alike &= (part.value is None) == (whole.value is None)
-        alike &= part.value is None or whole.value is None or same(part.value, whole.value[rows])
-        require(alike, who, "an input's outcome depends on the batch it is in")
+        expected = (whole.passed[rows], None if whole.value is None else whole.value[rows])
+        require(same((part.passed, part.value), expected), who, "an input's outcome depends on the batch it is in")
 
 
 def _check_labels(oracle: Oracle, labels: Array, who: str) -> None:
