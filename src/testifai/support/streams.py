@@ -1,4 +1,4 @@
-"""Standard output and error that take any text, whatever they are connected to."""
+"""Standard output and error for any text, in any encoding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import unicodedata
 from contextlib import suppress
 from typing import TextIO
 
-# What the commands write and ASCII has another sign for; the rest loses its accents or becomes a question mark.
+# replacements in ASCII; other characters lose their accents or become a question mark
 PLAIN = {
     "–": "-", "—": "-", "−": "-", "…": "...", "×": "x", "·": "-", "±": "+-", "≥": ">=", "≤": "<=", "→": "->",
     "“": '"', "”": '"', "‘": "'", "’": "'", "∧": "and", "∨": "or", "¬": "not", "µ": "u", "σ": "sigma",
@@ -22,7 +22,7 @@ _BLOCKS = range(0x2580, 0x25A0)
 
 
 def plain(text: str) -> str:
-    """A text in ASCII, as readable as it can be.
+    """Return readable ASCII.
 
     >>> plain("0.9 ± 0.1 — café")
     '0.9 +- 0.1 - cafe'
@@ -31,7 +31,7 @@ def plain(text: str) -> str:
 
 
 def degrade() -> None:
-    """Write what the streams cannot take in signs that they can."""
+    """Let the standard streams replace characters that their encoding lacks."""
     codecs.register_error("testifai", _replace)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
@@ -39,8 +39,8 @@ def degrade() -> None:
 
 
 def flush() -> bool:
-    """Write out what waits; False where there is no room for it."""
-    if sys.stdout is None:  # closed by whoever started us
+    """Flush standard output; return False if it cannot be written."""
+    if sys.stdout is None:  # closed by the parent process
         return True
     try:
         sys.stdout.flush()
@@ -53,7 +53,7 @@ def flush() -> bool:
 
 
 def discard(stream: TextIO) -> None:
-    """Forget what could not be written: Python would try again at its end, and fail with a code of its own."""
+    """Drop what could not be written: Python would try again at exit, and fail with its own exit code."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
