@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testifai.errors import InputError
-from testifai.runs.encoding import BLOCK
 from testifai.runs.outcomes import Outcomes
-from testifai.runs.reader import APPLICATION_ID, VERSION
+from testifai.runs.reader import APPLICATION_ID, BLOCK, VERSION
 from testifai.runs.store import Store, identity_changes
 
 IDENTITY = {"seed": 3, "space": {"axes": [], "order_sensitive": False}, "population": "data", "note": "Θ"}

@@ -17,8 +17,7 @@ from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.models import Model
 from testifai.oracles import Oracle, Tolerance
-from testifai.runs.encoding import DETECTIONS
-from testifai.runs.outcomes import VALUE
+from testifai.runs.outcomes import DETECTIONS, VALUE
 from testifai.space import Space
 from testifai.support.types import Array
 

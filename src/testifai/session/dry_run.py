@@ -12,8 +12,8 @@ import numpy as np
 from testifai.data.annotations import CLASS, COLUMNS, NONE
 from testifai.engine.base import BatchOutcome
 from testifai.engine.plan import Work
-from testifai.runs.encoding import BLOCK
 from testifai.runs.outcomes import VALUE, Ids, Outcomes
+from testifai.runs.reader import BLOCK
 from testifai.session import observers
 from testifai.session.observers import ENOUGH, FEWEST
 from testifai.session.session import Session
