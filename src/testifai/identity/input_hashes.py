@@ -1,4 +1,4 @@
-"""What identifies a run: the fingerprints of its code, and hashes of its measured inputs and of files already read."""
+"""Identity of a run: library versions, fingerprints of user code, hashes of measured inputs and of files."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from testifai.runs.store import Store, identity_changes
 from testifai.support.fingerprints import WORDS, Contents, Hashes, Rows, fingerprint_code
 from testifai.support.types import Record
 
-CODE = "code"  # of an identity: absent if only parts of this package decide the outcomes
+CODE = "code"  # in an identity: fingerprints of user code, if there is any
 
 
 class InputHashes:
-    """Hashes of measured inputs by place, as a run file stores them; None if the fingerprint covers all inputs."""
+    """Hashes of measured inputs by place; None if the fingerprint covers all inputs."""
 
     def __init__(self, data: Data, order: Rows) -> None:
         self._inputs, self._order = data.inputs, order
@@ -62,18 +62,17 @@ class InputHashes:
 
 
 def contents_of(data: Data) -> Contents | None:
-    """The hashes of a large data set's inputs that were read; None if its fingerprint covers all inputs."""
+    """Return the hashes of a large data set's inputs that were read; None if its fingerprint covers all inputs."""
     return data.inputs.contents if isinstance(data.inputs, LazyInputs) else None
 
 
 def _known(stored: Hashes, order: Rows) -> tuple[Rows, Hashes]:
-    """The measured inputs and their hashes."""
     places = np.flatnonzero(stored.any(axis=1))
     return order[places], stored[places]
 
 
 def own_code(perturbations: Mapping[str, Perturbation], oracle: Oracle) -> dict[str, str]:
-    """Fingerprints of user-defined perturbations, by axis, and of a user-defined oracle."""
+    """Return the fingerprints of user-defined perturbations, by axis, and of a user-defined oracle."""
     sources: dict[str, object] = {
         f"space.{name}": one.function
         for name, one in perturbations.items()
@@ -84,26 +83,29 @@ def own_code(perturbations: Mapping[str, Perturbation], oracle: Oracle) -> dict[
     return {name: fingerprint_code(source).fingerprint for name, source in sources.items()}
 
 
-def another_run(path: Path, stored: Record, now: Record) -> str:
-    """The one-line message why a run cannot be continued."""
-    return (
-        f"run file: {path} belongs to another run: {'; '.join(identity_changes(stored, now))}; "
-        "undo the change, or start a new run with another --out"
-    )
+def resumes(store: Store, identity: Record) -> bool:
+    """Return True if a file contains the run of this identity; clear it if nothing was measured, else raise."""
+    stored = store.get(keys.IDENTITY)
+    changes = [] if stored is None else identity_changes(stored, identity)
+    if changes and not store.is_empty():
+        raise InputError(
+            f"run file: {store.path} belongs to another run: {'; '.join(changes)}; "
+            "undo the change, or start a new run with another --out"
+        )
+    if changes:
+        store.clear()
+    return stored is not None and not changes
 
 
 def recall_files(data: Data, run_file: str | os.PathLike[str]) -> None:
-    """Load from a run file the hashes of the data's files, so that unchanged files are not read again.
-
-    Missing or damaged hashes are ignored.
-    """
+    """Load the hashes of the data's files from a run file, so that unchanged files are not read again."""
     if isinstance(data.inputs, LazyInputs) and Path(run_file).is_file():
         with suppress(InputError), Store.open(run_file) as store:
             recall_from(data, store)
 
 
 def recall_from(data: Data, store: Store) -> None:
-    """Do the same from a run file that is open: opening it a second time in one process would release its locks."""
+    """Do the same with an open run file: opening it twice in one process would release its locks."""
     inputs = data.inputs
     if not isinstance(inputs, LazyInputs):
         return

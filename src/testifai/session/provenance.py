@@ -1,4 +1,4 @@
-"""The files that a run's model and data were read from, by their SHA-256: what `sha256sum` of anyone says too."""
+"""Sources of a run: the files of model and data with their SHA-256, and who ran it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ HASH = re.compile("[0-9a-f]{12}[0-9a-f-]*")
 
 @dataclass(frozen=True)
 class SourceRecord:
-    """A model or a data set: the files and code that the spec names, and the fingerprint of the run's identity."""
+    """The files and code of a model or a data set, and its fingerprint."""
 
     names: tuple[str, ...]
     fingerprint: str
-    unnamed: str = "handed over in Python"  # what is said where there is no name
+    unnamed: str = "handed over in Python"  # shown if there are no names
 
     def __str__(self) -> str:
-        """In short.
+        """Return at most three names and a part of the fingerprint.
 
         >>> str(SourceRecord(("net.onnx",), "04e19832a97320c5b194")), str(SourceRecord((), "my model"))
         ('net.onnx (04e19832a973)', 'handed over in Python (my model)')
@@ -52,7 +52,7 @@ class SourceRecord:
 
 
 def sources(provenance: RecordLike) -> dict[str, SourceRecord]:
-    """What is known of a run's `model` and `data`; what its file does not tell is left out. Nothing is loaded."""
+    """Return the sources of a run's `model` and `data`, as far as its file contains them; nothing is loaded."""
     identity, stored = provenance.get(keys.IDENTITY) or {}, provenance.get(keys.SPEC)
     names: dict[str, list[str]] = {"model": [], "data": []}
     unnamed = "handed over in Python"
@@ -71,15 +71,12 @@ Hashes = dict[str, list[Record]]
 
 
 def about(spec: Spec, folder: Path, data: Data) -> Record:
-    """What a run file says of the spec it was made from, and of the files that this names."""
+    """Return the entries of a run file about its spec and the files of the spec."""
     return {**spec.about(folder), keys.HASHES: hashes(spec, folder, data)}
 
 
 def hashes(spec: Spec, folder: Path, data: Data) -> Hashes:
-    """Name, size and SHA-256 of every file of the model and of the data.
-
-    Data in a folder, and those too large to be read whole before a run, are told by their fingerprint alone.
-    """
+    """Return name, size and SHA-256 of the files of the model and of the data, except for folders and large data."""
     model = [_hash(name, file) for name, file in _files(spec.model, folder, folders=True)]
     whole = contents_of(data) is None
     told = [_hash(name, file) for name, file in _files(spec.data, folder, folders=False)] if whole else []
@@ -87,10 +84,10 @@ def hashes(spec: Spec, folder: Path, data: Data) -> Hashes:
 
 
 def changed(tomogram: Tomogram, spec: Path | None = None) -> list[str]:
-    """A line for each file that is there and is another one than was run; none where it may not be looked for."""
+    """Return a line for each file that has changed since the run."""
     recorded: RecordLike = tomogram.provenance.get(keys.HASHES) or {}
     lines = []
-    with suppress(InputError):  # of what cannot be looked at, whoever shows failing inputs says why
+    with suppress(InputError):
         for part in (part for part in ("model", "data") if recorded.get(part)):
             found = source(tomogram, spec)
             there: dict[str, list[Path]] = {}
@@ -107,7 +104,7 @@ def changed(tomogram: Tomogram, spec: Path | None = None) -> list[str]:
 
 
 def _files(part: Part, folder: Path, *, folders: bool) -> Iterator[tuple[str, Path]]:
-    """The files that exist, by their names; those of a folder by its name and theirs, if they are wanted."""
+    """Return names and paths of existing files, on request also those in folders."""
     for named in part.files(folder):
         if isinstance(named, RemoteFolder):
             continue
@@ -128,10 +125,7 @@ LONGEST = 200  # characters of a name
 
 @contextmanager
 def noted(by: str | None, session: Session, path: Path) -> Iterator[None]:
-    """While this lasts the session runs; then its file says who ran it, from when to when, and how far.
-
-    An interrupted run says so too; one that failed does not. Without a name, nothing is written.
-    """
+    """Record in the run file who ran the session in this block, when, and how far; nothing without a name."""
     if by is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""Stored runs, opened again as tomograms; nothing of what they were measured on is loaded."""
+"""Stored runs: reading them as tomograms, and loading their models and data again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from testifai.spec.parsing import Spec, parse, read
 from testifai.support.types import Record
 from testifai.tomogram import EstimatorSettings, Tomogram
 
-# What a run file says of its run besides the outcomes, for whoever has the tomogram alone.
+# Entries of a run file that become the provenance of its tomogram.
 PROVENANCE = (
     keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.ENVIRONMENTS, keys.ASKED_TWICE, keys.CLEAN_WARNING, keys.SPEC,
     keys.FOLDER, keys.GATES, keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED, keys.ENDED, keys.HASHES,
@@ -37,14 +37,14 @@ def open_run(path: str | os.PathLike[str], before: Loaded | None = None) -> Tomo
 
     Args:
         path: a run file
-        before: what was loaded of it before, which is not read again; None: nothing
+        before: outcomes that were loaded earlier, which are not read again
     """
     with Store.open(path) as store:
         return read_run(store, before)
 
 
 def read_run(store: Store, before: Loaded | None = None) -> Tomogram:
-    """The tomogram of an open run file, its provenance whatever else the file says of the run."""
+    """Return the tomogram of an open run file."""
     identity = store.get(keys.IDENTITY)
     if identity is None:
         raise InputError(f"run file: {store.path} holds no run yet; start it with: testifai run SPEC.toml")
@@ -59,7 +59,7 @@ def read_run(store: Store, before: Loaded | None = None) -> Tomogram:
         ended_by_width = by_width_alone(identity.get("stopping"))
     provenance = {"path": str(store.path), **{key: store.get(key) for key in PROVENANCE}}
     if provenance[keys.GATES]:
-        # Only a run of a spec has gates, and pydantic is only needed for those.
+        # Only gates need pydantic, which is slow to import.
         from testifai.spec.parsing import Gate
 
         with reading(store.path, "gates"):
@@ -85,7 +85,7 @@ def read_run(store: Store, before: Loaded | None = None) -> Tomogram:
 
 @contextmanager
 def reading(path: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """What a file says and cannot be, as the one line of a damaged file."""
+    """Turn errors caused by invalid contents into the error for a damaged file."""
     try:
         yield
     except InputError as error:
@@ -95,12 +95,12 @@ def reading(path: str | os.PathLike[str], what: str) -> Iterator[None]:
 
 
 def open_measured(path: str | os.PathLike[str], before: Loaded | None = None) -> Tomogram:
-    """Reopen a stored run, or refuse where nothing was measured yet."""
+    """Reopen a stored run; raise InputError if it has no outcomes."""
     return measured(open_run(path, before))
 
 
 def measured(tomogram: Tomogram) -> Tomogram:
-    """The tomogram of a run file, refused where nothing was measured yet."""
+    """Return the tomogram; raise InputError if it has no outcomes."""
     if not len(tomogram.outcomes):
         path = tomogram.provenance["path"]
         raise InputError(f"run file: {path} holds no outcome yet; continue it with: testifai run SPEC.toml")
@@ -112,7 +112,7 @@ MEASURED_ON = ("model", "preprocessing", "data", "space", "oracle", "seed", CODE
 
 @dataclass(frozen=True)
 class Source:
-    """The spec behind a run file, where it may be followed, and what the file says that it was measured on."""
+    """The spec of a run file, and the identity of its run."""
 
     run_file: Path
     spec: Spec
@@ -120,7 +120,7 @@ class Source:
     identity: Record
 
     def session(self) -> Session:
-        """Model and data, loaded and known to be those that the run was made with."""
+        """Load model and data; raise InputError if they have changed since the run."""
         made = assembly.session(self.spec, self.folder)
         recall_files(made.data, self.run_file)
         before = {key: self.identity.get(key) for key in MEASURED_ON if key != CODE or key in self.identity}
@@ -128,7 +128,7 @@ class Source:
         return made
 
     def data(self) -> tuple[Data, Space]:
-        """Data and axes alone."""
+        """Load only data and axes."""
         space, data = assembly.space(self.spec, self.folder), assembly.load_data(self.spec, self.folder)
         recall_files(data, self.run_file)
         before = {"data": self.identity["data"], "axes": self.identity["space"]["axes"]}
@@ -142,12 +142,12 @@ class Source:
 
 
 def reopen(run: Path | Tomogram, spec: Path | None = None) -> Session:
-    """A session for a stored run, its model and data loaded and known to be those it was made with."""
+    """Return a session for a stored run, with the same model and data."""
     return source(run, spec).session()
 
 
 def source(run: Path | Tomogram, spec: Path | None = None) -> Source:
-    """Where a stored run comes from; a run that is open already is given as its tomogram."""
+    """Return the source of a run file, or of a run that is already open as a tomogram."""
     if isinstance(run, Tomogram):
         known = run.provenance
     else:

@@ -20,7 +20,7 @@ from testifai.strategies import Strategy
 from testifai.support import validation
 from testifai.support.options_base import Fields
 from testifai.support.progress import Step
-from testifai.support.types import RecordLike
+from testifai.support.types import Record, RecordLike
 from testifai.surrogates import Surrogate
 
 POPULATIONS = ("data", "future")
@@ -182,13 +182,21 @@ class ScanKeywords(ScanOptions):
 
 @dataclass(frozen=True)
 class Methods:
-    """The parts that options name, made and known to fit together."""
+    """The components of a scan, which fit together."""
 
     strategy: Strategy
     surrogate: str | Surrogate | None  # as it was given, or the strategy's own
     told_rule: StoppingRule | None
     stopping: StoppingRule | None  # the given rule, or the one that a target asks for
     takes_scores: bool  # whether the surrogate learns from scores
+
+    def describe(self) -> Record:
+        """Return the part of a run's identity that is about its methods; a target may change."""
+        rule = stopping_rules.describe(self.told_rule)
+        if rule is not None:
+            rule.pop("target", None)
+        surrogate = self.surrogate if isinstance(self.surrogate, str | dict | None) else type(self.surrogate).__name__
+        return {"strategy": self.strategy.describe(), "surrogate": surrogate, "stopping": rule}
 
 
 def _elsewhere(workers: str) -> str:
