@@ -1,4 +1,4 @@
-"""What `init` sees in a table: its target, the columns for the model, and which perturbations fit both."""
+"""Inspection of a table: its target, the columns for the model, and suitable perturbations."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from testifai.models import Model
 from testifai.perturb import get
 from testifai.support.types import Record
 
-Columns = tuple[Record, list[str]]  # what a spec says of the columns, and what is to be known about that
+Columns = tuple[Record, list[str]]  # options of a spec, and notes
 
 
 def columns(model: Model, path: Path, target: str | None) -> Columns:
-    """The target as it is told, named or left by the model's own columns; and the columns for the model."""
+    """Return the target, by default guessed from names and the model's columns, and the columns for the model."""
     names = list(read_columns(path, 1))
     notes: list[str] = []
     if target is None:
@@ -35,19 +35,28 @@ def columns(model: Model, path: Path, target: str | None) -> Columns:
 
 
 def axes(model: Model, data: Data, places: Any) -> tuple[str, ...]:
-    """Perturbations of the suite tabular that have columns to change, and that the model takes."""
+    """Return perturbations of the suite tabular that have columns to change, and that the model supports."""
     assert data.table is not None
     kinds: set[Kind] = {column.kind for column in data.table.columns}
     wanted = [("noise", NUMERIC), ("swap", DISCRETE), ("outlier", NUMERIC), ("stale", (*NUMERIC, *DISCRETE))]
     fitting = [name for name, own in wanted if kinds & set(own)]
-    return (*fitting[:1], "missing", *fitting[1:])[:3] if _takes_holes(model, data, places) else tuple(fitting[:3])
+    missing = get("tabular.missing")
+    batch = np.asarray(data.inputs[places[:8]], np.float64)
+    try:
+        holes = missing.apply(batch, len(missing.severities) - 1, table=data.table)
+        call(model, holes, "to see whether it takes missing values")
+    except InputError:
+        return tuple(fitting[:3])
+    return (*fitting[:1], "missing", *fitting[1:])[:3]
 
 
 def _target(names: Sequence[str], own: Sequence[str] | None) -> tuple[str, str]:
     named = guessed_target(names)
     if named:
         return named, "by its name"
-    left = [name for name in names if own is not None and name not in _spelled(own) and not is_number(name)]
+    # LightGBM writes _ for a space.
+    known = {*(own or ()), *(name.replace("_", " ") for name in own or ())}
+    left = [name for name in names if own is not None and name not in known and not is_number(name)]
     if own is not None and not left:
         return NO_TARGET, ""
     if len(left) == 1:
@@ -55,29 +64,13 @@ def _target(names: Sequence[str], own: Sequence[str] | None) -> tuple[str, str]:
     return names[-1], 'the last column; change it with target = "…" or --target'
 
 
-def _spelled(own: Sequence[str]) -> set[str]:
-    """The names that a model may mean: LightGBM writes _ for a space."""
-    return {*own, *(name.replace("_", " ") for name in own)}
-
-
 def _features(rest: Sequence[str], model: Model) -> list[str] | None:
-    """Those to be named, where not all are for the model."""
+    """Return the columns for the model; None if all are."""
     columns, width = getattr(model, "columns", None), getattr(model, "width", None)
     if columns is not None:
         known = {name: name for name in rest} | {name.replace(" ", "_"): name for name in rest}
         taken = [known[name] for name in columns if name in known]
-        # Where some are not there, all are handed over, for the refusal to name what is missing.
+        # If some are missing, all are passed on: the error of the model names the missing ones.
         return None if len(taken) < len(columns) or set(taken) == set(rest) else taken
     plain = [name for name in rest if not is_number(name)]
     return plain if len(plain) < len(rest) and len(plain) == width else None
-
-
-def _takes_holes(model: Model, data: Data, places: Any) -> bool:
-    missing = get("tabular.missing")
-    batch = np.asarray(data.inputs[places[:8]], np.float64)
-    try:
-        holes = missing.apply(batch, len(missing.severities) - 1, table=data.table)
-        call(model, holes, "to see whether it takes missing values")
-    except InputError:
-        return False
-    return True
