@@ -61,11 +61,7 @@ class Outcomes:
         return configuration in self._rows
 
     def record(
-        self,
-        configuration: int,
-        places: Places,
-        passed: Bools,
-        kept: dict[str, NDArray[np.float32]] | None = None,
+        self, configuration: int, places: Places, passed: Bools, kept: dict[str, NDArray[np.float32]] | None = None
     ) -> None:
         """Add outcomes of one configuration; `kept` has values or boxes of each trial by name."""
         # Values first, so that no interrupt leaves a trial without them.

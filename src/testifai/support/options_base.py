@@ -45,9 +45,7 @@ Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer
 Numbers = Annotated[float | list[float], BeforeValidator(_as_python)]
 Megabytes = Annotated[float, BeforeValidator(_megabytes), WithJsonSchema({"type": "number", "minimum": 0})]
 Words = Annotated[
-    list[str],
-    BeforeValidator(_as_words),
-    WithJsonSchema({"type": "array", "items": {"type": ["string", "number"]}}),
+    list[str], BeforeValidator(_as_words), WithJsonSchema({"type": "array", "items": {"type": ["string", "number"]}})
 ]
 
 

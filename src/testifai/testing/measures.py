@@ -26,10 +26,7 @@ ROUNDING = 1e-9
 
 
 def check_measure(
-    measure: Any,
-    clean: Batch | None = None,
-    perturb: Callable[[Batch], Batch] | None = None,
-    model: Any = None,
+    measure: Any, clean: Batch | None = None, perturb: Callable[[Batch], Batch] | None = None, model: Any = None
 ) -> None:
     """Raise AssertionError if a quality measure breaks its contract.
 
