@@ -24,26 +24,7 @@ from testifai.errors import InputError
 from testifai.runs import keys, reader
 from testifai.runs.lock import Lock
 from testifai.runs.outcomes import Outcomes, Places
-from testifai.runs.reader import (
-    APPLICATION_ID,
-    BLOCK,
-    SCHEMA,
-    VERSION,
-    Loaded,
-    all_of,
-    check_file,
-    checksum,
-    connect_to_read,
-    damaged,
-    has_no_tables,
-    is_within,
-    plain_errors,
-    refuse_others,
-    sealed,
-    short,
-    size,
-    span,
-)  # fmt: skip
+from testifai.runs.reader import BLOCK, Loaded, checksum, damaged, plain_errors, sealed, short, span
 from testifai.runs.rows import is_stored
 from testifai.support.types import Array, Record
 
@@ -69,7 +50,7 @@ class Store:
     def create_or_open(cls, path: str | os.PathLike[str]) -> Self:
         """Open for writing; create the file if it is missing or empty."""
         path = Path(path)
-        refuse_others(path, "choose another place with --out")
+        reader.refuse_others(path, "choose another place with --out")
         if not path.parent.is_dir():
             raise InputError(f"run file: the folder {path.parent} does not exist")
         lock = Lock(path)
@@ -78,18 +59,18 @@ class Store:
             with plain_errors(path):
                 connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
                 reader.distrust(connection)
-                fresh = has_no_tables(connection, path)
+                fresh = reader.has_no_tables(connection, path)
                 if not fresh:
-                    with plain_errors(path, reader.Watch(connection, size(path))):
-                        check_file(connection, path)
+                    with plain_errors(path, reader.Watch(connection, reader.size(path))):
+                        reader.check_file(connection, path)
                     connection.set_progress_handler(None, 0)  # the tables are our own; the run may grow
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("PRAGMA foreign_keys = ON")
                 if fresh:
                     connection.executescript(
-                        f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; "
-                        f"PRAGMA user_version = {VERSION}; COMMIT;"
+                        f"BEGIN IMMEDIATE; {reader.SCHEMA} PRAGMA application_id = {reader.APPLICATION_ID}; "
+                        f"PRAGMA user_version = {reader.VERSION}; COMMIT;"
                     )
         except BaseException:
             if connection is not None:
@@ -102,17 +83,17 @@ class Store:
     def open(cls, path: str | os.PathLike[str]) -> Self:
         """Open an existing run for reading."""
         path = Path(path)
-        refuse_others(path, "make one with: testifai run SPEC.toml")
+        reader.refuse_others(path, "make one with: testifai run SPEC.toml")
         if not path.is_file():
             raise InputError(f"run file: {path} does not exist; make one with: testifai run SPEC.toml")
         with plain_errors(path):
-            connection = connect_to_read(path)
+            connection = reader.connect_to_read(path)
             try:
-                watch = reader.Watch(connection, size(path))
+                watch = reader.Watch(connection, reader.size(path))
                 with plain_errors(path, watch):
-                    if has_no_tables(connection, path):
+                    if reader.has_no_tables(connection, path):
                         raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
-                    check_file(connection, path)
+                    reader.check_file(connection, path)
             except BaseException:
                 connection.close()
                 raise
@@ -136,8 +117,11 @@ class Store:
 
     def _check_place(self) -> None:
         """If the file was deleted or replaced, save a copy and raise: SQLite would write into the unlinked file."""
-        if self._lock is None or self._lost or _is_file(self._absolute, self._file):
+        if self._lock is None or self._lost:
             return
+        with suppress(OSError):
+            if os.path.samestat(self._absolute.stat(), self._file):
+                return
         self._lost = True
         happened = "was replaced by another file" if self._absolute.exists() else "was deleted"
         copy = self._copy_beside()
@@ -150,13 +134,17 @@ class Store:
         """Save what was written under an unused name."""
         # The folder may be gone too.
         for folder in (self._absolute.parent, Path.cwd(), Path(tempfile.gettempdir())):
-            try:
-                copy = _new_file(folder, self.path.stem)
-            except OSError:
-                continue
-            with plain_errors(copy), closing(sqlite3.connect(copy, isolation_level=None)) as target:
-                self._connection.backup(target)
-            return copy
+            for number in itertools.count(1):
+                copy = folder / f"{self.path.stem}.recovered-{number}.db"
+                try:
+                    copy.touch(exist_ok=False)
+                except FileExistsError:
+                    continue
+                except OSError:
+                    break
+                with plain_errors(copy), closing(sqlite3.connect(copy, isolation_level=None)) as target:
+                    self._connection.backup(target)
+                return copy
         raise InputError(f"run file: {self.path} was deleted while the run went on, and no folder can be written to")
 
     # -- plain data ---------------------------------------------------------------------------------------------
@@ -246,7 +234,7 @@ class Store:
                 continue  # announced, then interrupted
             tried, won = outcomes.span(configuration, *span(block))
             attempted, passed = tried.tobytes(), (won & tried).tobytes()
-            whole = attempted == all_of(outcomes.inputs, block)
+            whole = attempted == reader.all_of(outcomes.inputs, block)
             rows.append(sealed(configuration, block, None if whole else attempted, passed))
             for name in outcomes.kept_names():
                 known = outcomes.kept_span(configuration, name, *span(block)).astype("<f4")
@@ -277,33 +265,31 @@ class Store:
         with self._plain_errors(), self._one_state():
             # Boxes would be added twice.
             outcomes = known.onto(inputs, anew=bool(self.array_names(keys.BOXES)))
-            for configuration, block, attempted, passed, crc in self._connection.execute(
-                "SELECT configuration, block, attempted, passed, crc FROM outcomes"
-            ):
-                if not known.is_new(configuration, block, crc):
-                    continue
-                if checksum(configuration, block, attempted, passed) != crc:
-                    raise self._wrong("outcomes", configuration, "do not match their checksum")
+            for configuration, block, attempted, passed in self._new_rows("outcomes", "outcomes", 2, known):
                 whole = self._whole_block("outcomes", configuration, block, inputs, tests)
                 tried = whole if attempted is None else attempted
-                if not is_within(whole, tried) or not is_within(tried, passed):
+                if not reader.is_within(whole, tried) or not reader.is_within(tried, passed):
                     raise self._wrong("outcomes", configuration, f"are not of {inputs} inputs")
                 outcomes.load(configuration, block * BLOCK, *(np.frombuffer(one, np.uint8) for one in (tried, passed)))
-            for configuration, block, name, data, crc in self._connection.execute("SELECT * FROM kept"):
-                if not known.is_new(configuration, block, name, crc):
-                    continue
-                if checksum(configuration, block, name, data) != crc:
-                    raise self._wrong("values", configuration, "do not match their checksum")
+            for configuration, block, name, data in self._new_rows("kept", "values", 3, known):
                 self._whole_block("values", configuration, block, inputs, tests)
                 if not isinstance(name, str) or not isinstance(data, bytes) or configuration not in outcomes:
                     raise self._wrong("values", configuration, "belong to no outcomes")
-                places = np.arange(block * BLOCK, min((block + 1) * BLOCK, inputs))
+                places = np.arange(*span(block))[: inputs - block * BLOCK]
                 places = places[outcomes.attempted(configuration, places)]
                 if len(data) != 4 * len(places):
                     raise self._wrong("values", configuration, "are not of its inputs")
                 outcomes.load_kept(configuration, name, places, np.frombuffer(data, "<f4"))
             self._load_boxes(outcomes, tests)
         return outcomes
+
+    def _new_rows(self, table: str, what: str, key: int, known: Loaded) -> Iterator[list[Any]]:
+        """Return the cells of rows that were not read before; the first `key` cells identify a row."""
+        for *cells, crc in self._connection.execute(f"SELECT * FROM {table}"):
+            if known.is_new(*cells[:key], crc):
+                if checksum(*cells) != crc:
+                    raise self._wrong(what, cells[0], "do not match their checksum")
+                yield cells
 
     @contextmanager
     def _one_state(self) -> Iterator[None]:
@@ -333,7 +319,7 @@ class Store:
             raise self._wrong(what, configuration, f"are of a block {short(block)} that {inputs:,} inputs do not have")
         if tests is not None and configuration >= tests:
             raise self._wrong(what, configuration, f"in a space of {tests:,} tests")
-        return all_of(inputs, block)
+        return reader.all_of(inputs, block)
 
     def _wrong(self, what: str, configuration: Any, why: str) -> InputError:
         return damaged(self.path, f"{what} of configuration {short(configuration)} {why}")
@@ -419,22 +405,6 @@ class Store:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-
-
-def _is_file(path: Path, known: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(path.stat(), known)
-    except OSError:
-        return False
-
-
-def _new_file(folder: Path, stem: str) -> Path:
-    for number in itertools.count(1):
-        path = folder / f"{stem}.recovered-{number}.db"
-        with suppress(FileExistsError):
-            path.touch(exist_ok=False)
-            return path
-    raise AssertionError
 
 
 def identity_changes(stored: Record, now: Record) -> list[str]:
