@@ -1,9 +1,10 @@
-"""What a run is made with."""
+"""Library versions of a run."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import metadata
 
 from testifai.runs import keys
@@ -14,26 +15,24 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "onnxruntime", "opencv-python-hea
 
 
 def environment() -> dict[str, str]:
-    """What a run was made with."""
+    """Return the versions of Python, the platform and libraries."""
     versions = {"testifai": VERSION, "python": platform.python_version(), "platform": platform.platform()}
     for library in LIBRARIES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             versions[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:
-            continue
     return versions
 
 
 def recorded(provenance: RecordLike) -> list[dict[str, str]]:
-    """Everything that contributed to a run, in the order of its coming."""
+    """Return the environments of a run, in the order of their use."""
     first = provenance.get(keys.ENVIRONMENT)
     return provenance.get(keys.ENVIRONMENTS) or ([first] if first else [])
 
 
 def differences(environments: Sequence[Mapping[str, str]]) -> str | None:
-    """The libraries of which a run saw several versions, with all of them; None where there is none.
+    """Return the libraries with several versions in words, or None.
 
-    Platforms are recorded and not compared: their names change with every update of a kernel.
+    Platforms are not compared: their names change with every update of a kernel.
 
     >>> differences([{"numpy": "1.26.4", "python": "3.12.1"}, {"numpy": "2.1.0", "python": "3.12.1"}])
     'numpy 1.26.4 and 2.1.0'

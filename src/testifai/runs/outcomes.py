@@ -79,7 +79,7 @@ class Outcomes:
             self._rows[configuration] = few if row is None else row.joined(few)
 
     def snapshot(self) -> Outcomes:
-        """Return a copy that shares arrays until they change."""
+        """Return a copy, which shares arrays until they change."""
         twin = Outcomes(self.inputs)
         twin._share(self)
         return twin

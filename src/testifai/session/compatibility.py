@@ -129,11 +129,7 @@ def is_regression(model: Model, data: Data) -> bool:
 
 
 def tolerance(labels: Array) -> ToleranceChoice:
-    """Return a tolerance for these true values: half their spread, or a share of each if they span magnitudes.
-
-    >>> tolerance(np.array([10.0, 20.0, 30.0, 40.0])).oracle.describe()
-    {'use': 'tolerance', 'eps': 5.6, 'against': 'truth'}
-    """
+    """Return a tolerance for these true values: half their spread, or a share of each if they span magnitudes."""
     low, high = np.quantile(labels, (0.05, 0.95))
     if low > 0 and high >= RELATIVE_FROM * low:
         reason = f"{RELATIVE:.0%} of the true value, as these go from {low:.3g} to {high:.3g} (5 % and 95 % quantiles)"

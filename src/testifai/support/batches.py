@@ -18,11 +18,7 @@ SIDES: tuple[Side, ...] = ("first", "second", "both")
 
 
 def take(batch: Batch, rows: NDArray[np.intp]) -> Batch:
-    """Return the given rows as a batch of the same kind.
-
-    >>> take(["a", "b", "c"], np.array([2, 0]))
-    ['c', 'a']
-    """
+    """Return the given rows as a batch of the same kind."""
     if isinstance(batch, list):
         return cast(Batch, [batch[row] for row in rows.tolist()])
     return batch[rows]
@@ -38,13 +34,7 @@ def concat(batches: Sequence[Batch]) -> Batch:
 
 
 def roomy(batch: Batch, size: int) -> Any:
-    """Return a batch of the given size that starts with a copy of this one; the caller writes the rest.
-
-    >>> made = roomy(["a", "b"], 3)
-    >>> made[2:] = ["c"]
-    >>> made
-    ['a', 'b', 'c']
-    """
+    """Return a batch of the given size that starts with a copy of this one; the caller writes the rest."""
     if isinstance(batch, list):
         return batch + batch[:1] * (size - len(batch))
     made = np.empty((size, *batch.shape[1:]), batch.dtype)

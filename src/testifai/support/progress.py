@@ -35,12 +35,7 @@ def note(doing: str) -> None:
 
 @contextmanager
 def heard(listener: Callable[[str], None]) -> Iterator[None]:
-    """Pass activities to a listener.
-
-    >>> with heard(print):
-    ...     note("fitting 12 tests")
-    fitting 12 tests
-    """
+    """Pass activities to a listener."""
     token = _listener.set(listener)
     try:
         yield

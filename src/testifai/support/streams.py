@@ -22,11 +22,7 @@ _BLOCKS = range(0x2580, 0x25A0)
 
 
 def plain(text: str) -> str:
-    """Return readable ASCII.
-
-    >>> plain("0.9 ± 0.1 — café")
-    '0.9 +- 0.1 - cafe'
-    """
+    """Return readable ASCII."""
     return "".join(one if one.isascii() else _plain(one) for one in text)
 
 
