@@ -427,7 +427,7 @@ def test_a_process_killed_while_it_made_the_file_leaves_one_that_can_be_used(tmp
     script = f"""
         import os, sqlite3
         from testifai.runs import store
-        store.SCHEMA = store.SCHEMA.replace("CREATE TABLE kept", "SELECT die(); CREATE TABLE kept")
+        store.reader.SCHEMA = store.reader.SCHEMA.replace("CREATE TABLE kept", "SELECT die(); CREATE TABLE kept")
         real = sqlite3.connect
         def connect(*args, **options):
             connection = real(*args, **options)

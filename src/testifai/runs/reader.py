@@ -357,17 +357,19 @@ def plain_errors(path: Path, watch: Watch | None = None) -> Iterator[None]:
             raise damaged(path, "reading it does not end") from None
         if getattr(error, "sqlite_errorname", None) == "SQLITE_IOERR_SHORT_READ":  # of SQLite 3.46; earlier: malformed
             raise damaged(path, "it is cut short") from error
-        if "full" in text or "disk I/O" in text:
-            raise InputError(
-                f"run file: could not write {path} ({text}); what was saved before is intact: "
-                "make room and run the same command again"
-            ) from error
         if any(sign in text for sign in DAMAGE):
             raise damaged(path, text) from error
-        if "locked" in text:
-            raise InputError(f"run file: {path} is in use by another program") from error
-        if "readonly" in text or "unable to open" in text:
-            raise InputError(f"run file: cannot write {path} ({text}); choose another place with --out") from error
+        for signs, message in (
+            (
+                ("full", "disk I/O"),
+                f"could not write {path} ({text}); what was saved before is intact: make room and run the same command "
+                "again",
+            ),
+            (("locked",), f"{path} is in use by another program"),
+            (("readonly", "unable to open"), f"cannot write {path} ({text}); choose another place with --out"),
+        ):
+            if any(sign in text for sign in signs):
+                raise InputError(f"run file: {message}") from error
         raise InputError(f"run file: {path}: {text}") from error
     except OSError as error:
         raise InputError(f"run file: {path}: {error.strerror or error}") from error

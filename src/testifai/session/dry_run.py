@@ -219,33 +219,30 @@ def estimate(session: Session) -> Cost:
     timed(Work(np.zeros(1, np.int64), np.arange(few)))  # the first call of a model is never typical
     rough = timed(_part(work, BLOCKS * few, few))
     expected = forecast(session, work, probed)
-    seconds = timed(
-        _part(_like(work, expected.at_once, inputs), max(BLOCKS * few, int(SECONDS / rough)), executor.chunk)
-    )
+    typical = _like(work, expected.at_once, inputs)
+    seconds = timed(_part(typical, max(BLOCKS * few, int(SECONDS / rough)), executor.chunk))
     # Enough clean inputs to check clean accuracy, if that takes no longer.
     timed(Work(np.zeros(1, np.int64), np.arange(min(inputs, ENOUGH, max(FEWEST, int(SECONDS / rough))))))
-    passes, trials = probed.counts([0])
+    passes, trials = (int(count[0]) for count in probed.counts([0]))
     clean_accuracy = next(one for one in session.observers if isinstance(one, observers.CleanAccuracy))
-    inferences = session.strategy.expected(progress)
+    inferences, tests = session.strategy.expected(progress), len(work.configurations)
+    checked = 0 if session.model.repeatable else observers.affordable(inputs, None)
     return Cost(
         tests=session.space.size,
-        run_tests=len(work.configurations),
+        run_tests=tests,
         inputs=inputs,
         inferences=inferences,
         seconds=seconds * expected.inferences + expected.seconds,
-        file_bytes=_file_bytes(len(work.configurations), inputs, inferences, len(session.subject.keep))
-        + _box_bytes(len(work.configurations), inputs, inferences, boxes),
+        file_bytes=_file_bytes(tests, inputs, inferences, len(session.subject.keep), boxes),
         workers=executor.workers,
         batch_size=executor.batch_size.next(),
-        clean_accuracy=float(passes[0] / trials[0]) if trials[0] else None,
-        clean_inputs=int(trials[0]),
+        clean_accuracy=passes / trials if trials else None,
+        clean_inputs=trials,
         near_chance=clean_accuracy.warning(probed),
         foreseen=expected.inferences,
         fitting=expected.seconds,
         room=_room(session),
-        asked_twice=None
-        if session.model.repeatable
-        else observers.check_repeatability(session.subject, observers.affordable(inputs, None)),
+        asked_twice=observers.check_repeatability(session.subject, checked) if checked else None,
     )
 
 
@@ -291,17 +288,16 @@ def _room(session: Session) -> dict[str, Room]:
     return found
 
 
-def _box_bytes(tests: int, inputs: int, inferences: int, boxes: Sequence[tuple[int, int]]) -> int:
-    """Return at most: uncompressed boxes, 1.5 times as many per input as measured, and partly filled pages."""
-    found, of = sum(some for some, _ in boxes), sum(looked_at for _, looked_at in boxes)
-    pages = 2 * SPILT_BYTES * tests * -(-inputs // BLOCK) if found else 0
-    return pages + inferences * 3 * 4 * (1 + COLUMNS) * found // (2 * of)
+def _file_bytes(tests: int, inputs: int, inferences: int, kept: int, boxes: Sequence[tuple[int, int]]) -> int:
+    """Return the most bytes of a run file.
 
-
-def _file_bytes(tests: int, inputs: int, inferences: int, kept: int) -> int:
-    """Return at most: two bits and the kept values of each outcome, and some 50 bytes for each row (block)."""
+    An outcome has two bits and its kept values, a row (a block of a test) some 50 bytes. Boxes are counted without
+    compression, 1.5 times as many per input as measured.
+    """
     rows = tests * -(-inputs // BLOCK)
     values = 4 * inferences * 4 // 3  # pages of the file are not filled to the end
     if min(inputs, BLOCK) > UNSPILT_VALUES:
         values = min(SPILT_BYTES * rows, SPILT_BYTES * inferences // UNSPILT_VALUES)
-    return 40_000 + 50 * rows * (1 + kept) + inferences // 4 + kept * values
+    found, of = sum(some for some, _ in boxes), sum(looked_at for _, looked_at in boxes)
+    boxed = 2 * SPILT_BYTES * rows + inferences * 3 * 4 * (1 + COLUMNS) * found // (2 * of) if found else 0
+    return 40_000 + 50 * rows * (1 + kept) + inferences // 4 + kept * values + boxed

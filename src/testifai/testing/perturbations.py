@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Any
@@ -96,7 +96,11 @@ def check_perturbation(
     subject = resolve(perturbation)
     growing = subject.growing if growing is None else growing
     severities = range(1, len(subject.severities))
-    _check_description(subject)
+    registered = None
+    with suppress(InputError):
+        registered = get(subject.name)
+    if registered is subject and rebuild(json.loads(json.dumps(describe(subject)))) is not subject:
+        raise AssertionError(f"{subject.name}: its description does not lead back to it")
     if subject.table:
         batch, table = (batch, table) if batch is not None and table is not None else example_table()
         subject = _with_columns(subject, table)
@@ -179,11 +183,10 @@ def example_photographs(count: int, form: tuple[int, ...] = (32, 32, 3), seed: i
 
 
 def _distance_to_path(pixels: NDArray[np.int64], path: Floats) -> Floats:
-    distances = []
+    nearest = np.full(pixels.shape[:2], np.inf)
     for start, end in pairwise(path):
         along = np.clip((pixels - start) @ (end - start) / ((end - start) @ (end - start)), 0, 1)
-        distances.append(np.linalg.norm(pixels - start - along[..., None] * (end - start), axis=-1))
-    nearest: Floats = np.min(distances, axis=0)
+        nearest = np.minimum(nearest, np.linalg.norm(pixels - start - along[..., None] * (end - start), axis=-1))
     return nearest
 
 
@@ -321,15 +324,6 @@ def _check_smooth(subject: Perturbation) -> None:
             _require(bool(off <= _ROUNDING), subject, f"its smooth formula is off by {off:.3g} grey levels", where)
             fitting += 1
     _require(fitting > 0, subject, "its smooth formula refuses every image", "grey and colour")
-
-
-def _check_description(subject: Perturbation) -> None:
-    try:
-        registered = get(subject.name) is subject
-    except InputError:
-        registered = False
-    if registered and rebuild(json.loads(json.dumps(describe(subject)))) is not subject:
-        raise AssertionError(f"{subject.name}: its description does not lead back to it")
 
 
 @contextmanager
