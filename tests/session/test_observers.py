@@ -7,7 +7,7 @@ import pytest
 
 import testifai as ta
 from testifai.engine.base import BatchOutcome, References
-from testifai.identity.environment import environment
+from testifai.identity.run_identity import environment
 from testifai.runs import keys
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import Store

@@ -16,7 +16,7 @@ import numpy as np
 from testifai.errors import InputError
 from testifai.gates.strategy import GateStrategy, settled
 from testifai.gates.verdicts import RULE, Verdict, check_gates, judge
-from testifai.identity.environment import environment
+from testifai.identity.run_identity import environment
 from testifai.models.python import PythonModel
 from testifai.runs import keys, trusted_runs
 from testifai.runs.lock import Lock

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from testifai.errors import InputError
 from testifai.gates import verdicts as gates
-from testifai.identity.environment import recorded
+from testifai.identity.run_identity import recorded
 from testifai.locality.measure import from_run, tells_confusions
 from testifai.present.examples import Failures, failures
 from testifai.present.terminal import facts

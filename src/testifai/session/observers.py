@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from testifai.engine.base import BatchOutcome, References
 from testifai.engine.subject import Subject
 from testifai.errors import InputError
-from testifai.identity.environment import differences, environment, recorded
-from testifai.identity.input_hashes import InputHashes, contents_of
+from testifai.identity.run_identity import InputHashes, contents_of, differences, environment, recorded
 from testifai.oracles import predicted
 from testifai.runs import keys
 from testifai.runs.outcomes import VALUE, Outcomes

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from testifai.data import Data
 from testifai.errors import InputError
-from testifai.identity.input_hashes import contents_of
+from testifai.identity.run_identity import contents_of
 from testifai.runs import keys
 from testifai.runs.store import Store
 from testifai.session.session import Session

@@ -13,7 +13,7 @@ import numpy as np
 from testifai.engine import stopping
 from testifai.engine.base import BatchOutcome, Executor, Interrupts
 from testifai.engine.subject import Subject
-from testifai.identity.input_hashes import keep_files, own_code, recall_from, resumes
+from testifai.identity.run_identity import keep_files, own_code, recall_from, resumes
 from testifai.quality.assessment import Assessment
 from testifai.runs import keys, trusted_runs
 from testifai.runs.outcomes import Outcomes

@@ -11,7 +11,7 @@ from pathlib import Path
 from testifai.data import Data
 from testifai.engine.stopping import by_width_alone
 from testifai.errors import InputError
-from testifai.identity.input_hashes import CODE, recall_files
+from testifai.identity.run_identity import CODE, recall_files
 from testifai.quality.assessment import stored_scores
 from testifai.runs import keys, trusted_runs
 from testifai.runs.outcomes import visiting_order

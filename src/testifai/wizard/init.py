@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,11 +14,16 @@ from numpy.typing import NDArray
 
 from testifai import data as datasets
 from testifai import models, oracles
+from testifai.data import Data
 from testifai.data.image_files import SizesDifferError
+from testifai.data.table_columns import DISCRETE, NUMERIC, Kind, is_number
+from testifai.data.tabular import NO_TARGET, guessed_target, read_columns
 from testifai.data.text_tables import columns
 from testifai.engine.inference import call
 from testifai.errors import InputError
+from testifai.models import Model
 from testifai.oracles.classes import predicted
+from testifai.perturb import get
 from testifai.runs.outcomes import visiting_order
 from testifai.session import compatibility
 from testifai.session.compatibility import ToleranceChoice
@@ -27,10 +32,9 @@ from testifai.support import remote, validation
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.files import write_bytes
 from testifai.support.types import Array, Record
-from testifai.wizard import tables
 from testifai.wizard.inspection import WORDS, Inspection, inspect_detector, open_detector, spec_text
-from testifai.wizard.tables import Columns
 
+Columns = tuple[Record, list[str]]  # options of a spec, and notes
 CLASSIFICATION, REGRESSION, DETECTION = TASKS = ("classification", "regression", "detection")
 TRIED_INPUTS = 500
 SCALES = ("unit", "signed", "raw")
@@ -96,7 +100,7 @@ def _loaded(
     kind: str, data: str, entry: Callable[[str], Record], folder: Path, hints: UserHints
 ) -> tuple[datasets.Data, Columns]:
     if kind == "table":
-        told = tables.columns(_load(entry("table"), folder), Path(data), hints.target)
+        told = table_columns(_load(entry("table"), folder), Path(data), hints.target)
         return datasets.load(kind, data, **told[0]), told
     options: Record = {}
     if kind in ("csv", "tsv", "jsonl"):
@@ -218,7 +222,7 @@ def _inspect(
             found.axes = _TEXT_AXES[:1]
             found.notes.append("Warning: most of these inputs have no place for an edit, of whichever kind.")
     elif kind == "table":
-        found.axes = tables.axes(adapter, data, places)
+        found.axes = table_axes(adapter, data, places)
     if len(candidates) > 1 and accuracy is not None:
         tried = ", ".join(f"{one.options['scale']} {one.accuracy:.3f}" for one in candidates)
         found.notes.append(f"Scales tried (accuracy): {tried}; took {best.options['scale']}.")
@@ -270,3 +274,59 @@ def _load(entry: Record, folder: Path) -> models.Model:
 
 def _relative(path: str, folder: Path) -> str:
     return path if remote.is_address(path) else Path(os.path.relpath(Path(path).resolve(), folder)).as_posix()
+
+
+def table_columns(model: Model, path: Path, target: str | None) -> Columns:
+    """Return the target, by default guessed from names and the model's columns, and the columns for the model."""
+    names = list(read_columns(path, 1))
+    notes: list[str] = []
+    if target is None:
+        target, how = _target(names, getattr(model, "columns", None))
+        notes += [f"Target: {target}, {how}." if target else "No target: the model takes all columns."]
+    features = _features([name for name in names if name != target], model)
+    told: Record = {"target": target}
+    if features is None:
+        return told, notes
+    return {**told, "features": features}, [*notes, f"Columns for the model: {len(features)} of {len(names)}."]
+
+
+def table_axes(model: Model, data: Data, places: Any) -> tuple[str, ...]:
+    """Return perturbations of the suite tabular that have columns to change, and that the model supports."""
+    assert data.table is not None
+    kinds: set[Kind] = {column.kind for column in data.table.columns}
+    wanted = [("noise", NUMERIC), ("swap", DISCRETE), ("outlier", NUMERIC), ("stale", (*NUMERIC, *DISCRETE))]
+    fitting = [name for name, own in wanted if kinds & set(own)]
+    missing = get("tabular.missing")
+    batch = np.asarray(data.inputs[places[:8]], np.float64)
+    try:
+        holes = missing.apply(batch, len(missing.severities) - 1, table=data.table)
+        call(model, holes, "to see whether it takes missing values")
+    except InputError:
+        return tuple(fitting[:3])
+    return (*fitting[:1], "missing", *fitting[1:])[:3]
+
+
+def _target(names: Sequence[str], own: Sequence[str] | None) -> tuple[str, str]:
+    named = guessed_target(names)
+    if named:
+        return named, "by its name"
+    # LightGBM writes _ for a space.
+    known = {*(own or ()), *(name.replace("_", " ") for name in own or ())}
+    left = [name for name in names if own is not None and name not in known and not is_number(name)]
+    if own is not None and not left:
+        return NO_TARGET, ""
+    if len(left) == 1:
+        return left[0], "the only column that the model does not take"
+    return names[-1], 'the last column; change it with target = "…" or --target'
+
+
+def _features(rest: Sequence[str], model: Model) -> list[str] | None:
+    """Return the columns for the model; None if all are."""
+    columns, width = getattr(model, "columns", None), getattr(model, "width", None)
+    if columns is not None:
+        known = {name: name for name in rest} | {name.replace(" ", "_"): name for name in rest}
+        taken = [known[name] for name in columns if name in known]
+        # If some are missing, all are passed on: the error of the model names the missing ones.
+        return None if len(taken) < len(columns) or set(taken) == set(rest) else taken
+    plain = [name for name in rest if not is_number(name)]
+    return plain if len(plain) < len(rest) and len(plain) == width else None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import platform
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,39 @@ from testifai.runs import keys
 from testifai.runs.outcomes import Places, visiting_order
 from testifai.runs.store import Store, identity_changes
 from testifai.support.fingerprints import WORDS, Contents, Hashes, Rows, fingerprint_code
-from testifai.support.types import Record
+from testifai.support.types import Record, RecordLike
+from testifai.support.version import VERSION
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "onnxruntime", "opencv-python-headless")
+
+
+def environment() -> dict[str, str]:
+    """Return the versions of Python, the platform and libraries."""
+    versions = {"testifai": VERSION, "python": platform.python_version(), "platform": platform.platform()}
+    for library in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            versions[library] = metadata.version(library)
+    return versions
+
+
+def recorded(provenance: RecordLike) -> list[dict[str, str]]:
+    """Return the environments of a run, in the order of their use."""
+    first = provenance.get(keys.ENVIRONMENT)
+    return provenance.get(keys.ENVIRONMENTS) or ([first] if first else [])
+
+
+def differences(environments: Sequence[Mapping[str, str]]) -> str | None:
+    """Return the libraries with several versions in words, or None.
+
+    Platforms are not compared: their names change with every update of a kernel.
+
+    >>> differences([{"numpy": "1.26.4", "python": "3.12.1"}, {"numpy": "2.1.0", "python": "3.12.1"}])
+    'numpy 1.26.4 and 2.1.0'
+    """
+    names = [name for name in dict.fromkeys(name for one in environments for name in one) if name != "platform"]
+    seen = {name: list(dict.fromkeys(one.get(name, "none") for one in environments)) for name in names}
+    return "; ".join(f"{name} {' and '.join(found)}" for name, found in seen.items() if len(found) > 1) or None
+
 
 CODE = "code"  # in an identity: fingerprints of user code, if there is any
 
