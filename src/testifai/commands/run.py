@@ -78,7 +78,7 @@ def _measure(
     from testifai.present import terminal
     from testifai.present.terminal import facts
     from testifai.session import assembly
-    from testifai.session.provenance import about, noted
+    from testifai.session.stored_runs import about, noted
     from testifai.support.progress import bar, status
     from testifai.tomogram import trust
 

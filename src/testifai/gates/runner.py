@@ -23,9 +23,8 @@ from testifai.runs.lock import Lock
 from testifai.runs.store import Store
 from testifai.session import assembly
 from testifai.session.observers import notes
-from testifai.session.provenance import about
 from testifai.session.session import Session
-from testifai.session.stored_runs import open_run, read_run
+from testifai.session.stored_runs import about, open_run, read_run
 from testifai.spec.options import strategy_of
 from testifai.spec.parsing import Gate, Spec
 from testifai.statistics.multiplicity import confidence_each
