@@ -104,11 +104,10 @@ def _space() -> Schema:
 
 
 def _scan() -> Schema:
-    limits: dict[str, Schema] = {name: {"minimum": least} for name, least in LEAST.items() if name != "workers"}
+    limits: dict[str, Schema] = {name: {"minimum": least} for name, least in LEAST.items()}
     for name, most in MOST.items():
-        if name in limits:
-            limits[name] = limits[name] | {"maximum": most}
-    workers = [{"type": "integer", "minimum": LEAST["workers"], "maximum": MOST["workers"]}]
+        limits[name] |= {"maximum": most}
+    workers = [{"type": "integer", **limits.pop("workers")}]
     return _table(
         ScanOptions,
         {
@@ -212,37 +211,25 @@ def tables(within: str | None = None) -> list[Table]:
 
 
 def _tables(parts: Schema, axis: Schema) -> Iterator[Table]:
-    yield from _of_kinds("model", parts["model"], models.ADAPTERS)
-    yield from _of_kinds("data", parts["data"], datasets.LOADERS)
-    space, _ = parts["space"]["anyOf"]
-    yield _field_table("space", "[space]", parts["space"]["description"], space)
-    yield _field_table("space.axis", "[space] AXIS = { … }", axis["description"], axis)
-    yield _field_table("scan", "[scan]", parts["scan"]["description"], parts["scan"])
-    yield _field_table("gate", "[[gate]]", parts["gate"]["description"], parts["gate"]["items"])
+    for part, registry in (("model", models.ADAPTERS), ("data", datasets.LOADERS)):
+        for (kind, model), found in zip(kinds(registry).items(), parts[part]["anyOf"], strict=True):
+            # The path comes first, as in specs.
+            found = found | {"properties": {kind: found["properties"][kind], **found["properties"]}}
+            files = getattr(model, "FILES", ())
+            yield _table_in_words(f"{part}.{kind}", f"[{part}] {kind}", found["description"], found, files)
+    space, scan, gate = (parts[name] for name in ("space", "scan", "gate"))
+    yield _table_in_words("space", "[space]", space["description"], space["anyOf"][0])
+    yield _table_in_words("space.axis", "[space] AXIS = { … }", axis["description"], axis)
+    yield _table_in_words("scan", "[scan]", scan["description"], scan)
+    yield _table_in_words("gate", "[[gate]]", gate["description"], gate["items"])
 
 
-def _of_kinds(part: str, found: Schema, registry: Registry) -> Iterator[Table]:
-    for (kind, model), described in zip(kinds(registry).items(), found["anyOf"], strict=True):
-        files = getattr(model, "FILES", ())
-        # The path comes first, as in specs.
-        ordered = {kind: described["properties"][kind], **described["properties"]}
-        yield _field_table(
-            f"{part}.{kind}", f"[{part}] {kind}", described["description"], described | {"properties": ordered}, files
-        )
-
-
-def _field_table(name: str, heading: str, meaning: str, found: Schema, files: tuple[str, ...] = ()) -> Table:
-    needed = found.get("required", [])
-    fields = (
-        Field(
-            field,
-            in_words(one, PATHS if field in files else TYPES),
-            field in needed,
-            one.get("default"),
-            one.get("description", ""),
-        )
-        for field, one in found["properties"].items()
-    )
+def _table_in_words(name: str, heading: str, meaning: str, found: Schema, files: tuple[str, ...] = ()) -> Table:
+    fields = []
+    for field, one in found["properties"].items():
+        takes = in_words(one, PATHS if field in files else TYPES)
+        needed = field in found.get("required", [])
+        fields.append(Field(field, takes, needed, one.get("default"), one.get("description", "")))
     return Table(name, heading, meaning, tuple(fields))
 
 
