@@ -19,14 +19,6 @@ from testifai.support.types import Record, RecordLike
 PartType = TypeVar("PartType", bound="Part")
 
 
-def _as_text(value: Any) -> Any:
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
-
-
-def _as_python(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-
-
 def _count(value: Any, info: ValidationInfo) -> int:
     return validation.whole(info.field_name or "", value, least=1)
 
@@ -40,9 +32,12 @@ def _as_words(value: Any) -> Any:
 
 
 # Types of fields; from Python, paths and arrays are accepted too.
-File = Annotated[str, BeforeValidator(_as_text)]
+File = Annotated[str, BeforeValidator(lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value)]
+Numbers = Annotated[
+    float | list[float],
+    BeforeValidator(lambda value: value.tolist() if isinstance(value, np.generic | np.ndarray) else value),
+]
 Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
-Numbers = Annotated[float | list[float], BeforeValidator(_as_python)]
 Megabytes = Annotated[float, BeforeValidator(_megabytes), WithJsonSchema({"type": "number", "minimum": 0})]
 Words = Annotated[
     list[str], BeforeValidator(_as_words), WithJsonSchema({"type": "array", "items": {"type": ["string", "number"]}})
@@ -164,8 +159,7 @@ def _kind(kinds: Registry, told: RecordLike) -> str:
 
 
 def _unknown(kinds: Registry, kind: str, name: str) -> UnknownKeyError:
-    problems = {entry.name for entry in kinds.entries() if entry.problem is not None}
-    others = [other for other in kinds if other not in problems and name in kinds[other].model_fields]
+    others = [other for other in kinds if kinds.problem(other) is None and name in kinds[other].model_fields]
     fields = [field for field in kinds[kind].model_fields if field != kind]
     listed = " and ".join(filter(None, [", ".join(others[:-1]), *others[-1:]]))
     elsewhere = f" ({listed} {'takes' if len(others) == 1 else 'take'} it)" if others else ""
@@ -180,7 +174,9 @@ def first_problem(
     `known` returns the keys of a place in the spec, to suggest one; `within` is the table that was validated.
     """
     # A value that fits none of several types is reported once per type.
-    problems = [(problem, _location(problem)) for problem in error.errors()]
+    problems = [
+        (problem, [str(part) for part in problem["loc"] if not _is_type_tag(part)]) for problem in error.errors()
+    ]
     problem, location = max(
         problems, key=lambda p: (p[0]["type"] == "extra_forbidden", len(p[0]["loc"]), p[0]["type"] == "value_error")
     )
@@ -198,10 +194,6 @@ def first_problem(
     return f"{field or 'everything'}: should be {', or '.join(accepted)}, got {problem['input']!r}"
 
 
-def _location(problem: Any) -> list[str]:
-    return [str(part) for part in problem["loc"] if not _is_type_tag(part)]
-
-
 def _accepted(message: str) -> str:
     """Return what pydantic expects, without its classes and explanations."""
     wanted = message.removeprefix("Input should be ").partition(", unable")[0]
@@ -210,5 +202,4 @@ def _accepted(message: str) -> str:
 
 def _is_type_tag(part: object) -> bool:
     # Pydantic adds the member of a union to the location.
-    text = str(part)
-    return text in {"str", "bool", "int", "float", "AxisPart", "constrained-int"} or "[" in text
+    return str(part) in {"str", "bool", "int", "float", "AxisPart", "constrained-int"} or "[" in str(part)

@@ -82,7 +82,8 @@ class Registry(RecordLike):
             else:
                 owner = f"a built-in {self.kind}" if used is None else f"package {_package(used)}"
                 problem = f"{_origin(point)} is not used: the name belongs to {owner}"
-            found.append(Entry(self.kind, point.name, point.value, _package(point), _version(point), problem))
+            version = point.dist.version if point.dist else ""
+            found.append(Entry(self.kind, point.name, point.value, _package(point), version, problem))
         return found
 
     def problem(self, name: str) -> str | None:
@@ -117,10 +118,6 @@ def _origin(point: EntryPoint) -> str:
 
 def _package(point: EntryPoint) -> str:
     return point.dist.name if point.dist else point.module
-
-
-def _version(point: EntryPoint) -> str:
-    return point.dist.version if point.dist else ""
 
 
 Made = TypeVar("Made")

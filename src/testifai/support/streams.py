@@ -57,14 +57,9 @@ def discard(stream: TextIO) -> None:
 
 
 def _plain(sign: str) -> str:
-    if sign in PLAIN:
-        return PLAIN[sign]
-    if ord(sign) in _BOXES:
-        return "+"
-    if ord(sign) in _BLOCKS:
-        return "#"
     bare = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
-    return bare or "?"
+    drawn = "+" if ord(sign) in _BOXES else "#" if ord(sign) in _BLOCKS else bare or "?"
+    return PLAIN.get(sign, drawn)
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:

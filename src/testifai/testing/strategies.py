@@ -49,7 +49,7 @@ def check_strategy(strategy: Any) -> None:
     if described["use"] in STRATEGIES:
         game = _Game(BUDGETS[-1], False, SEEDS[0])
         own, rebuilt = (one.propose(game.progress(Outcomes(INPUTS))) for one in (first, resolve(described)))
-        require(_equal(own, rebuilt), who, "its description does not lead back to it")
+        require(same(own, rebuilt), who, "its description does not lead back to it")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _play(make: Callable[[], Strategy], game: _Game, who: str) -> Outcomes:
         if work is None:
             break
         other = make().propose(game.progress(copy.deepcopy(outcomes)))
-        require(_equal(work, other), who, "the same progress does not lead to the same proposal: runs could not resume")
+        require(same(work, other), who, "the same progress does not lead to the same proposal: runs could not resume")
         _check_work(work, game, outcomes, who)
         game.record(work, outcomes)
         spent = outcomes.total()
@@ -129,9 +129,3 @@ def _check_interrupted(make: Callable[[], Strategy], game: _Game, whole: Outcome
 def _facts(outcomes: Outcomes) -> dict[int, tuple[bytes, bytes]]:
     bits = {test: outcomes.bits(test) for test in outcomes}
     return {test: (tried.tobytes(), passed.tobytes()) for test, (tried, passed) in bits.items()}
-
-
-def _equal(one: Work | None, other: Work | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return same(one.configurations, other.configurations) and same(one.places, other.places)
