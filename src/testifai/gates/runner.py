@@ -137,7 +137,11 @@ def measure(
         if tomogram is None or verdicts is None:
             # Without the same quality scores, gates may not be answered.
             usable = stored.ended is not None and stored.ended["terms"].get("quality") == terms["quality"]
-            if tomogram is None or not usable or not _enough(session, judge(spec.gate, tomogram, sharing)):
+            # A run that ended under other gates may have settled these too.
+            towards = isinstance(session.strategy, GateStrategy) and session.options.target is None
+            if tomogram is None or not (
+                usable and towards and all(settled(one, TARGET) for one in judge(spec.gate, tomogram, sharing))
+            ):
                 session.run(path, extra={**about(spec, folder, session.data), keys.AGAIN: again or stored.again})
                 tomogram = open_run(path)
             verdicts = judge(spec.gate, tomogram, sharing)
@@ -180,12 +184,6 @@ def _tell(path: Path, spec: Spec, folder: Path, tomogram: Tomogram) -> None:
     with Store.create_or_open(path) as store:
         store.put(**told)
         trusted_runs.remember(store)
-
-
-def _enough(session: Session, verdicts: Sequence[Verdict]) -> bool:
-    """Return True if a run that ended under other gates has settled these too."""
-    towards = isinstance(session.strategy, GateStrategy) and session.options.target is None
-    return towards and all(settled(one, TARGET) for one in verdicts)
 
 
 @dataclass(frozen=True)

@@ -320,7 +320,12 @@ class ScoredOutcomes(Outcomes):
         if isinstance(outcomes, cls):
             return outcomes
         for configuration in outcomes:
-            _reject(outcomes.kept_span(configuration, VALUE, 0, outcomes.inputs), configuration)
+            values = outcomes.kept_span(configuration, VALUE, 0, outcomes.inputs)
+            wrong = values[~((values >= 0) & (values <= 1))]
+            if len(wrong):
+                nothing = np.isnan(wrong[0])
+                what = "trials of which no score was kept" if nothing else f"a score of {wrong[0]:g}; accepted: 0 to 1"
+                raise InputError(f"score: configuration {configuration} has {what}")
         twin = cls(outcomes.inputs)
         twin._share(outcomes)
         return twin
@@ -367,11 +372,3 @@ class ScoredOutcomes(Outcomes):
 
     def single(self, configurations: Ids, among: Bits | None = None, name: str | None = None) -> Trials:
         return super().single(configurations, among, None)
-
-
-def _reject(values: NDArray[np.float32], configuration: int) -> None:
-    fits = (values >= 0) & (values <= 1)
-    if not fits.all():
-        wrong = values[~fits][0]
-        what = "trials of which no score was kept" if np.isnan(wrong) else f"a score of {wrong:g}; accepted: 0 to 1"
-        raise InputError(f"score: configuration {configuration} has {what}")

@@ -227,10 +227,13 @@ def about(spec: Spec, folder: Path, data: Data) -> Record:
 
 def hashes(spec: Spec, folder: Path, data: Data) -> Hashes:
     """Return name, size and SHA-256 of the files of the model and of the data, except for folders and large data."""
-    model = [_hash(name, file) for name, file in _files(spec.model, folder, folders=True)]
-    whole = contents_of(data) is None
-    told = [_hash(name, file) for name, file in _files(spec.data, folder, folders=False)] if whole else []
-    return {"model": model, "data": told}
+    files = {"model": list(_files(spec.model, folder, folders=True)), "data": []}
+    if contents_of(data) is None:
+        files["data"] = list(_files(spec.data, folder, folders=False))
+    return {
+        part: [{"name": name, "bytes": file.stat().st_size, "sha256": sha256(file)} for name, file in named]
+        for part, named in files.items()
+    }
 
 
 def changed(tomogram: Tomogram, spec: Path | None = None) -> list[str]:
@@ -266,11 +269,8 @@ def _files(part: Part, folder: Path, *, folders: bool) -> Iterator[tuple[str, Pa
             yield from ((f"{named.name}/{path.as_posix()}", file) for file, path in shown[:MOST])
 
 
-def _hash(name: str, file: Path) -> Record:
-    return {"name": name, "bytes": file.stat().st_size, "sha256": sha256(file)}
-
-
 LONGEST = 200  # characters of a name
+WHEN = "%Y-%m-%d %H:%M:%S UTC"
 
 
 @contextmanager
@@ -279,7 +279,7 @@ def noted(by: str | None, session: Session, path: Path) -> Iterator[None]:
     if by is None:
         yield
         return
-    name, started, inferences = by.strip(), _now(), None
+    name, started, inferences = by.strip(), time.strftime(WHEN, time.gmtime()), None
     if not name or len(name) > LONGEST or not name.isprintable():
         raise InputError(f"--run-by: expected one line of up to {LONGEST} characters, got {by!r}")
     try:
@@ -290,10 +290,11 @@ def noted(by: str | None, session: Session, path: Path) -> Iterator[None]:
         raise
     finally:
         if inferences is not None:
-            entry = {"by": name, "started": started, "ended": _now(), "inferences": inferences}
+            entry = {
+                "by": name,
+                "started": started,
+                "ended": time.strftime(WHEN, time.gmtime()),
+                "inferences": inferences,
+            }
             with Store.create_or_open(path) as store:
                 store.put(**{keys.RAN: [*(store.get(keys.RAN) or []), entry]})
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())

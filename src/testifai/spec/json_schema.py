@@ -136,8 +136,14 @@ def _table(model: type[Fields], more: Mapping[str, Schema] | None = None) -> Sch
     meanings = model.meanings()
     properties = {}
     for name, found in made["properties"].items():
+        # Titles repeat the name, and TOML has no null.
+        plain = {key: value for key, value in found.items() if key not in ("title", "anyOf")}
+        if plain.get("default", "") is None:
+            del plain["default"]
+        choices = [choice for choice in found.get("anyOf", []) if choice != {"type": "null"}]
+        plain |= choices[0] if len(choices) == 1 else {"anyOf": choices} if choices else {}
         meaning = {"description": meanings[name]} if name in meanings else {}
-        properties[name] = meaning | _plain(found) | dict((more or {}).get(name, {}))
+        properties[name] = meaning | plain | dict((more or {}).get(name, {}))
     return {
         "type": "object",
         "description": inspect.cleandoc(model.__doc__ or ""),
@@ -145,15 +151,6 @@ def _table(model: type[Fields], more: Mapping[str, Schema] | None = None) -> Sch
         "required": list(made.get("required", [])),
         "additionalProperties": False,
     }
-
-
-def _plain(found: Schema) -> Schema:
-    """Return the schema of a field without null, and without the title, which repeats its name."""
-    rest = {key: value for key, value in found.items() if key not in ("title", "anyOf")}
-    if rest.get("default", "") is None:
-        del rest["default"]
-    choices = [choice for choice in found.get("anyOf", []) if choice != {"type": "null"}]
-    return rest | (choices[0] if len(choices) == 1 else {"anyOf": choices} if choices else {})
 
 
 # names of types, singular and plural

@@ -297,7 +297,10 @@ class _Walk:
 
     def add(self, value: object, where: str, depth: int) -> None:
         if isinstance(value, str | PurePath):
-            self._text(repr(self._relative(str(value))))
+            # A path inside a folder of user code, which differs between machines, is hashed relative to it.
+            text = str(value)
+            folders = [folder for folder in self._folders if text == folder or text.startswith(folder + os.sep)]
+            self._text(repr(text[len(max(folders, key=len)) :] if folders else text))
         elif isinstance(value, _SIMPLE):
             self._text(repr(value))
         elif isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
@@ -453,11 +456,6 @@ class _Walk:
             self._text(hashlib.sha256(values.numpy().tobytes()).hexdigest())
         except Exception:
             self.reasons.append(f"a tensor of {tensor.dtype} on {tensor.device}")
-
-    def _relative(self, text: str) -> str:
-        """A path inside a folder of user code, relative to it: the folder may be elsewhere on another machine."""
-        folders = [folder for folder in self._folders if text == folder or text.startswith(folder + os.sep)]
-        return text[len(max(folders, key=len)) :] if folders else text
 
     def _text(self, text: str) -> None:
         self.digest.update(text.encode("utf-8", "surrogatepass") + b"\0")

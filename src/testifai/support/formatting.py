@@ -15,6 +15,7 @@ _HIDDEN_IN_JSON = re.compile(f"(?![\x00-\x1f])[{_UNSEEN}]")  # JSON escapes the 
 
 # the start of a formula in a spreadsheet, after characters that it skips
 _FORMULA = re.compile(r"['\s\x00-\x1f\u200b\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|'*\t")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def printable(text: object, *, lines: bool = False) -> str:
@@ -39,7 +40,8 @@ def harmless(cell: object) -> object:
     >>> harmless("=1+1"), harmless(" \\n@SUM(A1)"), harmless("-1.5"), harmless("a=b"), harmless(-3)
     ("'=1+1", "' \\n@SUM(A1)", '-1.5', 'a=b', -3)
     """
-    return f"'{cell}" if isinstance(cell, str) and is_formula(cell) and not _is_number(cell) else cell
+    risky = isinstance(cell, str) and is_formula(cell) and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if risky else cell
 
 
 def as_written(cell: str) -> str:
@@ -61,10 +63,6 @@ def in_markdown(text: object) -> str:
 def code_in_markdown(text: object) -> str:
     """Return text as inline code of Markdown."""
     return "`" + printable(" ".join(str(text).split())).replace("`", "'").replace("|", "\\|") + "`"
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text, re.ASCII) is not None
 
 
 def _escaped(found: re.Match[str]) -> str:

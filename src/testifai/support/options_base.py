@@ -114,7 +114,11 @@ def read_part(kinds: Registry, table: RecordLike) -> Any:
     part = kinds[kind]
     for name in told:
         if name not in part.model_fields:
-            raise _unknown(kinds, kind, name)
+            others = [other for other in kinds if kinds.problem(other) is None and name in kinds[other].model_fields]
+            fields = [field for field in part.model_fields if field != kind]
+            listed = " and ".join(filter(None, [", ".join(others[:-1]), *others[-1:]]))
+            elsewhere = f" ({listed} {'takes' if len(others) == 1 else 'take'} it)" if others else ""
+            raise UnknownKeyError(f"unknown key '{kinds.kind}.{name}' for {kind}{elsewhere}; {suggest(name, fields)}")
     return part.model_validate(told)
 
 
@@ -158,14 +162,6 @@ def _kind(kinds: Registry, told: RecordLike) -> str:
     raise ValueError(f"needs exactly one of {', '.join(kinds)}, got {found}")
 
 
-def _unknown(kinds: Registry, kind: str, name: str) -> UnknownKeyError:
-    others = [other for other in kinds if kinds.problem(other) is None and name in kinds[other].model_fields]
-    fields = [field for field in kinds[kind].model_fields if field != kind]
-    listed = " and ".join(filter(None, [", ".join(others[:-1]), *others[-1:]]))
-    elsewhere = f" ({listed} {'takes' if len(others) == 1 else 'take'} it)" if others else ""
-    return UnknownKeyError(f"unknown key '{kinds.kind}.{name}' for {kind}{elsewhere}; {suggest(name, fields)}")
-
-
 def first_problem(
     error: ValidationError, known: Callable[[list[str]], Iterable[str]] = lambda place: (), within: str | None = None
 ) -> str:
@@ -174,8 +170,10 @@ def first_problem(
     `known` returns the keys of a place in the spec, to suggest one; `within` is the table that was validated.
     """
     # A value that fits none of several types is reported once per type.
+    # Pydantic adds the member of a union to the location.
+    tags = {"str", "bool", "int", "float", "AxisPart", "constrained-int"}
     problems = [
-        (problem, [str(part) for part in problem["loc"] if not _is_type_tag(part)]) for problem in error.errors()
+        (one, [part for part in map(str, one["loc"]) if part not in tags and "[" not in part]) for one in error.errors()
     ]
     problem, location = max(
         problems, key=lambda p: (p[0]["type"] == "extra_forbidden", len(p[0]["loc"]), p[0]["type"] == "value_error")
@@ -198,8 +196,3 @@ def _accepted(message: str) -> str:
     """Return what pydantic expects, without its classes and explanations."""
     wanted = message.removeprefix("Input should be ").partition(", unable")[0]
     return wanted.partition(" or instance of")[0].replace("a valid dictionary", "a table")
-
-
-def _is_type_tag(part: object) -> bool:
-    # Pydantic adds the member of a union to the location.
-    return str(part) in {"str", "bool", "int", "float", "AxisPart", "constrained-int"} or "[" in str(part)

@@ -17,6 +17,7 @@ from typing import Any
 
 from testifai.errors import InputError
 from testifai.support import optional_imports
+from testifai.support.files import sha256
 from testifai.support.types import Record
 
 ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
@@ -50,21 +51,18 @@ class RemoteFolder:
 
     def copy_of(self, name: str, version: str) -> Path:
         """Return the path of a file's copy, which may not exist yet."""
-        return _copy(self._at(name), version)
+        return _copy(f"{self.address.rstrip('/')}/{name}", version)
 
     def file(self, name: str, version: str, size: int | None) -> Path:
         """Return a copy of a file, in the version that was listed."""
         copy = self.copy_of(name, version)
         if not copy.exists():
-            address = self._at(name)
+            address = f"{self.address.rstrip('/')}/{name}"
             _fetch(address, copy)
             if size is not None and copy.stat().st_size != size:
                 copy.unlink()
                 raise InputError(f"{address} is not what it was when its folder was listed; do not change data in use")
         return copy
-
-    def _at(self, name: str) -> str:
-        return f"{self.address.rstrip('/')}/{name}"
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ def place(address: str, folder: str | Path = ".") -> Path | RemoteFolder:
 def portable(file: Path) -> Path | Elsewhere:
     """Return what another process, possibly on another machine, needs to open a file."""
     address = _fetched.get(file)
-    return file if address is None else Elsewhere(address, _digest(file))
+    return file if address is None else Elsewhere(address, sha256(file))
 
 
 def opened(told: Path | Elsewhere) -> Path:
@@ -111,7 +109,7 @@ def opened(told: Path | Elsewhere) -> Path:
     if isinstance(told, Path):
         return told
     found = place(told.address)
-    if not isinstance(found, Path) or _digest(found) != told.digest:
+    if not isinstance(found, Path) or sha256(found) != told.digest:
         raise InputError(f"{told.address} is not what it was when the run began; do not change files in use")
     return found
 
@@ -170,8 +168,3 @@ def _blamed(address: str) -> Iterator[None]:
 
 def _line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or ["no message"])[0][:300]
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "blake2b").hexdigest()

@@ -55,16 +55,13 @@ def to_toml(table: RecordLike) -> str:
     simple, tables = {}, []
     for name, value in table.items():
         if isinstance(value, Mapping):
-            tables.append(f"[{_key(name)}]\n{_lines(value)}")
+            tables.append([f"[{_key(name)}]", *_entries(value)])
         elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
-            tables += [f"[[{_key(name)}]]\n{_lines(one)}" for one in value]
+            tables += [[f"[[{_key(name)}]]", *_entries(one)] for one in value]
         else:
             simple[name] = value
-    return "\n".join([_lines(simple), *tables] if simple else tables)
-
-
-def _lines(table: RecordLike) -> str:
-    return "".join(f"{entry}\n" for entry in _entries(table))
+    blocks = [_entries(simple), *tables] if simple else tables
+    return "\n".join("".join(f"{line}\n" for line in block) for block in blocks)
 
 
 def _entries(table: RecordLike) -> list[str]:

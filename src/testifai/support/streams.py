@@ -23,7 +23,12 @@ _BLOCKS = range(0x2580, 0x25A0)
 
 def plain(text: str) -> str:
     """Return readable ASCII."""
-    return "".join(one if one.isascii() else _plain(one) for one in text)
+    readable = []
+    for sign in text:
+        bare = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
+        drawn = "+" if ord(sign) in _BOXES else "#" if ord(sign) in _BLOCKS else bare or "?"
+        readable.append(sign if sign.isascii() else PLAIN.get(sign, drawn))
+    return "".join(readable)
 
 
 def degrade() -> None:
@@ -54,12 +59,6 @@ def discard(stream: TextIO) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
-
-
-def _plain(sign: str) -> str:
-    bare = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
-    drawn = "+" if ord(sign) in _BOXES else "#" if ord(sign) in _BLOCKS else bare or "?"
-    return PLAIN.get(sign, drawn)
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:

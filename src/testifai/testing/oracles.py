@@ -81,11 +81,10 @@ def _boxes(seed: int) -> Array:
     return np.concatenate([corners, corners + sizes, scores, classes], axis=2).astype(np.float32)
 
 
-def _maps(seed: int) -> Array:
-    return np.random.default_rng(seed).integers(0, CLASSES, (INPUTS, 4, 5)).astype(np.int16)
-
-
-DRAWN = {"boxes": _boxes, "masks": _maps}
+DRAWN: dict[str, Callable[[int], Array]] = {
+    "boxes": _boxes,
+    "masks": lambda seed: np.random.default_rng(seed).integers(0, CLASSES, (INPUTS, 4, 5)).astype(np.int16),
+}
 
 
 def _reference(oracle: Oracle, clean: Array, who: str) -> Array | None:
