@@ -14,7 +14,7 @@ import sqlite3
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -186,29 +186,26 @@ def distrust(connection: sqlite3.Connection) -> None:
 def check_schema(connection: sqlite3.Connection, schema: str) -> None:
     """Reject anything but our own tables: views and triggers run statements when a table is read or written."""
     ours = _objects(schema)
-    found = connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT ?", (len(ours) + 1,)).fetchall()
-    theirs = {(kind, name): _words(sql) for kind, name, sql in found}
-    if theirs == ours and len(found) == len(ours):
+    theirs = _tables(connection, len(ours) + 1)
+    if theirs == ours:
         return
-    strange = sorted({f"{kind} {name}" for kind, name in theirs if (kind, name) not in ours})
-    changed = sorted(f"{kind} {name}" for kind, name in theirs if (kind, name) in ours)
+    known = {(kind, name) for kind, name, _ in ours}
+    strange = sorted({f"{kind} {name}" for kind, name, _ in theirs if (kind, name) not in known})
+    changed = sorted({f"{kind} {name}" for kind, name, _ in theirs if (kind, name) in known})
     what = f"has a {strange[0]}" if strange else f"lacks a table, or has another {', '.join(changed)}"
     raise Unreadable(f"{what}, which no run file has")
 
 
 @functools.cache
-def _objects(schema: str) -> dict[tuple[str, str], str]:
-    connection = sqlite3.connect(":memory:")
-    try:
+def _objects(schema: str) -> list[tuple[str, str, str]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(schema)
-        rows = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
-    finally:
-        connection.close()
-    return {(kind, name): _words(sql) for kind, name, sql in rows}
+        return _tables(connection)
 
 
-def _words(sql: object) -> str:
-    return " ".join(str(sql).split())
+def _tables(connection: sqlite3.Connection, most: int = -1) -> list[tuple[str, str, str]]:
+    rows = connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT ?", (most,)).fetchall()
+    return sorted((str(kind), str(name), " ".join(str(sql).split())) for kind, name, sql in rows)
 
 
 def read_json(text: object) -> Any:

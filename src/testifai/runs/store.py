@@ -14,7 +14,7 @@ import sqlite3
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -54,29 +54,24 @@ class Store:
         if not path.parent.is_dir():
             raise InputError(f"run file: the folder {path.parent} does not exist")
         lock = Lock(path)
-        connection = None
-        try:
-            with plain_errors(path):
-                connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
-                reader.distrust(connection)
-                fresh = reader.has_no_tables(connection, path)
-                if not fresh:
-                    with plain_errors(path, reader.Watch(connection, reader.size(path))):
-                        reader.check_file(connection, path)
-                    connection.set_progress_handler(None, 0)  # the tables are our own; the run may grow
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute("PRAGMA foreign_keys = ON")
-                if fresh:
-                    connection.executescript(
-                        f"BEGIN IMMEDIATE; {reader.SCHEMA} PRAGMA application_id = {reader.APPLICATION_ID}; "
-                        f"PRAGMA user_version = {reader.VERSION}; COMMIT;"
-                    )
-        except BaseException:
-            if connection is not None:
-                connection.close()
-            lock.release()
-            raise
+        with ExitStack() as undo, plain_errors(path):
+            undo.callback(lock.release)
+            connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
+            undo.callback(connection.close)
+            reader.distrust(connection)
+            fresh = reader.has_no_tables(connection, path)
+            if not fresh:
+                with plain_errors(path, reader.Watch(connection, reader.size(path))):
+                    reader.check_file(connection, path)
+                connection.set_progress_handler(None, 0)  # the tables are our own; the run may grow
+            for setting in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {setting}")
+            if fresh:
+                connection.executescript(
+                    f"BEGIN IMMEDIATE; {reader.SCHEMA} PRAGMA application_id = {reader.APPLICATION_ID}; "
+                    f"PRAGMA user_version = {reader.VERSION}; COMMIT;"
+                )
+            undo.pop_all()
         return cls(path, connection, lock)
 
     @classmethod
@@ -86,17 +81,15 @@ class Store:
         reader.refuse_others(path, "make one with: testifai run SPEC.toml")
         if not path.is_file():
             raise InputError(f"run file: {path} does not exist; make one with: testifai run SPEC.toml")
-        with plain_errors(path):
+        with ExitStack() as undo, plain_errors(path):
             connection = reader.connect_to_read(path)
-            try:
-                watch = reader.Watch(connection, reader.size(path))
-                with plain_errors(path, watch):
-                    if reader.has_no_tables(connection, path):
-                        raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
-                    reader.check_file(connection, path)
-            except BaseException:
-                connection.close()
-                raise
+            undo.callback(connection.close)
+            watch = reader.Watch(connection, reader.size(path))
+            with plain_errors(path, watch):
+                if reader.has_no_tables(connection, path):
+                    raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
+                reader.check_file(connection, path)
+            undo.pop_all()
         return cls(path, connection, None, watch)
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from testifai.runs.outcomes import VALUE, Outcomes
 from testifai.runs.store import Store
 from testifai.statistics.intervals import exact
 from testifai.support.batches import are_texts
-from testifai.support.types import Array, Bools, Record, RecordLike
+from testifai.support.types import Array, Record, RecordLike
 
 log = logging.getLogger(__name__)
 
@@ -181,12 +181,11 @@ class CleanAccuracy(Observer):
         self.found: str | None = None
 
     def recorded(self, batch: BatchOutcome, outcomes: Outcomes, store: Store | None) -> None:
-        if batch.configuration == 0 and self.found is None and outcomes.counts([0])[1][0] >= ENOUGH:
+        if batch.configuration == 0 and outcomes.counts([0])[1][0] >= ENOUGH:
             self._warn(outcomes)
 
     def finish(self, outcomes: Outcomes, store: Store | None) -> None:
-        if self.found is None:
-            self._warn(outcomes)
+        self._warn(outcomes)
         if store is not None and self.found != store.get(keys.CLEAN_WARNING):
             store.put(**{keys.CLEAN_WARNING: self.found})
 
@@ -205,9 +204,9 @@ class CleanAccuracy(Observer):
         return near_chance(passes, trials, subject.labels, subject.classes, texts=are_texts(subject.data.inputs))
 
     def _warn(self, outcomes: Outcomes) -> None:
-        self.found = self.warning(outcomes)
-        if self.found is not None:
-            log.warning("%s", self.found)
+        if self.found is None and (found := self.warning(outcomes)) is not None:
+            self.found = found
+            log.warning("%s", found)
 
     @cached_property
     def _mismatch(self) -> ClassIndexMismatch | None:
@@ -323,12 +322,8 @@ class Repeatability(Observer):
     """Shows a model some inputs twice before a run, unless it is known to be deterministic."""
 
     def __init__(self, subject: Subject, inputs: int) -> None:
-        self._subject, self.inputs = subject, inputs
+        self._subject, self.inputs, self.reserve = subject, inputs, 2 * inputs
         self.found: Record | None = None
-
-    @property
-    def reserve(self) -> int:  # type: ignore[override]
-        return 2 * self.inputs
 
     def attach(self, store: Store, *, resumed: bool) -> None:
         self.found = store.get(keys.ASKED_TWICE)
@@ -357,7 +352,13 @@ def check_repeatability(subject: Subject, inputs: int) -> Record:
     one, two = (subject.infer(subject.batch(places), 0) for _ in range(2))
     if one.shape != two.shape:
         return {"inputs": inputs, "differ": inputs, "decisions": inputs}
-    other = _differ(one, two)
+    rows, others = (table.reshape(len(table), -1) for table in (one, two))
+    if rows.dtype.kind == "f":
+        noise = max(NOISE, 32 * float(np.finfo(rows.dtype).eps))
+        largest = np.maximum(np.abs(rows), np.abs(others)).max(axis=1, keepdims=True)
+        other = (np.abs(rows - others) > noise * largest).any(axis=1)
+    else:
+        other = (rows != others).any(axis=1)
     decided = predicted(one) != predicted(two) if subject.oracle.decides_classes else np.zeros(inputs, bool)
     return {"inputs": inputs, "differ": int((other | decided).sum()), "decisions": int(decided.sum())}
 
@@ -372,15 +373,6 @@ def not_deterministic(found: RecordLike | None) -> str | None:
         f"another answer{classes}. A run that is resumed, or made again, will not end with the same numbers, and "
         "intervals allow for the choice of inputs, not for this; fix its seed or its mode if you can"
     )
-
-
-def _differ(one: Array, two: Array) -> Bools:
-    rows, others = (table.reshape(len(table), -1) for table in (one, two))
-    if rows.dtype.kind != "f":
-        return np.asarray((rows != others).any(axis=1))
-    noise = max(NOISE, 32 * float(np.finfo(rows.dtype).eps))
-    largest = np.maximum(np.abs(rows), np.abs(others)).max(axis=1, keepdims=True)
-    return np.asarray((np.abs(rows - others) > noise * largest).any(axis=1))
 
 
 def notes(provenance: RecordLike) -> list[str]:
