@@ -18,7 +18,7 @@ from testifai.errors import InputError
 from testifai.models import Model
 from testifai.oracles import Oracle
 from testifai.perturb import Perturbation, resolve
-from testifai.quality.assessment import Assessment, Plan, plan
+from testifai.quality.assessment import Assessment, plan
 from testifai.runs.outcomes import visiting_order
 from testifai.session import compatibility
 from testifai.session.observers import observers
@@ -69,7 +69,12 @@ def session(spec: Spec, folder: Path, *, part: tuple[int, int] | None = None) ->
     """Make a session from a spec, whose paths are relative to a folder."""
     chosen = space(spec, folder)  # first: it is the cheapest to check
     parts = load(spec, folder)
-    quality = _quality(parts.options.quality, folder, parts.data)
+    quality = parts.options.quality
+    if isinstance(quality, dict) and "python" in quality:
+        found, rest = _user_code("scan.quality", quality, folder)
+        quality = {**rest, "use": found}
+    if quality is not None:
+        quality = plan(quality, folder=folder, side=parts.data.side)
     return assemble(parts.model, parts.data, chosen, parts.options.model_copy(update={"quality": quality}), part=part)
 
 
@@ -185,15 +190,6 @@ def _class_count(model: Model, data: Data, oracle: Oracle) -> int | None:
 
 
 # -- components of a spec ---------------------------------------------------------------------------------------------
-
-
-def _quality(setting: object, folder: Path, data: Data) -> Plan | None:
-    if setting is None:
-        return None
-    if isinstance(setting, dict) and "python" in setting:
-        found, rest = _user_code("scan.quality", setting, folder)
-        setting = {**rest, "use": found}
-    return plan(setting, folder=folder, side=data.side)
 
 
 def _oracle(setting: object, folder: Path) -> object:

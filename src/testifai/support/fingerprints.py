@@ -174,7 +174,7 @@ _STAT = 4
 _SETTLED = 2_000_000_000  # nanoseconds
 _THREADS = 4  # reading waits, and hashing lets other threads run
 
-Stat = tuple[int, int, int, int]
+Stat = tuple[int, ...]  # size, times of change of content and entry, inode
 FileTable = NDArray[np.uint64]  # a row per file: size, times of change of content and entry, inode, hash in two parts
 
 
@@ -189,20 +189,18 @@ class FileHashes:
     def recall(self, table: FileTable) -> None:
         """Use the hashes that `table` returned in an earlier process."""
         for row in np.ascontiguousarray(table, "<u8"):
-            size, changed, entry, inode = row[:_STAT].tolist()
-            self._known.setdefault((size, changed, entry, inode), row[_STAT:].tobytes())
+            self._known.setdefault(tuple(row[:_STAT].tolist()), row[_STAT:].tobytes())
 
     def of(self, files: Sequence[Path]) -> list[bytes]:
         """Return the hash of each file's content."""
         stats = [stat_of(file) for file in files]
         unknown = [place for place, stat in enumerate(stats) if stat not in self._known]
         found = [self._known.get(stat, b"") for stat in stats]
-        if unknown:
-            with ThreadPoolExecutor(_THREADS, thread_name_prefix="testifai") as pool:
-                hashes = pool.map(_hash_file, [files[place] for place in unknown])
-                for place, digest in zip(unknown, hashes, strict=True):
-                    found[place] = digest
-                    self.learn(stats[place], digest)
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="testifai") as pool:
+            hashes = pool.map(_hash_file, [files[place] for place in unknown])
+            for place, digest in zip(unknown, hashes, strict=True):
+                found[place] = digest
+                self.learn(stats[place], digest)
         return found
 
     def table(self, files: Sequence[Path]) -> FileTable:
@@ -222,14 +220,12 @@ class FileHashes:
 
 
 def stat_of(file: Path | str) -> Stat:
-    """Size, times of change of content and entry, and inode of a file."""
     try:
         found = os.stat(file)
     except OSError as error:
         raise InputError(f"data: {file} cannot be read ({error.strerror})") from None
     # The entry's time too: unlike that of the content, it cannot be set back.
-    size, changed, entry, inode = found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
-    return size & _MASK, changed & _MASK, entry & _MASK, inode & _MASK
+    return tuple(one & _MASK for one in (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
 
 
 def _hash_file(file: Path) -> bytes:

@@ -35,26 +35,14 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @contextmanager
-def one_opencv_thread() -> Iterator[None]:
-    """Run OpenCV, if it is installed, in one thread."""
-    try:
-        import cv2
-    except ImportError:
-        yield
-        return
-    before = cv2.getNumThreads()
-    cv2.setNumThreads(1)
-    try:
-        yield
-    finally:
-        cv2.setNumThreads(before)
-
-
-@contextmanager
 def only_workers(count: int) -> Iterator[None]:
     """Keep libraries from starting threads of their own, which would compete with those of the workers."""
     with ExitStack() as stack:
-        stack.enter_context(one_opencv_thread())
+        with suppress(ImportError):
+            import cv2
+
+            stack.callback(cv2.setNumThreads, cv2.getNumThreads())
+            cv2.setNumThreads(1)
         if count > 1:
             stack.enter_context(one_blas_thread())
         yield
