@@ -13,11 +13,13 @@ import numpy as np
 
 from testifai.data import Data, LazyInputs
 from testifai.errors import InputError
+from testifai.models import Model
 from testifai.oracles import Oracle
 from testifai.perturb import Perturbation
 from testifai.runs import keys
 from testifai.runs.outcomes import Places, visiting_order
 from testifai.runs.store import Store, identity_changes
+from testifai.space import Space
 from testifai.support.fingerprints import WORDS, Contents, Hashes, Rows, fingerprint_code
 from testifai.support.types import Record, RecordLike
 from testifai.support.version import VERSION
@@ -115,6 +117,19 @@ def own_code(perturbations: Mapping[str, Perturbation], oracle: Oracle) -> dict[
     if oracle.source is not None:
         sources["oracle"] = oracle.source
     return {name: fingerprint_code(source).fingerprint for name, source in sources.items()}
+
+
+def measured_on(model: Model, data: Data, space: Space, oracle: Oracle) -> Record:
+    """Return the part of an identity that decides single outcomes."""
+    code = own_code({axis.name: axis.perturbation for axis in space.axes}, oracle)
+    return {
+        **({CODE: code} if code else {}),
+        "model": model.fingerprint,
+        "preprocessing": model.preprocessing,
+        "data": data.fingerprint,
+        "space": space.describe(),
+        "oracle": oracle.describe(),
+    }
 
 
 def resumes(store: Store, identity: Record) -> bool:

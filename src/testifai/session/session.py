@@ -13,7 +13,7 @@ import numpy as np
 from testifai.engine import stopping
 from testifai.engine.base import BatchOutcome, Executor, Interrupts
 from testifai.engine.subject import Subject
-from testifai.identity.run_identity import keep_files, own_code, recall_from, resumes
+from testifai.identity.run_identity import keep_files, measured_on, recall_from, resumes
 from testifai.quality.assessment import Assessment
 from testifai.runs import keys, trusted_runs
 from testifai.runs.outcomes import Outcomes
@@ -95,15 +95,9 @@ class Session:
 
     def identity(self) -> Record:
         """Return all that decides outcomes and estimates; a run file is resumed only if it is unchanged."""
-        code = own_code({axis.name: axis.perturbation for axis in self.space.axes}, self.oracle)
         return {
-            **({"code": code} if code else {}),
             **self._backend,
-            "model": self.model.fingerprint,
-            "preprocessing": self.model.preprocessing,
-            "data": self.data.fingerprint,
-            "space": self.space.describe(),
-            "oracle": self.oracle.describe(),
+            **measured_on(self.model, self.data, self.space, self.oracle),
             **self.methods.describe(),
             "population": self.options.population,
             "seed": self.seed,
