@@ -147,8 +147,8 @@ class Outcomes:
 
     def kept_span(self, configuration: int, name: str, start: int, stop: int) -> NDArray[np.float32]:
         """Return the values of the tried inputs among the places from `start`, a multiple of eight, up to `stop`."""
-        attempted, _ = self.span(configuration, start, stop)
-        return self.kept_at(configuration, name, start + packed.places_of(attempted, 8 * len(attempted)))
+        places = self._rows[configuration].tried(start, min(stop, self.inputs))
+        return self.kept_at(configuration, name, places)
 
     def kept_names(self) -> tuple[str, ...]:
         return tuple(sorted(self._names))
@@ -255,8 +255,10 @@ class Outcomes:
 
     def _add(self, configuration: int, places: Places, passed: Bools) -> None:
         """Record outcomes; reject a contradiction."""
-        known = self.attempted(configuration, places)
-        _refuse(configuration, int(np.count_nonzero(known & (self.passed(configuration, places) != passed))))
+        if configuration in self._rows:
+            known = self.attempted(configuration, places)
+            if known.any():
+                _refuse(configuration, int(np.count_nonzero(known & (self.passed(configuration, places) != passed))))
         self.record(configuration, places, passed)
 
     def _are_many(self, row: SparseOutcomes | None, more: int) -> bool:

@@ -70,14 +70,21 @@ class SparseOutcomes:
 
     def span(self, start: int, stop: int) -> tuple[Bits, Bits]:
         """Return attempted and passed bits of the places from `start`, a multiple of eight, up to `stop`."""
-        # The limits must fit the type of the codes: `stop` may be the number of inputs.
-        low, high = np.searchsorted(self.codes, np.array([2 * start, 2 * stop], self.codes.dtype))
-        codes = self.codes[low:high]
+        codes = self._within(start, stop)
         places = (codes >> 1).astype(np.intp) - start
         attempted, passed = np.zeros((2, packed.size(stop - start)), np.uint8)
         packed.put(attempted, places)
         packed.put(passed, places, codes & 1 == 1)
         return attempted, passed
+
+    def tried(self, start: int, stop: int) -> Places:
+        """Return the tried places from `start` up to `stop`."""
+        return (self._within(start, stop) >> 1).astype(np.intp)
+
+    def _within(self, start: int, stop: int) -> Codes:
+        # The limits must fit the type of the codes: `stop` may be the number of inputs.
+        low, high = np.searchsorted(self.codes, np.array([2 * start, 2 * stop], self.codes.dtype))
+        return self.codes[low:high]
 
     def _at(self, places: Places) -> tuple[Bools, Places]:
         """Return which of these places were tried, and their positions in the list."""
@@ -125,6 +132,10 @@ class DenseOutcomes:
         """Return attempted and passed bits of the places from `start`, a multiple of eight, up to `stop`."""
         attempted, passed = self.bits[:, start // 8 : packed.size(stop)]
         return attempted, passed
+
+    def tried(self, start: int, stop: int) -> Places:
+        """Return the tried places from `start`, a multiple of eight, up to `stop`."""
+        return start + packed.places_of(self.span(start, stop)[0], stop - start)
 
 
 Row = SparseOutcomes | DenseOutcomes
